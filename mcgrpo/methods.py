@@ -1,0 +1,31 @@
+"""The methods of the study: each is a loss with an advantage estimator, and the method it is compared with.
+
+Labels are the paper's. `baseline` is the mean-centred method that a median-centred one (or the control) is paired
+with in every table. Standard library only.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Method:
+    """`loss_type` is TRL's name; `estimator` is a name in `mcgrpo.estimators`."""
+
+    label: str
+    loss_type: str
+    estimator: str
+    baseline: str | None = None
+
+
+METHODS: dict[str, Method] = {
+    "grpo": Method("GRPO", "grpo", "mean-std"),
+    "mc-grpo": Method("MC-GRPO", "grpo", "median-mad", baseline="grpo"),
+    "dapo": Method("DAPO", "dapo", "mean-std"),
+    "mc-dapo": Method("MC-DAPO", "dapo", "median-mad", baseline="dapo"),
+    "dr-grpo": Method("DR-GRPO", "dr_grpo", "mean"),
+    "mc-dr-grpo": Method("MC-DR-GRPO", "dr_grpo", "median", baseline="dr-grpo"),
+    "grpo-plus1": Method("GRPO+1", "grpo", "mean-std-plus1", baseline="grpo"),
+}
+
+UNTRAINED = "none"
+"""The method of the untrained model: a run that is generated from and graded, but never trained."""

@@ -1,0 +1,300 @@
+"""The contract: one typed record for every file that passes between rules.
+
+Data flows one way (study file -> runs -> completions -> grades -> scores -> summary -> tables, figures), and each
+arrow is a file of the records below. JSONL files hold one record a line; CSV files hold one record a row, in the
+order of the fields. This module imports nothing of ours and only the standard library, so every stage can use it.
+"""
+
+import csv
+import dataclasses
+import json
+import os
+import tempfile
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+Decoding = Literal["greedy", "sampled"]
+Verdict = Literal["correct", "equivalent", "wrong", "unparseable", "timeout", "error"]
+VERDICTS: tuple[str, ...] = typing.get_args(Verdict)
+Role = Literal["in", "out", "train"]
+"""What a benchmark is to a setting: in distribution, out of distribution, or the training itself (seconds, reward)."""
+
+R = TypeVar("R")
+
+
+class RecordError(ValueError):
+    """A file does not hold what its contract says; the message names the file, the line and the culprit."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row of `resources/data/{dataset}.jsonl`: one problem, its short answer and, where there is one, its solution."""
+
+    id: str
+    split: str
+    question: str
+    answer: str
+    solution: str = ""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A row of `.../completions/{benchmark}.jsonl`: one completion, with the gold it is to be graded against.
+
+    `sample` counts from 0 within one `id` and `decoding`; `prompt_sha256` is the hash of the exact text that the
+    model was given; `finish_reason` is `stop` (end of sequence) or `length` (cut at the token limit).
+    """
+
+    id: str
+    sample: int
+    completion: str
+    answer: str
+    solution: str = ""
+    decoding: Decoding = "sampled"
+    prompt_sha256: str = ""
+    finish_reason: str = ""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and the answer it was given for."""
+
+    id: str
+    sample: int
+    extracted: str | None
+    verdict: Verdict
+    decoding: Decoding = "sampled"
+
+
+@dataclass(frozen=True)
+class Run:
+    """`run.json` before training: everything one training job needs (and nothing about any other job).
+
+    `training` holds hyper-parameters under the names of TRL's `GRPOConfig`; `rewards` maps reward functions of
+    `mcgrpo.rewards` to their weights. A run of method `none` is the untrained model.
+    """
+
+    study: str
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    seed: int
+    model: str
+    dataset: str
+    prompt: str
+    task: str
+    loss_type: str
+    estimator: str
+    rewards: dict[str, float]
+    training: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The run's folder below `results/{study}/runs`, and its name in MLflow."""
+        return f"{self.setting}/{self.method}/G{self.num_generations}/{self.variant}/seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Score:
+    """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`)."""
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    seed: int
+    benchmark: str
+    role: Role
+    measure: str
+    value: float
+    n: int
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A row of `curves.csv`: one optimizer step of one run. `reward` is the mean over ALL rollouts drawn."""
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    seed: int
+    step: int
+    reward: float | None
+    loss: float | None
+    grad_norm: float | None
+    kl: float | None
+    entropy: float | None
+    completion_length: float | None
+    advantage_abs_max: float | None
+    frac_scale_zero: float | None
+    frac_advantage_zero: float | None
+    seconds_generation: float | None
+    seconds_rewards: float | None
+    seconds_logprobs: float | None
+    seconds_update: float | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row of `summary.csv`: one measure of one cell (setting, method, G, variant) over its seeds.
+
+    `low` and `high` bound the 95% interval of the mean over `seeds` seeds; both are empty at one seed. `difference`
+    is the mean over the seeds that both cells share of this cell's value minus that of `baseline` (the method it is
+    compared with, at the same setting, G and variant), with its own paired interval. Fractions are in [0, 1].
+    `published` and `published_difference` are the paper's numbers on the same scale, where it prints one.
+    """
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    benchmark: str
+    role: Role
+    measure: str
+    seeds: int
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+    baseline: str | None
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
+    difference_seeds: int | None
+    published: float | None = None
+    published_difference: float | None = None
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """Write to a temporary neighbour of `path`, and move it there only when the block ends well."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
+    """Check one mapping against a record's fields: names, required ones and types.
+
+    Raises:
+        RecordError: naming `where` and the field at fault.
+    """
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    if unknown := [key for key in row if key not in fields]:
+        raise RecordError(f"{where}: unknown field {unknown[0]!r} for {kind.__name__} (it has: {', '.join(fields)})")
+    hints = typing.get_type_hints(kind)
+    for name, spec in fields.items():
+        required = spec.default is dataclasses.MISSING and spec.default_factory is dataclasses.MISSING
+        if name not in row:
+            if required:
+                raise RecordError(f"{where}: field {name!r} is missing")
+        elif not _fits(row[name], hints[name]):
+            raise RecordError(f"{where}: field {name!r} should be {_spell(hints[name])}, not {row[name]!r}")
+    return kind(**row)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        return value in typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return any(_fits(value, option) for option in typing.get_args(hint))
+    if hint is Any:
+        return True
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, origin or hint)
+
+
+def _spell(hint: Any) -> str:
+    if typing.get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(hint)))
+    return getattr(hint, "__name__", str(hint)) if typing.get_origin(hint) is None else str(hint)
+
+
+def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (`path:line`, object) for every line of a JSONL file.
+
+    Raises:
+        RecordError: for a missing file, a broken line, or a line that is no object.
+    """
+    try:
+        lines = Path(path).open(encoding="utf-8")
+    except FileNotFoundError:
+        raise RecordError(f"{path}: no such file") from None
+    with lines:
+        for number, line in enumerate(lines, 1):
+            where = f"{path}:{number}"
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise RecordError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from None
+            if not isinstance(row, dict):
+                raise RecordError(f"{where}: a JSON object is expected, not {type(row).__name__}")
+            yield where, row
+
+
+def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:
+    """All records of a JSONL file; see `iter_json_lines` and `as_record` for what is refused."""
+    return [as_record(kind, row, where) for where, row in iter_json_lines(path)]
+
+
+def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
+    """Write records (or plain mappings) one a line, atomically."""
+    with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for row in rows:
+            content = dataclasses.asdict(row) if dataclasses.is_dataclass(row) else row
+            file.write(json.dumps(content) + "\n")
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """One JSON object from a file.
+
+    Raises:
+        RecordError: for a missing or broken file.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecordError(f"{path}: no such file") from None
+    except json.JSONDecodeError as error:
+        raise RecordError(f"{path}:{error.lineno}: not valid JSON ({error.msg})") from None
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """Write one JSON value, indented, atomically."""
+    with atomic(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
+    """Write records as CSV with a header of the record's fields, atomically; None is an empty field."""
+    names = [f.name for f in dataclasses.fields(kind)]
+    with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for row in rows:
+            writer.writerow(["" if (value := getattr(row, name)) is None else value for name in names])
