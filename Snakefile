@@ -1,0 +1,25 @@
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+# Not a plain `configfile:`, which --configfile would be merged into: a study is one file, whole.
+if "study" not in config:
+
+    configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/analyse.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        TABLES,
+        FIGURES,
+        f"{RESULTS}/tracking.json",

@@ -1,0 +1,138 @@
+"""Throughput of the MATH grader beside math-verify in a loop: `python bench/grading.py --golds test.jsonl`.
+
+Each gold gets 8 rollouts: right, wrong and reformatted answers at the end of a page of working. The loop parses and
+verifies one by one, with math-verify's own time limits; the grader runs on 1 and on 2 workers, with its limits on,
+started beforehand. Golds are rows with `answer` and, where there is one, `solution` (MATH-500's test.jsonl, say); a
+few hand-written ones stand in. Every way sees the same completions, in one run; `disagreements` counts verdicts that
+are not the loop's.
+"""
+
+import argparse
+import csv
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from math_verify import parse, verify
+
+from mcgrpo.math_grader import GOLD, STRICT
+from mcgrpo.records import atomic, iter_json_lines
+from mcgrpo.rewards import is_accurate
+from mcgrpo.verifier import Verifier
+
+ROLLOUTS = 8
+HAND_WRITTEN = (
+    ("\\frac{3}{4}", "Of four equal parts three are left, so the answer is $\\boxed{\\frac{3}{4}}$."),
+    ("12", "We have $3 \\cdot 4 = \\boxed{12}.$"),
+    ("2\\sqrt{5}", "The distance is $\\sqrt{4^2 + 2^2} = \\sqrt{20} = \\boxed{2\\sqrt{5}}.$"),
+    ("x^2 - 1", "Expanding, $(x-1)(x+1) = \\boxed{x^2 - 1}.$"),
+    ("(1, 2)", "Adding the equations gives $x = 1$ and $y = 2$: $\\boxed{(1, 2)}.$"),
+    ("[0, 4)", "The root needs $x \\ge 0$ and the logarithm $x < 4$: $\\boxed{[0, 4)}.$"),
+    ("\\begin{pmatrix} 1 \\\\ -2 \\end{pmatrix}", "It is $\\boxed{\\begin{pmatrix} 1 \\\\ -2 \\end{pmatrix}}.$"),
+    ("\\frac{\\pi}{6}", "Since $\\sin\\theta = \\frac12$, $\\theta = \\boxed{\\frac{\\pi}{6}}.$"),
+)
+Rollouts = list[tuple[str, str, str]]
+
+
+def read_golds(path: Path | None) -> list[tuple[str, str]]:
+    """(answer, solution) of every row of a file, or of the hand-written sample."""
+    if path is None:
+        return list(HAND_WRITTEN)
+    return [(str(row["answer"]), row.get("solution") or "") for _, row in iter_json_lines(path)]
+
+
+def variants(answer: str, rng: random.Random) -> list[str]:
+    """Eight answers to one prompt: four right (two rewritten), four wrong (two alike), in random order."""
+    wrong = str(rng.randint(2, 99))
+    rewritten = answer.replace("\\frac", "\\dfrac").replace(" ", "")
+    answers = [answer, answer, rewritten, rewritten, wrong, wrong, f"{answer} + 1", f"\\frac{{{wrong}}}{{7}}"]
+    return rng.sample(answers, len(answers))
+
+
+def working(rng: random.Random) -> str:
+    """Some 1500 characters such as a model writes before it answers."""
+    steps = (f"Step {i}: we find ${rng.randint(1, 9)}x + {rng.randint(1, 99)} = {i}$, so\n" for i in range(1, 36))
+    return "".join(steps)
+
+
+def make(golds: list[tuple[str, str]], rng: random.Random) -> Rollouts:
+    """(answer, solution, completion) for eight rollouts of every gold, rollouts of one gold side by side."""
+    return [
+        (
+            answer,
+            solution,
+            f"{working(rng)}Therefore, the final answer is: $\\boxed{{{variant}}}$. I hope it is correct",
+        )
+        for answer, solution in golds
+        for variant in variants(answer, rng)
+    ]
+
+
+def loop(rollouts: Rollouts) -> list[bool]:
+    """Math-verify one by one."""
+    return [
+        verify(
+            parse(solution or f"${answer}$", GOLD, extraction_mode="first_match"),
+            parse(completion, STRICT, extraction_mode="first_match"),
+        )
+        for answer, solution, completion in rollouts
+    ]
+
+
+def grader(verifier: Verifier) -> Callable[[Rollouts], list[bool]]:
+    """The project's grader."""
+
+    def grade(rollouts: Rollouts) -> list[bool]:
+        answers, solutions, completions = zip(*rollouts, strict=True)
+        return [is_accurate(judged.verdict) for judged in verifier.judge(answers, solutions, completions)]
+
+    return grade
+
+
+def measure(rollouts: Rollouts, repeats: int) -> list[dict[str, object]]:
+    """One row per way, its best of `repeats` passes; the ways take turns, so that a busy machine slows them alike."""
+    with Verifier(1) as one, Verifier(2) as two:
+        one.start()
+        two.start()
+        ways = {"math-verify in a loop": loop, "1 worker": grader(one), "2 workers": grader(two)}
+        best = dict.fromkeys(ways, float("inf"))
+        found = {}
+        for _ in range(repeats):
+            for name, way in ways.items():
+                start = time.perf_counter()
+                found[name] = way(rollouts)
+                best[name] = min(best[name], time.perf_counter() - start)
+    expected = found["math-verify in a loop"]
+    return [
+        {
+            "way": name,
+            "completions": len(rollouts),
+            "seconds": round(seconds, 3),
+            "per_second": round(len(rollouts) / seconds, 1),
+            "ratio": round(best["math-verify in a loop"] / seconds, 2),
+            "disagreements": sum(a != b for a, b in zip(found[name], expected, strict=True)),
+        }
+        for name, seconds in best.items()
+    ]
+
+
+def main() -> None:
+    """Measure, print a table, and write it as CSV."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--golds", type=Path, help="JSONL with answer and solution (default: hand-written)")
+    parser.add_argument("--csv", type=Path, help="write the table here")
+    parser.add_argument("--repeats", type=int, default=2)
+    options = parser.parse_args()
+    rows = measure(make(read_golds(options.golds), random.Random(0)), options.repeats)
+    for row in [dict(zip(rows[0], rows[0], strict=True)), *rows]:
+        print(f"{row['way']:<22}" + "".join(f"{value!s:>14}" for value in list(row.values())[1:]))
+    if options.csv:
+        with atomic(options.csv) as temporary, temporary.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

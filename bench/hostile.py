@@ -1,0 +1,140 @@
+"""Ten thousand hostile completions through the MATH grader: `python bench/hostile.py --count 10000`.
+
+Each must come back with a verdict within the limit plus a second, with memory flat, no file touched and no process
+left. Exits with an error naming what did not hold. `--count` and `--timeout` make it shorter.
+"""
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mcgrpo.records import VERDICTS
+from mcgrpo.verifier import Verifier
+
+TOKENS = (*"{}()[]^_!|&,;=<>+-*/%$\0 019xEIn", "\\frac", "\\sqrt", "\\boxed{", "\\\\", "\\text{", "\ud800", "\\left(")
+GOLDS = ("5", "\\frac{1}{2}", "x^2+1", "(1,2)", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\text{odd}", "[0,\\infty)")
+
+
+def hostile(rng: random.Random, target: Path) -> str:
+    """One completion that is out to hang, crash, fill or take over its grader; injections would create `target`."""
+    size = int(10 ** rng.uniform(1, 4))
+    shell = f"__import__('os').system('touch {target}')"
+    bodies = (
+        lambda: "^{".join(["9"] * min(size, 60)) + "}" * min(size - 1, 59),
+        lambda: "(" * 4 + f"{size}" + "!)" * 4,
+        lambda: f"{size}{size}{size}!",
+        lambda: rng.choice(["(", "{", "\\frac{1}{1+", "\\sqrt{", "|", "\\left("]) * size,
+        lambda: "\\sqrt{" * min(size, 400) + "2" + "}" * min(size, 400),
+        lambda: rng.choice("19") * (size * 200),
+        lambda: f"10^{{{size}{size}}} \\bmod {size}",
+        lambda: "".join(rng.choices(TOKENS, k=size)),
+        lambda: "5\0" * size,
+        lambda: "\udfff\ud800" * size,
+        lambda: rng.choice(
+            [shell, f"\\text{{{shell}}}", f"eval({shell!r})", f"open('{target}','w')", f"`touch {target}`"]
+        ),
+        lambda: f'\\operatorname{{{shell}}}+sympify("{shell}")',
+        lambda: "\\begin{pmatrix}" + " & ".join("1" * rng.randint(1, 3) for _ in range(size)) + " \\\\ " * size,
+        lambda: "\\begin{pmatrix}" + "\\\\".join(["x & y^x & 3"] * min(size, 300)) + "\\end{pmatrix}",
+        lambda: f"\\sum_{{n=1}}^{{{size}^{size}}} \\frac{{1}}{{n^n}}",
+        lambda: f"\\int_0^{{{size}}} \\sin(x^x) e^{{x^{{{size}}}}} dx",
+        lambda: f"(x+y+z+1)^{{{size}}} - (x+y)^{{{size}}}",
+        lambda: ",".join(f"x_{{{i}}}<{i}" for i in range(min(size, 500))),
+    )
+    body = rng.choice(bodies)()
+    frames = (
+        "\\boxed{%s}",
+        "$\\boxed{%s}$",
+        "The final answer is $%s$. I hope it is correct.",
+        "\\boxed{%s",
+        "answer: $$%s$$",
+    )
+    noise = rng.choice(
+        ("", "", "$x$ and " * 300, "$" * size, "\\[" * size, "answer is " * size, "\\boxed{" * (size // 7))
+    )
+    return noise + rng.choice(frames).replace("%s", body)
+
+
+def resident_mb(pid: int | str = "self") -> float:
+    """Resident memory of a process, in MiB; 0 where it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except (OSError, IndexError):
+        return 0.0
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below one, zombies too."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def run(count: int, timeout: float, workers: int, seed: int, target: Path) -> list[str]:
+    """Judge `count` completions, print what was measured, and return what did not hold."""
+    rng = random.Random(seed)
+    texts = (hostile(rng, target) for _ in range(count))
+    verdicts: Counter[str] = Counter()
+    slowest, memory = 0.0, []
+
+    with Verifier(workers, timeout) as verifier, ThreadPoolExecutor(workers) as threads:
+        verifier.start()
+
+        def judge(text: str, answer: str) -> tuple[str, float]:
+            start = time.monotonic()
+            (judgement,) = verifier.judge([answer], [""], [text])
+            return judgement.verdict, time.monotonic() - start
+
+        began = time.monotonic()
+        batch = max(1, count // 20)
+        for start in range(0, count, batch):
+            some = [next(texts) for _ in range(min(batch, count - start))]
+            for verdict, seconds in threads.map(judge, some, rng.choices(GOLDS, k=len(some))):
+                verdicts[verdict] += 1
+                slowest = max(slowest, seconds)
+            memory.append((resident_mb(), sum(map(resident_mb, descendants(os.getpid())))))
+        took = time.monotonic() - began
+    print(f"{count} hostile completions, {workers} workers, limit {timeout} s: {took:.0f} s, slowest {slowest:.2f} s")
+    print(", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS))
+    print("MiB resident, this process: " + " ".join(f"{own:.0f}" for own, _ in memory))
+    print("MiB resident, its workers:  " + " ".join(f"{theirs:.0f}" for _, theirs in memory))
+    middle = len(memory) // 2
+    checks = {
+        f"a verdict took {slowest:.2f} s": slowest <= timeout + 1,
+        f"{sum(verdicts.values())} verdicts for {count} completions": sum(verdicts.values()) == count,
+        f"files were touched in {target.parent}": not list(target.parent.iterdir()),
+        f"processes were left: {descendants(os.getpid())}": not descendants(os.getpid()),
+        "this process grew": memory[-1][0] <= memory[middle][0] + 64,
+        "the workers grew": memory[-1][1] <= max(theirs for _, theirs in memory[: middle + 1]) + 128 * workers,
+    }
+    return [failure for failure, held in checks.items() if not held]
+
+
+def main() -> None:
+    """Run the check and fail where it did not hold."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--timeout", type=float, default=0.5)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        failures = run(options.count, options.timeout, options.workers, options.seed, Path(folder, "touched"))
+    sys.exit("; ".join(failures) or None)
+
+
+if __name__ == "__main__":
+    main()

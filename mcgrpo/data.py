@@ -1,0 +1,127 @@
+"""Data sets, from the hub, a local folder of JSONL files or the toy world, to one schema, with an audit beside them.
+
+`python -m mcgrpo.data --spec JSON --output resources/data/NAME.jsonl` writes the examples of every split asked for,
+and `NAME.audit.json`. The same columns are understood wherever the rows come from: `question` or `problem`; `answer`
+(GSM8K's "... #### 72" is split into solution and answer); `solution`; `unique_id` or `id`.
+"""
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.records import Example, RecordError, iter_json_lines, write_json, write_jsonl
+
+Row = tuple[str, dict[str, Any]]
+SPLITS = ("train", "test")
+
+
+def rows(spec: dict[str, Any], split: str) -> Iterator[Row]:
+    """(where it stands, raw row) of one of our splits, in the source's order and under the source's columns."""
+    wanted = spec.get("splits", {}).get(split, {})
+    name = wanted.get("name", split)
+    if "folder" in spec:
+        found = iter_json_lines(Path(spec["folder"]).expanduser() / f"{name}.jsonl")
+    elif "hub" in spec:
+        found = _hub_rows(spec, name)
+    else:
+        found = _toy_rows(spec["toy"], split, wanted.get("rows"))
+    return islice(found, wanted.get("rows"))
+
+
+def _hub_rows(spec: dict[str, Any], name: str) -> Iterator[Row]:
+    from datasets import load_dataset
+
+    dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"))
+    return ((f"{spec['hub']}/{name}[{index}]", row) for index, row in enumerate(dataset))
+
+
+def _toy_rows(spec: dict[str, Any], split: str, count: int | None) -> Iterator[Row]:
+    from mcgrpo.toy.task import examples
+
+    if count is None:
+        raise RecordError(f"splits.{split}.rows: a toy data set needs the number of rows to make")
+    made = examples(spec["kind"], split, count, spec["seed"])
+    return ((f"toy {spec['kind']} {split}[{index}]", vars(example)) for index, example in enumerate(made))
+
+
+def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Example:
+    """One raw row to our schema.
+
+    Raises:
+        RecordError: naming the row, for a missing question or answer.
+    """
+    question = row.get("question") or row.get("problem")
+    if not isinstance(question, str):
+        raise RecordError(f"{where}: no text under 'question' or 'problem' (columns: {', '.join(row)})")
+    answer, solution = row.get("answer"), row.get("solution") or ""
+    if isinstance(answer, str) and "####" in answer:
+        solution, _, answer = answer.rpartition("####")
+        answer = answer.replace(",", "")
+    if isinstance(answer, float) and answer.is_integer():
+        answer = int(answer)
+    if answer is None and not solution:
+        raise RecordError(f"{where}: neither 'answer' nor 'solution' (columns: {', '.join(row)})")
+    identity = row.get("unique_id") or row.get("id")
+    return Example(
+        id=f"{split}-{index}" if identity is None else str(identity),
+        split=split,
+        question=question.strip(),
+        answer="" if answer is None else str(answer).strip(),
+        solution=solution.strip(),
+    )
+
+
+def examples(spec: dict[str, Any]) -> list[Example]:
+    """Every example of a data set, split after split; ids are unique within a split.
+
+    Raises:
+        RecordError: for a broken row, an empty split or an id that stands twice.
+    """
+    found = []
+    for split in spec.get("splits", dict.fromkeys(SPLITS)):
+        part = [as_example(row, split, index, where) for index, (where, row) in enumerate(rows(spec, split))]
+        if not part:
+            raise RecordError(f"{spec}: split {split!r} is empty")
+        identity, times = Counter(example.id for example in part).most_common(1)[0]
+        if times > 1:
+            raise RecordError(f"{spec}: id {identity!r} stands {times} times in split {split!r}")
+        found += part
+    return found
+
+
+def audit(found: Iterable[Example]) -> dict[str, Any]:
+    """Counts a reader should see before trusting a data set: rows, questions that repeat, test questions in train."""
+    by_split: dict[str, list[Example]] = {}
+    for example in found:
+        by_split.setdefault(example.split, []).append(example)
+    questions = {split: Counter(e.question for e in part) for split, part in by_split.items()}
+    return {
+        "rows": {split: len(part) for split, part in by_split.items()},
+        "duplicate_questions": {s: sum(n - 1 for n in counts.values()) for s, counts in questions.items()},
+        "test_questions_in_train": len(set(questions.get("train", ())) & set(questions.get("test", ()))),
+        "without_answer": {split: sum(not e.answer for e in part) for split, part in by_split.items()},
+    }
+
+
+def main() -> None:
+    """Write one data set and its audit."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--spec", type=json.loads, required=True, help="the study's entry under datasets, as JSON")
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    try:
+        found = examples(options.spec)
+    except RecordError as error:
+        raise SystemExit(f"error: {error}") from None
+    report = audit(found)
+    write_jsonl(options.output, found)
+    write_json(options.output.with_suffix(".audit.json"), report)
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""The environment variables that a study's jobs inherit from Snakemake."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+DEFAULT_STORE = "sqlite:///mlflow.db"
+
+
+def prepare(config: dict[str, Any]) -> None:
+    """Set what a study's jobs need; what the user has set (MLFLOW_TRACKING_URI, OMP_NUM_THREADS ...) stays."""
+    # A job's Python is that of Snakemake, also where the environment is not activated.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    # Several jobs share the cores, and torch takes all of them unless told.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("MCGRPO_PRELOAD", "1" if config.get("preload") else "0")
+    if store := config.get("tracking_uri", DEFAULT_STORE):
+        os.environ.setdefault("MLFLOW_TRACKING_URI", store)

@@ -1,0 +1,115 @@
+"""Grade completions: `python -m mcgrpo.grade --task gsm8k --input completions.jsonl --output grades.jsonl`.
+
+Each row of the input holds what `mcgrpo.records.Completion` holds (`id`, `sample`, `completion`, `answer`, and where
+there is one `solution`), and whatever else. Each row of the output, in the same order, is that row without its long
+texts, and with `extracted`, `verdict` and `gold_parsable`. Nothing is generated, no GPU is used.
+"""
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.answers import PROTOCOLS, TASKS, Judgement, gold_text
+from mcgrpo.records import Completion, Example, RecordError, as_record, iter_json_lines, write_jsonl
+from mcgrpo.rewards import count_verdicts, is_accurate, judge
+from mcgrpo.verifier import TIMEOUT, Verifier, WorkerError
+
+LONG_TEXTS = frozenset({"completion", "solution", "prompt", "question", "messages"})
+_COLUMNS = tuple(field.name for field in dataclasses.fields(Completion))
+
+
+def read_completions(path: Path) -> list[tuple[Completion, dict[str, Any]]]:
+    """Every row of a file, as a completion and as it stands; a number is taken for an answer, and null for none.
+
+    Raises:
+        RecordError: naming the line and what is wrong with it.
+    """
+    rows = []
+    try:
+        for where, row in iter_json_lines(path):
+            columns = {name: row[name] for name in _COLUMNS if row.get(name) is not None}
+            if isinstance(columns.get("answer"), int | float):
+                columns["answer"] = str(columns["answer"])
+            rows.append((as_record(Completion, columns, where), row))
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+    return rows
+
+
+def grade(
+    rows: Sequence[Completion], task: str, protocol: str = "paper", verifier: Verifier | None = None
+) -> list[Judgement]:
+    """Judge completions, in their order."""
+    return judge(
+        task,
+        [row.completion for row in rows],
+        [row.answer for row in rows],
+        [row.solution for row in rows],
+        protocol=protocol,
+        verifier=verifier,
+    )
+
+
+def self_check(examples: Sequence[Example], task: str, verifier: Verifier | None = None) -> list[str]:
+    """The ids of examples whose own answer, given as a completion, is not correct: for a data audit to list."""
+    wrap = "<answer>{}</answer>" if task == "gsm8k" else "\\boxed{{{}}}"
+    completions = [wrap.format(gold_text(example.answer)) for example in examples]
+    judgements = judge(
+        task,
+        completions,
+        [example.answer for example in examples],
+        [example.solution for example in examples],
+        verifier=verifier,
+    )
+    return [
+        example.id
+        for example, judgement in zip(examples, judgements, strict=True)
+        if judgement.verdict != "correct" or not judgement.gold_parsable
+    ]
+
+
+def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
+    """The count of every verdict, the accuracy, and the ids of golds that do not parse."""
+    counts = count_verdicts(judgements)
+    right = sum(is_accurate(judgement.verdict) for judgement in judgements)
+    lines = [f"{len(rows)} completions: " + ", ".join(f"{count} {name}" for name, count in counts.items())]
+    if rows:
+        lines.append(f"accuracy {right / len(rows):.4f} ({right} of {len(rows)}, every other verdict counted against)")
+    pairs = zip(rows, judgements, strict=True)
+    if lost := sorted({row.id for row, judgement in pairs if not judgement.gold_parsable}):
+        lines.append(f"golds that do not parse: {', '.join(lost)}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Grade a file of completions (CPU only); prints the count of every verdict."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--task", choices=TASKS, required=True)
+    parser.add_argument("--input", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--workers", type=int, help="processes for math (default: the processors, up to 8)")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
+    parser.add_argument("--protocol", choices=PROTOCOLS, default="paper")
+    options = parser.parse_args(arguments)
+    try:
+        verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
+        rows = read_completions(options.input)
+        completions = [completion for completion, _ in rows]
+        with verifier or nullcontext():
+            judgements = grade(completions, options.task, options.protocol, verifier)
+    except (ValueError, WorkerError) as error:
+        sys.exit(f"grade: {error}")
+    write_jsonl(options.output, (_output(row, judged) for (_, row), judged in zip(rows, judgements, strict=True)))
+    print(report(completions, judgements))
+
+
+def _output(row: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in LONG_TEXTS} | dataclasses.asdict(judgement)
+
+
+if __name__ == "__main__":
+    main()

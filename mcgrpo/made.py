@@ -1,0 +1,21 @@
+"""What a study made, and where to look: `python -m mcgrpo.made reports/mini`."""
+
+import argparse
+from pathlib import Path
+
+
+def main() -> None:
+    """Print a study's headline and its files."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("reports", type=Path)
+    reports = parser.parse_args().reports
+    print((reports / "headline.md").read_text())
+    tables = [path for path in sorted(reports.glob("tables.*"))]
+    figures = sorted((reports / "figures").glob("*.p*"))
+    print("Tables   " + " ".join(map(str, tables)))
+    print("Figures  " + " ".join(map(str, figures)))
+    print("Runs     mlflow ui --backend-store-uri sqlite:///mlflow.db")
+
+
+if __name__ == "__main__":
+    main()

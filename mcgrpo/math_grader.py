@@ -1,0 +1,113 @@
+"""Math-verify, as the paper's MATH reward uses it. Imported in the workers of `mcgrpo.verifier` and nowhere else.
+
+Its own time limits are signals, which fail outside a main thread and do not stop C code: they are off here, and the
+process is killed from outside instead.
+"""
+
+import logging
+from itertools import product
+from typing import Any
+
+from latex2sympy2_extended import NormalizationConfig
+from math_verify import LatexExtractionConfig, parse, verify
+
+from mcgrpo.answers import gold_text, presentable
+from mcgrpo.records import Verdict
+
+logging.getLogger("math_verify").setLevel(logging.ERROR)
+
+GOLD = [LatexExtractionConfig()]
+"""Golds: any LaTeX in the text, operators such as `\\frac43` mended."""
+
+STRICT = [
+    LatexExtractionConfig(
+        normalization_config=NormalizationConfig(
+            basic_latex=True, units=True, boxed="all", malformed_operators=False, nits=False
+        ),
+        boxed_match_priority=0,
+        try_extract_without_anchor=False,
+    )
+]
+"""Answers: a box first, or LaTeX after an anchor such as "answer is"; malformed operators are refused (appendix)."""
+
+
+class MathGrader:
+    """Judges completions against one gold at a time; the last gold and its verdicts are kept."""
+
+    def __init__(self) -> None:
+        self._source: tuple[str, str] | None = None
+        self._gold: list[Any] = []
+        self._verdicts: dict[Any, Verdict] = {}
+
+    def reply(self, request: dict[str, str]) -> dict[str, Any]:
+        """Answer one request: `{"gold": bool}` without a completion, else its `verdict` and `extracted` answer."""
+        source = (request["answer"], request["solution"])
+        if source != self._source:
+            self._source, self._gold, self._verdicts = source, parse_gold(*source), {}
+        if "completion" not in request:
+            return {"gold": bool(self._gold)}
+        try:
+            parsed = _parse(request["completion"], STRICT)
+            verdict = self._verdict(parsed)
+        except Exception:
+            return {"verdict": "error", "extracted": None}
+        return {"verdict": verdict, "extracted": presentable(str(parsed[-1])) if parsed else None}
+
+    def _verdict(self, parsed: list[Any]) -> Verdict:
+        try:
+            known = self._verdicts.get(tuple(parsed))
+        except TypeError:  # a matrix has no hash
+            return judge(self._gold, parsed)
+        if known is None:
+            known = self._verdicts[tuple(parsed)] = judge(self._gold, parsed)
+        return known
+
+
+def parse_gold(answer: str, solution: str) -> list[Any]:
+    """What a row's gold parses to: the first match in its solution, as in the paper, or its short answer.
+
+    The short answer is the gold where there is no solution, where the solution's match is no mathematical expression
+    (`104.`), and where it contradicts the short answer: the solutions of AIME are free text (`180 + 24 = 204`).
+    Empty where neither parses.
+    """
+    short = gold_text(answer)
+    written = _attempt(solution)
+    if written and (not short or str(written[-1]) == short):
+        return written
+    brief = _attempt(f"${short}$") if short else []
+    if _is_expression(written) and (not brief or verify(written, brief, timeout_seconds=None)):
+        return written
+    return brief or written
+
+
+def judge(gold: list[Any], parsed: list[Any]) -> Verdict:
+    """The verdict on a parsed answer. `verify` takes the gold first: it is not symmetric.
+
+    An exception that math-verify would turn into False is an `error` here, unless another reading of the answer is
+    correct; an answer that was found but is no expression, and no string of the gold's, is `unparseable`.
+    """
+    failed = False
+    for pair in product(gold, parsed):
+        try:
+            if verify(*pair, timeout_seconds=None, raise_on_error=True):
+                return "correct"
+        except Exception:
+            failed = True
+    if failed:
+        return "error"
+    return "wrong" if _is_expression(parsed) else "unparseable"
+
+
+def _parse(text: str, config: list[LatexExtractionConfig]) -> list[Any]:
+    return parse(text, config, extraction_mode="first_match", parsing_timeout=None, raise_on_error=True)
+
+
+def _attempt(text: str) -> list[Any]:
+    try:
+        return _parse(text, GOLD)
+    except Exception:
+        return []
+
+
+def _is_expression(parsed: list[Any]) -> bool:
+    return bool(parsed) and not isinstance(parsed[0], str)

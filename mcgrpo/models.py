@@ -1,0 +1,42 @@
+"""A model to start from, into a folder: `python -m mcgrpo.models --spec JSON --output FOLDER`.
+
+The spec is the study's entry under `models`: `toy` (made here) or `hub` (with an optional `revision`).
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.records import write_json
+
+
+def fetch(spec: dict[str, Any], output: Path) -> None:
+    """Download a model of the hub; the commit that its revision stood for is recorded beside the weights."""
+    from huggingface_hub import HfApi, snapshot_download
+
+    commit = HfApi().model_info(spec["hub"], revision=spec.get("revision")).sha
+    snapshot_download(spec["hub"], revision=commit, local_dir=output, ignore_patterns=["*.bin", "*.pth", "original/*"])
+    write_json(output / "source.json", {**spec, "commit": commit})
+
+
+def main() -> None:
+    """Make or download one model of a study."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--spec", type=json.loads, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    if "hub" in options.spec:
+        fetch(options.spec, options.output)
+    else:
+        import torch
+
+        from mcgrpo.toy.models import build
+
+        torch.set_num_threads(options.threads)
+        build(options.spec["toy"], options.output)
+
+
+if __name__ == "__main__":
+    main()

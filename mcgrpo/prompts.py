@@ -1,0 +1,59 @@
+"""Prompt templates: how a question is put to a model. Standard library only.
+
+`gsm8k` and `math` are the system prompts of the MC-GRPO release (the paper prints none); the user turn is the bare
+question, and the model's own chat template makes the text. `plain` is the bare question, for models without one.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+Prompt = str | list[dict[str, str]]
+
+_OPENING = (
+    "A conversation between User and Assistant. The user asks a question, and the Assistant solves it. The assistant "
+    "first thinks about the reasoning process in the mind and then provides the user with the answer. "
+)
+_CLOSING = (
+    "The reasoning process and answer are enclosed within <think> </think> and <answer> </answer> tags, respectively, "
+    "i.e., <think> reasoning process here </think>\n<answer> answer here </answer>."
+)
+_BOXED = (
+    "And the answer should be of the following format: 'Therefore, the final answer is: $\\boxed{{ANSWER}}$. I hope it "
+    "is correct' (without quotes) where ANSWER is just the final number or expression that solves the problem. "
+)
+
+SYSTEM_PROMPTS: dict[str, str | None] = {
+    "plain": None,
+    "gsm8k": _OPENING + _CLOSING,
+    "math": _OPENING + _BOXED + _CLOSING + " ",
+}
+
+
+def as_prompt(template: str, question: str) -> Prompt:
+    """The question as TRL takes it: a string, or system and user messages."""
+    system = SYSTEM_PROMPTS[template]
+    if system is None:
+        return question
+    return [{"role": "system", "content": system}, {"role": "user", "content": question}]
+
+
+def render(prompts: Sequence[Prompt], tokenizer: Any, chat_template_kwargs: dict[str, Any]) -> list[str]:
+    """The exact text a model is given for each prompt.
+
+    Raises:
+        ValueError: for messages with a tokenizer that has no chat template.
+    """
+    if prompts and not isinstance(prompts[0], str) and tokenizer.chat_template is None:
+        raise ValueError(f"{tokenizer.name_or_path}: this tokenizer has no chat template; use the prompt 'plain'")
+    return [
+        prompt
+        if isinstance(prompt, str)
+        else tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True, **chat_template_kwargs)
+        for prompt in prompts
+    ]
+
+
+def sha256(text: str) -> str:
+    """The hash that stands in a completion's row for the text the model was given."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,1 @@
+"""The mini study's world: word problems made in code, two small tokenizers, and models warm-started on them."""

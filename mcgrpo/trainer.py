@@ -1,0 +1,209 @@
+"""MCGRPOTrainer: TRL's GRPOTrainer with another advantage estimator, and the extra rollouts that it needs."""
+
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from trl import GRPOConfig, GRPOTrainer
+
+from mcgrpo.estimators import estimate, get_estimator
+
+
+@dataclass
+class MCGRPOConfig(GRPOConfig):
+    """TRL's `GRPOConfig` with an advantage estimator.
+
+    Args:
+        estimator: a name in `mcgrpo.estimators.ESTIMATORS`; it takes the place of TRL's `scale_rewards`.
+        advantage_epsilon: added to the scale, in units of the reward; None for the estimator's own.
+    """
+
+    estimator: str = field(default="median-mad", metadata={"help": "Advantage estimator; see mcgrpo.estimators."})
+    advantage_epsilon: float | None = field(
+        default=None, metadata={"help": "Added to the estimator's scale; None for the estimator's own."}
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        get_estimator(self.estimator)
+        if self.scale_rewards != "group" or self.multi_objective_aggregation != "sum_then_normalize":
+            raise ValueError(
+                "scale_rewards and multi_objective_aggregation are the estimator's to decide here: leave both at "
+                f"TRL's defaults and set `estimator` (now {self.estimator!r})"
+            )
+        if self.extra_rollouts and (self.num_generations + self.extra_rollouts) % 2 == 0:
+            warnings.warn(
+                f"num_generations={self.num_generations} with {self.extra_rollouts} extra makes groups of even size, "
+                "in which no rollout is the median: the one dropped has an advantage. Choose an even num_generations.",
+                stacklevel=3,
+            )
+        rows = self.per_device_train_batch_size * self.steps_per_generation
+        if rows % self.num_generations:
+            raise ValueError(
+                f"num_generations={self.num_generations} does not divide the {rows} rows that each process "
+                f"generates at a time (per_device_train_batch_size={self.per_device_train_batch_size} x "
+                f"steps_per_generation={self.steps_per_generation}): a group would straddle two processes"
+            )
+
+    @property
+    def extra_rollouts(self) -> int:
+        """Rollouts drawn for each prompt beside the `num_generations` that are trained on."""
+        return get_estimator(self.estimator).extra_rollouts
+
+
+class Rollouts(NamedTuple):
+    """What `GRPOTrainer._generate` returns: a sequence per row, or None, in each place."""
+
+    prompt_ids: list
+    completion_ids: list
+    tool_mask: list | None
+    completions: list
+    logprobs: list | None
+    extra_fields: dict
+    images: list | None
+    tool_images: list
+
+    def pick(self, rows: Sequence[int]) -> "Rollouts":
+        """The given rows of every sequence."""
+
+        def of(values):
+            return [values[row] for row in rows] if isinstance(values, list) and values else values
+
+        picked = Rollouts(*map(of, self))
+        return picked._replace(extra_fields={name: of(values) for name, values in self.extra_fields.items()})
+
+
+class MCGRPOTrainer(GRPOTrainer):
+    """GRPO with an advantage estimator of `mcgrpo.estimators`, such as the median and MAD of MC-GRPO.
+
+    The only change to `GRPOTrainer`: while training, `_generate_and_score_completions` draws the estimator's extra
+    rollouts, estimates, and hands TRL's own method the `num_generations` kept rows of each prompt, by overriding
+    `_generate` and `_calculate_rewards` to return what was already drawn and scored. Sampler, batch arithmetic,
+    log-probabilities, losses and their normalisers are TRL's, over the kept rows. With the estimator `mean-std` (or
+    `mean`, against `scale_rewards="none"`) the losses are those of TRL bit for bit.
+
+    Logged beside TRL's metrics, which describe kept rows only: `drawn/*` (reward statistics over all rollouts drawn),
+    `advantage/*` (see `mcgrpo.estimators.diagnose`) and `seconds/*` (generation, rewards, logprobs, update).
+
+    Raises:
+        ValueError: for what cannot be drawn ahead of TRL: environments and tools, and datasets with images; for a
+            batch whose rows are not grouped by prompt.
+    """
+
+    _tag_names = ["trl", "grpo", "mc-grpo"]  # noqa: RUF012 (TRL's own attribute)
+
+    def __init__(self, *args, **kwargs):
+        for name in ("tools", "environment_factory"):
+            if kwargs.get(name):
+                raise ValueError(f"MCGRPOTrainer does not support `{name}`: rollouts are drawn before TRL sets it up")
+        self._staged: tuple[Rollouts, torch.Tensor] | None = None
+        self._seconds: dict[str, float] = defaultdict(float)
+        super().__init__(*args, **kwargs)
+
+    def _generate(self, prompts: list):
+        if self._staged is not None:
+            return self._staged[0]
+        with self._timed("generation"):
+            return super()._generate(prompts)
+
+    def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
+        if self._staged is not None:
+            return self._staged[1]
+        with self._timed("rewards"):
+            return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        if not self.model.training:
+            return super()._generate_and_score_completions(inputs)
+        drawn = self._expand(inputs)
+        rollouts, rewards_per_func = self._draw(drawn)
+        advantages, keep, diagnostics = self._estimate(rewards_per_func)
+        local = self._local(keep).flatten().nonzero().flatten().tolist()
+        self._keep_extra_logs(local, len(drawn))
+        self._staged = (rollouts.pick(local), rewards_per_func[keep.flatten()])
+        try:
+            with self._timed("logprobs"):
+                output = super()._generate_and_score_completions([drawn[row] for row in local])
+        finally:
+            self._staged = None
+        output["advantages"] = self._local(advantages)[self._local(keep)]
+        self._log_estimate(advantages[keep], diagnostics)
+        return output
+
+    def _expand(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Each prompt's G rows -> G + extra rows, prompt by prompt; a group that is not one prompt is refused."""
+        size = self.num_generations
+        if "image" in inputs[0] or "images" in inputs[0]:
+            raise ValueError("MCGRPOTrainer does not support datasets with images")
+        if len(inputs) % size:
+            raise ValueError(f"{len(inputs)} rows on this process do not divide into groups of {size}")
+        groups = [inputs[start : start + size] for start in range(0, len(inputs), size)]
+        for group in groups:
+            if any(row["prompt"] != group[0]["prompt"] for row in group):
+                raise ValueError(f"a group of {size} rows holds more than one prompt: {[r['prompt'] for r in group]}")
+        return [dict(group[0]) for group in groups for _ in range(size + self.args.extra_rollouts)]
+
+    def _draw(self, inputs: list[dict[str, Any]]) -> tuple[Rollouts, torch.Tensor]:
+        """Generate and score all rollouts; rewards are (rows of all processes, reward functions)."""
+        size = self.num_generations
+        prompts = [row["prompt"] for row in inputs]
+        self.num_generations = size + self.args.extra_rollouts  # vLLM samples this many of every such-th prompt
+        try:
+            rollouts = Rollouts(*self._generate(prompts))
+        finally:
+            self.num_generations = size
+        for name, values in rollouts.extra_fields.items():  # as TRL does for its reward functions
+            for position, row in enumerate(inputs):
+                row[name] = values[position] if isinstance(values, list) else values
+        rewards = self._calculate_rewards(inputs, prompts, rollouts.completions, rollouts.completion_ids)
+        return rollouts, rewards
+
+    def _estimate(self, rewards_per_func: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+        """Weighted rewards of all processes -> advantages and kept rows, both (groups, drawn)."""
+        rewards = (rewards_per_func * self.reward_weights.to(rewards_per_func.device).unsqueeze(0)).nansum(dim=1)
+        rewards[torch.isnan(rewards_per_func).all(dim=1)] = torch.nan
+        groups = rewards.view(-1, self.num_generations + self.args.extra_rollouts)
+        return estimate(groups, self.args.estimator, self.num_generations, self.args.advantage_epsilon)
+
+    def _local(self, groups: torch.Tensor) -> torch.Tensor:
+        """This process's groups: rewards are gathered in the order of ranks, and no group straddles two."""
+        return groups.chunk(self.accelerator.num_processes)[self.accelerator.process_index]
+
+    def _keep_extra_logs(self, kept: Sequence[int], drawn: int) -> None:
+        """Reward functions logged a value per rollout drawn: leave those of the kept rows, as TRL will log only them."""
+        for column, values in self._pending_extra_logs.items():
+            if len(values) == drawn:
+                self._pending_extra_logs[column] = [values[row] for row in kept]
+
+    def _log_estimate(self, kept_advantages: torch.Tensor, diagnostics: dict[str, torch.Tensor]) -> None:
+        logged = self._logs["advantages"]
+        for _ in range(min(len(logged), kept_advantages.numel())):
+            logged.pop()
+        logged.extend(kept_advantages.tolist())
+        for name, value in diagnostics.items():
+            self._metrics["train"][name].append(value.item())
+
+    @contextmanager
+    def _timed(self, phase: str):
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[phase] += time.perf_counter() - start
+
+    def training_step(self, model, inputs, num_items_in_batch):
+        """TRL's, with the seconds of each phase since the last optimizer step logged under `seconds/*`."""
+        with self._timed("update"):
+            output = super().training_step(model, inputs, num_items_in_batch)
+        if self._step % self.current_gradient_accumulation_steps == 0:
+            ahead = sum(self._seconds[phase] for phase in ("generation", "rewards", "logprobs"))
+            self._seconds["update"] -= ahead  # TRL generates within training_step
+            for phase in ("generation", "rewards", "logprobs", "update"):
+                self._metrics["train"][f"seconds/{phase}"].append(self._seconds[phase])
+            self._seconds.clear()
+        return output

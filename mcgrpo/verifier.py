@@ -1,0 +1,246 @@
+"""Verification of MATH answers in processes that can be killed: model output is hostile text.
+
+`Verifier.judge` may be called from any thread, on every rank of torchrun, and in a process that holds a GPU: it uses
+no signals and no fork of this process. Each worker (`mcgrpo.verify_worker`) is an interpreter of its own, with a
+time and a memory limit per completion; a worker that is stuck or dead is replaced, and costs one verdict at most.
+"""
+
+import atexit
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from signal import SIGKILL
+from typing import Any
+
+from mcgrpo import verify_worker
+from mcgrpo.answers import Judgement
+from mcgrpo.verify_worker import Lines, write_line
+
+TIMEOUT = 5.0
+"""Seconds for one completion (as long as math-verify's own limit for one parse)."""
+MEMORY_MB = 512
+"""Memory for one completion, beyond what a worker holds at its start."""
+MAX_CHARACTERS = 400_000
+"""A longer completion is `unparseable`, unread: some ten times the 8000 tokens of the longest evaluation."""
+GRACE = 0.75
+"""Seconds after the time limit until a worker that should have replied is taken for stuck, and killed."""
+START_SECONDS = 120.0
+
+_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
+
+
+class WorkerError(RuntimeError):
+    """A worker did not start: math-verify is missing, say. Its own words are on stderr."""
+
+
+class _Group:
+    """The completions of one gold: which are not judged yet, with their places in the output."""
+
+    def __init__(self, answer: str, solution: str):
+        self.answer, self.solution = answer, solution
+        self.places: dict[str, list[int]] = {}
+        self.judged: dict[int, Judgement] = {}
+
+    def request(self) -> dict[str, Any]:
+        """What a worker is sent: the gold, and every different completion not judged yet."""
+        return {"answer": self.answer, "solution": self.solution, "completions": list(self.places)}
+
+    def settle(self, judgement: Judgement) -> None:
+        """Judge the first completion that is left."""
+        for place in self.places.pop(next(iter(self.places))):
+            self.judged[place] = judgement
+
+    def settle_all(self, judgement: Judgement) -> None:
+        """Judge every completion that is left."""
+        while self.places:
+            self.settle(judgement)
+
+
+class _Worker:
+    """One worker process; started when it is first needed, and again when it had to be stopped."""
+
+    def __init__(self, timeout: float, memory_mb: int):
+        self._command = [sys.executable, "-m", verify_worker.__name__, str(timeout), str(memory_mb)]
+        self._patience = timeout + GRACE
+        self._process: subprocess.Popen | None = None
+        self._has_run = False
+
+    def judge(self, group: _Group) -> None:
+        """Judge all completions of a group.
+
+        Raises:
+            WorkerError: if this worker has never been able to start.
+        """
+        while group.places:
+            try:
+                self._run(group)
+            except WorkerError:
+                if not self._has_run:
+                    raise
+                group.settle_all(Judgement("error", None))
+            except (TimeoutError, OSError) as failure:
+                self.stop()
+                group.settle(Judgement("timeout" if isinstance(failure, TimeoutError) else "error", None))
+
+    def _run(self, group: _Group) -> None:
+        if self._process is None:
+            self.start()
+        write_line(self._process.stdin.fileno(), group.request(), START_SECONDS)
+        if not self._reply(self._patience)["gold"]:
+            group.settle_all(Judgement("unparseable", None, gold_parsable=False))
+        while group.places:
+            reply = self._reply(self._patience)
+            group.settle(Judgement(reply["verdict"], reply["extracted"]))
+
+    def start(self) -> None:
+        """Start the process and wait until it is ready; nothing to do where it runs.
+
+        Raises:
+            WorkerError: if it does not become ready.
+        """
+        if self._process is not None:
+            return
+        environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
+        environment["PYTHONPATH"] = os.pathsep.join(path or os.curdir for path in sys.path)
+        environment |= {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env=environment,
+            start_new_session=True,
+        )
+        self._lines = Lines(self._process.stdout.fileno())
+        try:
+            self._reply(START_SECONDS)
+        except OSError as failure:
+            self.stop()
+            raise WorkerError(f"a verification worker did not start: {' '.join(self._command)}") from failure
+        self._has_run = True
+
+    def _reply(self, seconds: float) -> dict[str, Any]:
+        line = self._lines.read(seconds)
+        if line is None:
+            raise TimeoutError
+        if not line:
+            raise BrokenPipeError
+        return json.loads(line)
+
+    def stop(self) -> None:
+        """End the process with all that it has started, and reap it."""
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+
+class Verifier:
+    """A set of workers. Use as a context manager, or `close` it.
+
+    Args:
+        workers: processes; by default the processors that this process may use, shared among the node's ranks, up to 8.
+        timeout: seconds for one completion. The first of a gold waits for the gold, under a limit of its own.
+        memory_mb: memory for one completion beyond a worker's own.
+    """
+
+    def __init__(self, workers: int | None = None, timeout: float = TIMEOUT, memory_mb: int = MEMORY_MB):
+        self.workers = workers or _default_workers()
+        if timeout <= 0 or memory_mb <= 0 or self.workers < 0:
+            raise ValueError(f"{workers=}, {timeout=} and {memory_mb=} must be positive")
+        self._all = [_Worker(timeout, memory_mb) for _ in range(self.workers)]
+        self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
+        for worker in self._all:
+            self._idle.put(worker)
+
+    def judge(self, answers: Sequence[str], solutions: Sequence[str], completions: Sequence[str]) -> list[Judgement]:
+        """Judge each completion against the gold beside it (three sequences of one length), in their order.
+
+        A gold is parsed once for all its completions in the call, and equal completions are judged once.
+
+        Raises:
+            WorkerError: if no worker can be started at all.
+        """
+        judged: dict[int, Judgement] = {}
+        groups: dict[tuple[str, str], _Group] = {}
+        for place, (answer, solution, text) in enumerate(zip(answers, solutions, completions, strict=True)):
+            if len(text) > MAX_CHARACTERS:
+                judged[place] = Judgement("unparseable", None)
+            else:
+                group = groups.setdefault((answer, solution), _Group(answer, solution))
+                group.places.setdefault(text, []).append(place)
+        if groups:
+            with ThreadPoolExecutor(min(self.workers, len(groups)), "mcgrpo-verifier") as pool:
+                for result in pool.map(self._judge, groups.values()):
+                    judged |= result
+        return [judged[place] for place in range(len(completions))]
+
+    def _judge(self, group: _Group) -> dict[int, Judgement]:
+        worker = self._idle.get()
+        try:
+            worker.judge(group)
+        except BaseException:
+            worker.stop()
+            raise
+        finally:
+            self._idle.put(worker)
+        return group.judged
+
+    def start(self) -> None:
+        """Start every worker now, rather than when it is first needed (0.5 s each).
+
+        Raises:
+            WorkerError: if one does not become ready.
+        """
+        for worker in self._all:
+            worker.start()
+
+    def close(self) -> None:
+        """End all workers; a later `judge` starts them again."""
+        for worker in self._all:
+            worker.stop()
+
+    def __enter__(self) -> "Verifier":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _default_workers() -> int:
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(8, processors // int(os.environ.get("LOCAL_WORLD_SIZE", 1))))
+
+
+_shared: Verifier | None = None
+_lock = threading.Lock()
+
+
+def shared() -> Verifier:
+    """This process's verifier with default limits; closed when the interpreter exits."""
+    global _shared
+    with _lock:
+        if _shared is None:
+            _shared = Verifier()
+            atexit.register(_shared.close)
+    return _shared
+
+
+def _forget_shared() -> None:
+    # The child of a fork has its parent's workers in its memory; they are not its own to use or to end.
+    global _shared, _lock
+    if _shared is not None:
+        atexit.unregister(_shared.close)
+    _shared, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_shared)

@@ -1,0 +1,179 @@
+"""The process that model output is verified in: a supervisor that forks the grader, limits it and kills it.
+
+Started by `mcgrpo.verifier` as `python -m mcgrpo.verify_worker TIMEOUT MEMORY_MB`. The supervisor loads math-verify
+once, and only hands model output on. The grader, forked from it, reads that output, and is replaced within
+milliseconds once it is over time, over memory or dead. (Forking is safe here: one thread, no torch, no GPU.)
+
+Each line on stdin is a group, `{"answer", "solution", "completions"}`. Each line on stdout is a reply: `{"gold":
+bool}`, then, where the gold parses, `{"verdict", "extracted"}` for each completion in order.
+"""
+
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+GROWTH_MB = 128
+"""A grader whose memory has peaked this far above its start is replaced before it is asked again."""
+
+
+class Lines:
+    """Lines from a pipe, each with its own deadline."""
+
+    def __init__(self, fd: int):
+        self.fd = fd
+        self._buffer = bytearray()
+
+    def read(self, seconds: float | None = None) -> bytes | None:
+        """One line; empty where the pipe has ended; None where no whole line came within `seconds`."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        searched = 0
+        while (end := self._buffer.find(b"\n", searched)) < 0:
+            searched = len(self._buffer)
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not select.select([self.fd], [], [], left)[0]:
+                return None
+            chunk = os.read(self.fd, 1 << 20)
+            if not chunk:
+                return b""
+            self._buffer += chunk
+        line = bytes(self._buffer[: end + 1])
+        del self._buffer[: end + 1]
+        return line
+
+
+def write_line(fd: int, content: Any, seconds: float | None = None) -> None:
+    """Write one JSON value as one ASCII line (lone surrogates stay escaped).
+
+    Raises:
+        TimeoutError: if the other end has not read it within `seconds`.
+    """
+    deadline = None if seconds is None else time.monotonic() + seconds
+    data = memoryview(json.dumps(content).encode("ascii") + b"\n")
+    while data:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not select.select([], [fd], [], left)[1]:
+            raise TimeoutError
+        data = data[os.write(fd, data[: select.PIPE_BUF]) :]
+
+
+class Grader:
+    """A forked process that parses and compares, one request at a time; forked anew whenever it had to be killed."""
+
+    def __init__(self, timeout: float, memory_mb: int):
+        self.timeout, self.memory_mb = timeout, memory_mb
+        self._pid = 0
+
+    def ask(self, request: dict[str, str]) -> dict[str, Any]:
+        """The grader's reply, or the verdict `timeout` or `error` on one that did not live to reply."""
+        if not self._pid:
+            self._fork()
+        try:
+            write_line(self._requests, request, self.timeout)
+            line = self._replies.read(self.timeout)
+        except TimeoutError:
+            line = None
+        except BrokenPipeError:
+            line = b""
+        if not line:
+            self.kill()
+            return {"gold": False, "verdict": "timeout" if line is None else "error", "extracted": None}
+        reply = json.loads(line)
+        if reply["spent"]:
+            self.kill()
+        return reply
+
+    def kill(self) -> None:
+        """End the grader, whatever it is doing, and reap it."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            os.close(self._requests)
+            os.close(self._replies.fd)
+            self._pid = 0
+
+    def _fork(self) -> None:
+        requests, self._requests = os.pipe()
+        replies, replying = os.pipe()
+        self._replies = Lines(replies)
+        self._pid = os.fork()
+        if self._pid:
+            os.close(requests)
+            os.close(replying)
+            return
+        try:
+            os.close(self._requests)
+            os.close(replies)
+            _confine(self.memory_mb)
+            _reply_forever(requests, replying, self.timeout)
+        finally:
+            os._exit(1)
+
+
+def _confine(memory_mb: int) -> None:
+    """Limit this process: memory beyond what it has; no terminal, no file written, no process, no core dump."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        space = int(statm.read_text().split()[0]) * resource.getpagesize() + memory_mb * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_CORE):
+        resource.setrlimit(limit, (0, 0))
+
+
+def _reply_forever(requests: int, replies: int, timeout: float) -> None:
+    from mcgrpo.math_grader import MathGrader
+
+    grader, lines, start = MathGrader(), Lines(requests), _peak_kb()
+    while line := lines.read():
+        # The supervisor kills at the limit. Should it be gone, the kernel ends this process soon after.
+        signal.setitimer(signal.ITIMER_REAL, timeout + 1)
+        reply = grader.reply(json.loads(line))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        write_line(replies, reply | {"spent": _peak_kb() - start > GROWTH_MB * 1024})
+
+
+def _peak_kb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _grade_group(grader: Grader, group: dict[str, Any]) -> None:
+    gold = {"answer": group["answer"], "solution": group["solution"]}
+    parsable = grader.ask(gold)["gold"]
+    write_line(1, {"gold": parsable})
+    for completion in group["completions"] if parsable else ():
+        reply = grader.ask(gold | {"completion": completion})
+        write_line(1, {"verdict": reply["verdict"], "extracted": reply["extracted"]})
+
+
+def main() -> None:
+    """Load math-verify, say so, and serve groups until stdin ends."""
+    from mcgrpo.math_grader import MathGrader
+
+    # The first use of each part of sympy imports more of it: have that before the fork, once, outside any limit.
+    for gold, answer in (("\\frac{x+1}{2}", "0.5x+\\frac12"), ("(1,2)", "1<x<2"), ("\\sqrt{8}", "2\\sqrt{2}")):
+        MathGrader().reply({"answer": gold, "solution": "", "completion": f"\\boxed{{{answer}}}"})
+    gc.collect()
+    gc.freeze()
+    grader = Grader(timeout=float(sys.argv[1]), memory_mb=int(sys.argv[2]))
+    lines = Lines(0)
+    try:
+        write_line(1, {"ready": True})
+        while line := lines.read():
+            _grade_group(grader, json.loads(line))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    finally:
+        grader.kill()
+
+
+if __name__ == "__main__":
+    main()

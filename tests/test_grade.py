@@ -1,0 +1,119 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from mcgrpo.grade import main, read_completions, self_check
+from mcgrpo.records import Example, RecordError, write_jsonl
+from mcgrpo.verifier import Verifier
+
+ROW = {"id": "a", "sample": 0, "completion": "<answer>72</answer>", "answer": "72"}
+
+
+def grade(tmp_path, rows, *options):
+    source, output = tmp_path / "completions.jsonl", tmp_path / "grades.jsonl"
+    write_jsonl(source, rows)
+    main(["--input", str(source), "--output", str(output), *options])
+    return [json.loads(line) for line in output.read_text().splitlines()]
+
+
+def test_rows_keep_their_order_and_small_columns(tmp_path, capsys):
+    rows = [
+        ROW | {"decoding": "greedy", "prompt_sha256": "f00", "prompt": "long", "solution": None, "level": 3},
+        ROW | {"sample": 1, "completion": "<answer>72.0</answer>", "answer": 72},
+        ROW | {"id": "b", "completion": "\ud800 no tag"},
+    ]
+    grades = grade(tmp_path, rows, "--task", "gsm8k")
+    assert grades[0] == {
+        "id": "a",
+        "sample": 0,
+        "answer": "72",
+        "decoding": "greedy",
+        "prompt_sha256": "f00",
+        "level": 3,
+        "extracted": "72",
+        "verdict": "correct",
+        "gold_parsable": True,
+    }
+    assert [row["verdict"] for row in grades] == ["correct", "equivalent", "unparseable"]
+    printed = capsys.readouterr().out
+    assert "3 completions: 1 correct, 1 equivalent, 0 wrong, 1 unparseable, 0 timeout, 0 error" in printed
+    assert "accuracy 0.6667 (2 of 3" in printed
+
+
+def test_math_lists_golds_that_do_not_parse(tmp_path, capsys):
+    rows = [
+        ROW | {"completion": "\\boxed{0.5}", "answer": "\\frac{1}{2}", "solution": "It is $\\boxed{\\frac{1}{2}}$."},
+        ROW | {"completion": "\\boxed{27}", "answer": 27.0, "id": "amc"},
+        ROW | {"completion": "\\boxed{27}", "answer": "", "id": "lost"},
+    ]
+    grades = grade(tmp_path, rows, "--task", "math", "--workers", "1", "--timeout", "20")
+    assert [row["verdict"] for row in grades] == ["correct", "correct", "unparseable"]
+    assert [row["gold_parsable"] for row in grades] == [True, True, False]
+    printed = capsys.readouterr().out
+    assert "1 gold_unparsable" in printed
+    assert "golds that do not parse: lost" in printed
+
+
+def test_the_released_protocol_is_looser(tmp_path):
+    rows = [ROW | {"completion": "it is -72"}]
+    assert grade(tmp_path, rows, "--task", "gsm8k")[0]["verdict"] == "unparseable"
+    assert grade(tmp_path, rows, "--task", "gsm8k", "--protocol", "released")[0]["verdict"] == "correct"
+
+
+def test_no_rows_are_no_error(tmp_path, capsys):
+    assert grade(tmp_path, [], "--task", "gsm8k") == []
+    assert "0 completions" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "culprit"),
+    [
+        (json.dumps(ROW) + "\n{broken\n", "completions.jsonl:2: not valid JSON"),
+        (json.dumps({"id": "a", "sample": 0, "completion": "x"}), "completions.jsonl:1: field 'answer' is missing"),
+        (json.dumps(ROW | {"completion": ["x"]}), "field 'completion' should be str"),
+        (json.dumps(ROW | {"sample": "0"}), "field 'sample' should be int"),
+        ("[1]", "a JSON object is expected"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_broken_input_is_named_and_nothing_is_written(tmp_path, content, culprit):
+    source, output = tmp_path / "completions.jsonl", tmp_path / "grades.jsonl"
+    source.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(SystemExit, match=culprit):
+        main(["--task", "gsm8k", "--input", str(source), "--output", str(output)])
+    assert not output.exists()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(RecordError, match="nowhere.*no such file"):
+        read_completions(tmp_path / "nowhere.jsonl")
+
+
+def test_the_command_line(tmp_path):
+    command = [sys.executable, "-m", "mcgrpo.grade", "--task", "math", "--input", "none.jsonl", "--output", "out.jsonl"]
+    for extra, culprit in (([], "none.jsonl: no such file"), (["--timeout", "0"], "must be positive")):
+        done = subprocess.run([*command, *extra], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert culprit in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def example(identity, answer, solution=""):
+    return Example(id=identity, split="test", question="?", answer=answer, solution=solution)
+
+
+def test_golds_grade_as_correct_against_themselves_or_are_listed():
+    assert self_check([example("a", "72"), example("b", "1,450,000"), example("c", "")], "gsm8k") == ["c"]
+    examples = [
+        example("fraction", "\\frac{3}{4}", "three of four, $\\boxed{\\frac{3}{4}}$."),
+        example("malformed", "\\frac34", "three of four, $\\boxed{\\frac34}$."),
+        example("free text", "204", "we find $t = 24$ and $180 + 24 = 204$. -someone"),
+        example("bold", "073", "so $d = \\boxed{\\textbf{(073)}}.$ -someone"),
+        example("full stop", "104", "the ruler gives $CE = \\boxed{104.}$"),
+        example("amc", "27.0"),
+        example("nothing", ""),
+    ]
+    with Verifier(1, timeout=20) as verifier:
+        assert self_check(examples, "math", verifier) == ["malformed", "nothing"]

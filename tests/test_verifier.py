@@ -1,0 +1,295 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcgrpo import verifier as verifier_module
+from mcgrpo.records import VERDICTS
+from mcgrpo.verifier import MAX_CHARACTERS, Verifier, WorkerError
+
+TOWER = "\\boxed{9^{9^{9^{9}}}}"
+HOSTILE = Path(__file__).parent.parent / "bench" / "hostile.py"
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+@pytest.fixture(scope="module")
+def patient():
+    with Verifier(1, timeout=20) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def quick():
+    with Verifier(2, timeout=0.5) as two:
+        two.start()
+        yield two
+
+
+def one(verifier, answer, completion, solution=""):
+    return verifier.judge([answer], [solution], [completion])[0]
+
+
+def below(pid):
+    """The processes below one, as {pid: state}."""
+    rows = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        rows[int(path.parent.name)] = (int(parent), state)
+    found = [pid]
+    for one in found:
+        found += [child for child, (parent, _) in rows.items() if parent == one]
+    return {child: rows[child][1] for child in found[1:]}
+
+
+@pytest.mark.parametrize(
+    ("gold", "completion", "verdict", "extracted"),
+    [
+        ("\\frac{1}{2}", "so \\boxed{0.5}", "correct", "0.5"),
+        ("\\frac{1}{2}", "so \\boxed{\\frac{2}{4}}", "correct", "\\frac{2}{4}"),
+        ("36", "the final answer is $6^2$", "correct", "6^2"),
+        ("5", "$\\boxed{4}$ no, $\\boxed{5}$", "correct", "5"),
+        ("5", "\\boxed{4} no, \\boxed{5}", "wrong", "4,5"),
+        ("27.0", "\\boxed{27}", "correct", "27"),
+        ("073", "\\boxed{73}", "correct", "73"),
+        ("5", "\\boxed{6}", "wrong", "6"),
+        ("\\text{odd}", "\\boxed{\\text{even}}", "wrong", "\\text{even}"),
+        ("\\frac{4}{3}", "\\boxed{\\frac43}", "unparseable", "\\frac43"),
+        ("5", "I think it is 5", "unparseable", None),
+        ("5", "", "unparseable", None),
+        # verify is not symmetric: these two hold with the gold first
+        ("1<x<2", "\\boxed{(1,2)}", "correct", "(1,2)"),
+        ("5", "\\boxed{x=5}", "correct", "x=5"),
+    ],
+)
+def test_verdicts_are_math_verifys(patient, gold, completion, verdict, extracted):
+    judgement = one(patient, gold, completion)
+    assert (judgement.verdict, judgement.extracted, judgement.gold_parsable) == (verdict, extracted, True)
+
+
+def test_the_solution_is_the_gold_unless_it_contradicts_the_answer(patient):
+    assert one(patient, "", "\\boxed{7}", "hence $\\boxed{7}$.").verdict == "correct"
+    assert one(patient, "204", "\\boxed{204}", "so $180 + 24 = 204$. -someone").verdict == "correct"
+    assert one(patient, "0.5", "\\boxed{50\\%}", "hence $\\boxed{50\\%}$").verdict == "correct"
+
+
+@pytest.mark.parametrize(("answer", "solution"), [("", ""), ("", "The answer is 204."), ("", "see above")])
+def test_a_gold_that_does_not_parse(patient, answer, solution):
+    judgement = one(patient, answer, "\\boxed{204}", solution)
+    assert (judgement.verdict, judgement.gold_parsable) == ("unparseable", False)
+
+
+def test_order_is_kept_and_equal_rollouts_agree(quick):
+    answers = [str(n % 7) for n in range(60)]
+    completions = [TOWER if n == 30 else f"\\boxed{{{n % 5}}}" for n in range(60)]
+    expected = ["timeout" if n == 30 else "correct" if n % 7 == n % 5 else "wrong" for n in range(60)]
+    assert [j.verdict for j in quick.judge(answers, [""] * 60, completions)] == expected
+
+
+def test_a_gold_is_parsed_once_for_its_rollouts(patient):
+    slow = " and ".join(f"$\\boxed{{\\frac{{{n}}}{{7}}}}$" for n in range(1500))
+    one(patient, "1", "\\boxed{1}", slow)
+    start = time.monotonic()
+    one(patient, "2", "\\boxed{1}", slow)
+    single = time.monotonic() - start
+    start = time.monotonic()
+    patient.judge(["3"] * 20, [slow] * 20, [f"\\boxed{{{n}}}" for n in range(20)])
+    assert time.monotonic() - start < 5 * single
+
+
+@pytest.mark.parametrize("body", ["9^{9^{9^{9}}}", "100000000!", "(" * 3000])
+def test_a_completion_over_time_is_killed_and_the_next_is_not_hurt(quick, body):
+    start = time.monotonic()
+    judged = quick.judge(["5"] * 3, [""] * 3, ["\\boxed{4}", f"\\boxed{{{body}}}", "\\boxed{5}"])
+    assert [j.verdict for j in judged] == ["wrong", "timeout", "correct"]
+    assert time.monotonic() - start < 0.5 + 1
+
+
+def test_memory_is_limited_per_completion():
+    with Verifier(1, timeout=20, memory_mb=24) as small:
+        judged = small.judge(["5"] * 2, [""] * 2, ["\\boxed{" + "x+" * 150_000 + "x}", "\\boxed{5}"])
+    assert [j.verdict for j in judged] == ["error", "correct"]
+
+
+def test_a_completion_beyond_any_models_length_is_not_read(quick):
+    judgement = one(quick, "5", " " * MAX_CHARACTERS + "\\boxed{5}")
+    assert (judgement.verdict, judgement.gold_parsable) == ("unparseable", True)
+
+
+def test_from_many_threads_at_once(quick):
+    found = {}
+
+    def work(n):
+        found[n] = [j.verdict for j in quick.judge([str(n)] * 2, [""] * 2, [f"\\boxed{{{n}}}", "\\boxed{-1}"])]
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {n: ["correct", "wrong"] for n in range(12)}
+
+
+@linux
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_dead_process_is_replaced(level):
+    others = set(below(os.getpid()))
+    with Verifier(1, timeout=20) as fragile:
+        assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
+        supervisor_and_grader = sorted(set(below(os.getpid())) - others)
+        os.kill(supervisor_and_grader[level], signal.SIGKILL)
+        verdicts = [j.verdict for j in fragile.judge(["5"] * 3, [""] * 3, ["\\boxed{4}", "\\boxed{5}", "\\boxed{6}"])]
+        assert verdicts in (["wrong", "correct", "wrong"], ["error", "correct", "wrong"])
+        assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
+
+
+@linux
+def test_a_stopped_worker_is_killed_within_the_limit_and_a_second():
+    others = set(below(os.getpid()))
+    with Verifier(1, timeout=0.5) as stuck:
+        one(stuck, "5", "\\boxed{5}")
+        stopped = set(below(os.getpid())) - others
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        start = time.monotonic()
+        assert one(stuck, "5", "\\boxed{5}").verdict == "timeout"
+        assert time.monotonic() - start < 0.5 + 1
+        assert not stopped & set(below(os.getpid()))
+        assert one(stuck, "5", "\\boxed{5}").verdict == "correct"
+
+
+@linux
+def test_nothing_is_left_behind():
+    before = below(os.getpid())
+    with Verifier(2, timeout=0.3) as brief:
+        brief.judge(["5", "6"], ["", ""], [TOWER, "\\boxed{6}"])
+        assert len(below(os.getpid())) > len(before)
+    assert below(os.getpid()) == before
+
+
+@linux
+@pytest.mark.parametrize("end", ["pass", "os._exit(0)", "os.kill(os.getpid(), 9)", "1 / 0"])
+def test_workers_end_with_their_parent(end):
+    code = (
+        "import os, threading, time; from mcgrpo.verifier import Verifier\n"
+        "verifier = Verifier(1, timeout=1); verifier.start(); print(verifier._all[0]._process.pid, flush=True)\n"
+        f"threading.Thread(target=verifier.judge, args=(['5'], [''], [{TOWER!r}]), daemon=True).start()\n"
+        f"time.sleep(0.3); {end}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 4
+    while _group_lives(int(done.stdout)):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _group_lives(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_forked_child_has_workers_of_its_own():
+    parent = verifier_module.shared()
+    assert one(parent, "5", "\\boxed{5}").verdict == "correct"
+    child = os.fork()
+    if not child:
+        try:
+            mine = verifier_module.shared()
+            right = mine is not parent and one(mine, "5", "\\boxed{5}").verdict == "correct"
+            mine.close()
+        finally:
+            os._exit(0 if right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert one(parent, "6", "\\boxed{6}").verdict == "correct"
+    parent.close()
+
+
+def test_a_worker_that_cannot_start_is_an_error_not_a_zero(monkeypatch):
+    broken = Verifier(1)
+    monkeypatch.setattr(broken._all[0], "_command", [sys.executable, "-c", "import no_such_module"])
+    with pytest.raises(WorkerError, match="did not start"):
+        one(broken, "5", "\\boxed{5}")
+
+
+@pytest.mark.parametrize("options", [{"timeout": 0}, {"memory_mb": -1}, {"workers": -1}])
+def test_limits_must_be_positive(options):
+    with pytest.raises(ValueError, match="positive"):
+        Verifier(**options)
+
+
+def test_injections_run_nowhere(quick, tmp_path):
+    target = tmp_path / "touched"
+    shell = f"__import__('os').system('touch {target}')"
+    bodies = [shell, f"\\text{{{shell}}}", f"open('{target}','w')", f"eval({shell!r})", f"S({shell!r})", f"x.{shell}"]
+    completions = [frame % body for body in bodies for frame in ("\\boxed{%s}", "final answer is $%s$", "\\boxed{1+%s")]
+    judged = quick.judge(["5"] * len(completions), [shell] * len(completions), completions)
+    assert {j.verdict for j in judged} <= {"wrong", "unparseable", "error", "timeout"}
+    assert list(tmp_path.iterdir()) == []
+
+
+PIECES = [
+    "9^{",
+    "{",
+    "}",
+    "(",
+    ")",
+    "!",
+    "\\frac",
+    "\\sqrt{",
+    "\\boxed{",
+    "$",
+    "\\[",
+    "\0",
+    "\ud800",
+    "\\\\",
+    "&",
+    "x",
+    "0",
+]
+PIECES += [
+    "\\begin{pmatrix}",
+    "\\end{pmatrix}",
+    "\\int_0^",
+    "\\sum",
+    "=",
+    "<",
+    ",",
+    "answer is ",
+    "%",
+    "\\text{",
+    "1e9",
+    "_",
+]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.sampled_from(PIECES) | st.text(st.characters(codec=None), max_size=5), max_size=40), st.integers(1, 40)
+)
+def test_any_text_gets_a_verdict_in_time(quick, pieces, times):
+    start = time.monotonic()
+    judgement = one(quick, "\\frac{1}{2}", "\\boxed{" + "".join(pieces) * times + "}")
+    assert time.monotonic() - start < 0.5 + 1
+    assert judgement.verdict in VERDICTS
+    assert judgement.gold_parsable
+    (judgement.extracted or "").encode("utf-8")
+
+
+@linux
+@pytest.mark.slow
+def test_hundreds_of_hostile_completions():
+    command = [sys.executable, str(HOSTILE), "--count", "400", "--timeout", "0.3"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

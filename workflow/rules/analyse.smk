@@ -1,0 +1,79 @@
+"""From grades and metrics to one tidy table."""
+
+
+rule plan:
+    output:
+        f"{RESULTS}/plan.json",
+    log:
+        f"{LOGS}/plan.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/plan.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        config=json.dumps(config),
+        code=fingerprint("mcgrpo.study"),
+    shell:
+        "python -m mcgrpo.study --config {params.config:q} --output {output} > {log} 2>&1"
+
+
+rule collect:
+    input:
+        plan=rules.plan.output,
+        runs=expand(f"{RESULTS}/runs/{{run}}", run=TRAINED),
+        grades=GRADES,
+    output:
+        scores=f"{RESULTS}/scores.csv",
+        curves=f"{RESULTS}/curves.csv",
+    log:
+        f"{LOGS}/collect.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/collect.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        results=subpath(output.scores, parent=True),
+        code=fingerprint("mcgrpo.collect"),
+    shell:
+        "python -m mcgrpo.collect --plan {input.plan} --results {params.results} "
+        "--scores {output.scores} --curves {output.curves} > {log} 2>&1"
+
+
+rule summarise:
+    input:
+        rules.collect.output.scores,
+    output:
+        f"{RESULTS}/summary.csv",
+    log:
+        f"{LOGS}/summarise.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/summarise.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        code=fingerprint("mcgrpo.summarise"),
+    shell:
+        "python -m mcgrpo.summarise --scores {input} --output {output} > {log} 2>&1"
+
+
+rule track:
+    input:
+        plan=rules.plan.output,
+        scores=rules.collect.output.scores,
+    output:
+        f"{RESULTS}/tracking.json",
+    log:
+        f"{LOGS}/track.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/track.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        results=subpath(output[0], parent=True),
+    shell:
+        "python -m mcgrpo.tracking --plan {input.plan} --results {params.results} --scores {input.scores} "
+        "--output {output} > {log} 2>&1"

@@ -1,0 +1,36 @@
+"""Data sets and models, each made or fetched once."""
+
+
+rule dataset:
+    output:
+        data="resources/data/{study}/{dataset}.jsonl",
+        audit="resources/data/{study}/{dataset}.audit.json",
+    log:
+        "logs/{study}/dataset/{dataset}.log",
+    benchmark:
+        "results/{study}/benchmarks/dataset/{dataset}.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        spec=lambda wildcards: json.dumps(config["datasets"][wildcards.dataset]),
+        code=fingerprint("mcgrpo.data"),
+    shell:
+        "python -m mcgrpo.data --spec {params.spec:q} --output {output.data} > {log} 2>&1"
+
+
+rule model:
+    output:
+        directory("resources/models/{study}/{model}"),
+    log:
+        "logs/{study}/model/{model}.log",
+    benchmark:
+        "results/{study}/benchmarks/model/{model}.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        spec=lambda wildcards: json.dumps(config["models"][wildcards.model]),
+        code=fingerprint("mcgrpo.models"),
+    shell:
+        "python -m mcgrpo.preload mcgrpo.models --spec {params.spec:q} --output {output} --threads {threads} > {log} 2>&1"

@@ -1,0 +1,25 @@
+"""One training job for each run."""
+
+
+rule train:
+    input:
+        model=start_model,
+        data=train_data,
+    output:
+        run=directory(f"{RESULTS}/runs/{{run}}"),
+        weights=weights_output(f"{RESULTS}/models/{{run}}"),
+    log:
+        f"{LOGS}/train/{{run}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/train/{{run}}.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    resources:
+        gpu=config.get("gpus", 0),
+    params:
+        run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
+        code=fingerprint("mcgrpo.train"),
+    shell:
+        "python -m mcgrpo.preload mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} "
+        "--output {output.run} --weights {output.weights} --threads {threads} --gpus {resources.gpu} > {log} 2>&1"
