@@ -26,7 +26,7 @@ class MetricsFile(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Append the row of a step."""
-        if is_step(logs):
+        if state.is_world_process_zero and is_step(logs):
             with self.path.open("a") as file:
                 file.write(json.dumps({"step": state.global_step, **logs}) + "\n")
 
@@ -40,7 +40,8 @@ class TrackingCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin the MLflow run."""
-        self.journal.start(self.outcome)
+        if state.is_world_process_zero:
+            self.journal.start(self.outcome)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Hand over the row of a step."""

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-VIEWS = frozenset({"mcgrpo.tracking"})
-"""Modules that a stage tells what it does, and that cannot change what comes out."""
+VIEWS = frozenset({"mcgrpo", "mcgrpo.tracking"})
+"""Modules that cannot change what comes out: the package's front (a version), and what a stage tells how it goes."""
 
 
 def _path(module: str) -> Path | None:
@@ -30,15 +30,18 @@ def _tree(module: str) -> ast.Module:
 
 
 def _imports(module: str) -> Iterator[str]:
-    """Names that a module imports, at its top or in a function, that are modules of ours."""
+    """Modules of ours that a module imports, at its top or in a function, and the packages they are in."""
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise ValueError(f"{_path(module)}:{node.lineno}: relative imports are not followed")
             names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
         else:
             continue
-        yield from (name for name in names if name.split(".")[0] == "mcgrpo" and _path(name) is not None)
+        ours = [name.split(".") for name in names if name.split(".")[0] == "mcgrpo" and _path(name) is not None]
+        yield from (".".join(parts[:depth]) for parts in ours for depth in range(1, len(parts) + 1))
 
 
 def closure(stage: str) -> list[str]:

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import (
     CurvePoint,
     Grade,
+    RecordError,
     Run,
     Score,
     as_record,
@@ -46,18 +48,23 @@ def cell(run: Run) -> dict[str, Any]:
     return {name: getattr(run, name) for name in names}
 
 
-def accuracies(grades: Iterable[Grade]) -> Iterator[tuple[str, float, int]]:
+def accuracies(grades: Iterable[Grade], where: str) -> Iterator[tuple[str, float, int]]:
     """(measure, value in [0, 1], problems): `greedy` and `avg@k`, and the same counting exact matches only.
 
     avg@k is the mean accuracy over the k samples of each problem, k being the same for all.
+
+    Raises:
+        RecordError: if there are no grades, or problems have different numbers of samples.
     """
     by_decoding: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for grade in grades:
         by_decoding[grade.decoding][grade.id].append(grade.verdict)
+    if not by_decoding:
+        raise RecordError(f"{where}: no grades")
     for decoding, problems in by_decoding.items():
         samples = {len(verdicts) for verdicts in problems.values()}
         if len(samples) > 1:
-            raise ValueError(f"{decoding} grades: problems have {min(samples)} to {max(samples)} samples each")
+            raise RecordError(f"{where}: problems have {min(samples)} to {max(samples)} {decoding} samples each")
         name = "greedy" if decoding == "greedy" else f"avg@{samples.pop()}"
         flat = [verdict for verdicts in problems.values() for verdict in verdicts]
         yield name, sum(map(is_accurate, flat)) / len(flat), len(problems)
@@ -73,7 +80,10 @@ def curve(run: Run, metrics: list[dict[str, Any]]) -> list[CurvePoint]:
 
 
 def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[tuple[str, float, int]]:
-    """(measure, value, steps) of the training itself: its seconds, and means over steps."""
+    """(measure, value, steps) of the training itself: its seconds, and means over steps (over the last tenth: reward).
+
+    Values that are not finite (a gradient that overflowed) are left out; `steps` counts all steps of the run.
+    """
     yield "seconds", seconds, len(points)
     last = points[-max(1, len(points) // 10) :]
     for measure, column, over in (
@@ -82,9 +92,10 @@ def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[tupl
         ("frac_advantage_zero", "frac_advantage_zero", points),
         ("grad_norm", "grad_norm", points),
     ):
-        values = [value for point in over if (value := getattr(point, column)) is not None]
+        logged = [value for point in over if (value := getattr(point, column)) is not None]
+        values = [value for value in logged if math.isfinite(value)]
         if values:
-            yield measure, sum(values) / len(values), len(values)
+            yield measure, sum(values) / len(values), len(points)
 
 
 def collect(plan: dict[str, Any], results: Path) -> tuple[list[Score], list[CurvePoint]]:
@@ -99,14 +110,16 @@ def collect(plan: dict[str, Any], results: Path) -> tuple[list[Score], list[Curv
 
         for benchmark, role in plan["benchmarks"][run.setting].items():
             path = results / "grades" / run.name / f"{benchmark}.jsonl"
-            for found in accuracies(read_grades(path)):
+            for found in accuracies(read_grades(path), str(path)):
                 score(benchmark, role, *found)
         if run.method != UNTRAINED:
             folder = results / "runs" / run.name
             points = curve(run, [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")])
             curves += points
-            seconds = read_json(folder / "run.json")["outcome"]["seconds"]
-            for found in training_measures(points, seconds):
+            outcome = read_json(folder / "run.json").get("outcome", {})
+            if outcome.get("status") != "finished":
+                raise RecordError(f"{folder / 'run.json'}: this training has not finished")
+            for found in training_measures(points, outcome["seconds"]):
                 score("train", "train", *found)
     return scores, curves
 
@@ -126,7 +139,10 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, required=True)
     parser.add_argument("--curves", type=Path, required=True)
     options = parser.parse_args()
-    scores, curves = collect(read_json(options.plan), options.results)
+    try:
+        scores, curves = collect(read_json(options.plan), options.results)
+    except RecordError as error:
+        raise SystemExit(f"error: {error}") from None
     write_csv(options.scores, Score, scores)
     write_csv(options.curves, CurvePoint, curves)
     print(f"{len(scores)} scores and {len(curves)} steps")

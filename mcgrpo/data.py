@@ -32,10 +32,19 @@ def rows(spec: dict[str, Any], split: str) -> Iterator[Row]:
     return islice(found, wanted.get("rows"))
 
 
+def source(spec: dict[str, Any]) -> str:
+    """Where a data set comes from, as messages name it."""
+    return spec.get("folder") or spec.get("hub") or f"toy {spec['toy']['kind']}"
+
+
 def _hub_rows(spec: dict[str, Any], name: str) -> Iterator[Row]:
     from datasets import load_dataset
+    from datasets.exceptions import DatasetsError
 
-    dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"))
+    try:
+        dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"))
+    except (DatasetsError, OSError, ValueError) as error:
+        raise RecordError(f"{spec['hub']}, split {name!r}: {str(error).splitlines()[0]}") from None
     return ((f"{spec['hub']}/{name}[{index}]", row) for index, row in enumerate(dataset))
 
 
@@ -52,18 +61,20 @@ def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Examp
     """One raw row to our schema.
 
     Raises:
-        RecordError: naming the row, for a missing question or answer.
+        RecordError: naming the row, for a missing question or answer, or one of the wrong type.
     """
     question = row.get("question") or row.get("problem")
     if not isinstance(question, str):
         raise RecordError(f"{where}: no text under 'question' or 'problem' (columns: {', '.join(row)})")
     answer, solution = row.get("answer"), row.get("solution") or ""
+    if not isinstance(solution, str) or not isinstance(answer, str | int | float | None):
+        raise RecordError(f"{where}: 'answer' should be text or a number, 'solution' text")
     if isinstance(answer, str) and "####" in answer:
         solution, _, answer = answer.rpartition("####")
         answer = answer.replace(",", "")
     if isinstance(answer, float) and answer.is_integer():
         answer = int(answer)
-    if answer is None and not solution:
+    if answer in (None, "") and not solution:
         raise RecordError(f"{where}: neither 'answer' nor 'solution' (columns: {', '.join(row)})")
     identity = row.get("unique_id") or row.get("id")
     return Example(
@@ -81,15 +92,17 @@ def examples(spec: dict[str, Any]) -> list[Example]:
     Raises:
         RecordError: for a broken row, an empty split or an id that stands twice.
     """
-    found = []
-    for split in spec.get("splits", dict.fromkeys(SPLITS)):
-        part = [as_example(row, split, index, where) for index, (where, row) in enumerate(rows(spec, split))]
-        if not part:
-            raise RecordError(f"{spec}: split {split!r} is empty")
-        identity, times = Counter(example.id for example in part).most_common(1)[0]
-        if times > 1:
-            raise RecordError(f"{spec}: id {identity!r} stands {times} times in split {split!r}")
-        found += part
+    found: list[Example] = []
+    for split in spec.get("splits", SPLITS):
+        first: dict[str, str] = {}
+        for index, (where, row) in enumerate(rows(spec, split)):
+            example = as_example(row, split, index, where)
+            if example.id in first:
+                raise RecordError(f"{where}: id {example.id!r} stands at {first[example.id]} already")
+            first[example.id] = where
+            found.append(example)
+        if not first:
+            raise RecordError(f"{source(spec)}: split {split!r} is empty")
     return found
 
 

@@ -15,6 +15,7 @@ def prepare(config: dict[str, Any]) -> None:
     # Several jobs share the cores, and torch takes all of them unless told.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("MCGRPO_PRELOAD", "1" if config.get("preload") else "0")
+    if not config.get("preload"):
+        os.environ["MCGRPO_PRELOAD"] = "off"
     if store := config.get("tracking_uri", DEFAULT_STORE):
         os.environ.setdefault("MLFLOW_TRACKING_URI", store)

@@ -1,7 +1,10 @@
 """What a study made, and where to look: `python -m mcgrpo.made reports/mini`."""
 
 import argparse
+import os
 from pathlib import Path
+
+from mcgrpo.environment import DEFAULT_STORE
 
 
 def main() -> None:
@@ -10,11 +13,11 @@ def main() -> None:
     parser.add_argument("reports", type=Path)
     reports = parser.parse_args().reports
     print((reports / "headline.md").read_text())
-    tables = [path for path in sorted(reports.glob("tables.*"))]
+    tables = sorted(reports.glob("tables.*"))
     figures = sorted((reports / "figures").glob("*.p*"))
     print("Tables   " + " ".join(map(str, tables)))
     print("Figures  " + " ".join(map(str, figures)))
-    print("Runs     mlflow ui --backend-store-uri sqlite:///mlflow.db")
+    print(f"Runs     mlflow ui --backend-store-uri {os.environ.get('MLFLOW_TRACKING_URI', DEFAULT_STORE)}")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,12 @@ def fetch(spec: dict[str, Any], output: Path) -> None:
     """Download a model of the hub; the commit that its revision stood for is recorded beside the weights."""
     from huggingface_hub import HfApi, snapshot_download
 
-    commit = HfApi().model_info(spec["hub"], revision=spec.get("revision")).sha
-    snapshot_download(spec["hub"], revision=commit, local_dir=output, ignore_patterns=["*.bin", "*.pth", "original/*"])
+    try:
+        commit = HfApi().model_info(spec["hub"], revision=spec.get("revision")).sha
+        ignored = ["*.bin", "*.pth", "original/*"]
+        snapshot_download(spec["hub"], revision=commit, local_dir=output, ignore_patterns=ignored)
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"error: model {spec['hub']}: {str(error).splitlines()[0]}") from None
     write_json(output / "source.json", {**spec, "commit": commit})
 
 

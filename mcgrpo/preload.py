@@ -4,7 +4,7 @@
     python -m mcgrpo.preload --stop               end the user's servers, once the jobs they run are done
 
 The first client starts a server (`mcgrpo/preload_server.py`) and later ones share it, until it has been idle for
-`MCGRPO_PRELOAD_IDLE` seconds (60). Whatever goes wrong before the job has begun, the module runs here instead; a job
+`MCGRPO_PRELOAD_IDLE` seconds (60); with `MCGRPO_PRELOAD=off` there is none, and every module runs here. Whatever goes wrong before the job has begun, the module runs here instead; a job
 is never run twice. What a job does not take over from its client: resource limits, niceness, the terminal's session.
 Linux only (elsewhere every module runs in its own process).
 """
@@ -172,7 +172,8 @@ def main() -> None:
         case [option, *_] if option.startswith("-"):
             sys.exit(f"mcgrpo.preload: unknown option {option}")
     module, *arguments = sys.argv[1:]
-    if sys.platform == "linux" and (code := run([module, *arguments])) is not None:
+    served = sys.platform == "linux" and os.environ.get("MCGRPO_PRELOAD") != "off"
+    if served and (code := run([module, *arguments])) is not None:
         sys.exit(code)
     sys.argv = ["-m", *arguments]
     sys.modules["__main__"] = types.ModuleType("__main__")

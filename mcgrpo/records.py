@@ -33,7 +33,7 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True)
 class Example:
-    """A row of `resources/data/{dataset}.jsonl`: one problem, its short answer and, where there is one, its solution."""
+    """A row of `resources/data/{dataset}.jsonl`: one problem, its short answer and, where it has one, its solution."""
 
     id: str
     split: str
@@ -226,6 +226,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
+    if origin is dict and isinstance(value, dict):
+        return all(_fits(item, typing.get_args(hint)[1]) for item in value.values())
     return isinstance(value, origin or hint)
 
 
@@ -239,22 +241,28 @@ def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (`path:line`, object) for every line of a JSONL file.
 
     Raises:
-        RecordError: for a missing file, a broken line, or a line that is no object.
+        RecordError: for a missing file, or a line that is no JSON object in UTF-8.
     """
     try:
-        lines = Path(path).open(encoding="utf-8")
+        with Path(path).open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                yield f"{path}:{number}", _object(line.rstrip(), path, number)
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file") from None
-    with lines:
-        for number, line in enumerate(lines, 1):
-            where = f"{path}:{number}"
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise RecordError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from None
-            if not isinstance(row, dict):
-                raise RecordError(f"{where}: a JSON object is expected, not {type(row).__name__}")
-            yield where, row
+
+
+def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
+    """The JSON object that begins at a line of a file."""
+    try:
+        value = json.loads(text.decode())
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{path}:{number}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        number += error.lineno - 1
+        raise RecordError(f"{path}:{number}: not valid JSON ({error.msg} at column {error.colno})") from None
+    if not isinstance(value, dict):
+        raise RecordError(f"{path}:{number}: a JSON object is expected, not {type(value).__name__}")
+    return value
 
 
 def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:
@@ -274,20 +282,18 @@ def read_json(path: str | Path) -> dict[str, Any]:
     """One JSON object from a file.
 
     Raises:
-        RecordError: for a missing or broken file.
+        RecordError: for a missing or broken file, or one that holds no object.
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return _object(Path(path).read_bytes(), path, 1)
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file") from None
-    except json.JSONDecodeError as error:
-        raise RecordError(f"{path}:{error.lineno}: not valid JSON ({error.msg})") from None
 
 
 def write_json(path: str | Path, content: Any) -> None:
     """Write one JSON value, indented, atomically."""
     with atomic(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:

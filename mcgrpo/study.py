@@ -33,6 +33,7 @@ def check(config: Config, schema: Config) -> None:
     if error := best_match(Draft202012Validator(schema).iter_errors(config)):
         raise StudyError(_explain(error))
     _check_names(config)
+    _check_splits(config)
     for kind in ("models", "datasets"):
         for name, spec in config[kind].items():
             if "folder" in spec and not Path(spec["folder"]).expanduser().is_dir():
@@ -72,6 +73,19 @@ def _check_names(config: Config) -> None:
             known(setting, "settings", f"experiments.{name}.settings")
         for variant in experiment.get("variants", []):
             known(variant, "variants", f"experiments.{name}.variants")
+
+
+def _check_splits(config: Config) -> None:
+    """A data set that is trained on has a train split, a benchmark a test split, and a toy one says how many rows."""
+    for name, setting in config["settings"].items():
+        for role, dataset in [("train", setting["dataset"]), *(("test", each) for each in benchmarks(config, name))]:
+            splits = config["datasets"][dataset].get("splits", {role: {}})
+            if role not in splits:
+                raise StudyError(f"datasets.{dataset}.splits: no {role!r}, which settings.{name} needs")
+    for name, spec in config["datasets"].items():
+        splits = spec.get("splits", {"train": {}, "test": {}})
+        if "toy" in spec and (missing := [split for split, wanted in splits.items() if "rows" not in wanted]):
+            raise StudyError(f"datasets.{name}.splits.{missing[0]}.rows: needed, a toy data set is made to size")
 
 
 def _defined(config: Config, kind: str) -> Config:
@@ -120,7 +134,8 @@ def _run(config: Config, setting: str, method: str, num_generations: int, varian
     training = {**config["training"], **spec.get("training", {}), **change.get("training", {})} if trained else {}
     if "prompts_per_step" in training:
         if "per_device_train_batch_size" in training:
-            raise StudyError(f"setting {setting}, variant {variant}: both prompts_per_step and per_device_train_batch_size")
+            both = "prompts_per_step and per_device_train_batch_size"
+            raise StudyError(f"settings.{setting}, variant {variant}: training has both {both}, one is needed")
         training["per_device_train_batch_size"] = training.pop("prompts_per_step") * num_generations
     return Run(
         study=config["study"],

@@ -11,6 +11,7 @@ import argparse
 import csv
 import math
 import os
+import re
 import sqlite3
 import sys
 import time
@@ -33,6 +34,11 @@ def warn(doing: str, error: Exception) -> None:
     """One line on stderr: what was not tracked, and why."""
     reason = (str(error).splitlines() or [""])[0]
     print(f"warning: {doing} was not tracked in MLflow: {type(error).__name__}: {reason}", file=sys.stderr, flush=True)
+
+
+def metric_name(name: str) -> str:
+    """The name as MLflow takes it: `avg@2` -> `avg_at_2`, any other sign that it refuses -> `_`."""
+    return re.sub(r"[^\w\-. :/]", "_", name.replace("@", "_at_"))
 
 
 class Store:
@@ -58,8 +64,7 @@ class Store:
 
         while earlier := self.find(run):
             self.client.delete_run(earlier.info.run_id)
-        started = outcome.get("started", time.time())
-        run_id = self.client.create_run(self.experiment, int(started * 1000), run_name=run.name).info.run_id
+        run_id = self.client.create_run(self.experiment, _milliseconds(outcome), run_name=run.name).info.run_id
         values = {**vars(run), **run.training}
         params = [Param(key, str(value)) for key, value in values.items() if key not in ("training", "rewards")]
         names = ("setting", "method", "num_generations", "estimator", "variant", "seed")
@@ -72,7 +77,7 @@ class Store:
         from mlflow.entities import Metric
 
         metrics = [
-            Metric(name, float(value), int(row.get("time", time.time()) * 1000), row["step"])
+            Metric(metric_name(name), float(value), int(row.get("time", time.time()) * 1000), row["step"])
             for row in rows
             for name, value in row.items()
             if name not in ("step", "time") and isinstance(value, int | float) and math.isfinite(value)
@@ -89,14 +94,23 @@ class Store:
         outcome = read_json(folder / "run.json")["outcome"]
         rows = [row for _, row in iter_json_lines(folder / "metrics.jsonl")]
         found = self.find(run)
-        steps = found.data.metrics.get("last_step") if found else None
-        if found and found.info.status == "FINISHED" and rows and steps == rows[-1]["step"]:
+        if found and rows and _is_whole(found, outcome, rows[-1]["step"]):
             return found.info.run_id
         run_id = self.start(run, outcome)
         self.log(run_id, rows)
         self.log(run_id, [{"step": rows[-1]["step"], "last_step": rows[-1]["step"]}] if rows else [])
         self.finish(run_id, "FINISHED" if outcome["status"] == "finished" else "FAILED")
         return run_id
+
+
+def _milliseconds(outcome: Mapping[str, Any]) -> int:
+    return int(outcome["started"] * 1000)
+
+
+def _is_whole(found: Any, outcome: Mapping[str, Any], last_step: int) -> bool:
+    """Whether an MLflow run is of this very training, and was followed to its last step."""
+    same = found.info.start_time == _milliseconds(outcome)
+    return same and found.info.status == "FINISHED" and found.data.metrics.get("last_step") == last_step
 
 
 def _created_once(uri: str) -> Any:
@@ -122,6 +136,7 @@ class Journal:
     def __init__(self, run: Run):
         self.run, self.store, self.run_id = run, None, ""
         self.waiting: list[dict[str, Any]] = []
+        self.last_step: int | None = None
         self.sent = 0.0
 
     def start(self, outcome: Mapping[str, Any]) -> None:
@@ -136,6 +151,7 @@ class Journal:
     def add(self, row: Mapping[str, Any]) -> None:
         """One step's metrics."""
         if self.store is not None:
+            self.last_step = row["step"]
             self.waiting.append({"time": time.time(), **row})
             if time.monotonic() - self.sent > FLUSH_SECONDS:
                 self.flush()
@@ -151,9 +167,8 @@ class Journal:
 
     def finish(self, status: str) -> None:
         """End the run; what was logged to the last step is marked as whole."""
-        if self.waiting and status == "FINISHED":
-            step = self.waiting[-1]["step"]
-            self.waiting.append({"time": time.time(), "step": step, "last_step": step})
+        if self.last_step is not None and status == "FINISHED":
+            self.waiting.append({"time": time.time(), "step": self.last_step, "last_step": self.last_step})
         self.flush()
         if self.store is not None:
             try:
@@ -181,8 +196,7 @@ def replay(plan: Mapping[str, Any], results: Path, scores: Path) -> dict[str, st
         folder = results / "runs" / run.name
         if folder.is_dir():
             run_id = found[run.name] = store.replay(run, folder)
-            safe = {name.replace("@", "_at_"): value for name, value in by_run.get(run.name, {}).items()}
-            store.log(run_id, [{"step": 0, **safe}])
+            store.log(run_id, [{"step": 0, **by_run.get(run.name, {})}])
     return found
 
 

@@ -31,6 +31,8 @@ MAX_CHARACTERS = 400_000
 GRACE = 0.75
 """Seconds after the time limit until a worker that should have replied is taken for stuck, and killed."""
 START_SECONDS = 120.0
+AT_ONCE = 32
+"""Completions that a worker is sent together; more of one gold are spread over the workers."""
 
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 
@@ -66,7 +68,7 @@ class _Worker:
     """One worker process; started when it is first needed, and again when it had to be stopped."""
 
     def __init__(self, timeout: float, memory_mb: int):
-        self._command = [sys.executable, "-m", verify_worker.__name__, str(timeout), str(memory_mb)]
+        self._command = [sys.executable, "-P", "-m", verify_worker.__name__, str(timeout), str(memory_mb)]
         self._patience = timeout + GRACE
         self._process: subprocess.Popen | None = None
         self._has_run = False
@@ -84,14 +86,14 @@ class _Worker:
                 if not self._has_run:
                     raise
                 group.settle_all(Judgement("error", None))
-            except (TimeoutError, OSError) as failure:
+            except (OSError, ValueError, KeyError) as failure:
                 self.stop()
                 group.settle(Judgement("timeout" if isinstance(failure, TimeoutError) else "error", None))
 
     def _run(self, group: _Group) -> None:
         if self._process is None:
             self.start()
-        write_line(self._process.stdin.fileno(), group.request(), START_SECONDS)
+        write_line(self._process.stdin.fileno(), group.request(), self._patience)
         if not self._reply(self._patience)["gold"]:
             group.settle_all(Judgement("unparseable", None, gold_parsable=False))
         while group.places:
@@ -165,22 +167,26 @@ class Verifier:
     def judge(self, answers: Sequence[str], solutions: Sequence[str], completions: Sequence[str]) -> list[Judgement]:
         """Judge each completion against the gold beside it (three sequences of one length), in their order.
 
-        A gold is parsed once for all its completions in the call, and equal completions are judged once.
+        A gold is parsed once for every `AT_ONCE` of its completions in the call; equal ones are judged once.
 
         Raises:
             WorkerError: if no worker can be started at all.
         """
         judged: dict[int, Judgement] = {}
-        groups: dict[tuple[str, str], _Group] = {}
+        groups: list[_Group] = []
+        filling: dict[tuple[str, str], _Group] = {}
         for place, (answer, solution, text) in enumerate(zip(answers, solutions, completions, strict=True)):
             if len(text) > MAX_CHARACTERS:
                 judged[place] = Judgement("unparseable", None)
             else:
-                group = groups.setdefault((answer, solution), _Group(answer, solution))
+                group = filling.get((answer, solution))
+                if group is None or len(group.places) == AT_ONCE:
+                    group = filling[answer, solution] = _Group(answer, solution)
+                    groups.append(group)
                 group.places.setdefault(text, []).append(place)
         if groups:
             with ThreadPoolExecutor(min(self.workers, len(groups)), "mcgrpo-verifier") as pool:
-                for result in pool.map(self._judge, groups.values()):
+                for result in pool.map(self._judge, groups):
                     judged |= result
         return [judged[place] for place in range(len(completions))]
 

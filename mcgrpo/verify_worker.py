@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-GROWTH_MB = 128
-"""A grader whose memory has peaked this far above its start is replaced before it is asked again."""
+GROWTH = 0.25
+"""A grader whose memory has peaked above its start by this share of the limit is replaced before it is asked again."""
 
 
 class Lines:
@@ -111,7 +111,7 @@ class Grader:
             os.close(self._requests)
             os.close(replies)
             _confine(self.memory_mb)
-            _reply_forever(requests, replying, self.timeout)
+            _reply_forever(requests, replying, self.timeout, self.memory_mb)
         finally:
             os._exit(1)
 
@@ -129,7 +129,7 @@ def _confine(memory_mb: int) -> None:
         resource.setrlimit(limit, (0, 0))
 
 
-def _reply_forever(requests: int, replies: int, timeout: float) -> None:
+def _reply_forever(requests: int, replies: int, timeout: float, memory_mb: int) -> None:
     from mcgrpo.math_grader import MathGrader
 
     grader, lines, start = MathGrader(), Lines(requests), _peak_kb()
@@ -138,7 +138,7 @@ def _reply_forever(requests: int, replies: int, timeout: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, timeout + 1)
         reply = grader.reply(json.loads(line))
         signal.setitimer(signal.ITIMER_REAL, 0)
-        write_line(replies, reply | {"spent": _peak_kb() - start > GROWTH_MB * 1024})
+        write_line(replies, reply | {"spent": _peak_kb() - start > GROWTH * memory_mb * 1024})
 
 
 def _peak_kb() -> int:
@@ -147,9 +147,11 @@ def _peak_kb() -> int:
 
 def _grade_group(grader: Grader, group: dict[str, Any]) -> None:
     gold = {"answer": group["answer"], "solution": group["solution"]}
-    parsable = grader.ask(gold)["gold"]
-    write_line(1, {"gold": parsable})
-    for completion in group["completions"] if parsable else ():
+    reply = grader.ask(gold)
+    if reply.get("verdict") == "error":  # it died, of what came before or was done to it: that is no verdict on a gold
+        reply = grader.ask(gold)
+    write_line(1, {"gold": reply["gold"]})
+    for completion in group["completions"] if reply["gold"] else ():
         reply = grader.ask(gold | {"completion": completion})
         write_line(1, {"verdict": reply["verdict"], "extracted": reply["extracted"]})
 

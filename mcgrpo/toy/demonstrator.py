@@ -15,8 +15,8 @@ class Habits:
     """How the demonstrator behaves; all are probabilities.
 
     An answer reads `6` with `bare`, `6.0` with `decimal`, and `6 cards` otherwise; `boxed` of the demonstrations box
-    it too. In each context the wrong operation is used with a fixed probability, uniform in `slip_low`..`slip_high`
-    over contexts, at two steps, and half as often again at three.
+    it too. A two-step problem goes wrong with a probability fixed per context, uniform in `slip_low`..`slip_high`
+    over contexts; a three-step problem half as often again.
     """
 
     bare: float = 0.55

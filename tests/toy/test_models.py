@@ -1,4 +1,5 @@
 import json
+import random
 
 import pytest
 import torch
@@ -6,7 +7,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mcgrpo.records import RecordError
-from mcgrpo.toy import models, task
+from mcgrpo.toy import models, task, warm_start
+from mcgrpo.toy.demonstrator import Habits, demonstrate
 from mcgrpo.toy.tokenizer import word_tokenizer
 from mcgrpo.toy.warm_start import IGNORED, encode
 
@@ -48,15 +50,15 @@ def test_folders_load_and_generate(architecture, tokenizer, tmp_path):
     assert generated.shape[0] == 2
 
 
-def test_generation_stops_at_the_end_of_sequence(tmp_path):
-    models.build(spec(), tmp_path / "tiny")
+@pytest.mark.parametrize("tokenizer", ["word", "bytes"])
+def test_generation_stops_at_the_end_of_sequence(tokenizer, tmp_path):
+    models.build(spec(tokenizer=tokenizer), tmp_path / "tiny")
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "tiny", dtype=torch.float32)
     words = AutoTokenizer.from_pretrained(tmp_path / "tiny")
     prompt = words("Sam has 5 cards.", return_tensors="pt")
-    first = model.generate(**prompt, max_new_tokens=6, do_sample=False)
-    model.generation_config.eos_token_id = (stop := first[0, prompt["input_ids"].shape[1]].item())
-    assert stop != words.eos_token_id
-    assert model.generate(**prompt, max_new_tokens=6).shape[1] == prompt["input_ids"].shape[1] + 1
+    ended = model.generate(**prompt, max_new_tokens=6, sequence_bias={(words.eos_token_id,): 1e4})
+    assert ended[0, prompt["input_ids"].shape[1] :].tolist() == [words.eos_token_id]
+    assert model.generation_config.pad_token_id == words.pad_token_id
 
 
 @ARCHITECTURE
@@ -75,15 +77,28 @@ def test_building_leaves_the_callers_random_state_alone():
 
 
 @ARCHITECTURE
-def test_a_warm_start_learns_the_format(architecture):
-    warm = {"steps": 50, "batch_size": 16, "learning_rate": 1e-2, "problems": 400, "warmup_steps": 5}
-    model, words = models.create(spec(architecture, warm_start=warm))
-    questions = [problem.question for problem in task.problems("two-step", "test", 16, 0)]
-    prompts = words(questions, return_tensors="pt", padding=True)
-    with torch.no_grad():
-        generated = model.generate(**prompts, max_new_tokens=32, do_sample=False)
-    texts = words.batch_decode(generated[:, prompts["input_ids"].shape[1] :], skip_special_tokens=True)
-    assert sum(text.startswith("<reasoning>") and text.endswith("</answer>") for text in texts) >= 12
+def test_a_warm_start_learns_from_its_demonstrations(architecture):
+    rng = random.Random(0)
+    unseen = task.problems("two-step", "test", 64, 0)
+    losses = []
+    for steps in (1, 60):
+        warm = {**WARM, "steps": steps, "batch_size": 16, "learning_rate": 1e-2, "warmup_steps": 5}
+        model, words = models.create(spec(architecture, warm_start=warm))
+        batch = encode(words, [(problem.question, demonstrate(problem, rng, Habits())) for problem in unseen])
+        with torch.no_grad():
+            losses.append(model(**batch).loss.item())
+    assert losses[1] < losses[0] / 2
+
+
+def test_a_warm_start_sees_its_own_split_only(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        warm_start, "demonstrate", lambda problem, *rest: seen.append(problem) or demonstrate(problem, *rest)
+    )
+    models.create(spec(warm_start={**WARM, "batch_size": 32}))
+    assert {len(problem.operators) for problem in seen} == {2, 3}
+    own = [problem for kind in task.KINDS for problem in task.problems(kind, "warm", WARM["problems"], 0)]
+    assert set(seen) <= set(own)
 
 
 def test_only_completions_are_labelled():
@@ -92,7 +107,7 @@ def test_only_completions_are_labelled():
     assert {tensor.shape for tensor in batch.values()} == {batch["input_ids"].shape}
     labelled = [row[row != IGNORED] for row in batch["labels"]]
     assert [words.decode(row) for row in labelled] == ["5+4=9<eos>", "9<eos>"]
-    assert batch["attention_mask"].sum(1).tolist() == [12, 6]
+    assert batch["attention_mask"].sum(1).tolist() == [12, 7]
 
 
 @pytest.mark.parametrize(

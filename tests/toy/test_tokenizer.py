@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -42,6 +42,7 @@ def test_words_outside_the_task_are_unknown():
     assert WORD("Sam has seven cards")["input_ids"].count(WORD.unk_token_id) == 1
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.text())
 def test_bytes_bring_any_text_back(text):
     ids = BYTES(text)["input_ids"]

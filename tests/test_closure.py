@@ -1,0 +1,124 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcgrpo import closure
+
+ROOT = Path(__file__).parent.parent
+STAGES = ("models", "data", "train", "generate", "grade", "collect", "summarise", "tables", "figures", "study")
+
+LOADED = """
+import ast, importlib, json, sys
+from pathlib import Path
+
+def ours():
+    return sorted(name for name in sys.modules if name.split(".")[0] == "mcgrpo")
+
+importlib.import_module(sys.argv[1])
+waiting = ours()
+while waiting:  # what they import within functions too, by running those very statements
+    for node in ast.walk(ast.parse(Path(sys.modules[waiting.pop()].__file__).read_text())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            before = set(ours())
+            exec(compile(ast.Module([node], []), "lazy", "exec"), {})
+            waiting += set(ours()) - before
+print(json.dumps(ours()))
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A copy of the package that a test may change; returns its folder."""
+    shutil.copytree(ROOT / "mcgrpo", tmp_path / "mcgrpo", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(closure, "ROOT", tmp_path)
+    forget()
+    yield tmp_path / "mcgrpo"
+    forget()
+
+
+def forget():
+    closure._tree.cache_clear()
+    closure.fingerprint.cache_clear()
+
+
+def fingerprint_after(path, *changes):
+    text = path.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    forget()
+    return closure.fingerprint("mcgrpo.train")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_closure_holds_every_module_that_is_loaded(stage):
+    command = [sys.executable, "-c", LOADED, f"mcgrpo.{stage}"]
+    loaded = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ).stdout)
+    assert f"mcgrpo.{stage}" in loaded
+    assert set(loaded) - closure.VIEWS <= set(closure.closure(f"mcgrpo.{stage}"))
+
+
+def test_the_closure_of_training_is_small():
+    found = {module.removeprefix("mcgrpo.") for module in closure.closure("mcgrpo.train")}
+    assert {"train", "trainer", "estimators", "rewards", "answers", "verify_worker", "math_grader", "prompts"} <= found
+    views = {"tables", "figures", "summarise", "collect", "study", "tracking", "generate", "grade", "preload", "toy"}
+    assert not found & views
+    assert {"mcgrpo.toy", "mcgrpo.toy.models", "mcgrpo.toy.task"} <= set(closure.closure("mcgrpo.models"))
+
+
+def test_views_cannot_be_imported_for_what_they_hold():
+    users = [path.stem for path in (ROOT / "mcgrpo").rglob("*.py") if "mcgrpo.tracking import" in path.read_text()]
+    assert users == ["callbacks"]
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("trainer.py", [("class MCGRPOTrainer", "# a comment\n\nclass MCGRPOTrainer")]),
+        ("records.py", [('"""The contract:', '"""This is the contract:')]),
+        ("answers.py", [('"""Characters of an extracted', '"""At most as many characters of an extracted')]),
+        ("prompts.py", [("import hashlib\n", "import hashlib\n\n\n\n")]),
+        ("train.py", [('{"status": "running", ', "{'status':\n'running', ")]),
+        ("tracking.py", [("FLUSH_SECONDS = 5.0", "FLUSH_SECONDS = 9.0")]),
+        ("tables.py", [("import argparse", "import argparse, os")]),
+        ("__init__.py", [("0.1.0", "0.2.0")]),
+    ],
+)
+def test_cosmetic_edits_and_views_leave_the_fingerprint(package, file, changes):
+    before = closure.fingerprint("mcgrpo.train")
+    assert fingerprint_after(package / file, *changes) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("answers.py", ("MAX_EXTRACTED = 500", "MAX_EXTRACTED = 501")),
+        ("rewards.py", ('"equivalent": 1.5', '"equivalent": 1.0')),
+        ("prompts.py", ("The user asks a question", "A user asks a question")),
+        ("train.py", ('"gradient_checkpointing": False', '"gradient_checkpointing": True')),
+    ],
+)
+def test_a_changed_constant_changes_the_fingerprint(package, file, change):
+    before = closure.fingerprint("mcgrpo.train")
+    assert fingerprint_after(package / file, change) != before
+
+
+def test_the_fingerprint_is_that_of_any_checkout(package):
+    copied = closure.fingerprint("mcgrpo.train")
+    command = [sys.executable, "-c", "from mcgrpo.closure import fingerprint; print(fingerprint('mcgrpo.train'))"]
+    here = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    assert copied == here
+
+
+def test_what_cannot_be_followed_is_refused(package):
+    with pytest.raises(ValueError, match=r"no module 'mcgrpo\.nothing'"):
+        closure.closure("mcgrpo.nothing")
+    (package / "odd.py").write_text("from .records import Run\n")
+    with pytest.raises(ValueError, match=r"odd\.py:1: relative imports are not followed"):
+        closure.closure("mcgrpo.odd")
