@@ -1,10 +1,10 @@
 """Throughput of the MATH grader beside math-verify in a loop: `python bench/grading.py --golds test.jsonl`.
 
 Each gold gets 8 rollouts: right, wrong and reformatted answers at the end of a page of working. The loop parses and
-verifies one by one, with math-verify's own time limits; the grader runs on 1 and on 2 workers, with its limits on,
-started beforehand. Golds are rows with `answer` and, where there is one, `solution` (MATH-500's test.jsonl, say); a
-few hand-written ones stand in. Every way sees the same completions, in one run; `disagreements` counts verdicts that
-are not the loop's.
+verifies one by one, with math-verify's own time limits; the grader runs on 1 and on 2 workers, with its limits on.
+Golds are rows with `answer` and, where there is one, `solution` (MATH-500's test.jsonl, say); a
+few hand-written ones stand in. All see the same completions, in turns of a block of golds, so that a busy machine
+slows them alike; the first block warms them up and is not counted. `disagreements` are verdicts that differ.
 """
 
 import argparse
@@ -90,30 +90,30 @@ def grader(verifier: Verifier) -> Callable[[Rollouts], list[bool]]:
     return grade
 
 
-def measure(rollouts: Rollouts, repeats: int) -> list[dict[str, object]]:
-    """One row per way, its best of `repeats` passes; the ways take turns, so that a busy machine slows them alike."""
+def measure(blocks: list[Rollouts]) -> list[dict[str, object]]:
+    """One row per way: its seconds over all blocks but the first, and how often its verdict is not the loop's."""
     with Verifier(1) as one, Verifier(2) as two:
-        one.start()
-        two.start()
         ways = {"math-verify in a loop": loop, "1 worker": grader(one), "2 workers": grader(two)}
-        best = dict.fromkeys(ways, float("inf"))
-        found = {}
-        for _ in range(repeats):
+        seconds, wrong = dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0)
+        for number, block in enumerate(blocks):
+            expected = None
             for name, way in ways.items():
                 start = time.perf_counter()
-                found[name] = way(rollouts)
-                best[name] = min(best[name], time.perf_counter() - start)
-    expected = found["math-verify in a loop"]
+                found = way(block)
+                seconds[name] += (time.perf_counter() - start) if number else 0
+                expected = expected or found
+                wrong[name] += sum(a != b for a, b in zip(found, expected, strict=True))
+    count = sum(map(len, blocks[1:]))
     return [
         {
             "way": name,
-            "completions": len(rollouts),
-            "seconds": round(seconds, 3),
-            "per_second": round(len(rollouts) / seconds, 1),
-            "ratio": round(best["math-verify in a loop"] / seconds, 2),
-            "disagreements": sum(a != b for a, b in zip(found[name], expected, strict=True)),
+            "completions": count,
+            "seconds": round(took, 3),
+            "per_second": round(count / took, 1),
+            "ratio": round(seconds["math-verify in a loop"] / took, 2),
+            "disagreements": wrong[name],
         }
-        for name, seconds in best.items()
+        for name, took in seconds.items()
     ]
 
 
@@ -122,9 +122,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--golds", type=Path, help="JSONL with answer and solution (default: hand-written)")
     parser.add_argument("--csv", type=Path, help="write the table here")
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--blocks", type=int, default=10, help="turns that each way takes (%(default)s)")
     options = parser.parse_args()
-    rows = measure(make(read_golds(options.golds), random.Random(0)), options.repeats)
+    golds, rng = read_golds(options.golds), random.Random(0)
+    size = -(-len(golds) // options.blocks)
+    # The hand-written golds are too few to share out: each block has them all, with other answers.
+    shares = [golds[at : at + size] for at in range(0, len(golds), size)] if options.golds else [golds] * options.blocks
+    rows = measure([make(share, rng) for share in shares])
     for row in [dict(zip(rows[0], rows[0], strict=True)), *rows]:
         print(f"{row['way']:<22}" + "".join(f"{value!s:>14}" for value in list(row.values())[1:]))
     if options.csv:

@@ -62,8 +62,6 @@ def display(rows: pd.DataFrame) -> pd.DataFrame:
         columns[f"{decoding.capitalize()} (%)"] = [wording.accuracy(*pair) for pair in pairs]
         columns[f"Gain, {decoding} (points)"] = rows.apply(_gain_text, axis=1, decoding=decoding)
     columns["Seeds"] = rows.apply(_seeds_text, axis=1, decodings=decodings)
-    if rows.seconds.notna().any():
-        columns["Training (s)"] = rows.seconds.map(wording.seconds).where(rows.method != UNTRAINED, "")
     return pd.DataFrame(columns)
 
 

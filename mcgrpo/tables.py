@@ -2,7 +2,8 @@ r"""summary.csv to the paper's tables: LaTeX, Markdown, one tidy CSV, and the se
 
     python -m mcgrpo.tables --summary summary.csv --output reports [--title "Mini study (toy models)"]
 
-writes tables.tex (to be \input; its first line names the packages), tables.md, tables.csv and headline.md.
+writes tables.tex (to be \input; its first line names the packages), tables.md, tables.csv, headline.md and the
+training times, timings.tex and timings.md.
 """
 
 import argparse
@@ -11,11 +12,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from mcgrpo.frames import DECODINGS, DEFAULT_VARIANT, accuracies, read_frame
+from mcgrpo.frames import DECODINGS, accuracies, read_frame
 from mcgrpo.headline import headline
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.records import Cell, atomic
 from mcgrpo.render import PREAMBLE, latex, markdown
+from mcgrpo.timings import timings, timings_latex, timings_markdown
 
 BLOCK = ["setting", "benchmark"]
 KEY = [*BLOCK, "num_generations", "method"]
@@ -54,8 +56,8 @@ TABLES = (
 def tidy(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
     """The table's numbers: a row per (setting, benchmark) x (untrained, then G descending x method), NaN if missing.
 
-    Columns are `KEY`, then each of `FIELDS` for each decoding (`greedy_mean`, ..., `sampled_n`), `sampled_measure`
-    and `seconds` (training, wall-clock; only with role "in"). Empty where no method of the table was run.
+    Columns are `KEY`, then each of `FIELDS` for each decoding (`greedy_mean`, ..., `sampled_n`) and
+    `sampled_measure`. Empty where no method of the table was run.
     """
     cells = accuracies(summary, table.role)
     ours = cells[cells.method.isin(table.methods)]
@@ -70,11 +72,7 @@ def tidy(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
     wide = wide.reindex(columns=[f"{decoding}_{field}" for decoding in DECODINGS for field in FIELDS])
     rows = grid.merge(wide, how="left", left_on=KEY, right_index=True).reset_index(drop=True)
     measures = ours[ours.decoding == "sampled"].drop_duplicates(BLOCK)[[*BLOCK, "measure"]]
-    rows = rows.merge(measures.rename(columns={"measure": "sampled_measure"}), how="left", on=BLOCK)
-    timing = _seconds(summary)
-    return rows.merge(
-        timing if table.role == "in" else timing[:0], how="left", on=["setting", "num_generations", "method"]
-    )
+    return rows.merge(measures.rename(columns={"measure": "sampled_measure"}), how="left", on=BLOCK)
 
 
 def _grid(table: Table, cells: pd.DataFrame) -> pd.DataFrame:
@@ -85,13 +83,11 @@ def _grid(table: Table, cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([(*block, *run) for block in blocks for run in runs], columns=KEY)
 
 
-def _seconds(summary: pd.DataFrame) -> pd.DataFrame:
-    timing = (summary.role == "train") & (summary.measure == "seconds") & (summary.variant == DEFAULT_VARIANT)
-    return summary[timing][["setting", "num_generations", "method", "mean"]].rename(columns={"mean": "seconds"})
-
-
 def write_tables(summary: pd.DataFrame, output: Path, title: str = "") -> None:
-    """Write tables.tex, tables.md, tables.csv and headline.md into `output`.
+    """Write tables.tex, tables.md, tables.csv, headline.md, timings.tex and timings.md into `output`.
+
+    The training times of the paper's main table stand apart, in the timings: they differ from one run of a study to
+    the next, and everything else in the tables is the same to the byte.
 
     Raises:
         ValueError: where the summary holds no accuracy of any table's methods.
@@ -106,6 +102,9 @@ def write_tables(summary: pd.DataFrame, output: Path, title: str = "") -> None:
     _write(output / "tables.tex", "\n\n".join([PREAMBLE + (f"\n% {absent}" if absent else ""), *tex]) + "\n")
     _write(output / "tables.md", "\n\n".join([*md, *([absent] if absent else [])]) + "\n")
     _write(output / "headline.md", headline(summary))
+    seconds = timings(summary)
+    _write(output / "timings.tex", timings_latex(seconds, title) + "\n")
+    _write(output / "timings.md", timings_markdown(seconds, title) + "\n")
     numbers = pd.concat([rows.assign(table=table.name) for table, rows in filled])
     columns = ["table", *(name for name in numbers.columns if name != "table")]
     _write(output / "tables.csv", numbers[columns].to_csv(index=False, lineterminator="\n"))
@@ -120,7 +119,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the summary, write the tables."""
     parser = argparse.ArgumentParser(description="Write every table of the study.")
     parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
-    parser.add_argument("--output", required=True, type=Path, help="folder for tables.{tex,md,csv} and headline.md")
+    parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and headline.md")
     parser.add_argument("--title", default="", help="what every caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
     try:

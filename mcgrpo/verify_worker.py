@@ -158,8 +158,9 @@ def _grade_group(grader: Grader, group: dict[str, Any]) -> None:
 
 def main() -> None:
     """Load math-verify, say so, and serve groups until stdin ends."""
-    from mcgrpo.math_grader import MathGrader
+    from mcgrpo.math_grader import MathGrader, speed_up
 
+    speed_up()
     # The first use of each part of sympy imports more of it: have that before the fork, once, outside any limit.
     for gold, answer in (("\\frac{x+1}{2}", "0.5x+\\frac12"), ("(1,2)", "1<x<2"), ("\\sqrt{8}", "2\\sqrt{2}")):
         MathGrader().reply({"answer": gold, "solution": "", "completion": f"\\boxed{{{answer}}}"})

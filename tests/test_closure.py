@@ -11,6 +11,7 @@ from mcgrpo import closure
 
 ROOT = Path(__file__).parent.parent
 STAGES = ("models", "data", "train", "generate", "grade", "collect", "summarise", "tables", "figures", "study")
+HEAVY = ("models", "generate", "summarise", "tables", "figures")
 
 LOADED = """
 import ast, importlib, json, sys
@@ -56,7 +57,9 @@ def fingerprint_after(path, *changes):
     return closure.fingerprint("mcgrpo.train")
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    "stage", [pytest.param(stage, marks=pytest.mark.slow if stage in HEAVY else ()) for stage in STAGES]
+)
 def test_the_closure_holds_every_module_that_is_loaded(stage):
     command = [sys.executable, "-c", LOADED, f"mcgrpo.{stage}"]
     loaded = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ).stdout)

@@ -10,6 +10,11 @@ GSM8K = Path(__file__).parent / "data" / "gsm8k"
 MATH = {"problem": "What is $1+1$?", "level": "Level 1", "type": "Algebra", "solution": "It is $\\boxed{2}$."}
 
 
+@pytest.fixture(autouse=True)
+def no_cache_but_the_tests(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+
 def folder(tmp_path, test, train=None):
     """A data folder with the given rows (or raw text) as its splits."""
     for name, rows in {"test": test, "train": train}.items():

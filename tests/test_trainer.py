@@ -180,7 +180,9 @@ class TestLosses:
         trainer = trained(Ours, tmp_path, estimator="median-mad")
         trainer.args.per_device_eval_batch_size = 4
         drawn = []
-        trainer.reward_funcs = [lambda completions, **kwargs: drawn.append(len(completions)) or [0.0] * len(completions)]
+        trainer.reward_funcs = [
+            lambda completions, **kwargs: drawn.append(len(completions)) or [0.0] * len(completions)
+        ]
         trainer.reward_func_names = ["counted"]
         trainer.evaluate(dataset().select(range(2)))
         assert sum(drawn) == 8  # 2 prompts x G, no extra rollout

@@ -1,6 +1,10 @@
 """Tables and figures, from summary.csv and curves.csv alone."""
 
-TABLES = expand("{reports}/{table}", reports=REPORTS, table=["tables.tex", "tables.md", "tables.csv", "headline.md"])
+TABLES = expand(
+    "{reports}/{table}",
+    reports=REPORTS,
+    table=["tables.tex", "tables.md", "tables.csv", "headline.md", "timings.tex", "timings.md"],
+)
 FIGURES = expand(
     "{reports}/figures/{figure}.{suffix}",
     reports=REPORTS,

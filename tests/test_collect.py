@@ -1,0 +1,194 @@
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from itertools import product
+
+import pytest
+
+from mcgrpo.collect import COLUMNS, accuracies, collect, curve, training_measures
+from mcgrpo.frames import read_frame
+from mcgrpo.records import CurvePoint, Grade, RecordError, Run, Score, write_csv, write_json, write_jsonl
+from mcgrpo.summarise import summarise
+
+VERDICTS = {
+    "greedy": {"a": ["correct"], "b": ["equivalent"], "c": ["wrong"], "d": ["timeout"]},
+    "sampled": {
+        "a": ["correct", "wrong"],
+        "b": ["equivalent", "equivalent"],
+        "c": ["unparseable", "error"],
+        "d": ["correct", "correct"],
+    },
+}
+
+
+def grades(verdicts=VERDICTS):
+    return [
+        Grade(id, sample, None, verdict, decoding)
+        for decoding, problems in verdicts.items()
+        for id, each in problems.items()
+        for sample, verdict in enumerate(each)
+    ]
+
+
+def a_run(method="grpo", seed=0):
+    trained = {"loss_type": "grpo", "estimator": "mean-std", "rewards": {"accuracy": 1.0}, "training": {"beta": 0.04}}
+    return Run(
+        study="mini",
+        setting="toy",
+        method=method,
+        num_generations=0 if method == "none" else 4,
+        variant="default",
+        seed=seed,
+        model="toy",
+        dataset="sums",
+        prompt="plain",
+        task="gsm8k",
+        **(trained if method != "none" else {"loss_type": "", "estimator": "", "rewards": {}}),
+    )
+
+
+def metrics(steps=20, **changed):
+    """20 steps: the reward is step / 20, every other column 0.5; `changed` holds {step: value} per column."""
+    rows = []
+    for step in range(1, steps + 1):
+        values = dict.fromkeys(COLUMNS, 0.5) | {"reward": step / 20}
+        values |= {column: each[step] for column, each in changed.items() if step in each}
+        rows.append({"step": step} | {COLUMNS[column]: value for column, value in values.items()})
+    return rows
+
+
+def write_run(results, run, rows, status="finished"):
+    write_json(results / "runs" / run.name / "run.json", asdict(run) | {"outcome": {"status": status, "seconds": 12.5}})
+    write_jsonl(results / "runs" / run.name / "metrics.jsonl", rows)
+
+
+@pytest.fixture
+def results(tmp_path):
+    """An untrained run and two seeds of a trained one, with their plan beside them."""
+    runs = [a_run("none"), a_run(), a_run(seed=1)]
+    for run, (benchmark, more) in product(runs, {"sums": {}, "others": {"level": 3}}.items()):
+        path = tmp_path / "grades" / run.name / f"{benchmark}.jsonl"
+        write_jsonl(path, [asdict(grade) | {"gold_parsable": True, **more} for grade in grades()])
+    for run in runs[1:]:
+        write_run(tmp_path, run, metrics())
+    benchmarks = {"toy": {"sums": "in", "others": "out"}}
+    write_json(
+        tmp_path / "plan.json", {"study": "mini", "runs": [asdict(run) for run in runs], "benchmarks": benchmarks}
+    )
+    return tmp_path
+
+
+def plan(results):
+    return json.loads((results / "plan.json").read_text())
+
+
+def test_accuracies_by_hand():
+    assert list(accuracies(grades(), "file")) == [
+        ("greedy", 0.5, 4),
+        ("exact-greedy", 0.25, 4),
+        ("avg@2", 0.625, 4),
+        ("exact-avg@2", 0.375, 4),
+    ]
+
+
+def test_samples_are_the_same_number_for_all_problems():
+    unequal = {"greedy": {"a": ["correct"]}, "sampled": {"a": ["correct"], "b": ["wrong", "wrong"]}}
+    with pytest.raises(RecordError, match=r"g\.jsonl: problems have 1 to 2 sampled samples each"):
+        list(accuracies(grades(unequal), "g.jsonl"))
+
+
+def test_no_grades_are_no_accuracy():
+    with pytest.raises(RecordError, match=r"g\.jsonl: no grades"):
+        list(accuracies([], "g.jsonl"))
+
+
+def test_curve_takes_the_logged_names():
+    (point,) = curve(a_run(), [{"step": 3, "drawn/reward": 0.25, "reward": 0.9, "loss": 0.1}])
+    assert (point.step, point.reward, point.loss, point.kl) == (3, 0.25, 0.1, None)
+
+
+def test_training_measures_by_hand():
+    points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}))
+    assert list(training_measures(points, 12.5)) == [
+        ("seconds", 12.5, 20),
+        ("reward", pytest.approx(0.975), 20),  # steps 19 and 20, the last tenth
+        ("frac_scale_zero", pytest.approx(0.55), 20),
+        ("frac_advantage_zero", 0.5, 20),
+        ("grad_norm", 0.5, 20),
+    ]
+
+
+def test_what_was_never_logged_is_no_measure():
+    points = curve(a_run(), [{"step": 1, "drawn/reward": 1.0, "grad_norm": float("nan")}])
+    assert list(training_measures(points, 1.0)) == [("seconds", 1.0, 1), ("reward", 1.0, 1)]
+
+
+def test_a_study_by_hand(results):
+    scores, curves = collect(plan(results), results)
+    assert len(scores) == 3 * 2 * 4 + 2 * 5
+    assert len(curves) == 2 * 20
+    found = {(s.method, s.seed, s.benchmark, s.measure): s for s in scores}
+    assert found["none", 0, "sums", "greedy"] == Score(
+        "toy", "none", 0, "default", 0, "sums", "in", "greedy", value=0.5, n=4
+    )
+    assert found["grpo", 1, "others", "avg@2"].role == "out"
+    assert found["grpo", 1, "train", "seconds"] == Score(
+        "toy", "grpo", 4, "default", 1, "train", "train", "seconds", value=12.5, n=20
+    )
+    assert ("none", 0, "train", "seconds") not in found
+
+
+def test_values_that_are_not_finite_reach_neither_means_nor_summary(results):
+    bad = {2: float("nan"), 3: float("inf"), 4: None}
+    write_run(results, a_run(seed=1), metrics(grad_norm=bad))
+    scores, curves = collect(plan(results), results)
+    norms = {s.seed: (s.value, s.n) for s in scores if s.measure == "grad_norm"}
+    assert norms == {0: (0.5, 20), 1: (0.5, 20)}
+    write_csv(results / "scores.csv", Score, scores)
+    write_csv(results / "curves.csv", CurvePoint, curves)
+    cells = summarise(read_frame(results / "scores.csv", Score))
+    assert {cell.n for cell in cells if cell.measure == "grad_norm"} == {20}
+    assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "grades/toy/none/G0/default/seed0/sums.jsonl",
+        "runs/toy/grpo/G4/default/seed1/metrics.jsonl",
+        "runs/toy/grpo/G4/default/seed1/run.json",
+    ],
+)
+def test_a_missing_file_is_named(results, name):
+    (results / name).unlink()
+    with pytest.raises(RecordError, match=f"{name}: no such file"):
+        collect(plan(results), results)
+
+
+def test_a_training_that_did_not_finish_is_named(results):
+    write_run(results, a_run(), metrics(), status="failed")
+    with pytest.raises(RecordError, match=r"grpo/G4/default/seed0/run\.json: this training has not finished"):
+        collect(plan(results), results)
+
+
+def command(results):
+    options = {"plan": "plan.json", "results": ".", "scores": "scores.csv", "curves": "curves.csv"}
+    flags = [part for key, name in options.items() for part in (f"--{key}", str(results / name))]
+    return subprocess.run([sys.executable, "-m", "mcgrpo.collect", *flags], capture_output=True, text=True)
+
+
+def test_the_command_writes_both_files(results):
+    done = command(results)
+    assert (done.returncode, done.stdout) == (0, "34 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 34
+    assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
+
+
+def test_the_command_stops_with_one_line(results):
+    (results / "grades/toy/grpo/G4/default/seed0/sums.jsonl").write_text("")
+    done = command(results)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and done.stderr.endswith("sums.jsonl: no grades\n")
+    assert done.stderr.count("\n") == 1
+    assert not (results / "scores.csv").exists()

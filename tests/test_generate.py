@@ -1,0 +1,195 @@
+import hashlib
+import json
+
+import pytest
+import torch
+from transformers import GenerationConfig, set_seed
+
+from mcgrpo.generate import complete, generate, load, main
+from mcgrpo.prompts import SYSTEM_PROMPTS, as_prompt, render
+from mcgrpo.records import Completion, Example, read_jsonl, write_jsonl
+from mcgrpo.toy.models import create
+from mcgrpo.toy.task import examples
+
+SETTINGS = {"samples": 2, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 8, "batch_size": 4}
+SHAPE = {"architecture": "qwen3", "hidden_size": 64, "layers": 2, "heads": 2, "intermediate_size": 64, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def words():
+    return create(SHAPE)
+
+
+@pytest.fixture(scope="module")
+def chat():
+    return create(SHAPE | {"tokenizer": "bytes"})
+
+
+@pytest.fixture(scope="module")
+def problems():
+    """Questions of different lengths, so that batches are padded and rows change places."""
+    mixed = examples("three-step", "test", 3, 0) + examples("two-step", "test", 3, 0)
+    assert len({len(problem.question) for problem in mixed}) > 3
+    return mixed
+
+
+def run(model, problems, prompt="plain", seed=0, **changed):
+    set_seed(seed)
+    return list(complete(*model, problems, prompt, SETTINGS | changed))
+
+
+def without_padding(model, tokenizer, text, **kwargs):
+    """Tokens that transformers itself generates for one text alone."""
+    inputs = tokenizer(text, return_tensors="pt", add_special_tokens=False)
+    return model.generate(**inputs, max_new_tokens=8, **kwargs)[0, inputs["input_ids"].size(1) :].tolist()
+
+
+def test_rows_are_greedy_first_then_sample_after_sample(words, problems):
+    rows = run(words, problems)
+    assert [(row.decoding, row.sample, row.id) for row in rows] == [
+        (decoding, sample, problem.id)
+        for decoding, sample in (("greedy", 0), ("sampled", 0), ("sampled", 1))
+        for problem in problems
+    ]
+    assert [(row.answer, row.solution) for row in rows[:6]] == [(p.answer, p.solution) for p in problems]
+
+
+def test_greedy_is_that_of_transformers_for_each_prompt_alone(words, problems):
+    model, tokenizer = words
+    for row, problem in zip(run(words, problems, samples=0), problems, strict=True):
+        expected = without_padding(model, tokenizer, problem.question, do_sample=False)
+        stop = tokenizer.eos_token_id
+        kept = expected[: expected.index(stop)] if stop in expected else expected
+        assert row.completion == tokenizer.decode(kept, skip_special_tokens=True)
+        assert row.finish_reason == ("stop" if stop in expected else "length")
+
+
+def test_the_batch_size_changes_no_greedy_completion(words, problems):
+    first, second = (run(words, problems, samples=0, batch_size=size) for size in (1, 6))
+    assert first == second
+
+
+def test_samples_differ_by_seed_and_by_sample_and_repeat(words, problems):
+    first, again, other = (run(words, problems, seed=seed) for seed in (0, 0, 1))
+    texts = [[row.completion for row in rows] for rows in (first, again, other)]
+    assert texts[0] == texts[1]
+    assert texts[0][:6] == texts[2][:6]
+    assert texts[0][6:] != texts[2][6:]
+    assert texts[0][6:12] != texts[0][12:]
+
+
+def test_temperature_and_top_p_reach_the_sampler(words, problems):
+    greedy = [row.completion for row in run(words, problems, samples=0)]
+    for narrow in ({"temperature": 1e-4}, {"top_p": 1e-4}):
+        rows = run(words, problems, **narrow)
+        assert [row.completion for row in rows[6:12]] == greedy
+
+
+def test_finish_reasons(words, problems):
+    """With every token an end, each completion is empty and stopped; with none, each is cut at the limit."""
+    model, tokenizer = words
+    texts = [problem.question for problem in problems]
+    kept = model.generation_config
+    try:
+        for ends, expected in ((list(range(len(tokenizer))), ("", "stop")), (None, "length")):
+            model.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=tokenizer.pad_token_id)
+            for completion, reason in generate(model, tokenizer, texts, "greedy", SETTINGS):
+                assert (completion, reason) == expected if ends else reason == expected
+    finally:
+        model.generation_config = kept
+
+
+def test_a_chat_prompt_is_what_the_model_is_given(chat):
+    model, tokenizer = chat
+    problems = [Example("a", "test", "Zwei plus zwei?", "4"), Example("b", "test", "1+1?", "2")]
+    rows = run(chat, problems, "gsm8k", samples=0)
+    for row, problem in zip(rows, problems, strict=True):
+        text = (
+            f"<|im_start|>system\n{SYSTEM_PROMPTS['gsm8k']}<|im_end|>\n"
+            f"<|im_start|>user\n{problem.question}<|im_end|>\n<|im_start|>assistant\n"
+        )
+        assert row.prompt_sha256 == hashlib.sha256(text.encode()).hexdigest()
+        expected = without_padding(model, tokenizer, text, do_sample=False)
+        assert row.completion == tokenizer.decode(expected, skip_special_tokens=True)
+
+
+def test_a_plain_prompt_is_the_question(words, problems):
+    row = run(words, problems, samples=0)[0]
+    assert row.prompt_sha256 == hashlib.sha256(problems[0].question.encode()).hexdigest()
+
+
+def test_special_tokens_are_those_of_training(chat):
+    """TRL tokenizes a plain prompt with the tokenizer's special tokens, and rendered messages without more of them."""
+    from tokenizers import processors
+
+    model, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
+    start = tokenizer.convert_tokens_to_ids("<|im_start|>")
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<|im_start|> $A", special_tokens=[("<|im_start|>", start)]
+    )
+    given = []
+    model.register_forward_pre_hook(lambda module, args, kwargs: given.append(kwargs["input_ids"]), with_kwargs=True)
+    problem = Example("a", "test", "1+1?", "2")
+    run((model, tokenizer), [problem], samples=0)
+    assert given[0].tolist() == [tokenizer(["1+1?"])["input_ids"][0]]
+    assert given[0][0, 0] == start
+    given.clear()
+    run((model, tokenizer), [problem], "gsm8k", samples=0)
+    (text,) = render([as_prompt("gsm8k", "1+1?")], tokenizer, {})
+    assert given[0].tolist() == tokenizer([text], add_special_tokens=False)["input_ids"]
+
+
+def test_a_tokenizer_without_template_is_an_error(words, problems):
+    with pytest.raises(ValueError, match="no chat template; use the prompt 'plain'"):
+        run(words, problems, "gsm8k")
+
+
+@pytest.fixture
+def model_folder(chat, tmp_path):
+    """A model whose folder brings sampling habits of its own, another end, and no padding token, as hub models do."""
+    model, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
+    model.generation_config = GenerationConfig(
+        repetition_penalty=9.0, temperature=0.1, do_sample=True, top_k=2, eos_token_id=[0]
+    )
+    tokenizer.pad_token = None
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_folder_brings_weights_and_ends_but_no_sampling_habits(model_folder, chat, problems):
+    model, tokenizer = load(model_folder)
+    assert model.generation_config.eos_token_id == [0, tokenizer.eos_token_id]
+    assert tokenizer.pad_token_id == model.generation_config.pad_token_id is not None
+    assert model.dtype == torch.float32 or torch.cuda.is_available()
+    if not torch.cuda.is_available():
+        chat[0].generation_config.eos_token_id = [0, tokenizer.eos_token_id]
+        assert run((model, tokenizer), problems) == run(chat, problems)
+
+
+def command(monkeypatch, model, data, output):
+    options = {"model": model, "data": data, "prompt": "gsm8k", "settings": json.dumps(SETTINGS), "seed": 5}
+    flags = [str(part) for key, value in options.items() for part in (f"--{key}", value)]
+    monkeypatch.setattr("sys.argv", ["generate", *flags, "--output", str(output)])
+    main()
+
+
+def test_the_command_completes_the_test_split(model_folder, tmp_path, monkeypatch):
+    rows = [Example("a", "train", "0?", "0"), Example("b", "test", "1+1?", "2", "one and one")]
+    write_jsonl(tmp_path / "data.jsonl", rows)
+    outputs = [tmp_path / name / "sums.jsonl" for name in "xy"]
+    for output in outputs:
+        command(monkeypatch, model_folder, tmp_path / "data.jsonl", output)
+    made = read_jsonl(outputs[0], Completion)
+    assert [(row.id, row.sample, row.decoding) for row in made] == [
+        ("b", 0, "greedy"),
+        ("b", 0, "sampled"),
+        ("b", 1, "sampled"),
+    ]
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+def test_the_command_needs_a_test_split(tmp_path, monkeypatch):
+    write_jsonl(tmp_path / "data.jsonl", [Example("a", "train", "0?", "0")])
+    with pytest.raises(SystemExit, match=r"error: .*data\.jsonl: no example of split 'test'"):
+        command(monkeypatch, tmp_path, tmp_path / "data.jsonl", tmp_path / "out.jsonl")

@@ -1,0 +1,118 @@
+"""A whole study, run for real: the cut-down mini study, from nothing to LaTeX."""
+
+import csv
+import json
+import random
+
+import pytest
+
+pytestmark = pytest.mark.slow
+FIGURES = ("accuracy-greedy", "accuracy-sampled", "ood", "rewards")
+
+
+def rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_makes_every_table_and_figure(finished):
+    reports = finished.folder / "reports/quick"
+    assert all(finished.tables().values())
+    for figure in FIGURES:
+        assert (reports / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
+        assert (reports / f"figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_number_comes_from_its_runs(finished):
+    """One accuracy of the tables followed back to its verdicts by hand."""
+    results = finished.folder / "results/quick"
+    cell = {"method": "mc-grpo", "num_generations": "2", "benchmark": "two-step", "measure": "greedy"}
+    (found,) = [row for row in rows(results / "summary.csv") if cell.items() <= row.items()]
+    accuracies = []
+    for seed in (0, 1):
+        grades = results / f"grades/toy-qwen3/mc-grpo/G2/default/seed{seed}/two-step.jsonl"
+        verdicts = [json.loads(line) for line in grades.read_text().splitlines()]
+        greedy = [row["verdict"] in ("correct", "equivalent") for row in verdicts if row["decoding"] == "greedy"]
+        accuracies.append(sum(greedy) / len(greedy))
+    assert float(found["mean"]) == pytest.approx(sum(accuracies) / 2)
+    assert found["seeds"] == "2" and found["n"] == "32"
+
+
+def test_g_plus_one_rollouts_were_drawn_and_g_trained_on(finished):
+    for method, drawn in (("grpo", 4), ("mc-grpo", 5), ("grpo-plus1", 5)):
+        folder = finished.folder / f"results/quick/runs/toy-qwen3/{method}/G4/default/seed0"
+        steps = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        verdicts = ("correct", "equivalent", "wrong", "unparseable", "timeout", "error")
+        assert [step["step"] for step in steps] == [1, 2, 3, 4]
+        assert all(sum(step[f"verdicts/{verdict}"] for verdict in verdicts) == 8 * drawn for step in steps)
+        assert json.loads((folder / "run.json").read_text())["outcome"]["status"] == "finished"
+
+
+def test_the_runs_are_in_mlflow(finished):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{finished.folder}/mlflow.db")
+    experiment = client.get_experiment_by_name("quick")
+    found = client.search_runs([experiment.experiment_id], "tags.method = 'mc-grpo'", max_results=1000)
+    assert len(found) == 4 and len({run.info.run_name for run in found}) == 4
+    assert {run.info.status for run in found} == {"FINISHED"}
+    for run in found:
+        assert len(client.get_metric_history(run.info.run_id, "drawn/reward")) == 4
+        assert "accuracy/two-step/greedy" in run.data.metrics
+
+
+def test_a_second_call_runs_no_job(finished):
+    assert finished.jobs() == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "rerun"),
+    [
+        ("title: Another", {"all", "plan", "collect", "summarise", "tables", "figure", "track"}),
+        ("evaluation: {max_new_tokens: 8}", {"generate", "grade"}),
+        ("variants: {format: {rewards: {format: 1.0}}}", {"plan"}),
+    ],
+)
+def test_a_change_reruns_what_it_concerns(finished, change, rerun):
+    jobs = finished.changed(change).jobs()
+    assert "train" not in jobs
+    assert rerun <= set(jobs)
+
+
+def test_a_hyper_parameter_retrains_its_runs_only(finished):
+    assert finished.changed("settings: {toy-qwen3: {training: {beta: 0.1}}}").jobs()["train"] == 28
+    assert finished.changed("seeds: [0, 1, 2]").jobs()["train"] == 14
+
+
+def test_a_figure_alone(finished):
+    assert finished.jobs("--force", "reports/quick/figures/rewards.pdf") == {"figure": 1}
+
+
+@pytest.mark.parametrize("moment", range(3))
+def test_a_killed_study_ends_with_the_same_tables(finished, empty, moment):
+    random.seed(moment)
+    killed = [empty.killed_after(random.uniform(5, 20)) for _ in range(2)]
+    assert any(killed)
+    empty.made("--nolock", "--quiet", "all")
+    assert empty.tables() == finished.tables()
+    assert empty.jobs() == {}
+
+
+def test_gsm8k_through_every_stage(empty, root):
+    empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
+    empty.made("--quiet", "all", "--config", f"datasets={{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}")
+    assert "tiny-random on gsm8k" in (empty.folder / "reports/smoke/headline.md").read_text()
+    audit = json.loads((empty.folder / "resources/data/smoke/gsm8k.audit.json").read_text())
+    assert audit["rows"] == {"train": 10, "test": 6}
+
+
+def test_a_broken_line_of_data_is_named(empty, root):
+    data = empty.folder / "gsm8k"
+    data.mkdir()
+    (data / "train.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n{"question": "1+2?", answer}\n')
+    (data / "test.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n')
+    empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
+    done = empty.run("--config", f"datasets={{gsm8k: {{folder: {data}}}}}")
+    assert done.returncode != 0
+    assert f"{data}/train.jsonl:2: not valid JSON" in done.log
+    assert not (empty.folder / "results/smoke/runs").exists()
