@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Jobs of a killed study end within seconds and hold this lock till then; --nolock, as it takes the place of Snakemake's.
 STUDY = flock .study.lock snakemake --nolock --cores all --quiet rules
 
-.PHONY: help setup mini quick smoke test lint format clean
+.PHONY: help setup mini quick smoke test lint format lock clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -40,6 +40,12 @@ format: .venv/ready ## lay the code out
 	ruff check --fix .
 	ruff format .
 	snakefmt Snakefile workflow
+
+lock: .venv/ready ## write envs/*.txt anew (after a change of pyproject.toml; needs uv)
+	uv pip compile pyproject.toml --extra gpu --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
+	  --no-annotate --output-file envs/gpu.txt --custom-compile-command "make lock"
+	pip install --quiet --upgrade --upgrade-strategy eager --editable '.[dev]'
+	{ echo "# CPU, Linux: what make setup and CI install. Made by make lock."; pip freeze --exclude-editable | sed 's/+cpu$$//'; } > envs/cpu.txt
 
 clean: ## remove results, reports and logs (not .venv)
 	rm -rf results resources logs .snakemake reports/mini reports/quick reports/smoke

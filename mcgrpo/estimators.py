@@ -6,9 +6,9 @@ of shape (groups, drawn) in which NaN marks an unscorable rollout; needs torch o
 One rule decides which rows are kept: of the `drawn` rollouts of each group, the extra ones are dropped in this order:
 unscorable rollouts, then those of the smallest |reward - centre|, and among equals the one drawn first. For the
 median of an odd group the dropped row is therefore the pivot (advantage exactly 0); under ties, which are the rule
-with discrete rewards, it is the first of the tied medians. (An even group, from an odd G, has no pivot: its baseline
-is the middle of two rewards and the dropped row has an advantage. MCGRPOConfig warns.) With beta = 0 every choice among them gives the same
-gradient; with beta > 0 the dropped row takes its KL term along, so the choice has to be a fixed one.
+with discrete rewards, it is the first of the tied medians: with beta = 0 every choice among them gives the same
+gradient; with beta > 0 the dropped row takes its KL term along, so the choice has to be a fixed one. An even group,
+from an odd G, has no pivot: its baseline lies between two rewards, and the dropped row has an advantage.
 """
 
 from collections.abc import Callable

@@ -175,7 +175,7 @@ class MCGRPOTrainer(GRPOTrainer):
         return groups.chunk(self.accelerator.num_processes)[self.accelerator.process_index]
 
     def _keep_extra_logs(self, kept: Sequence[int], drawn: int) -> None:
-        """Reward functions logged a value per rollout drawn: leave those of the kept rows, as TRL will log only them."""
+        """Reward functions logged a value per rollout drawn: leave those of the kept rows, which TRL will log."""
         for column, values in self._pending_extra_logs.items():
             if len(values) == drawn:
                 self._pending_extra_logs[column] = [values[row] for row in kept]

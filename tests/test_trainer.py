@@ -142,7 +142,12 @@ class TestGroups:
 
         def counting_reward(prompts, completions, answer, **kwargs):
             assert len(prompts) == len(completions) == len(answer)
-            seen.append([Counter(prompts), {p: {a for q, a in zip(prompts, answer) if q == p} for p in set(prompts)}])
+            seen.append(
+                [
+                    Counter(prompts),
+                    {p: {a for q, a in zip(prompts, answer, strict=True) if q == p} for p in set(prompts)},
+                ]
+            )
             return digits_reward(completions)
 
         trained(Ours, tmp_path, reward=counting_reward, estimator="median-mad", num_generations=4)
@@ -210,7 +215,9 @@ class TestLogs:
 
     def test_logged_completions_and_extras_stay_aligned(self, tmp_path):
         def annotated(prompts, completions, log_extra, **kwargs):
-            log_extra("about", [f"{prompt}|{completion}" for prompt, completion in zip(prompts, completions)])
+            log_extra(
+                "about", [f"{prompt}|{completion}" for prompt, completion in zip(prompts, completions, strict=True)]
+            )
             return digits_reward(completions)
 
         trainer = trained(Ours, tmp_path, reward=annotated, estimator="median", log_completions=True)
