@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Jobs of a killed study end within seconds and hold this lock till then; --nolock, as it takes the place of Snakemake's.
 STUDY = flock .study.lock snakemake --nolock --cores all --quiet rules
 
-.PHONY: help setup mini quick smoke test lint format lock clean
+.PHONY: help setup mini quick smoke readme test lint format lock clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -26,6 +26,9 @@ quick: .venv/ready ## the same way with next to no training, in a minute
 smoke: .venv/ready ## text in GSM8K's schema through every stage, with a tiny random model
 	@$(STUDY) --configfile config/smoke.yaml
 	@python -m mcgrpo.made reports/smoke
+
+readme: mini ## put the mini study's table and figure into README.md
+	@python workflow/scripts/readme.py
 
 test: .venv/ready ## every test
 	pytest --numprocesses 2 --dist loadfile

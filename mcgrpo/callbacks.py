@@ -1,6 +1,7 @@
 """Callbacks of the transformers Trainer: the metrics of a run into its file, and into MLflow while it trains."""
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ def is_step(logs: Mapping[str, Any] | None) -> bool:
 
 
 class MetricsFile(TrainerCallback):
-    """A JSON row per logged step, as it happens: `step`, and all that the trainer logs, under its names."""
+    """A JSON row per logged step, as it happens: `step`, `time` (seconds since the epoch), and all the trainer logs."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -28,7 +29,7 @@ class MetricsFile(TrainerCallback):
         """Append the row of a step."""
         if state.is_world_process_zero and is_step(logs):
             with self.path.open("a") as file:
-                file.write(json.dumps({"step": state.global_step, **logs}) + "\n")
+                file.write(json.dumps({"step": state.global_step, "time": time.time(), **logs}) + "\n")
 
 
 class TrackingCallback(TrainerCallback):

@@ -25,7 +25,6 @@ from mcgrpo.frames import DEFAULT_VARIANT, accuracies, is_median, read_frame
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.records import Cell, CurvePoint, atomic
 from mcgrpo.stats import half_width
-from mcgrpo.wording import label
 
 PALETTE = sns.color_palette("colorblind")
 LOSSES = {method.loss_type: method.label for method in METHODS.values() if method.baseline is None}
@@ -34,6 +33,7 @@ CENTRES = {
     True: {"label": "median-centred", "color": PALETTE[1], "marker": "*", "markersize": 8, "linestyle": "-"},
 }
 PANEL_WIDTH = 1.7
+CONTROL = {"label": "mean of G+1 (GRPO+1)", "color": "0.35", "linestyle": ":"}
 STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -120,7 +120,7 @@ def accuracy(summary: pd.DataFrame, role: str, decodings: tuple[str, ...], save:
 
 
 def rewards(curves: pd.DataFrame, save: Callable[[Figure], None]) -> None:
-    """True mean reward over steps: a row of panels for each setting, a column for each G, a line for each method.
+    """True mean reward over steps: a row of panels for each setting and loss, a column for each G, a line per method.
 
     Runs are smoothed by a centred rolling mean, whose window the x axis states; bands are 95% t intervals over seeds.
 
@@ -136,12 +136,17 @@ def rewards(curves: pd.DataFrame, save: Callable[[Figure], None]) -> None:
         raise ValueError(f"nothing to show: no step has a reward (variant {DEFAULT_VARIANT})")
     window = 2 * (points.step.nunique() // 20) + 1
     smooth = _smooth(points, window)
-    settings, budgets = sorted(points.setting.unique()), sorted(points.num_generations.unique())
-    with _panels(len(settings), len(budgets), 1.8) as (figure, grid):
-        for setting, line in zip(settings, grid, strict=True):
+    smooth["loss"] = smooth.method.map(lambda method: METHODS[method].loss_type)
+    rows = sorted(
+        set(zip(smooth.setting, smooth.loss, strict=True)), key=lambda row: (row[0], list(LOSSES).index(row[1]))
+    )
+    budgets = sorted(points.num_generations.unique())
+    with _panels(len(rows), len(budgets), 1.5) as (figure, grid):
+        for (setting, loss), line in zip(rows, grid, strict=True):
+            own = smooth[(smooth.setting == setting) & (smooth.loss == loss)]
             for budget, axes in zip(budgets, line, strict=True):
-                _reward_panel(axes, smooth[(smooth.setting == setting) & (smooth.num_generations == budget)])
-            line[0].set_ylabel(setting)
+                _reward_panel(axes, own[own.num_generations == budget])
+            line[0].set_ylabel(f"{setting}\n{LOSSES[loss]}")
         figure.supylabel("mean reward of all rollouts", fontsize=STYLE["axes.labelsize"])
         rolling = f"rolling mean over {window}, " if window > 1 else ""
         _finish(figure, grid, [f"G = {budget}" for budget in budgets], f"step ({rolling}band: 95% interval over seeds)")
@@ -161,14 +166,14 @@ def _smooth(points: pd.DataFrame, window: int) -> pd.DataFrame:
 
 
 def _reward_panel(axes: Axes, rows: pd.DataFrame) -> None:
-    colours = dict(zip(LOSSES, PALETTE[2:5], strict=True))
     for method in [m for m in METHODS if m in set(rows.method)]:
         own = rows[rows.method == method]
         control = METHODS[method].baseline is not None and not is_median(method)
-        colour = "0.4" if control else colours[METHODS[method].loss_type]
-        dashes = ":" if control else CENTRES[is_median(method)]["linestyle"]
-        axes.plot(own.step, own["mean"], color=colour, linestyle=dashes, linewidth=1.2, label=label(method))
-        axes.fill_between(own.step, own["mean"] - own.half, own["mean"] + own.half, color=colour, alpha=0.12, lw=0)
+        style = CONTROL if control else {name: CENTRES[is_median(method)][name] for name in CONTROL}
+        axes.plot(own.step, own["mean"], linewidth=1.2, **style)
+        axes.fill_between(
+            own.step, own["mean"] - own.half, own["mean"] + own.half, color=style["color"], alpha=0.15, lw=0
+        )
 
 
 def _finish(figure: Figure, grid: np.ndarray, titles: list[str], x_label: str) -> None:

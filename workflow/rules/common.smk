@@ -49,7 +49,9 @@ def run_of(wildcards):
 
 def model_folder(name):
     """Where a model is: a local folder stays where it is, all others are put under resources."""
-    return config["models"][name].get("folder") or f"resources/models/{config['study']}/{name}"
+    if "folder" in config["models"][name]:
+        return str(Path(config["models"][name]["folder"]).expanduser())
+    return f"resources/models/{config['study']}/{name}"
 
 
 def start_model(wildcards):

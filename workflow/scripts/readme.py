@@ -1,0 +1,36 @@
+"""Put the mini study's own sentences, table and figure into README.md: `make readme`, after `make mini`."""
+
+import re
+import shutil
+from pathlib import Path
+
+REPORTS = Path("reports/mini")
+FIGURE = Path("docs/mini-accuracy-sampled.png")
+BLOCK = re.compile(r"(<!-- mini study: begin.*?-->\n).*?(<!-- mini study: end -->)", re.DOTALL)
+
+
+def section(name: str) -> str:
+    """The caption and table of one section of tables.md."""
+    found = re.search(rf"^## {name}\n\n(.*?)(?=^## |\Z)", (REPORTS / "tables.md").read_text(), re.DOTALL | re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"{REPORTS}/tables.md has no table {name!r}")
+    return found.group(1).strip()
+
+
+def main() -> None:
+    """Rewrite what stands between the two marks."""
+    readme = Path("README.md")
+    shutil.copyfile(REPORTS / "figures/accuracy-sampled.png", FIGURE)
+    parts = [
+        (REPORTS / "headline.md").read_text().strip(),
+        f"![Accuracy against G: mean- and median-centred, three losses]({FIGURE})",
+        section("control"),
+    ]
+    text, count = BLOCK.subn(lambda marks: marks[1] + "\n" + "\n\n".join(parts) + "\n\n" + marks[2], readme.read_text())
+    if count != 1:
+        raise SystemExit("README.md has no place for the mini study")
+    readme.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
