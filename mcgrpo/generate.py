@@ -1,105 +1,115 @@
 """Completions for a benchmark: one greedy and k sampled for each problem of the test split.
 
 `python -m mcgrpo.generate --model FOLDER --data FILE --prompt plain --settings JSON --seed 0 --output FILE`
+
+Work is done in batches, each a pure function of its prompts and a seed of its own, and each written down (in a hidden
+file beside the output) when it is done: a job that was killed goes on where it stopped, and ends with the same rows.
 """
 
 import argparse
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcgrpo.prompts import as_prompt, render, sha256
 from mcgrpo.records import Completion, Decoding, Example, read_jsonl, write_jsonl
 
 
-def load(folder: Path) -> tuple[Any, Any]:
-    """The model and tokenizer of a folder, with TRL's choice of what pads and what ends a completion.
+class Batch(NamedTuple):
+    """One unit of work: which sample of which problems (their positions in the benchmark)."""
 
-    Nothing else of the folder's generation config stays: a repetition penalty (Qwen's is 1.1) is not the study's.
+    decoding: Decoding
+    sample: int
+    positions: tuple[int, ...]
+
+    def seed(self, run_seed: int) -> int:
+        """The batch's own seed, in [0, 2^31)."""
+        digest = hashlib.sha256(repr((run_seed, *self)).encode()).digest()
+        return int.from_bytes(digest[:4], "big") >> 1
+
+
+class Progress:
+    """Batches that are done, in a file beside the output; of another model, prompts or settings they count for nothing.
+
+    Args:
+        path: the hidden file; its first line says what the others belong to.
+        identity: what must be the same for a batch to be taken over.
     """
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(device).eval()
-    ends = sorted(_ends(model) | {tokenizer.eos_token_id})
-    model.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=tokenizer.pad_token_id)
-    return model, tokenizer
+    def __init__(self, path: Path, identity: dict[str, Any]):
+        self.path, self.done = path, {}
+        if path.is_file():
+            self._read(identity)
+        if not self.done:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(identity) + "\n")
+
+    def _read(self, identity: dict[str, Any]) -> None:
+        lines = self.path.read_text().splitlines()
+        for place, line in enumerate(lines):
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:  # the last line of a job that was killed while it wrote
+                self.path.write_text("\n".join(lines[:place]) + "\n")
+                return
+            if place == 0 and row != identity:
+                return
+            if place:
+                batch = Batch(row["decoding"], row["sample"], tuple(row["positions"]))
+                self.done[batch] = [tuple(drawn) for drawn in row["drawn"]]
+
+    def add(self, batch: Batch, drawn: list[tuple[str, str]]) -> None:
+        """Write down a finished batch."""
+        self.done[batch] = drawn
+        with self.path.open("a") as file:
+            file.write(json.dumps({**batch._asdict(), "drawn": drawn}) + "\n")
 
 
-def _ends(model: Any) -> set[int]:
-    ends = model.generation_config.eos_token_id
-    return {ends} if isinstance(ends, int) else set(ends or [])
-
-
-def generate(
-    model: Any,
-    tokenizer: Any,
-    texts: Sequence[str],
-    decoding: Decoding,
-    settings: dict[str, Any],
-    add_special_tokens: bool = False,
-) -> list[tuple[str, str]]:
-    """(completion, finish reason) for each text, in order; batches hold prompts of similar length."""
-    kwargs: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
-    if decoding == "sampled":
-        kwargs = {
-            "do_sample": True,
-            "temperature": settings["temperature"],
-            "top_p": settings["top_p"],
-            "top_k": 0,
-        }
+def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
+    """The whole work: the greedy round, then sample after sample; a batch holds prompts of similar length."""
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
-    found: list[tuple[str, str]] = [("", "")] * len(texts)
-    for start in range(0, len(order), settings["batch_size"]):
-        batch = order[start : start + settings["batch_size"]]
-        inputs = tokenizer(
-            [texts[position] for position in batch],
-            return_tensors="pt",
-            padding=True,
-            add_special_tokens=add_special_tokens,
-            return_token_type_ids=False,
-        )
-        made = _generate_batch(model, tokenizer, inputs, max_new_tokens=settings["max_new_tokens"], **kwargs)
-        for position, result in zip(batch, made, strict=True):
-            found[position] = result
-    return found
-
-
-def _generate_batch(model: Any, tokenizer: Any, inputs: Any, **kwargs: Any) -> Iterator[tuple[str, str]]:
-    output = model.generate(**inputs.to(model.device), pad_token_id=tokenizer.pad_token_id, **kwargs)
-    ends = _ends(model)
-    for row in output[:, inputs["input_ids"].size(1) :].tolist():
-        stop = next((place for place, token in enumerate(row) if token in ends), None)
-        yield tokenizer.decode(row[:stop], skip_special_tokens=True), "length" if stop is None else "stop"
+    size = settings["batch_size"]
+    parts = [tuple(order[start : start + size]) for start in range(0, len(order), size)]
+    rounds: list[tuple[Decoding, int]] = [("greedy", 0)] + [("sampled", k) for k in range(settings["samples"])]
+    return [Batch(decoding, sample, part) for decoding, sample in rounds for part in parts]
 
 
 def complete(
-    model: Any, tokenizer: Any, examples: Sequence[Example], prompt: str, settings: dict[str, Any]
+    engine: Any, examples: Sequence[Example], prompt: str, settings: dict[str, Any], seed: int, progress: Path
 ) -> Iterator[Completion]:
-    """The rows of a completions file: the greedy ones first, then sample after sample."""
+    """The rows of a completions file: the greedy ones first, then sample after sample, problems in their order."""
     prompts = [as_prompt(prompt, example.question) for example in examples]
-    texts = render(prompts, tokenizer, settings.get("chat_template_kwargs", {}))
+    texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
     plain = isinstance(prompts[0], str)  # a chat template writes its special tokens itself
-    rounds: list[tuple[Decoding, int]] = [("greedy", 0)] + [("sampled", k) for k in range(settings["samples"])]
-    for decoding, sample in rounds:
-        made = generate(model, tokenizer, texts, decoding, settings, add_special_tokens=plain)
-        for example, text, (completion, reason) in zip(examples, texts, made, strict=True):
-            yield Completion(
-                id=example.id,
-                sample=sample,
-                completion=completion,
-                answer=example.answer,
-                solution=example.solution,
-                decoding=decoding,
-                prompt_sha256=sha256(text),
-                finish_reason=reason,
-            )
+    ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
+    identity = {"settings": settings, "seed": seed, "texts": sha256("\0".join(texts)), "weights": weights_of(engine)}
+    found = Progress(progress, identity)
+    rows = {}
+    for batch in batches(texts, settings):
+        if batch not in found.done:
+            found.add(batch, engine.complete([ids[p] for p in batch.positions], batch.decoding, batch.seed(seed)))
+        for position, drawn in zip(batch.positions, found.done[batch], strict=True):
+            rows[batch.decoding, batch.sample, position] = drawn
+    for (decoding, sample, position), (completion, reason) in sorted(rows.items()):
+        example = examples[position]
+        yield Completion(
+            id=example.id,
+            sample=sample,
+            completion=completion,
+            answer=example.answer,
+            solution=example.solution,
+            decoding=decoding,
+            prompt_sha256=sha256(texts[position]),
+            finish_reason=reason,
+        )
+
+
+def weights_of(engine: Any) -> list[list[Any]]:
+    """What tells a model folder from itself retrained: names, sizes and times of its weights."""
+    folder = Path(engine.tokenizer.name_or_path)
+    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(folder.glob("*.safetensors"))]
 
 
 def main() -> None:
@@ -118,13 +128,15 @@ def main() -> None:
         raise SystemExit(f"error: {options.data}: no example of split 'test'")
 
     import torch
-    from transformers import set_seed
+
+    from mcgrpo.engines import load
 
     torch.set_num_threads(options.threads)
-    set_seed(options.seed)
-    model, tokenizer = load(options.model)
-    with torch.inference_mode():
-        write_jsonl(options.output, complete(model, tokenizer, examples, options.prompt, options.settings))
+    progress = options.output.with_name(f".{options.output.name}.progress")
+    engine = load(options.model, options.settings)
+    made = complete(engine, examples, options.prompt, options.settings, options.seed, progress)
+    write_jsonl(options.output, made)
+    progress.unlink()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 import hashlib
 import json
+import tempfile
+from pathlib import Path
 
 import pytest
 import torch
-from transformers import GenerationConfig, set_seed
+from transformers import GenerationConfig
 
-from mcgrpo.generate import complete, generate, load, main
+from mcgrpo.engines import TransformersEngine, load
+from mcgrpo.generate import complete, main
 from mcgrpo.prompts import SYSTEM_PROMPTS, as_prompt, render
 from mcgrpo.records import Completion, Example, read_jsonl, write_jsonl
 from mcgrpo.toy.models import create
@@ -17,12 +20,12 @@ SHAPE = {"architecture": "qwen3", "hidden_size": 64, "layers": 2, "heads": 2, "i
 
 @pytest.fixture(scope="module")
 def words():
-    return create(SHAPE)
+    return TransformersEngine(*create(SHAPE), SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def chat():
-    return create(SHAPE | {"tokenizer": "bytes"})
+    return TransformersEngine(*create(SHAPE | {"tokenizer": "bytes"}), SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +36,15 @@ def problems():
     return mixed
 
 
-def run(model, problems, prompt="plain", seed=0, **changed):
-    set_seed(seed)
-    return list(complete(*model, problems, prompt, SETTINGS | changed))
+def run(engine, problems, prompt="plain", seed=0, progress=None, **changed):
+    engine.settings = SETTINGS | changed
+    progress = progress or Path(tempfile.mkdtemp()) / "progress"
+    return list(complete(engine, problems, prompt, engine.settings, seed, progress))
 
 
-def without_padding(model, tokenizer, text, **kwargs):
+def without_padding(engine, text, **kwargs):
     """Tokens that transformers itself generates for one text alone."""
+    model, tokenizer = engine.model, engine.tokenizer
     inputs = tokenizer(text, return_tensors="pt", add_special_tokens=False)
     return model.generate(**inputs, max_new_tokens=8, **kwargs)[0, inputs["input_ids"].size(1) :].tolist()
 
@@ -55,9 +60,9 @@ def test_rows_are_greedy_first_then_sample_after_sample(words, problems):
 
 
 def test_greedy_is_that_of_transformers_for_each_prompt_alone(words, problems):
-    model, tokenizer = words
+    tokenizer = words.tokenizer
     for row, problem in zip(run(words, problems, samples=0), problems, strict=True):
-        expected = without_padding(model, tokenizer, problem.question, do_sample=False)
+        expected = without_padding(words, problem.question, do_sample=False)
         stop = tokenizer.eos_token_id
         kept = expected[: expected.index(stop)] if stop in expected else expected
         assert row.completion == tokenizer.decode(kept, skip_special_tokens=True)
@@ -85,22 +90,57 @@ def test_temperature_and_top_p_reach_the_sampler(words, problems):
         assert [row.completion for row in rows[6:12]] == greedy
 
 
-def test_finish_reasons(words, problems):
+def test_finish_reasons(problems):
     """With every token an end, each completion is empty and stopped; with none, each is cut at the limit."""
-    model, tokenizer = words
-    texts = [problem.question for problem in problems]
-    kept = model.generation_config
-    try:
-        for ends, expected in ((list(range(len(tokenizer))), ("", "stop")), (None, "length")):
-            model.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=tokenizer.pad_token_id)
-            for completion, reason in generate(model, tokenizer, texts, "greedy", SETTINGS):
-                assert (completion, reason) == expected if ends else reason == expected
-    finally:
-        model.generation_config = kept
+    model, tokenizer = create(SHAPE)
+    for ends, reason in ((list(range(len(tokenizer))), "stop"), (None, "length")):
+        model.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=tokenizer.pad_token_id)
+        rows = run(TransformersEngine(model, tokenizer, SETTINGS), problems, samples=0)
+        assert {row.finish_reason for row in rows} == {reason}
+        assert all((row.completion == "") == (reason == "stop") for row in rows)
+
+
+def test_a_stopped_job_goes_on_where_it_was(words, problems, tmp_path, monkeypatch):
+    """Killed after any number of batches: the rest is drawn, nothing twice, and the rows are those of one go."""
+    whole = run(words, problems)
+    draw, drawn, limit = TransformersEngine.complete, [], 0
+
+    def counted(self, *args):
+        if len(drawn) == limit:
+            raise KeyboardInterrupt
+        drawn.append(args)
+        return draw(self, *args)
+
+    monkeypatch.setattr(TransformersEngine, "complete", counted)
+    for stop_after in range(6):
+        progress, limit = tmp_path / f"progress-{stop_after}", stop_after
+        drawn.clear()
+        with pytest.raises(KeyboardInterrupt):
+            run(words, problems, progress=progress)
+        with progress.open("a") as file:
+            file.write('{"decoding": "gre')  # as a kill in the middle of a line leaves it
+        limit = None
+        assert run(words, problems, progress=progress) == whole
+        assert len(drawn) == 6
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"temperature": 0.5}])
+def test_progress_of_other_settings_counts_for_nothing(words, problems, tmp_path, change):
+    progress = tmp_path / "progress"
+    run(words, problems, progress=progress)
+    assert run(words, problems, progress=progress, **change) == run(words, problems, **change)
+
+
+def test_progress_of_other_weights_counts_for_nothing(model_folder, problems, tmp_path):
+    first = load(model_folder, SETTINGS)
+    run(first, problems, progress=tmp_path / "progress")
+    torch.nn.init.normal_(first.model.model.embed_tokens.weight)
+    first.model.save_pretrained(model_folder)
+    again = load(model_folder, SETTINGS)
+    assert run(again, problems, progress=tmp_path / "progress") == run(again, problems)
 
 
 def test_a_chat_prompt_is_what_the_model_is_given(chat):
-    model, tokenizer = chat
     problems = [Example("a", "test", "Zwei plus zwei?", "4"), Example("b", "test", "1+1?", "2")]
     rows = run(chat, problems, "gsm8k", samples=0)
     for row, problem in zip(rows, problems, strict=True):
@@ -109,8 +149,8 @@ def test_a_chat_prompt_is_what_the_model_is_given(chat):
             f"<|im_start|>user\n{problem.question}<|im_end|>\n<|im_start|>assistant\n"
         )
         assert row.prompt_sha256 == hashlib.sha256(text.encode()).hexdigest()
-        expected = without_padding(model, tokenizer, text, do_sample=False)
-        assert row.completion == tokenizer.decode(expected, skip_special_tokens=True)
+        expected = without_padding(chat, text, do_sample=False)
+        assert row.completion == chat.tokenizer.decode(expected, skip_special_tokens=True)
 
 
 def test_a_plain_prompt_is_the_question(words, problems):
@@ -130,11 +170,12 @@ def test_special_tokens_are_those_of_training(chat):
     given = []
     model.register_forward_pre_hook(lambda module, args, kwargs: given.append(kwargs["input_ids"]), with_kwargs=True)
     problem = Example("a", "test", "1+1?", "2")
-    run((model, tokenizer), [problem], samples=0)
+    engine = TransformersEngine(model, tokenizer, SETTINGS)
+    run(engine, [problem], samples=0)
     assert given[0].tolist() == [tokenizer(["1+1?"])["input_ids"][0]]
     assert given[0][0, 0] == start
     given.clear()
-    run((model, tokenizer), [problem], "gsm8k", samples=0)
+    run(engine, [problem], "gsm8k", samples=0)
     (text,) = render([as_prompt("gsm8k", "1+1?")], tokenizer, {})
     assert given[0].tolist() == tokenizer([text], add_special_tokens=False)["input_ids"]
 
@@ -157,14 +198,16 @@ def model_folder(chat, tmp_path):
     return tmp_path / "model"
 
 
-def test_a_folder_brings_weights_and_ends_but_no_sampling_habits(model_folder, chat, problems):
-    model, tokenizer = load(model_folder)
+def test_a_folder_brings_weights_and_ends_but_no_sampling_habits(model_folder, problems):
+    engine = load(model_folder, SETTINGS)
+    model, tokenizer = engine.model, engine.tokenizer
     assert model.generation_config.eos_token_id == [0, tokenizer.eos_token_id]
     assert tokenizer.pad_token_id == model.generation_config.pad_token_id is not None
-    assert model.dtype == torch.float32 or torch.cuda.is_available()
     if not torch.cuda.is_available():
-        chat[0].generation_config.eos_token_id = [0, tokenizer.eos_token_id]
-        assert run((model, tokenizer), problems) == run(chat, problems)
+        assert model.dtype == torch.float32
+        plain, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
+        plain.generation_config.eos_token_id = [0, tokenizer.eos_token_id]
+        assert run(engine, problems) == run(TransformersEngine(plain, tokenizer, SETTINGS), problems)
 
 
 def command(monkeypatch, model, data, output):
@@ -187,6 +230,7 @@ def test_the_command_completes_the_test_split(model_folder, tmp_path, monkeypatc
         ("b", 1, "sampled"),
     ]
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    assert [path.name for path in outputs[0].parent.iterdir()] == ["sums.jsonl"]
 
 
 def test_the_command_needs_a_test_split(tmp_path, monkeypatch):

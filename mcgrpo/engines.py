@@ -1,0 +1,122 @@
+"""What draws completions: transformers, or vLLM where it is installed and has a GPU. Both take token ids and a seed.
+
+An engine has a `tokenizer`, and `complete(prompts, decoding, seed)`: token ids of some prompts -> (text, finish reason)
+of each, in order; the same prompts and seed give the same completions, whatever was drawn before.
+"""
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.records import Decoding
+
+Prompts = Sequence[Sequence[int]]
+Drawn = list[tuple[str, str]]
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a model folder; its end pads where it has no padding token, as in TRL."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+class TransformersEngine:
+    """`model.generate` over one padded batch."""
+
+    def __init__(self, model: Any, tokenizer: Any, settings: dict[str, Any]):
+        from transformers import GenerationConfig
+
+        self.model, self.tokenizer, self.settings = model, tokenizer, settings
+        ends = model.generation_config.eos_token_id
+        self.ends = {ends} if isinstance(ends, int) else set(ends or [])
+        # Nothing else of the folder's generation config stays: a repetition penalty (Qwen's is 1.1) is not the study's
+        model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
+
+    @classmethod
+    def load(cls, folder: Path, settings: dict[str, Any]) -> "TransformersEngine":
+        """From a model folder: bf16 on a GPU, else fp32. The tokenizer's end ends a completion too, as in TRL."""
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        dtype = torch.bfloat16 if device == "cuda" else torch.float32
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(device).eval()
+        engine = cls(model, load_tokenizer(folder), settings)
+        engine.ends.add(engine.tokenizer.eos_token_id)
+        model.generation_config.eos_token_id = sorted(engine.ends)
+        return engine
+
+    def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
+        """See the module."""
+        import torch
+        from transformers import set_seed
+
+        sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+        if decoding == "sampled":
+            sampling = {"do_sample": True, "top_k": 0} | {n: self.settings[n] for n in ("temperature", "top_p")}
+        inputs = self.tokenizer.pad({"input_ids": [list(ids) for ids in prompts]}, return_tensors="pt")
+        inputs = inputs.to(self.model.device)
+        set_seed(seed)
+        with torch.inference_mode():
+            output = self.model.generate(
+                input_ids=inputs["input_ids"],
+                attention_mask=inputs["attention_mask"],
+                max_new_tokens=self.settings["max_new_tokens"],
+                **sampling,
+            )
+        return list(self._texts(output[:, inputs["input_ids"].size(1) :].tolist()))
+
+    def _texts(self, rows: list[list[int]]) -> Iterator[tuple[str, str]]:
+        for row in rows:
+            stop = next((place for place, token in enumerate(row) if token in self.ends), None)
+            yield self.tokenizer.decode(row[:stop], skip_special_tokens=True), "length" if stop is None else "stop"
+
+
+class VLLMEngine:
+    """vLLM's offline `LLM`, every prompt with a seed of its own so that scheduling changes no completion."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any], **options: Any):
+        from vllm import LLM
+
+        self.tokenizer, self.settings = load_tokenizer(folder), settings
+        self.llm = LLM(
+            model=str(folder),
+            generation_config="vllm",  # not the folder's: its sampling habits are not the study's
+            gpu_memory_utilization=settings.get("vllm_gpu_memory_utilization", 0.9),
+            tensor_parallel_size=settings.get("vllm_tensor_parallel_size", 1),
+            **options,
+        )
+
+    def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
+        """See the module."""
+        from vllm import SamplingParams, TokensPrompt
+
+        sampling = {"temperature": 0.0}
+        if decoding == "sampled":
+            sampling = {name: self.settings[name] for name in ("temperature", "top_p")}
+        ends = [self.tokenizer.eos_token_id]
+        params = [
+            SamplingParams(
+                **sampling, max_tokens=self.settings["max_new_tokens"], seed=seed + place, stop_token_ids=ends
+            )
+            for place in range(len(prompts))
+        ]
+        texts = [TokensPrompt(prompt_token_ids=list(ids)) for ids in prompts]
+        outputs = [request.outputs[0] for request in self.llm.generate(texts, params, use_tqdm=False)]
+        return [(output.text, output.finish_reason) for output in outputs]
+
+
+def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEngine:
+    """The engine that `settings["backend"]` asks for; by default vLLM where it is installed and there is a GPU."""
+    import torch
+
+    backend = settings.get("backend", "auto")
+    if backend == "auto":
+        backend = "vllm" if find_spec("vllm") and torch.cuda.is_available() else "transformers"
+    print(f"drawing completions with {backend}", flush=True)
+    return VLLMEngine(folder, settings) if backend == "vllm" else TransformersEngine.load(folder, settings)
