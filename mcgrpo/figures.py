@@ -33,7 +33,7 @@ CENTRES = {
     True: {"label": "median-centred", "color": PALETTE[1], "marker": "*", "markersize": 8, "linestyle": "-"},
 }
 PANEL_WIDTH = 1.7
-CONTROL = {"label": "mean of G+1 (GRPO+1)", "color": "0.35", "linestyle": ":"}
+CONTROL = {"label": "GRPO+1", "color": "0.35", "linestyle": ":"}
 STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,

@@ -75,10 +75,10 @@ def legend_fits(figure):
 
 
 @pytest.mark.parametrize("budgets", [(2,), (2, 4), (2, 4, 8)])
-def test_the_legend_of_seven_methods_fits(tmp_path, budgets):
+def test_the_legend_of_three_losses_fits(tmp_path, budgets):
     points = curve_points(METHODS, budgets, steps=3)
-    look = lambda figure: (len(figure.legends[0].texts), legend_fits(figure))  # noqa: E731
-    assert drawn(partial(rewards, curves_of(tmp_path, points)), look) == (7, True)
+    look = lambda figure: (len(figure.axes), len(figure.legends[0].texts), legend_fits(figure))  # noqa: E731
+    assert drawn(partial(rewards, curves_of(tmp_path, points)), look) == (3 * len(budgets), 3, True)
 
 
 def test_the_legend_of_one_panel_fits(summary):
@@ -100,13 +100,13 @@ def test_rewards_are_smoothed_over_the_window_that_is_stated(tmp_path):
     assert band.y0 == pytest.approx(0.075 - 4.302653 * 0.02 / np.sqrt(3), rel=1e-5)
 
 
-def test_methods_differ_in_colour_by_loss_and_in_dashes_by_centre(tmp_path):
-    points = curve_points(("grpo", "mc-grpo", "dapo"), (2,), steps=3)
-    look = lambda figure: [(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines]  # noqa: E731
-    grpo, median, dapo = drawn(partial(rewards, curves_of(tmp_path, points)), look)
-    assert same_color(grpo[0], median[0])
-    assert not same_color(grpo[0], dapo[0])
-    assert (grpo[1], median[1], dapo[1]) == ("--", "-", "--")
+def test_a_loss_has_a_row_and_its_methods_differ_in_colour_and_dashes(tmp_path):
+    points = curve_points(("grpo", "mc-grpo", "grpo-plus1", "dapo"), (2,), steps=3)
+    look = lambda figure: [[(line.get_color(), line.get_linestyle()) for line in a.lines] for a in figure.axes]  # noqa: E731
+    (grpo, median, control), (dapo,) = drawn(partial(rewards, curves_of(tmp_path, points)), look)
+    assert (grpo[1], median[1], control[1]) == ("--", "-", ":")
+    assert not any(same_color(a[0], b[0]) for a, b in ((grpo, median), (grpo, control), (median, control)))
+    assert same_color(grpo[0], dapo[0]) and grpo[1] == dapo[1]
 
 
 @pytest.mark.parametrize("name", ["accuracy-sampled", "rewards"])
