@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Jobs of a killed study end within seconds and hold this lock till then; --nolock, as it takes the place of Snakemake's.
 STUDY = flock .study.lock snakemake --nolock --cores all --quiet rules
 
-.PHONY: help setup mini quick smoke readme test lint format lock clean
+.PHONY: help setup mini quick smoke readme test bench-grading lint format lock clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -32,6 +32,9 @@ readme: mini ## put the mini study's table and figure into README.md
 
 test: .venv/ready ## every test
 	pytest --numprocesses 2 --dist loadfile
+
+bench-grading: .venv/ready ## the MATH grader against math-verify in a loop; GOLDS=file.jsonl for golds of your own
+	python bench/grading.py $(if $(GOLDS),--golds $(GOLDS)) --csv reports/bench/grading.csv
 
 lint: .venv/ready ## ruff, snakefmt, snakemake --lint
 	ruff check .

@@ -66,26 +66,25 @@ def speed_up() -> None:
 
 
 class MathGrader:
-    """Judges completions against one gold at a time; the last gold and its verdicts are kept."""
+    """Judges completions against one gold, which is parsed once; equal answers are compared once."""
 
-    def __init__(self) -> None:
-        self._source: tuple[str, str] | None = None
-        self._gold: list[Any] = []
+    def __init__(self, answer: str, solution: str):
+        self._gold = parse_gold(answer, solution)
         self._verdicts: dict[Any, Verdict] = {}
 
-    def reply(self, request: dict[str, str]) -> dict[str, Any]:
-        """Answer one request: `{"gold": bool}` without a completion, else its `verdict` and `extracted` answer."""
-        source = (request["answer"], request["solution"])
-        if source != self._source:
-            self._source, self._gold, self._verdicts = source, parse_gold(*source), {}
-        if "completion" not in request:
-            return {"gold": bool(self._gold)}
+    @property
+    def gold_parsable(self) -> bool:
+        """Whether there is a gold to judge against."""
+        return bool(self._gold)
+
+    def judge(self, completion: str) -> tuple[Verdict, str | None]:
+        """The verdict on a completion, and the answer found in it."""
         try:
-            parsed = _parse(request["completion"], STRICT)
+            parsed = _parse(completion, STRICT)
             verdict = self._verdict(parsed)
         except Exception:
-            return {"verdict": "error", "extracted": None}
-        return {"verdict": verdict, "extracted": presentable(str(parsed[-1])) if parsed else None}
+            return "error", None
+        return verdict, presentable(str(parsed[-1])) if parsed else None
 
     def _verdict(self, parsed: list[Any]) -> Verdict:
         try:

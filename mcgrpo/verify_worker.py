@@ -16,6 +16,7 @@ import select
 import signal
 import sys
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -57,37 +58,50 @@ def write_line(fd: int, content: Any, seconds: float | None = None) -> None:
     deadline = None if seconds is None else time.monotonic() + seconds
     data = memoryview(json.dumps(content).encode("ascii") + b"\n")
     while data:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if not select.select([], [fd], [], left)[1]:
+        # A pipe that select calls writable takes PIPE_BUF bytes without blocking.
+        if deadline is not None and not select.select([], [fd], [], max(0.0, deadline - time.monotonic()))[1]:
             raise TimeoutError
         data = data[os.write(fd, data[: select.PIPE_BUF]) :]
 
 
 class Grader:
-    """A forked process that parses and compares, one request at a time; forked anew whenever it had to be killed."""
+    """A forked process that parses and compares, a group at a time; forked anew whenever it had to be killed."""
 
     def __init__(self, timeout: float, memory_mb: int):
         self.timeout, self.memory_mb = timeout, memory_mb
         self._pid = 0
 
-    def ask(self, request: dict[str, str]) -> dict[str, Any]:
-        """The grader's reply, or the verdict `timeout` or `error` on one that did not live to reply."""
+    def ask(self, group: dict[str, Any]) -> dict[str, Any]:
+        """Send a group; the reply on its gold. Replies on its completions follow, without being asked for."""
         if not self._pid:
             self._fork()
         try:
-            write_line(self._requests, request, self.timeout)
-            line = self._replies.read(self.timeout)
+            write_line(self._requests, group, self.timeout)
         except TimeoutError:
-            line = None
+            return self._lost("timeout")
         except BrokenPipeError:
-            line = b""
+            return self._lost("error")
+        return self.reply()
+
+    def reply(self) -> dict[str, Any]:
+        """The next reply, or the verdict `timeout` or `error` where the grader did not live to give one."""
+        if not self._pid:
+            return self._lost("error")
+        line = self._replies.read(self.timeout)
         if not line:
-            self.kill()
-            return {"gold": False, "verdict": "timeout" if line is None else "error", "extracted": None}
+            return self._lost("timeout" if line is None else "error")
         reply = json.loads(line)
-        if reply["spent"]:
+        if reply.pop("spent", False):
             self.kill()
         return reply
+
+    def is_alive(self) -> bool:
+        """Whether there is a process that has more to say on the group it was sent."""
+        return self._pid > 0
+
+    def _lost(self, verdict: str) -> dict[str, Any]:
+        self.kill()
+        return {"gold": False, "verdict": verdict, "extracted": None}
 
     def kill(self) -> None:
         """End the grader, whatever it is doing, and reap it."""
@@ -132,13 +146,25 @@ def _confine(memory_mb: int) -> None:
 def _reply_forever(requests: int, replies: int, timeout: float, memory_mb: int) -> None:
     from mcgrpo.math_grader import MathGrader
 
-    grader, lines, start = MathGrader(), Lines(requests), _peak_kb()
+    lines, start = Lines(requests), _peak_kb()
     while line := lines.read():
-        # The supervisor kills at the limit. Should it be gone, the kernel ends this process soon after.
-        signal.setitimer(signal.ITIMER_REAL, timeout + 1)
-        reply = grader.reply(json.loads(line))
+        group = json.loads(line)
+        _set_alarm(timeout)
+        grader = MathGrader(group["answer"], group["solution"])
+        write_line(replies, {"gold": grader.gold_parsable})
+        for completion in group["completions"] if grader.gold_parsable else ():
+            _set_alarm(timeout)
+            verdict, extracted = grader.judge(completion)
+            spent = _peak_kb() - start > GROWTH * memory_mb * 1024
+            write_line(replies, {"verdict": verdict, "extracted": extracted, "spent": spent})
+            if spent:
+                return
         signal.setitimer(signal.ITIMER_REAL, 0)
-        write_line(replies, reply | {"spent": _peak_kb() - start > GROWTH * memory_mb * 1024})
+
+
+def _set_alarm(timeout: float) -> None:
+    # The supervisor kills at the limit. Should it be gone, the kernel ends this process soon after.
+    signal.setitimer(signal.ITIMER_REAL, timeout + 1)
 
 
 def _peak_kb() -> int:
@@ -146,14 +172,17 @@ def _peak_kb() -> int:
 
 
 def _grade_group(grader: Grader, group: dict[str, Any]) -> None:
-    gold = {"answer": group["answer"], "solution": group["solution"]}
-    reply = grader.ask(gold)
+    reply = grader.ask(group)
     if reply.get("verdict") == "error":  # it died, of what came before or was done to it: that is no verdict on a gold
-        reply = grader.ask(gold)
+        reply = grader.ask(group)
     write_line(1, {"gold": reply["gold"]})
-    for completion in group["completions"] if reply["gold"] else ():
-        reply = grader.ask(gold | {"completion": completion})
+    left = deque(group["completions"] if reply["gold"] else ())
+    while left:
+        if not grader.is_alive():
+            grader.ask(group | {"completions": list(left)})
+        reply = grader.reply()
         write_line(1, {"verdict": reply["verdict"], "extracted": reply["extracted"]})
+        left.popleft()
 
 
 def main() -> None:
@@ -163,7 +192,7 @@ def main() -> None:
     speed_up()
     # The first use of each part of sympy imports more of it: have that before the fork, once, outside any limit.
     for gold, answer in (("\\frac{x+1}{2}", "0.5x+\\frac12"), ("(1,2)", "1<x<2"), ("\\sqrt{8}", "2\\sqrt{2}")):
-        MathGrader().reply({"answer": gold, "solution": "", "completion": f"\\boxed{{{answer}}}"})
+        MathGrader(gold, "").judge(f"\\boxed{{{answer}}}")
     gc.collect()
     gc.freeze()
     grader = Grader(timeout=float(sys.argv[1]), memory_mb=int(sys.argv[2]))

@@ -70,7 +70,7 @@ def test_a_second_call_runs_no_job(finished):
     [
         ("title: Another", {"all", "plan", "collect", "summarise", "tables", "figure", "track"}),
         ("evaluation: {max_new_tokens: 8}", {"generate", "grade"}),
-        ("variants: {format: {rewards: {format: 1.0}}}", {"plan"}),
+        ("variants: {other: {rewards: {format: 1.0}}}", set()),
     ],
 )
 def test_a_change_reruns_what_it_concerns(finished, change, rerun):
