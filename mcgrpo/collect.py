@@ -5,16 +5,18 @@
 
 import argparse
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.measures import Measure, measures, released
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import (
+    PROTOCOL_SUFFIXES,
     CurvePoint,
     Grade,
     RecordError,
+    Role,
     Run,
     Score,
     as_record,
@@ -22,7 +24,6 @@ from mcgrpo.records import (
     read_json,
     write_csv,
 )
-from mcgrpo.rewards import is_accurate
 
 COLUMNS = {
     "reward": "drawn/reward",
@@ -42,33 +43,14 @@ COLUMNS = {
 """Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
 
 
+PROTOCOLS = {"paper": measures, "released": released}
+"""The measures of each protocol of evaluation."""
+
+
 def cell(run: Run) -> dict[str, Any]:
     """The columns that say which run a row belongs to."""
     names = ("setting", "method", "num_generations", "variant", "seed")
     return {name: getattr(run, name) for name in names}
-
-
-def accuracies(grades: Iterable[Grade], where: str) -> Iterator[tuple[str, float, int]]:
-    """(measure, value in [0, 1], problems): `greedy` and `avg@k`, and the same counting exact matches only.
-
-    avg@k is the mean accuracy over the k samples of each problem, k being the same for all.
-
-    Raises:
-        RecordError: if there are no grades, or problems have different numbers of samples.
-    """
-    by_decoding: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for grade in grades:
-        by_decoding[grade.decoding][grade.id].append(grade.verdict)
-    if not by_decoding:
-        raise RecordError(f"{where}: no grades")
-    for decoding, problems in by_decoding.items():
-        samples = {len(verdicts) for verdicts in problems.values()}
-        if len(samples) > 1:
-            raise RecordError(f"{where}: problems have {min(samples)} to {max(samples)} {decoding} samples each")
-        name = "greedy" if decoding == "greedy" else f"avg@{samples.pop()}"
-        flat = [verdict for verdicts in problems.values() for verdict in verdicts]
-        yield name, sum(map(is_accurate, flat)) / len(flat), len(problems)
-        yield f"exact-{name}", flat.count("correct") / len(flat), len(problems)
 
 
 def curve(run: Run, metrics: list[dict[str, Any]]) -> list[CurvePoint]:
@@ -79,12 +61,12 @@ def curve(run: Run, metrics: list[dict[str, Any]]) -> list[CurvePoint]:
     ]
 
 
-def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[tuple[str, float, int]]:
-    """(measure, value, steps) of the training itself: its seconds, and means over steps (over the last tenth: reward).
+def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[Measure]:
+    """Of the training itself, with n steps: its seconds, and means over steps (over the last tenth: the reward).
 
-    Values that are not finite (a gradient that overflowed) are left out; `steps` counts all steps of the run.
+    Values that are not finite (a gradient that overflowed) are left out; n counts all steps of the run.
     """
-    yield "seconds", seconds, len(points)
+    yield Measure("seconds", seconds, len(points))
     last = points[-max(1, len(points) // 10) :]
     for measure, column, over in (
         ("reward", "reward", last),
@@ -95,7 +77,27 @@ def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[tupl
         logged = [value for point in over if (value := getattr(point, column)) is not None]
         values = [value for value in logged if math.isfinite(value)]
         if values:
-            yield measure, sum(values) / len(values), len(points)
+            yield Measure(measure, sum(values) / len(values), len(points))
+
+
+def evaluation_measures(folder: Path, benchmark: str, protocols: Sequence[str]) -> Iterator[Measure]:
+    """Of one run on one benchmark, under each protocol that it was graded by."""
+    for protocol, of in PROTOCOLS.items():
+        if protocol in protocols:
+            path = folder / f"{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl"
+            yield from of(read_grades(path), str(path))
+
+
+def trained(folder: Path) -> tuple[list[dict[str, Any]], float]:
+    """(metrics, seconds) of a training.
+
+    Raises:
+        RecordError: if it has not finished.
+    """
+    outcome = read_json(folder / "run.json").get("outcome", {})
+    if outcome.get("status") != "finished":
+        raise RecordError(f"{folder / 'run.json'}: this training has not finished")
+    return [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")], outcome["seconds"]
 
 
 def collect(plan: dict[str, Any], results: Path) -> tuple[list[Score], list[CurvePoint]]:
@@ -104,24 +106,21 @@ def collect(plan: dict[str, Any], results: Path) -> tuple[list[Score], list[Curv
     curves: list[CurvePoint] = []
     for row in plan["runs"]:
         run = as_record(Run, row, "plan")
-
-        def score(benchmark: str, role: str, measure: str, value: float, n: int, run: Run = run) -> None:
-            scores.append(Score(**cell(run), benchmark=benchmark, role=role, measure=measure, value=value, n=n))
-
         for benchmark, role in plan["benchmarks"][run.setting].items():
-            path = results / "grades" / run.name / f"{benchmark}.jsonl"
-            for found in accuracies(read_grades(path), str(path)):
-                score(benchmark, role, *found)
+            found = evaluation_measures(results / "grades" / run.name, benchmark, plan["protocols"])
+            scores += as_scores(run, benchmark, role, found)
         if run.method != UNTRAINED:
-            folder = results / "runs" / run.name
-            points = curve(run, [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")])
+            metrics, seconds = trained(results / "runs" / run.name)
+            points = curve(run, metrics)
             curves += points
-            outcome = read_json(folder / "run.json").get("outcome", {})
-            if outcome.get("status") != "finished":
-                raise RecordError(f"{folder / 'run.json'}: this training has not finished")
-            for found in training_measures(points, outcome["seconds"]):
-                score("train", "train", *found)
+            scores += as_scores(run, "train", "train", training_measures(points, seconds))
     return scores, curves
+
+
+def as_scores(run: Run, benchmark: str, role: Role, found: Iterable[Measure]) -> Iterator[Score]:
+    """Measures as rows of scores.csv."""
+    for name, value, n, error in found:
+        yield Score(**cell(run), benchmark=benchmark, role=role, measure=name, value=value, n=n, standard_error=error)
 
 
 def read_grades(path: Path) -> Iterator[Grade]:

@@ -24,6 +24,9 @@ VERDICTS: tuple[str, ...] = typing.get_args(Verdict)
 Role = Literal["in", "out", "train"]
 """What a benchmark is to a setting: in distribution, out of distribution, or the training itself (seconds, reward)."""
 
+PROTOCOL_SUFFIXES = {"paper": "", "released": ".released"}
+"""Protocols of evaluation; each grades the same completions, into `grades/{run}/{benchmark}{suffix}.jsonl`."""
+
 R = TypeVar("R")
 
 
@@ -102,7 +105,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Score:
-    """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`)."""
+    """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`).
+
+    `standard_error` is that of a mean over problems; empty for a measure that is none.
+    """
 
     setting: str
     method: str
@@ -114,6 +120,7 @@ class Score:
     measure: str
     value: float
     n: int
+    standard_error: float | None = None
 
 
 @dataclass(frozen=True)

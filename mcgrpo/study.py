@@ -20,6 +20,10 @@ from mcgrpo.records import Role, Run, write_json
 Config = dict[str, Any]
 
 
+PLANNED = ("study", "seeds", "settings", "training", "rewards", "variants", "experiments", "datasets", "protocols")
+"""The keys of a study that its plan depends on."""
+
+
 class StudyError(ValueError):
     """A study file that cannot be run; the message names the key at fault."""
 
@@ -171,12 +175,18 @@ def figures(config: Config) -> list[str]:
     return names
 
 
+def protocols(config: Config) -> list[str]:
+    """The protocols of evaluation: names of `records.PROTOCOL_SUFFIXES`."""
+    return config.get("protocols", ["paper"])
+
+
 def plan(config: Config) -> Config:
-    """What `collect` needs to find every result: the runs, and the benchmarks of each setting."""
+    """What `collect` needs to find every result: the runs, the benchmarks of each setting, and the protocols."""
     return {
         "study": config["study"],
         "runs": [vars(run) for run in runs(config)],
         "benchmarks": {setting: benchmarks(config, setting) for setting in config["settings"]},
+        "protocols": protocols(config),
     }
 
 

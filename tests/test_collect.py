@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from mcgrpo.collect import COLUMNS, accuracies, collect, curve, training_measures
+from mcgrpo.collect import COLUMNS, collect, curve, training_measures
 from mcgrpo.frames import read_frame
 from mcgrpo.records import CurvePoint, Grade, RecordError, Run, Score, write_csv, write_json, write_jsonl
 from mcgrpo.summarise import summarise
@@ -73,34 +73,13 @@ def results(tmp_path):
     for run in runs[1:]:
         write_run(tmp_path, run, metrics())
     benchmarks = {"toy": {"sums": "in", "others": "out"}}
-    write_json(
-        tmp_path / "plan.json", {"study": "mini", "runs": [asdict(run) for run in runs], "benchmarks": benchmarks}
-    )
+    study = {"study": "mini", "runs": [asdict(run) for run in runs], "benchmarks": benchmarks, "protocols": ["paper"]}
+    write_json(tmp_path / "plan.json", study)
     return tmp_path
 
 
 def plan(results):
     return json.loads((results / "plan.json").read_text())
-
-
-def test_accuracies_by_hand():
-    assert list(accuracies(grades(), "file")) == [
-        ("greedy", 0.5, 4),
-        ("exact-greedy", 0.25, 4),
-        ("avg@2", 0.625, 4),
-        ("exact-avg@2", 0.375, 4),
-    ]
-
-
-def test_samples_are_the_same_number_for_all_problems():
-    unequal = {"greedy": {"a": ["correct"]}, "sampled": {"a": ["correct"], "b": ["wrong", "wrong"]}}
-    with pytest.raises(RecordError, match=r"g\.jsonl: problems have 1 to 2 sampled samples each"):
-        list(accuracies(grades(unequal), "g.jsonl"))
-
-
-def test_no_grades_are_no_accuracy():
-    with pytest.raises(RecordError, match=r"g\.jsonl: no grades"):
-        list(accuracies([], "g.jsonl"))
 
 
 def test_curve_takes_the_logged_names():
@@ -110,7 +89,7 @@ def test_curve_takes_the_logged_names():
 
 def test_training_measures_by_hand():
     points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}))
-    assert list(training_measures(points, 12.5)) == [
+    assert [measure[:3] for measure in training_measures(points, 12.5)] == [
         ("seconds", 12.5, 20),
         ("reward", pytest.approx(0.975), 20),  # steps 19 and 20, the last tenth
         ("frac_scale_zero", pytest.approx(0.55), 20),
@@ -121,22 +100,44 @@ def test_training_measures_by_hand():
 
 def test_what_was_never_logged_is_no_measure():
     points = curve(a_run(), [{"step": 1, "drawn/reward": 1.0, "grad_norm": float("nan")}])
-    assert list(training_measures(points, 1.0)) == [("seconds", 1.0, 1), ("reward", 1.0, 1)]
+    assert [measure[:3] for measure in training_measures(points, 1.0)] == [("seconds", 1.0, 1), ("reward", 1.0, 1)]
 
 
 def test_a_study_by_hand(results):
     scores, curves = collect(plan(results), results)
-    assert len(scores) == 3 * 2 * 4 + 2 * 5
+    assert len(scores) == 3 * 2 * 8 + 2 * 5
     assert len(curves) == 2 * 20
     found = {(s.method, s.seed, s.benchmark, s.measure): s for s in scores}
     assert found["none", 0, "sums", "greedy"] == Score(
-        "toy", "none", 0, "default", 0, "sums", "in", "greedy", value=0.5, n=4
+        "toy",
+        "none",
+        0,
+        "default",
+        0,
+        "sums",
+        "in",
+        "greedy",
+        value=0.5,
+        n=4,
+        standard_error=pytest.approx((1 / 3) ** 0.5 / 2),
     )
     assert found["grpo", 1, "others", "avg@2"].role == "out"
     assert found["grpo", 1, "train", "seconds"] == Score(
         "toy", "grpo", 4, "default", 1, "train", "train", "seconds", value=12.5, n=20
     )
     assert ("none", 0, "train", "seconds") not in found
+
+
+def test_each_protocol_is_measured_from_grades_of_its_own(results):
+    both = plan(results) | {"protocols": ["paper", "released"]}
+    for run in both["runs"]:
+        folder = results / "grades" / Run(**run).name
+        for benchmark in ("sums", "others"):
+            wrong = [asdict(grade) | {"verdict": "wrong"} for grade in grades()]
+            write_jsonl(folder / f"{benchmark}.released.jsonl", wrong)
+    scores = {(s.method, s.seed, s.benchmark, s.measure): s.value for s in collect(both, results)[0]}
+    assert scores["grpo", 0, "sums", "greedy"] == 0.5
+    assert scores["grpo", 0, "sums", "released-greedy"] == scores["grpo", 0, "sums", "released-any@2"] == 0.0
 
 
 def test_values_that_are_not_finite_reach_neither_means_nor_summary(results):
@@ -180,8 +181,8 @@ def command(results):
 
 def test_the_command_writes_both_files(results):
     done = command(results)
-    assert (done.returncode, done.stdout) == (0, "34 scores and 40 steps\n")
-    assert len(read_frame(results / "scores.csv", Score)) == 34
+    assert (done.returncode, done.stdout) == (0, "58 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 58
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
 
 

@@ -97,7 +97,7 @@ def test_nan_in_a_frame_names_its_cell(tmp_path):
         ("", "not a CSV table"),
         ("setting,method\n", "column 'num_generations' is missing or unknown; Score has"),
         ("{header},more\n", "column 'more' is missing"),
-        ("{header}\na,grpo\n", "x.csv:2: 2 fields, not the header's 10"),
+        ("{header}\na,grpo\n", "x.csv:2: 2 fields, not the header's 11"),
     ],
 )
 def test_other_tables_are_refused(tmp_path, content, message):

@@ -55,3 +55,4 @@ def test_the_papers_study(empty, root):
     jobs = empty.jobs("--resources", "gpu=2")
     assert jobs["train"] == (90 + 3) * 5  # five settings x three losses x G x mean/median, and the control
     assert jobs["model"] == 5 and jobs["dataset"] == 5
+    assert jobs["grade"] == 2 * jobs["generate"]  # under two protocols

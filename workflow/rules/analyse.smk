@@ -12,7 +12,7 @@ rule plan:
         "../../envs/workflow.yaml"
     threads: 1
     params:
-        config=json.dumps(config),
+        config=json.dumps({key: config[key] for key in study.PLANNED if key in config}),
         code=fingerprint("mcgrpo.study"),
     shell:
         "python -m mcgrpo.study --config {params.config:q} --output {output} > {log} 2>&1"

@@ -10,6 +10,7 @@ import yaml
 from mcgrpo import environment, study
 from mcgrpo.closure import fingerprint
 from mcgrpo.methods import UNTRAINED
+from mcgrpo.records import PROTOCOL_SUFFIXES
 
 try:
     study.check(config, yaml.safe_load(Path(workflow.source_path("../schemas/study.schema.yaml")).read_text()))
@@ -23,9 +24,10 @@ LOGS = f"logs/{config['study']}"
 RUNS = {run.name: run for run in study.runs(config)}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 GRADES = [
-    f"{RESULTS}/grades/{name}/{benchmark}.jsonl"
+    f"{RESULTS}/grades/{name}/{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl"
     for name, run in RUNS.items()
     for benchmark in study.benchmarks(config, run.setting)
+    for protocol in study.protocols(config)
 ]
 
 environment.prepare(config)
@@ -40,6 +42,7 @@ wildcard_constraints:
     model="|".join(map(re.escape, config["models"])),
     dataset="|".join(map(re.escape, config["datasets"])),
     benchmark="|".join(map(re.escape, config["datasets"])),
+    protocol="|".join(map(re.escape, PROTOCOL_SUFFIXES.values())),
 
 
 def run_of(wildcards):

@@ -30,17 +30,18 @@ rule grade:
     input:
         f"{RESULTS}/completions/{{run}}/{{benchmark}}.jsonl",
     output:
-        f"{RESULTS}/grades/{{run}}/{{benchmark}}.jsonl",
+        f"{RESULTS}/grades/{{run}}/{{benchmark}}{{protocol}}.jsonl",
     log:
-        f"{LOGS}/grade/{{run}}/{{benchmark}}.log",
+        f"{LOGS}/grade/{{run}}/{{benchmark}}{{protocol}}.log",
     benchmark:
-        f"{RESULTS}/benchmarks/grade/{{run}}/{{benchmark}}.tsv"
+        f"{RESULTS}/benchmarks/grade/{{run}}/{{benchmark}}{{protocol}}.tsv"
     conda:
         "../../envs/workflow.yaml"
     threads: 1
     params:
         task=lambda wildcards: config["datasets"][wildcards.benchmark]["task"],
+        protocol=lambda wildcards: "released" if wildcards.protocol else "paper",
         code=fingerprint("mcgrpo.grade"),
     shell:
         "python -m mcgrpo.grade --task {params.task} --input {input} --output {output} "
-        "--workers {threads} > {log} 2>&1"
+        "--workers {threads} --protocol {params.protocol} > {log} 2>&1"
