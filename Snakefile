@@ -22,4 +22,5 @@ rule all:
     input:
         TABLES,
         FIGURES,
+        f"{RESULTS}/overlap.json",
         f"{RESULTS}/tracking.json",

@@ -7,12 +7,12 @@ and `NAME.audit.json`. The same columns are understood wherever the rows come fr
 
 import argparse
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.audit import audit, file_hash
 from mcgrpo.records import Example, RecordError, iter_json_lines, write_json, write_jsonl
 
 Row = tuple[str, dict[str, Any]]
@@ -106,18 +106,25 @@ def examples(spec: dict[str, Any]) -> list[Example]:
     return found
 
 
-def audit(found: Iterable[Example]) -> dict[str, Any]:
-    """Counts a reader should see before trusting a data set: rows, questions that repeat, test questions in train."""
-    by_split: dict[str, list[Example]] = {}
-    for example in found:
-        by_split.setdefault(example.split, []).append(example)
-    questions = {split: Counter(e.question for e in part) for split, part in by_split.items()}
-    return {
-        "rows": {split: len(part) for split, part in by_split.items()},
-        "duplicate_questions": {s: sum(n - 1 for n in counts.values()) for s, counts in questions.items()},
-        "test_questions_in_train": len(set(questions.get("train", ())) & set(questions.get("test", ()))),
-        "without_answer": {split: sum(not e.answer for e in part) for split, part in by_split.items()},
-    }
+def resolve(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec with the commit that its hub revision stands for now, so that what is loaded is what is recorded."""
+    if "hub" not in spec or Path(spec["hub"]).exists():
+        return spec
+    from huggingface_hub import HfApi
+
+    try:
+        commit = HfApi().dataset_info(spec["hub"], revision=spec.get("revision")).sha
+    except Exception as error:  # the hub's client raises its own and httpx's errors
+        raise RecordError(f"{spec['hub']}: {str(error).splitlines()[0]}") from None
+    return {**spec, "revision": commit}
+
+
+def provenance(spec: dict[str, Any]) -> dict[str, Any]:
+    """Where the rows came from: the resolved spec, and the hash of every file of a local folder."""
+    if "folder" not in spec:
+        return spec
+    folder = Path(spec["folder"]).expanduser()
+    return {**spec, "sha256": {path.name: file_hash(path) for path in sorted(folder.glob("*.jsonl"))}}
 
 
 def main() -> None:
@@ -127,13 +134,14 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     try:
-        found = examples(options.spec)
+        spec = resolve(options.spec)
+        found = examples(spec)
+        report = audit(found, spec["task"], provenance(spec))
     except RecordError as error:
         raise SystemExit(f"error: {error}") from None
-    report = audit(found)
     write_jsonl(options.output, found)
     write_json(options.output.with_suffix(".audit.json"), report)
-    print(json.dumps(report))
+    print(json.dumps(report, indent=2))
 
 
 if __name__ == "__main__":

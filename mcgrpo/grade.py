@@ -55,9 +55,12 @@ def grade(
 
 
 def self_check(examples: Sequence[Example], task: str, verifier: Verifier | None = None) -> list[str]:
-    """The ids of examples whose own answer, given as a completion, is not correct: for a data audit to list."""
+    """The ids of examples whose own answer, given as a completion, is not correct: for a data audit to list.
+
+    An example of MATH without a short answer is given its whole solution.
+    """
     wrap = "<answer>{}</answer>" if task == "gsm8k" else "\\boxed{{{}}}"
-    completions = [wrap.format(gold_text(example.answer)) for example in examples]
+    completions = [wrap.format(gold_text(e.answer)) if e.answer else e.solution for e in examples]
     judgements = judge(
         task,
         completions,

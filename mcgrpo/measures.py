@@ -53,7 +53,7 @@ def majority(problem: Problem) -> float:
     votes = Counter(
         "right" if is_accurate(grade.verdict) else ("wrong", grade.extracted)
         for grade in problem
-        if is_accurate(grade.verdict) or grade.extracted is not None
+        if is_accurate(grade.verdict) or grade.extracted
     )
     most = max(votes.values(), default=0)
     first = [answer for answer, count in votes.items() if count == most]
@@ -118,7 +118,8 @@ def by_decoding(grades: Iterable[Grade], where: str) -> dict[str, list[Problem]]
     """The problems under `greedy` and `sampled`, each with the same number of completions.
 
     Raises:
-        RecordError: naming `where`, if there are no grades or problems have different numbers of samples.
+        RecordError: naming `where`, if there are no grades, problems have different numbers of samples, or one
+            sample is graded twice.
     """
     found: dict[str, dict[str, list[Grade]]] = defaultdict(lambda: defaultdict(list))
     for grade in grades:
@@ -129,4 +130,7 @@ def by_decoding(grades: Iterable[Grade], where: str) -> dict[str, list[Problem]]
         counts = {len(problem) for problem in problems.values()}
         if len(counts) > 1:
             raise RecordError(f"{where}: problems have {min(counts)} to {max(counts)} {decoding} samples each")
+        for name, problem in problems.items():
+            if len({grade.sample for grade in problem}) < len(problem):
+                raise RecordError(f"{where}: a {decoding} sample of {name!r} stands twice")
     return {decoding: list(problems.values()) for decoding, problems in found.items()}

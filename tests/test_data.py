@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,7 +60,6 @@ def test_thousands_commas_leave_gsm8k_answers(tmp_path):
 def test_math_has_a_solution_and_no_answer(tmp_path):
     example = only(tmp_path, MATH)
     assert example == Example("test-0", "test", MATH["problem"], "", MATH["solution"])
-    assert data.audit([example])["without_answer"] == {"test": 1}
 
 
 def test_math500(tmp_path):
@@ -133,19 +133,35 @@ def test_a_toy_split_needs_its_size():
         data.examples({"toy": {"kind": "two-step", "seed": 1}, "splits": {"test": {}}})
 
 
-def test_the_audit_counts_what_repeats():
-    questions = {"train": ["a", "a", "a", "b", "c"], "test": ["a", "c", "c", "d"]}
-    found = [
-        Example(f"{split}-{i}", split, question, "" if question == "d" else "1")
-        for split, texts in questions.items()
-        for i, question in enumerate(texts)
-    ]
-    assert data.audit(found) == {
-        "rows": {"train": 5, "test": 4},
-        "duplicate_questions": {"train": 2, "test": 1},
-        "test_questions_in_train": 2,
-        "without_answer": {"train": 0, "test": 1},
+def test_a_hub_revision_is_resolved_to_its_commit(monkeypatch):
+    asked = []
+
+    class Hub:
+        def dataset_info(self, name, revision):
+            asked.append((name, revision))
+            return SimpleNamespace(sha="c" * 40)
+
+    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
+    assert data.resolve({"hub": "org/sums", "task": "gsm8k"}) == {
+        "hub": "org/sums",
+        "task": "gsm8k",
+        "revision": "c" * 40,
     }
+    data.resolve({"hub": "org/sums", "revision": "v2"})
+    assert asked == [("org/sums", None), ("org/sums", "v2")]
+    assert data.resolve({"folder": "x"}) == {"folder": "x"}
+
+
+def test_the_hub_out_of_reach_is_one_line():
+    with pytest.raises(RecordError, match=r"^org/sums: ") as raised:
+        data.resolve({"hub": "org/sums"})
+    assert "\n" not in str(raised.value)
+
+
+def test_files_of_a_folder_are_hashed():
+    hashes = data.provenance({"folder": str(GSM8K)})["sha256"]
+    assert set(hashes) == {"train.jsonl", "test.jsonl"}
+    assert all(len(found) == 64 for found in hashes.values())
 
 
 def run_main(monkeypatch, spec, output):
@@ -154,10 +170,11 @@ def run_main(monkeypatch, spec, output):
 
 
 def test_the_command_writes_examples_and_audit(tmp_path, monkeypatch, capsys):
-    run_main(monkeypatch, {"folder": str(GSM8K)}, tmp_path / "gsm8k.jsonl")
+    run_main(monkeypatch, {"task": "gsm8k", "folder": str(GSM8K)}, tmp_path / "gsm8k.jsonl")
     assert len(read_jsonl(tmp_path / "gsm8k.jsonl", Example)) == 16
     audit = read_json(tmp_path / "gsm8k.audit.json")
-    assert audit["rows"] == {"train": 10, "test": 6}
+    assert {name: split["rows"] for name, split in audit["splits"].items()} == {"train": 10, "test": 6}
+    assert audit["splits"]["train"]["golds_not_correct"]["count"] == 0
     assert json.loads(capsys.readouterr().out) == audit
 
 

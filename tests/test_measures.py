@@ -66,7 +66,7 @@ def test_one_problem_has_no_standard_error():
         ([("wrong", "7"), ("wrong", "8"), ("correct", "6")], 1 / 3),  # a tie of three
         ([("wrong", "7"), ("correct", "6"), ("unparseable", None)], 1 / 2),
         ([("unparseable", None), ("timeout", None), ("error", None)], 0.0),
-        ([("unparseable", None), ("unparseable", None), ("correct", "6")], 1.0),  # nothing is no answer to vote for
+        ([("wrong", ""), ("unparseable", None), ("correct", "6")], 1.0),  # nothing is no answer to vote for
     ],
 )
 def test_majority(completions, expected):
@@ -100,6 +100,11 @@ def test_the_number_of_samples_decides_what_is_measured():
 def test_problems_have_the_same_number_of_samples():
     with pytest.raises(RecordError, match=r"g\.jsonl: problems have 1 to 2 sampled samples each"):
         measures(problem("wrong") + problem("wrong", "correct", id="b"), "g.jsonl")
+
+
+def test_a_sample_stands_once():
+    with pytest.raises(RecordError, match=r"g\.jsonl: a sampled sample of 'a' stands twice"):
+        measures(problem("wrong", "correct")[:1] * 2, "g.jsonl")
 
 
 def test_no_grades_are_no_accuracy():

@@ -10,11 +10,11 @@ import yaml
 from jsonschema import Draft202012Validator
 from snakemake.utils import update_config
 
-from mcgrpo import study
+from mcgrpo import answers, collect, study
 from mcgrpo.estimators import ESTIMATORS
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.prompts import SYSTEM_PROMPTS
-from mcgrpo.records import Run, as_record, read_json
+from mcgrpo.records import PROTOCOL_SUFFIXES, Run, as_record, read_json
 from mcgrpo.study import StudyError
 
 ROOT = Path(__file__).parent.parent
@@ -256,6 +256,8 @@ def test_the_schema_knows_what_the_code_knows():
     assert methods["items"]["enum"] == list(METHODS)
     setting = SCHEMA["properties"]["settings"]["additionalProperties"]["properties"]
     assert setting["prompt"]["enum"] == list(SYSTEM_PROMPTS)
+    protocols = SCHEMA["properties"]["protocols"]["items"]["enum"]
+    assert protocols == list(PROTOCOL_SUFFIXES) == list(answers.PROTOCOLS) == list(collect.PROTOCOLS)
     assert {method.estimator for method in METHODS.values()} <= set(ESTIMATORS)
     assert {method.baseline for method in METHODS.values()} - {None} <= set(METHODS)
     names = list(SCHEMA["$defs"]["rewards"]["properties"])

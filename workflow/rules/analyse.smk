@@ -18,6 +18,26 @@ rule plan:
         "python -m mcgrpo.study --config {params.config:q} --output {output} > {log} 2>&1"
 
 
+rule overlap:
+    input:
+        plan=rules.plan.output,
+        data=expand("resources/data/{study}/{dataset}.jsonl", study=config["study"], dataset=DATASETS),
+    output:
+        f"{RESULTS}/overlap.json",
+    log:
+        f"{LOGS}/overlap.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/overlap.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        data=lambda wildcards, input: Path(input.data[0]).parent,
+        code=fingerprint("mcgrpo.audit"),
+    shell:
+        "python -m mcgrpo.audit --plan {input.plan} --data {params.data} --output {output} > {log} 2>&1"
+
+
 rule collect:
     input:
         plan=rules.plan.output,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from mcgrpo import environment, study
+from mcgrpo import environment, lock, study
 from mcgrpo.closure import fingerprint
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import PROTOCOL_SUFFIXES
@@ -17,6 +17,9 @@ try:
 except study.StudyError as error:
     # Not raised: Snakemake would point at this line, and the culprit is the study file
     sys.exit(f"error in the study file: {error}")
+
+for file in workflow.configfiles:
+    lock.pin(config, lock.read_lock(lock.lock_file(file)))
 
 RESULTS = f"results/{config['study']}"
 REPORTS = config["reports"]
@@ -29,6 +32,10 @@ GRADES = [
     for benchmark in study.benchmarks(config, run.setting)
     for protocol in study.protocols(config)
 ]
+DATASETS = sorted(
+    {run.dataset for run in RUNS.values()}
+    | {benchmark for run in RUNS.values() for benchmark in study.benchmarks(config, run.setting)}
+)
 
 environment.prepare(config)
 

@@ -1,0 +1,104 @@
+"""Pinning. The hub itself cannot be asked here: its client is replaced at the one place where it is called."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from mcgrpo import lock
+
+ROOT = Path(__file__).parent.parent
+OLD, NEW = "a" * 40, "b" * 40
+STUDY = {
+    "models": {"one": {"hub": "org/one"}, "two": {"hub": "org/two", "revision": OLD}, "here": {"folder": "x"}},
+    "datasets": {"sums": {"hub": "org/sums", "revision": "main", "task": "gsm8k"}, "toys": {"toy": {}}},
+}
+
+
+class Hub:
+    """`HfApi` as far as it is asked: the commit of every revision is NEW."""
+
+    def __init__(self):
+        self.asked = []
+
+    def model_info(self, name, revision):
+        self.asked.append((name, revision))
+        return SimpleNamespace(sha=NEW)
+
+    dataset_info = model_info
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    hub = Hub()
+    monkeypatch.setattr("huggingface_hub.HfApi", lambda: hub)
+    return hub
+
+
+@pytest.fixture
+def study(tmp_path):
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
+    return tmp_path / "study.yaml"
+
+
+def command(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["lock", *map(str, arguments)])
+    lock.main()
+
+
+def test_everything_from_the_hub_without_a_commit_is_pinned(hub, study, monkeypatch):
+    command(monkeypatch, study)
+    assert hub.asked == [("org/one", None), ("org/sums", "main")]
+    assert lock.read_lock(lock.lock_file(study)) == {"models": {"one": NEW}, "datasets": {"sums": NEW}}
+
+
+def test_the_study_file_wins_over_its_lock():
+    config = yaml.safe_load(yaml.safe_dump(STUDY))
+    lock.pin(config, {"models": {"one": NEW, "two": NEW}, "datasets": {"sums": NEW}})
+    assert config["models"]["one"]["revision"] == NEW
+    assert config["models"]["two"]["revision"] == OLD
+    assert config["datasets"]["sums"]["revision"] == NEW
+    assert config["datasets"]["toys"] == {"toy": {}}
+
+
+def test_check_names_what_is_unpinned_or_moved(hub, study, monkeypatch, capsys):
+    lock.lock_file(study).write_text(yaml.safe_dump({"models": {"one": OLD}}))
+    with pytest.raises(SystemExit) as stopped:
+        command(monkeypatch, study, "--check")
+    assert stopped.value.code == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"models.one: pinned at {OLD}, now at {NEW}",
+        f"datasets.sums: not pinned, now at {NEW}",
+    ]
+    assert lock.read_lock(lock.lock_file(study)) == {"models": {"one": OLD}}
+    command(monkeypatch, study)
+    with pytest.raises(SystemExit) as stopped:
+        command(monkeypatch, study, "--check")
+    assert stopped.value.code == 0
+
+
+def test_without_the_hub_nothing_is_written(study):
+    """The real client, without a network."""
+    done = subprocess.run([sys.executable, "-m", "mcgrpo.lock", str(study)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the hub could not be asked, nothing was written: ")
+    assert done.stderr.count("\n") == 1
+    assert not lock.lock_file(study).exists()
+
+
+def test_a_lock_file_reaches_the_jobs(tmp_path):
+    """A pinned model's commit is in the parameters of the rule that fetches it."""
+    study = tmp_path / "smoke.yaml"
+    config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
+    config["models"]["tiny-random"] = {"hub": "org/tiny"}
+    config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
+    study.write_text(yaml.safe_dump(config))
+    lock.lock_file(study).write_text(yaml.safe_dump({"models": {"tiny-random": NEW}}))
+    command = ["snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(tmp_path), "--dry-run"]
+    command += ["--printshellcmds", "--configfile", str(study)]
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f'"hub": "org/tiny", "revision": "{NEW}"' in done.stdout + done.stderr
