@@ -20,8 +20,7 @@ class Study:
 
     def command(self, *arguments: str) -> list[str]:
         places = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(self.folder)]
-        profile = ["--workflow-profile", str(ROOT / "workflow/profiles/default")]
-        return [sys.executable, "-m", "snakemake", *self.configfiles, *places, *profile, "--cores", "2", *arguments]
+        return [sys.executable, "-m", "snakemake", *self.configfiles, *places, "--cores", "2", *arguments]
 
     def changed(self, text: str) -> "Study":
         """The same with a study file of our own laid over it (values given with --config would all be strings)."""
