@@ -15,6 +15,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -207,18 +208,26 @@ def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
     Raises:
         RecordError: naming `where` and the field at fault.
     """
-    fields = {f.name: f for f in dataclasses.fields(kind)}
-    if unknown := [key for key in row if key not in fields]:
-        raise RecordError(f"{where}: unknown field {unknown[0]!r} for {kind.__name__} (it has: {', '.join(fields)})")
-    hints = typing.get_type_hints(kind)
-    for name, spec in fields.items():
-        required = spec.default is dataclasses.MISSING and spec.default_factory is dataclasses.MISSING
+    hints, required = _fields_of(kind)
+    if unknown := [key for key in row if key not in hints]:
+        raise RecordError(f"{where}: unknown field {unknown[0]!r} for {kind.__name__} (it has: {', '.join(hints)})")
+    for name, hint in hints.items():
         if name not in row:
-            if required:
+            if name in required:
                 raise RecordError(f"{where}: field {name!r} is missing")
-        elif not _fits(row[name], hints[name]):
-            raise RecordError(f"{where}: field {name!r} should be {_spell(hints[name])}, not {row[name]!r}")
+        elif not _fits(row[name], hint):
+            raise RecordError(f"{where}: field {name!r} should be {_spell(hint)}, not {row[name]!r}")
     return kind(**row)
+
+
+@cache
+def _fields_of(kind: type) -> tuple[dict[str, Any], frozenset[str]]:
+    """The type of every field, and the names of those without a default."""
+    missing = dataclasses.MISSING
+    fields = dataclasses.fields(kind)
+    required = {f.name for f in fields if f.default is missing and f.default_factory is missing}
+    hints = typing.get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields}, frozenset(required)
 
 
 def _fits(value: Any, hint: Any) -> bool:

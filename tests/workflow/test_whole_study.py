@@ -97,6 +97,18 @@ def test_a_killed_study_ends_with_the_same_tables(finished, empty, moment):
     assert empty.jobs() == {}
 
 
+def test_the_composite_reward_and_the_other_architecture(finished):
+    composite = "{settings: [toy-llama], methods: [mc-grpo], num_generations: [2], variants: [format]}"
+    overlay = f"experiments: {{composite: {composite}}}\nmodels: {{toy-llama: {{toy: {{warm_start: {{steps: 40}}}}}}}}"
+    run = "results/quick/runs/toy-llama/mc-grpo/G2/format/seed0"
+    finished.changed(overlay).made(run, "--quiet", "all")
+    steps = [json.loads(line) for line in (finished.folder / run / "metrics.jsonl").read_text().splitlines()]
+    for step in steps:  # TRL's means are over the kept rows, as is its `reward`: the sum of both under weights of 1
+        parts = step["rewards/accuracy_reward/mean"] + step["rewards/format_reward/mean"]
+        assert step["reward"] == pytest.approx(parts)
+    assert len(steps) == 4 and any(step["rewards/format_reward/mean"] > 0 for step in steps)
+
+
 def test_gsm8k_through_every_stage(empty, root):
     empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
     empty.made("--quiet", "all", "--config", f"datasets={{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}")
