@@ -22,5 +22,6 @@ rule all:
     input:
         TABLES,
         FIGURES,
+        AUDITS,
         f"{RESULTS}/overlap.json",
         f"{RESULTS}/tracking.json",

@@ -1,18 +1,19 @@
-"""Data sets, from the hub, a local folder of JSONL files or the toy world, to one schema, with an audit beside them.
+"""Data sets, from the hub, a local folder of JSONL files or the toy world, to one schema.
 
 `python -m mcgrpo.data --spec JSON --output resources/data/NAME.jsonl` writes the examples of every split asked for,
-and `NAME.audit.json`. The same columns are understood wherever the rows come from: `question` or `problem`; `answer`
-(GSM8K's "... #### 72" is split into solution and answer); `solution`; `unique_id` or `id`.
+and `NAME.source.json`: where they came from. The same columns are understood everywhere: `question` or `problem`;
+`answer` (GSM8K's "... #### 72" is split into solution and answer); `solution`; `unique_id` or `id`.
 """
 
 import argparse
+import hashlib
 import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.audit import audit, file_hash
+from mcgrpo.hub import HubError, commit
 from mcgrpo.records import Example, RecordError, iter_json_lines, write_json, write_jsonl
 
 Row = tuple[str, dict[str, Any]]
@@ -71,7 +72,6 @@ def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Examp
         raise RecordError(f"{where}: 'answer' should be text or a number, 'solution' text")
     if isinstance(answer, str) and "####" in answer:
         solution, _, answer = answer.rpartition("####")
-        answer = answer.replace(",", "")
     if isinstance(answer, float) and answer.is_integer():
         answer = int(answer)
     if answer in (None, "") and not solution:
@@ -110,25 +110,27 @@ def resolve(spec: dict[str, Any]) -> dict[str, Any]:
     """The spec with the commit that its hub revision stands for now, so that what is loaded is what is recorded."""
     if "hub" not in spec or Path(spec["hub"]).exists():
         return spec
-    from huggingface_hub import HfApi
-
-    try:
-        commit = HfApi().dataset_info(spec["hub"], revision=spec.get("revision")).sha
-    except Exception as error:  # the hub's client raises its own and httpx's errors
-        raise RecordError(f"{spec['hub']}: {str(error).splitlines()[0]}") from None
-    return {**spec, "revision": commit}
+    return {**spec, "revision": commit("datasets", spec)}
 
 
 def provenance(spec: dict[str, Any]) -> dict[str, Any]:
-    """Where the rows came from: the resolved spec, and the hash of every file of a local folder."""
+    """Where the rows came from: the resolved spec, and the hash of every file read from a folder."""
     if "folder" not in spec:
         return spec
-    folder = Path(spec["folder"]).expanduser()
-    return {**spec, "sha256": {path.name: file_hash(path) for path in sorted(folder.glob("*.jsonl"))}}
+    splits = spec.get("splits", {split: {} for split in SPLITS})
+    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits.items()}
+    hashes = {name: file_hash(Path(spec["folder"]).expanduser() / name) for name in sorted(names)}
+    return {**spec, "sha256": hashes}
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def main() -> None:
-    """Write one data set and its audit."""
+    """Write one data set, and where it came from."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--spec", type=json.loads, required=True, help="the study's entry under datasets, as JSON")
     parser.add_argument("--output", type=Path, required=True)
@@ -136,12 +138,11 @@ def main() -> None:
     try:
         spec = resolve(options.spec)
         found = examples(spec)
-        report = audit(found, spec["task"], provenance(spec))
-    except RecordError as error:
+        origin = provenance(spec)
+    except (RecordError, HubError) as error:
         raise SystemExit(f"error: {error}") from None
     write_jsonl(options.output, found)
-    write_json(options.output.with_suffix(".audit.json"), report)
-    print(json.dumps(report, indent=2))
+    write_json(options.output.with_suffix(".source.json"), origin)
 
 
 if __name__ == "__main__":

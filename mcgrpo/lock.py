@@ -6,7 +6,6 @@ not pinned, or has moved on the hub since.
 """
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +13,12 @@ from typing import Any
 
 import yaml
 
+from mcgrpo.hub import COMMIT, HubError, commit, is_pinned
 from mcgrpo.records import atomic
+from mcgrpo.study import StudyError
 
 Commits = dict[str, dict[str, str]]
 """Kind (`models`, `datasets`) -> name in the study -> commit."""
-
-COMMIT = re.compile("[0-9a-f]{40}")
 
 
 def lock_file(study: str | Path) -> Path:
@@ -31,35 +30,66 @@ def unpinned(config: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]
     """(kind, name, spec) of everything from the hub whose revision is not a commit."""
     for kind in ("models", "datasets"):
         for name, spec in config.get(kind, {}).items():
-            if "hub" in spec and not COMMIT.fullmatch(spec.get("revision", "")):
+            if "hub" in spec and not is_pinned(spec):
                 yield kind, name, spec
 
 
 def pin(config: dict[str, Any], commits: Commits) -> None:
     """Put the commits of a lock file in the place of revisions that are none, in place."""
     for kind, name, spec in unpinned(config):
-        if commit := commits.get(kind, {}).get(name):
-            spec["revision"] = commit
+        if found := commits.get(kind, {}).get(name):
+            spec["revision"] = found
 
 
 def read_lock(path: Path) -> Commits:
-    """The commits of a lock file; none where there is no file."""
-    return yaml.safe_load(path.read_text()) if path.is_file() else {}
+    """The commits of a lock file; none where there is no file.
+
+    Raises:
+        StudyError: for a file that holds anything else.
+    """
+    locked = _read_yaml(path) if path.is_file() else {}
+    for kind, names in locked.items():
+        for name, found in names.items() if isinstance(names, dict) else [("", names)]:
+            if not COMMIT.fullmatch(str(found)):
+                raise StudyError(f"{path}: {kind}.{name}: {found!r} is not a commit of 40 hexadecimal digits")
+    return locked
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StudyError(f"{path}: no such file") from None
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise StudyError(f"{path}: no YAML that can be read: {' '.join(str(error).split())}") from None
+    if not isinstance(content or {}, dict):
+        raise StudyError(f"{path}: keys and values are expected, not {type(content).__name__}")
+    return content or {}
+
+
+def read_study(path: Path) -> dict[str, Any]:
+    """A study file (or one laid over another), as far as pinning needs it.
+
+    Raises:
+        StudyError: naming what cannot be read.
+    """
+    config = _read_yaml(path)
+    for kind in ("models", "datasets"):
+        specs = config.get(kind, {})
+        if not isinstance(specs, dict) or not all(isinstance(spec, dict) for spec in specs.values()):
+            raise StudyError(f"{path}: {kind}: names, each with keys and values, are expected")
+    return config
 
 
 def look_up(config: dict[str, Any]) -> Commits:
     """What the hub says now for everything that is not pinned in the study file.
 
     Raises:
-        OSError: (or a subclass of the hub's) where it cannot be asked or does not know one.
+        HubError: where it cannot be asked or does not know one.
     """
-    from huggingface_hub import HfApi
-
-    api = HfApi()
     found: Commits = {}
     for kind, name, spec in unpinned(config):
-        ask = api.model_info if kind == "models" else api.dataset_info
-        found.setdefault(kind, {})[name] = ask(spec["hub"], revision=spec.get("revision")).sha
+        found.setdefault(kind, {})[name] = commit(kind, spec)
     return found
 
 
@@ -67,12 +97,10 @@ def differences(locked: Commits, now: Commits) -> list[str]:
     """One line for everything that is not pinned, or has moved."""
     lines = []
     for kind, names in now.items():
-        for name, commit in names.items():
+        for name, found in names.items():
             pinned = locked.get(kind, {}).get(name)
-            if pinned != commit:
-                lines.append(
-                    f"{kind}.{name}: {f'pinned at {pinned}, now' if pinned else 'not pinned, now'} at {commit}"
-                )
+            if pinned != found:
+                lines.append(f"{kind}.{name}: {f'pinned at {pinned}, now' if pinned else 'not pinned, now'} at {found}")
     return lines
 
 
@@ -82,13 +110,16 @@ def main() -> None:
     parser.add_argument("study", type=Path, help="a study file, such as config/config.yaml")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if anything is unpinned or moved")
     options = parser.parse_args()
-    config, path = yaml.safe_load(options.study.read_text()), lock_file(options.study)
+    path = lock_file(options.study)
     try:
+        config, locked = read_study(options.study), read_lock(path)
         now = look_up(config)
-    except Exception as error:  # the hub's client raises its own, requests' and httpx's errors
-        sys.exit(f"error: the hub could not be asked, nothing was written: {str(error).splitlines()[0]}")
+    except StudyError as error:
+        sys.exit(f"error: {error}")
+    except HubError as error:
+        sys.exit(f"error: the hub did not answer, nothing was written: {error}")
     if options.check:
-        lines = differences(read_lock(path), now)
+        lines = differences(locked, now)
         print("\n".join(lines) or "everything is pinned")
         sys.exit(bool(lines))
     with atomic(path) as temporary:

@@ -8,20 +8,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.hub import HubError, commit, named
 from mcgrpo.records import write_json
+
+IGNORED = ["*.bin", "*.pth", "original/*"]
+"""Weights in other formats than safetensors."""
 
 
 def fetch(spec: dict[str, Any], output: Path) -> None:
-    """Download a model of the hub; the commit that its revision stood for is recorded beside the weights."""
-    from huggingface_hub import HfApi, snapshot_download
+    """Download a model of the hub; the commit that its revision stood for is recorded beside the weights.
 
-    try:
-        commit = HfApi().model_info(spec["hub"], revision=spec.get("revision")).sha
-        ignored = ["*.bin", "*.pth", "original/*"]
-        snapshot_download(spec["hub"], revision=commit, local_dir=output, ignore_patterns=ignored)
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"error: model {spec['hub']}: {str(error).splitlines()[0]}") from None
-    write_json(output / "source.json", {**spec, "commit": commit})
+    Raises:
+        HubError: in one line, for whatever goes wrong on the way.
+    """
+    from huggingface_hub import snapshot_download
+
+    revision = commit("models", spec)
+    with named(spec["hub"]):
+        snapshot_download(spec["hub"], revision=revision, local_dir=output, ignore_patterns=IGNORED)
+    write_json(output / "source.json", {**spec, "commit": revision})
 
 
 def main() -> None:
@@ -32,7 +37,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     if "hub" in options.spec:
-        fetch(options.spec, options.output)
+        try:
+            fetch(options.spec, options.output)
+        except HubError as error:
+            raise SystemExit(f"error: model {error}") from None
     else:
         import torch
 

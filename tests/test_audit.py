@@ -1,12 +1,12 @@
 """The audit of a data set, and of a test set beside a training set, on rows made to fail it."""
 
-import hashlib
 import subprocess
 import sys
 
 import pytest
 
-from mcgrpo.audit import LISTED, audit, file_hash, form, listed, normalised, overlap
+from mcgrpo.audit import audit, form
+from mcgrpo.overlap import LISTED, listed, normalised, overlap
 from mcgrpo.records import Example, read_json, write_json, write_jsonl
 
 
@@ -25,6 +25,10 @@ def rows(*questions, split="test", answer="2"):
         ("\\frac{14}{3}", "fraction"),
         ("\\frac43", "fraction"),
         ("3/4", "fraction"),
+        ("137 \\frac{1}{2}", "mixed number"),
+        ("4210_{5}", "number in a base"),
+        ("90^\\circ", "unit or currency"),
+        ("\\$18.90", "unit or currency"),
         ("\\left( 3, \\frac{\\pi}{2} \\right)", "interval or tuple"),
         ("[0, 4)", "interval or tuple"),
         ("1, -2", "list"),
@@ -54,6 +58,14 @@ def test_golds_of_math_are_those_of_their_solutions():
     found = audit([good, no_short, malformed], "math", None)
     # the paper's strict reading refuses \frac13 in an answer, though it stands in the gold
     assert found["splits"]["test"]["golds_not_correct"]["ids"] == ["malformed"]
+    assert found["splits"]["test"]["golds_unparsable"]["ids"] == []
+
+
+def test_a_gold_that_cannot_be_read_is_told_from_one_that_is_badly_spelt():
+    golds = [Example("malformed", "test", "A third?", "\\frac13"), Example("none", "test", "What?", "", "No box.")]
+    found = audit(golds, "math", None)["splits"]["test"]
+    assert found["golds_not_correct"]["ids"] == ["malformed", "none"]
+    assert found["golds_unparsable"]["ids"] == ["none"]
 
 
 def test_repeated_questions_and_overlap():
@@ -82,16 +94,13 @@ def test_lists_are_cut_and_counts_are_not():
 
 def test_normalised_keeps_what_tells_questions_apart():
     assert normalised("How much is 2 + 3?") == normalised("how much is  2 +3")
-    assert normalised("How much is 2 + 3?") != normalised("How much is 2 + 4?")
+    assert normalised("A Two-Step way: 20-year, $x$.") == normalised("a two step way (20 year), x")
+    texts = ["2 + 3", "2 + 4", "2 - 3", "2.5", "2 5", "x-1", "x+1", "x=1", "1/2", "12", "?", "!"]
+    assert len({normalised(text) for text in texts}) == len(texts)
 
 
 def test_an_empty_training_set_overlaps_with_nothing():
     assert overlap([], rows("a?"))["normalised"]["count"] == 0
-
-
-def test_file_hash(tmp_path):
-    (tmp_path / "x").write_bytes(b"abc")
-    assert file_hash(tmp_path / "x") == hashlib.sha256(b"abc").hexdigest()
 
 
 def test_the_command_compares_each_setting_with_its_benchmarks(tmp_path):
@@ -100,9 +109,32 @@ def test_the_command_compares_each_setting_with_its_benchmarks(tmp_path):
     benchmarks = {"toy": {"sums": "in", "exam": "out"}}
     plan = {"runs": [{"setting": "toy", "dataset": "sums"}], "benchmarks": benchmarks}
     write_json(tmp_path / "plan.json", plan)
-    command = [sys.executable, "-m", "mcgrpo.audit", "--plan", str(tmp_path / "plan.json"), "--data", str(tmp_path)]
+    command = [sys.executable, "-m", "mcgrpo.overlap", "--plan", str(tmp_path / "plan.json"), "--data", str(tmp_path)]
     done = subprocess.run([*command, "--output", str(tmp_path / "o.json")], capture_output=True, text=True, check=True)
     assert done.stdout == "toy: 1 of 2 questions of exam are trained on\n"
     found = read_json(tmp_path / "o.json")["toy"]
     assert found["sums"]["normalised"]["count"] == 0
     assert found["exam"]["normalised"]["ids"] == ["test-0"] and found["exam"]["exact"]["count"] == 0
+
+
+def audit_command(tmp_path, task="gsm8k"):
+    options = {"task": task, "data": tmp_path / "s.jsonl", "source": tmp_path / "s.source.json", "workers": 1}
+    command = [sys.executable, "-m", "mcgrpo.audit", "--output", str(tmp_path / "s.audit.json")]
+    command += [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_the_command_audits_a_file(tmp_path):
+    write_jsonl(tmp_path / "s.jsonl", rows("One?", "one"))
+    write_json(tmp_path / "s.source.json", {"hub": "org/s", "revision": "c" * 40})
+    done = audit_command(tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = read_json(tmp_path / "s.audit.json")
+    assert found["source"] == {"hub": "org/s", "revision": "c" * 40}
+    assert found["splits"]["test"]["repeated_questions"] == {"count": 1, "ids": ["test-1"]}
+
+
+def test_the_command_stops_with_one_line(tmp_path):
+    done = audit_command(tmp_path)
+    assert done.returncode == 1 and not (tmp_path / "s.audit.json").exists()
+    assert done.stderr == f"error: {tmp_path}/s.jsonl: no such file\n"

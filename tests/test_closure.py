@@ -10,7 +10,20 @@ import pytest
 from mcgrpo import closure
 
 ROOT = Path(__file__).parent.parent
-STAGES = ("models", "data", "train", "generate", "grade", "collect", "summarise", "tables", "figures", "study")
+STAGES = (
+    "models",
+    "data",
+    "train",
+    "generate",
+    "grade",
+    "collect",
+    "summarise",
+    "tables",
+    "figures",
+    "study",
+    "audit",
+    "overlap",
+)
 HEAVY = ("models", "generate", "summarise", "tables", "figures")
 
 LOADED = """
@@ -73,6 +86,15 @@ def test_the_closure_of_training_is_small():
     views = {"tables", "figures", "summarise", "collect", "study", "tracking", "generate", "grade", "preload", "toy"}
     assert not found & views
     assert {"mcgrpo.toy", "mcgrpo.toy.models", "mcgrpo.toy.task"} <= set(closure.closure("mcgrpo.models"))
+
+
+def test_no_audit_and_no_grader_makes_data_or_models_anew():
+    """Whatever is made from them, trained models too, would be made anew as well."""
+    inputs = {*closure.closure("mcgrpo.data"), *closure.closure("mcgrpo.models")}
+    assert "mcgrpo.hub" in inputs
+    assert not inputs & {
+        f"mcgrpo.{name}" for name in ("audit", "overlap", "grade", "answers", "math_grader", "verifier")
+    }
 
 
 def test_views_cannot_be_imported_for_what_they_hold():

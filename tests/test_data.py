@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -5,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from mcgrpo import data
+from mcgrpo.hub import HubError
 from mcgrpo.records import Example, RecordError, read_json, read_jsonl
 
 GSM8K = Path(__file__).parent / "data" / "gsm8k"
@@ -38,7 +40,8 @@ def test_gsm8k_from_a_local_folder():
     assert (first.id, first.answer) == ("train-0", "36")
     assert first.question.startswith("A baker sells 12 loaves")
     assert first.solution.endswith("<<12+24=36>>36 loaves.")
-    assert all(example.answer.lstrip("-").replace(".", "").isdigit() for example in found)
+    assert all(example.answer.lstrip("-").replace(",", "").isdigit() for example in found)
+    assert "1,400" in {example.answer for example in found}  # as it is written: the grader takes 1400 for the same
 
 
 def test_gsm8k_from_the_hub_is_the_same():
@@ -53,8 +56,8 @@ def test_a_split_under_another_name_and_the_first_rows():
         assert found[3].question == found[0].question
 
 
-def test_thousands_commas_leave_gsm8k_answers(tmp_path):
-    assert only(tmp_path, {"question": "q", "answer": "so\n#### 1,234"}).answer == "1234"
+def test_thousands_commas_stay_as_the_grader_reads_them(tmp_path):
+    assert only(tmp_path, {"question": "q", "answer": "so\n#### 1,234"}).answer == "1,234"
 
 
 def test_math_has_a_solution_and_no_answer(tmp_path):
@@ -148,12 +151,14 @@ def test_a_hub_revision_is_resolved_to_its_commit(monkeypatch):
         "revision": "c" * 40,
     }
     data.resolve({"hub": "org/sums", "revision": "v2"})
+    pinned = {"hub": "org/sums", "revision": "a" * 40}
+    assert data.resolve(pinned) == pinned  # without asking
     assert asked == [("org/sums", None), ("org/sums", "v2")]
     assert data.resolve({"folder": "x"}) == {"folder": "x"}
 
 
 def test_the_hub_out_of_reach_is_one_line():
-    with pytest.raises(RecordError, match=r"^org/sums: ") as raised:
+    with pytest.raises(HubError, match=r"^org/sums: ") as raised:
         data.resolve({"hub": "org/sums"})
     assert "\n" not in str(raised.value)
 
@@ -161,7 +166,9 @@ def test_the_hub_out_of_reach_is_one_line():
 def test_files_of_a_folder_are_hashed():
     hashes = data.provenance({"folder": str(GSM8K)})["sha256"]
     assert set(hashes) == {"train.jsonl", "test.jsonl"}
-    assert all(len(found) == 64 for found in hashes.values())
+    assert hashes["test.jsonl"] == hashlib.sha256((GSM8K / "test.jsonl").read_bytes()).hexdigest()
+    only_one = {"folder": str(GSM8K), "splits": {"test": {"name": "train"}}}
+    assert set(data.provenance(only_one)["sha256"]) == {"train.jsonl"}
 
 
 def run_main(monkeypatch, spec, output):
@@ -169,13 +176,11 @@ def run_main(monkeypatch, spec, output):
     data.main()
 
 
-def test_the_command_writes_examples_and_audit(tmp_path, monkeypatch, capsys):
+def test_the_command_writes_examples_and_their_source(tmp_path, monkeypatch):
     run_main(monkeypatch, {"task": "gsm8k", "folder": str(GSM8K)}, tmp_path / "gsm8k.jsonl")
     assert len(read_jsonl(tmp_path / "gsm8k.jsonl", Example)) == 16
-    audit = read_json(tmp_path / "gsm8k.audit.json")
-    assert {name: split["rows"] for name, split in audit["splits"].items()} == {"train": 10, "test": 6}
-    assert audit["splits"]["train"]["golds_not_correct"]["count"] == 0
-    assert json.loads(capsys.readouterr().out) == audit
+    source = read_json(tmp_path / "gsm8k.source.json")
+    assert source["folder"] == str(GSM8K) and set(source["sha256"]) == {"train.jsonl", "test.jsonl"}
 
 
 def test_the_command_stops_with_one_line(tmp_path, monkeypatch):

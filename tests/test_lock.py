@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from mcgrpo import lock
+from mcgrpo.study import StudyError
 
 ROOT = Path(__file__).parent.parent
 OLD, NEW = "a" * 40, "b" * 40
@@ -49,6 +50,15 @@ def command(monkeypatch, *arguments):
     lock.main()
 
 
+def dry_run(folder, *studies):
+    """What Snakemake would run for some study files, laid over one another."""
+    command = ["snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), "--dry-run"]
+    command += ["--printshellcmds", "--configfile", *map(str, studies)]
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
 def test_everything_from_the_hub_without_a_commit_is_pinned(hub, study, monkeypatch):
     command(monkeypatch, study)
     assert hub.asked == [("org/one", None), ("org/sums", "main")]
@@ -84,7 +94,7 @@ def test_without_the_hub_nothing_is_written(study):
     """The real client, without a network."""
     done = subprocess.run([sys.executable, "-m", "mcgrpo.lock", str(study)], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: the hub could not be asked, nothing was written: ")
+    assert done.stderr.startswith("error: the hub did not answer, nothing was written: org/one: ")
     assert done.stderr.count("\n") == 1
     assert not lock.lock_file(study).exists()
 
@@ -97,8 +107,49 @@ def test_a_lock_file_reaches_the_jobs(tmp_path):
     config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
     study.write_text(yaml.safe_dump(config))
     lock.lock_file(study).write_text(yaml.safe_dump({"models": {"tiny-random": NEW}}))
-    command = ["snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(tmp_path), "--dry-run"]
-    command += ["--printshellcmds", "--configfile", str(study)]
-    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert f'"hub": "org/tiny", "revision": "{NEW}"' in done.stdout + done.stderr
+    assert f'"hub": "org/tiny", "revision": "{NEW}"' in dry_run(tmp_path, study)
+
+
+def test_the_lock_of_the_study_on_top_wins(tmp_path):
+    base, top = tmp_path / "smoke.yaml", tmp_path / "top.yaml"
+    config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
+    config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
+    config["models"]["tiny-random"] = {"hub": "org/tiny"}
+    base.write_text(yaml.safe_dump(config))
+    top.write_text("models: {tiny-random: {hub: org/other}}")
+    for study, commit in ((base, OLD), (top, NEW)):
+        lock.lock_file(study).write_text(yaml.safe_dump({"models": {"tiny-random": commit}}))
+    assert f'"hub": "org/other", "revision": "{NEW}"' in dry_run(tmp_path, base, top)
+
+
+@pytest.mark.parametrize(
+    ("text", "culprit"),
+    [
+        ("models: {one: abc}", "study.lock.yaml: models.one: 'abc' is not a commit of 40 hexadecimal digits"),
+        ("models: [one]", "study.lock.yaml: models.: ['one'] is not a commit"),
+        ("[one]", "study.lock.yaml: keys and values are expected, not list"),
+        ("models: {", "study.lock.yaml: no YAML that can be read: "),
+    ],
+)
+def test_a_broken_lock_file_is_named(study, text, culprit):
+    lock.lock_file(study).write_text(text)
+    with pytest.raises(StudyError) as raised:
+        lock.read_lock(lock.lock_file(study))
+    assert culprit in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_an_empty_lock_file_pins_nothing(study):
+    lock.lock_file(study).write_text("")
+    assert lock.read_lock(lock.lock_file(study)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "culprit"),
+    [(None, "study.yaml: no such file"), ("models: {one: 3}", "study.yaml: models: names, each with keys and values")],
+)
+def test_a_study_that_cannot_be_read_is_named(study, monkeypatch, text, culprit):
+    study.unlink() if text is None else study.write_text(text)
+    with pytest.raises(SystemExit) as stopped:
+        command(monkeypatch, study)
+    assert str(stopped.value).startswith("error: ") and culprit in str(stopped.value)
+    assert not lock.lock_file(study).exists()

@@ -30,7 +30,7 @@ def python(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
 
-HEAVY = "{'torch', 'transformers', 'trl', 'datasets', 'mlflow', 'pandas', 'sympy'}"
+HEAVY = "{'torch', 'transformers', 'trl', 'datasets', 'mlflow', 'pandas', 'sympy', 'huggingface_hub'}"
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -42,7 +42,9 @@ def test_the_estimators_need_torch_alone():
     assert loaded == ["torch"]
 
 
-@pytest.mark.parametrize("module", ["study", "environment", "closure", "records", "methods", "prompts", "collect"])
+@pytest.mark.parametrize(
+    "module", ["study", "environment", "closure", "records", "methods", "prompts", "collect", "data", "audit", "lock"]
+)
 def test_what_the_dag_and_the_light_stages_import_is_light(module):
     assert python(f"import sys, mcgrpo.{module}; print(*{HEAVY} & set(sys.modules))") == []
 
@@ -127,5 +129,16 @@ def test_a_toy_model_is_made(tmp_path, monkeypatch):
 
 
 def test_a_hub_model_that_cannot_be_fetched_is_named(tmp_path, monkeypatch):
-    with pytest.raises(SystemExit, match=r"^error: model no/such: .*$"):
-        run_models(monkeypatch, {"hub": "no/such"}, tmp_path / "model")
+    for revision in ({}, {"revision": "a" * 40}):
+        with pytest.raises(SystemExit, match=r"^error: model no/such: .*$"):
+            run_models(monkeypatch, {"hub": "no/such", **revision}, tmp_path / "model")
+    assert not (tmp_path / "model/source.json").exists()
+
+
+def test_no_network_is_one_line(tmp_path):
+    environment = {**os.environ, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:9"}
+    for stage, spec in (("models", {"hub": "no/such"}), ("data", {"hub": "no/such", "task": "gsm8k"})):
+        command = [sys.executable, "-m", f"mcgrpo.{stage}", "--spec", json.dumps(spec), "--output", str(tmp_path / "x")]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: ") and "no/such: " in done.stderr and done.stderr.count("\n") == 1

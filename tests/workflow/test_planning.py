@@ -15,6 +15,7 @@ def test_the_mini_study(mini):
     assert mini.jobs() == {
         "all": 1, "plan": 1, "model": 1, "dataset": 2, "train": runs, "generate": 2 * (runs + 1),
         "grade": 2 * (runs + 1), "collect": 1, "summarise": 1, "tables": 1, "figure": 4, "track": 1, "overlap": 1,
+        "audit": 2,
     }  # fmt: skip
 
 

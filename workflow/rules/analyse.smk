@@ -33,9 +33,9 @@ rule overlap:
     threads: 1
     params:
         data=lambda wildcards, input: Path(input.data[0]).parent,
-        code=fingerprint("mcgrpo.audit"),
+        code=fingerprint("mcgrpo.overlap"),
     shell:
-        "python -m mcgrpo.audit --plan {input.plan} --data {params.data} --output {output} > {log} 2>&1"
+        "python -m mcgrpo.overlap --plan {input.plan} --data {params.data} --output {output} > {log} 2>&1"
 
 
 rule collect:

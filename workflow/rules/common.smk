@@ -14,12 +14,11 @@ from mcgrpo.records import PROTOCOL_SUFFIXES
 
 try:
     study.check(config, yaml.safe_load(Path(workflow.source_path("../schemas/study.schema.yaml")).read_text()))
+    for file in reversed(workflow.configfiles):  # what is on top is pinned by its own lock
+        lock.pin(config, lock.read_lock(lock.lock_file(file)))
 except study.StudyError as error:
     # Not raised: Snakemake would point at this line, and the culprit is the study file
     sys.exit(f"error in the study file: {error}")
-
-for file in workflow.configfiles:
-    lock.pin(config, lock.read_lock(lock.lock_file(file)))
 
 RESULTS = f"results/{config['study']}"
 REPORTS = config["reports"]
@@ -36,6 +35,7 @@ DATASETS = sorted(
     {run.dataset for run in RUNS.values()}
     | {benchmark for run in RUNS.values() for benchmark in study.benchmarks(config, run.setting)}
 )
+AUDITS = [f"resources/data/{config['study']}/{dataset}.audit.json" for dataset in DATASETS]
 
 environment.prepare(config)
 

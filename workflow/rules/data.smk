@@ -4,7 +4,7 @@
 rule dataset:
     output:
         data="resources/data/{study}/{dataset}.jsonl",
-        audit="resources/data/{study}/{dataset}.audit.json",
+        source="resources/data/{study}/{dataset}.source.json",
     log:
         "logs/{study}/dataset/{dataset}.log",
     benchmark:
@@ -17,6 +17,27 @@ rule dataset:
         code=fingerprint("mcgrpo.data"),
     shell:
         "python -m mcgrpo.data --spec {params.spec:q} --output {output.data} > {log} 2>&1"
+
+
+rule audit:
+    input:
+        data=rules.dataset.output.data,
+        source=rules.dataset.output.source,
+    output:
+        "resources/data/{study}/{dataset}.audit.json",
+    log:
+        "logs/{study}/audit/{dataset}.log",
+    benchmark:
+        "results/{study}/benchmarks/audit/{dataset}.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        task=lambda wildcards: config["datasets"][wildcards.dataset]["task"],
+        code=fingerprint("mcgrpo.audit"),
+    shell:
+        "python -m mcgrpo.audit --task {params.task} --data {input.data} --source {input.source} "
+        "--workers {threads} --output {output} > {log} 2>&1"
 
 
 rule model:

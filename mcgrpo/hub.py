@@ -1,0 +1,43 @@
+"""The hub, asked for one thing: the commit that a revision stands for."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+COMMIT = re.compile("[0-9a-f]{40}")
+
+
+class HubError(ValueError):
+    """The hub cannot be asked, or does not have what it was asked for; one line that names it."""
+
+
+def is_pinned(spec: dict[str, Any]) -> bool:
+    """Whether a model or data set of a study names its commit; a branch or a tag may move."""
+    return bool(COMMIT.fullmatch(str(spec.get("revision"))))
+
+
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """Turn the errors of the hub's client (its own, the network's, httpx's) into one line that begins with `what`."""
+    from httpx import HTTPError
+
+    try:
+        yield
+    except (OSError, ValueError, HTTPError) as error:
+        raise HubError(f"{what}: {next(iter(str(error).splitlines()), type(error).__name__)}") from None
+
+
+def commit(kind: str, spec: dict[str, Any]) -> str:
+    """The commit of an entry under `models` or `datasets`; the hub is asked only where the entry does not name it.
+
+    Raises:
+        HubError: where the hub cannot be asked, or does not know the repository or revision.
+    """
+    if is_pinned(spec):
+        return spec["revision"]
+    from huggingface_hub import HfApi
+
+    ask = HfApi().model_info if kind == "models" else HfApi().dataset_info
+    with named(spec["hub"]):
+        return ask(spec["hub"], revision=spec.get("revision")).sha
