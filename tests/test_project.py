@@ -83,10 +83,8 @@ def test_no_tracked_file_names_a_place_of_one_machine():
 
 
 def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
-    for name in ("MLFLOW_TRACKING_URI", "MCGRPO_PRELOAD", "TOKENIZERS_PARALLELISM"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    monkeypatch.setenv("PATH", "/bin")
+    # A mapping of its own: what `prepare` sets anew, monkeypatch would not take back, and later tests would inherit it
+    monkeypatch.setattr(os, "environ", {"OMP_NUM_THREADS": "7", "PATH": "/bin"})
     environment.prepare({"tracking_uri": "sqlite:///here.db"})
     assert os.environ["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/bin"
     assert os.environ["OMP_NUM_THREADS"] == "7"
