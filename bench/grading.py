@@ -122,7 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--golds", type=Path, help="JSONL with answer and solution (default: hand-written)")
     parser.add_argument("--csv", type=Path, help="write the table here")
-    parser.add_argument("--blocks", type=int, default=10, help="turns that each way takes (%(default)s)")
+    parser.add_argument("--blocks", type=int, default=5, help="turns that each way takes (%(default)s)")
     options = parser.parse_args()
     golds, rng = read_golds(options.golds), random.Random(0)
     size = -(-len(golds) // options.blocks)

@@ -10,9 +10,10 @@ from itertools import product
 from typing import Any
 
 from antlr4 import PredictionMode
+from antlr4.error.ErrorStrategy import BailErrorStrategy
 from latex2sympy2_extended import NormalizationConfig, latex2sympy2
-from math_verify import LatexExtractionConfig, parse, verify
-from sympy import Integer
+from math_verify import LatexExtractionConfig, grader, parse, verify
+from sympy import Integer, Rational
 
 from mcgrpo.answers import gold_text, presentable
 from mcgrpo.records import Verdict
@@ -36,11 +37,13 @@ STRICT = [
 
 
 def speed_up() -> None:
-    """Make latex2sympy read the same, faster, in this process: integers, and ANTLR's prediction.
+    """Make math-verify read and compare the same, faster, in this process.
 
-    Sympy reads even "64" with its tokenizer, `from sympy import *` and eval. ANTLR predicts in its LL mode; in SLL
-    mode "the parser will either return a correct parse tree (i.e. the same parse tree that would be returned with the
-    LL prediction mode), or it will report a syntax error" (`PredictionMode`), and only then is LL needed.
+    Integers: sympy reads even "64" with its tokenizer, `from sympy import *` and eval. Parsing: in two stages, as
+    ANTLR advises. In SLL mode "the parser will either return a correct parse tree (i.e. the same parse tree that would
+    be returned with the LL prediction mode), or it will report a syntax error" (`PredictionMode`); only then is LL
+    needed, with its search for what is wrong (the grammar ends in EOF: neither can stop early). Comparison: of two
+    rationals, the simplified difference is 0 where they are equal, and nowhere else.
     """
     converter = latex2sympy2._Latex2Sympy
     parse_number, create_parser, parse_latex = converter.parse_number, converter.create_parser, converter.parse
@@ -52,6 +55,7 @@ def speed_up() -> None:
     def create_sll_parser(self: Any, latex: str) -> Any:
         parser = create_parser(self, latex)
         parser._interp.predictionMode = PredictionMode.SLL
+        parser._errHandler = BailErrorStrategy()
         return parser
 
     def parse_in_two_stages(self: Any, latex: str) -> Any:
@@ -63,6 +67,31 @@ def speed_up() -> None:
             return parse_latex(self, latex)
 
     converter.parse_number, converter.parse = parse_integer, parse_in_two_stages
+
+    simplify_and_compare = grader.sympy_symbolic_eq
+
+    def compare(a: Any, b: Any) -> bool:
+        return a == b if isinstance(a, Rational) and isinstance(b, Rational) else simplify_and_compare(a, b)
+
+    grader.sympy_symbolic_eq = compare
+
+
+COMMON = r"""
+12; -3; 2.5; 1,000; 50\%; 90^\circ; 12\text{ cm}; \text{odd}; \frac{3}{4}; -\frac{1}{2}; 3/4; \frac{x+1}{2x}; 5!; 2^{10}
+\sqrt{8}; 2\sqrt{5}; \sqrt[3]{4}; 3+2\sqrt{2}; \frac{1+\sqrt{5}}{2}; \frac{\pi}{6}; 2\pi r^2; x^2-1; 3x^3 - 2x + 7; a_1
+(x-1)(x+2)^2; |x-2|; 2+3i; e^{i\pi}; 3 \cdot 4; \binom{5}{2}; 1 \pm \sqrt{2}; (1,2); (3, \frac{\pi}{2}); 1, 2, 3
+[0,4); (-\infty,-1)\cup(1,\infty); \left(\frac{1}{2}, 3\right); \{1,2\}; x=5; y = 2x + 3; x = 1, y = 2; x \le -1
+1 < x < 2; x \in [1,2]; \cos^2 \theta; \log_2 8; f(x) = x^2; \begin{pmatrix} 1 \\ -2 \end{pmatrix}
+"""
+"""What answers commonly look like, divided by semicolons and lines."""
+
+
+def warm_up() -> None:
+    """Read and compare common answers: ANTLR builds its tables, and sympy imports its parts, as they are first used."""
+    for latex in re.split(r"[;\n]\s*", COMMON.strip()):
+        grader = MathGrader(latex, "")
+        for answer in (latex, f"{latex} + 1", f"-{latex}"):
+            grader.judge(f"The final answer is: $\\boxed{{{answer}}}$")
 
 
 class MathGrader:
@@ -120,7 +149,9 @@ def judge(gold: list[Any], parsed: list[Any]) -> Verdict:
     correct; an answer that was found but is no expression, and no string of the gold's, is `unparseable`.
     """
     failed = False
-    for pair in product(gold, parsed):
+    # Strings first: they cannot hang. (One string and one expression are never equal to math-verify.)
+    pairs = [pair for pair in product(gold, parsed) if isinstance(pair[0], str) == isinstance(pair[1], str)]
+    for pair in sorted(pairs, key=lambda pair: not isinstance(pair[0], str)):
         try:
             if verify(*pair, timeout_seconds=None, raise_on_error=True):
                 return "correct"

@@ -73,32 +73,34 @@ class _Worker:
         self._process: subprocess.Popen | None = None
         self._has_run = False
 
-    def judge(self, group: _Group) -> None:
-        """Judge all completions of a group.
+    def judge(self, groups: Sequence[_Group]) -> None:
+        """Judge all completions of some groups.
 
         Raises:
             WorkerError: if this worker has never been able to start.
         """
-        while group.places:
+        while waiting := [group for group in groups if group.places]:
             try:
-                self._run(group)
+                self._run(waiting)
             except WorkerError:
                 if not self._has_run:
                     raise
-                group.settle_all(Judgement("error", None))
+                for group in waiting:
+                    group.settle_all(Judgement("error", None))
             except (OSError, ValueError, KeyError) as failure:
                 self.stop()
-                group.settle(Judgement("timeout" if isinstance(failure, TimeoutError) else "error", None))
+                first = next(group for group in waiting if group.places)
+                first.settle(Judgement("timeout" if isinstance(failure, TimeoutError) else "error", None))
 
-    def _run(self, group: _Group) -> None:
-        if self._process is None:
-            self.start()
-        write_line(self._process.stdin.fileno(), group.request(), self._patience)
-        if not self._reply(self._patience)["gold"]:
-            group.settle_all(Judgement("unparseable", None, gold_parsable=False))
-        while group.places:
-            reply = self._reply(self._patience)
-            group.settle(Judgement(reply["verdict"], reply["extracted"]))
+    def _run(self, groups: Sequence[_Group]) -> None:
+        self.start()
+        write_line(self._process.stdin.fileno(), [group.request() for group in groups], self._patience)
+        for group in groups:
+            if not self._reply(self._patience)["gold"]:
+                group.settle_all(Judgement("unparseable", None, gold_parsable=False))
+            while group.places:
+                reply = self._reply(self._patience)
+                group.settle(Judgement(reply["verdict"], reply["extracted"]))
 
     def start(self) -> None:
         """Start the process and wait until it is ready; nothing to do where it runs.
@@ -185,21 +187,24 @@ class Verifier:
                     groups.append(group)
                 group.places.setdefault(text, []).append(place)
         if groups:
-            with ThreadPoolExecutor(min(self.workers, len(groups)), "mcgrpo-verifier") as pool:
-                for result in pool.map(self._judge, groups):
-                    judged |= result
+            # Few enough at a time that no worker is long without work while another has much.
+            size = max(1, min(4, len(groups) // (4 * self.workers)))
+            batches = [groups[start : start + size] for start in range(0, len(groups), size)]
+            with ThreadPoolExecutor(min(self.workers, len(batches)), "mcgrpo-verifier") as pool:
+                list(pool.map(self._judge, batches))
+            for group in groups:
+                judged |= group.judged
         return [judged[place] for place in range(len(completions))]
 
-    def _judge(self, group: _Group) -> dict[int, Judgement]:
+    def _judge(self, groups: Sequence[_Group]) -> None:
         worker = self._idle.get()
         try:
-            worker.judge(group)
+            worker.judge(groups)
         except BaseException:
             worker.stop()
             raise
         finally:
             self._idle.put(worker)
-        return group.judged
 
     def start(self) -> None:
         """Start every worker now, rather than when it is first needed (0.5 s each).

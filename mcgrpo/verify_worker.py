@@ -4,8 +4,8 @@ Started by `mcgrpo.verifier` as `python -m mcgrpo.verify_worker TIMEOUT MEMORY_M
 once, and only hands model output on. The grader, forked from it, reads that output, and is replaced within
 milliseconds once it is over time, over memory or dead. (Forking is safe here: one thread, no torch, no GPU.)
 
-Each line on stdin is a group, `{"answer", "solution", "completions"}`. Each line on stdout is a reply: `{"gold":
-bool}`, then, where the gold parses, `{"verdict", "extracted"}` for each completion in order.
+Each line on stdin is a list of groups, `{"answer", "solution", "completions"}`. Each line on stdout is a reply: for
+each group `{"gold": bool}`, then, where the gold parses, `{"verdict", "extracted"}` per completion, in order.
 """
 
 import gc
@@ -65,18 +65,18 @@ def write_line(fd: int, content: Any, seconds: float | None = None) -> None:
 
 
 class Grader:
-    """A forked process that parses and compares, a group at a time; forked anew whenever it had to be killed."""
+    """A forked process that parses and compares; forked anew whenever it had to be killed."""
 
     def __init__(self, timeout: float, memory_mb: int):
         self.timeout, self.memory_mb = timeout, memory_mb
         self._pid = 0
 
-    def ask(self, group: dict[str, Any]) -> dict[str, Any]:
-        """Send a group; the reply on its gold. Replies on its completions follow, without being asked for."""
+    def ask(self, groups: list[dict[str, Any]]) -> dict[str, Any]:
+        """Send groups; the reply on the first one's gold. All other replies follow, without being asked for."""
         if not self._pid:
             self._fork()
         try:
-            write_line(self._requests, group, self.timeout)
+            write_line(self._requests, groups, self.timeout)
         except TimeoutError:
             return self._lost("timeout")
         except BrokenPipeError:
@@ -96,7 +96,7 @@ class Grader:
         return reply
 
     def is_alive(self) -> bool:
-        """Whether there is a process that has more to say on the group it was sent."""
+        """Whether there is a process that can have more to say on what it was sent."""
         return self._pid > 0
 
     def _lost(self, verdict: str) -> dict[str, Any]:
@@ -148,17 +148,17 @@ def _reply_forever(requests: int, replies: int, timeout: float, memory_mb: int) 
 
     lines, start = Lines(requests), _peak_kb()
     while line := lines.read():
-        group = json.loads(line)
-        _set_alarm(timeout)
-        grader = MathGrader(group["answer"], group["solution"])
-        write_line(replies, {"gold": grader.gold_parsable})
-        for completion in group["completions"] if grader.gold_parsable else ():
+        for group in json.loads(line):
             _set_alarm(timeout)
-            verdict, extracted = grader.judge(completion)
-            spent = _peak_kb() - start > GROWTH * memory_mb * 1024
-            write_line(replies, {"verdict": verdict, "extracted": extracted, "spent": spent})
-            if spent:
-                return
+            grader = MathGrader(group["answer"], group["solution"])
+            write_line(replies, {"gold": grader.gold_parsable})
+            for completion in group["completions"] if grader.gold_parsable else ():
+                _set_alarm(timeout)
+                verdict, extracted = grader.judge(completion)
+                spent = _peak_kb() - start > GROWTH * memory_mb * 1024
+                write_line(replies, {"verdict": verdict, "extracted": extracted, "spent": spent})
+                if spent:
+                    return
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
@@ -171,36 +171,38 @@ def _peak_kb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _grade_group(grader: Grader, group: dict[str, Any]) -> None:
-    reply = grader.ask(group)
-    if reply.get("verdict") == "error":  # it died, of what came before or was done to it: that is no verdict on a gold
-        reply = grader.ask(group)
-    write_line(1, {"gold": reply["gold"]})
-    left = deque(group["completions"] if reply["gold"] else ())
-    while left:
-        if not grader.is_alive():
-            grader.ask(group | {"completions": list(left)})
-        reply = grader.reply()
-        write_line(1, {"verdict": reply["verdict"], "extracted": reply["extracted"]})
-        left.popleft()
+def _grade(grader: Grader, groups: list[dict[str, Any]]) -> None:
+    """Reply on every group; what a grader did not live to reply on is sent to the next one."""
+    for place, group in enumerate(groups):
+        rest = groups[place + 1 :]
+        reply = grader.reply() if place and grader.is_alive() else grader.ask([group, *rest])
+        if reply.get("verdict") == "error":  # it died, of what came before or was done to it: no verdict on the gold
+            reply = grader.ask([group, *rest])
+        write_line(1, {"gold": reply["gold"]})
+        left = deque(group["completions"] if reply["gold"] else ())
+        while left:
+            if not grader.is_alive():
+                grader.ask([group | {"completions": list(left)}, *rest])
+            reply = grader.reply()
+            write_line(1, {"verdict": reply["verdict"], "extracted": reply["extracted"]})
+            left.popleft()
 
 
 def main() -> None:
     """Load math-verify, say so, and serve groups until stdin ends."""
-    from mcgrpo.math_grader import MathGrader, speed_up
+    from mcgrpo.math_grader import speed_up, warm_up
 
     speed_up()
-    # The first use of each part of sympy imports more of it: have that before the fork, once, outside any limit.
-    for gold, answer in (("\\frac{x+1}{2}", "0.5x+\\frac12"), ("(1,2)", "1<x<2"), ("\\sqrt{8}", "2\\sqrt{2}")):
-        MathGrader(gold, "").judge(f"\\boxed{{{answer}}}")
+    warm_up()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)
     grader = Grader(timeout=float(sys.argv[1]), memory_mb=int(sys.argv[2]))
     lines = Lines(0)
     try:
         write_line(1, {"ready": True})
         while line := lines.read():
-            _grade_group(grader, json.loads(line))
+            _grade(grader, json.loads(line))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     finally:
