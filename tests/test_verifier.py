@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -353,3 +354,19 @@ assert sum(slow) == len(numbers)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_every_rank_of_torchrun_grades(tmp_path):
+    script = tmp_path / "rank.py"
+    script.write_text(
+        "from mcgrpo.rewards import judge\n"
+        "texts = [r'\\boxed{2}', r'\\boxed{3}', r'\\boxed{9^{9^{9^{9}}}}'] * 4\n"
+        "print('|', *(j.verdict for j in judge('math', texts, ['2'] * 12)), '|')\n"
+    )
+    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run([sys.executable, "-m", *launcher], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    ranks = re.findall(r"\| ([a-z ]+) \|", done.stdout)
+    assert len(ranks) == 2
+    assert all(rank.split()[:2] == ["correct", "wrong"] and rank.split() == rank.split()[:3] * 4 for rank in ranks)
