@@ -16,8 +16,8 @@ from pathlib import Path
 
 from math_verify import parse, verify
 
+from mcgrpo.files import atomic, iter_json_lines
 from mcgrpo.math_grader import GOLD, STRICT
-from mcgrpo.records import atomic, iter_json_lines
 from mcgrpo.rewards import is_accurate
 from mcgrpo.verifier import Verifier
 

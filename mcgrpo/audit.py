@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.answers import TASKS
+from mcgrpo.files import RecordError, read_json, read_jsonl, write_json
 from mcgrpo.grade import self_check
 from mcgrpo.overlap import listed, normalised, overlap
-from mcgrpo.records import Example, RecordError, read_json, read_jsonl, write_json
+from mcgrpo.records import Example
 from mcgrpo.rewards import judge
 from mcgrpo.verifier import Verifier, WorkerError
 

@@ -9,21 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json, write_csv
 from mcgrpo.measures import Measure, measures, released
 from mcgrpo.methods import UNTRAINED
-from mcgrpo.records import (
-    PROTOCOL_SUFFIXES,
-    CurvePoint,
-    Grade,
-    RecordError,
-    Role,
-    Run,
-    Score,
-    as_record,
-    iter_json_lines,
-    read_json,
-    write_csv,
-)
+from mcgrpo.records import PROTOCOL_SUFFIXES, CurvePoint, Grade, Role, Run, Score
 
 COLUMNS = {
     "reward": "drawn/reward",
@@ -35,6 +24,9 @@ COLUMNS = {
     "advantage_abs_max": "advantage/abs_max",
     "frac_scale_zero": "advantage/frac_scale_zero",
     "frac_advantage_zero": "advantage/frac_zero",
+    "flips_mean_median": "flips/mean_median",
+    "flips_loo_mean": "flips/loo_mean",
+    "flips_loo_median": "flips/loo_median",
     "seconds_generation": "seconds/generation",
     "seconds_rewards": "seconds/rewards",
     "seconds_logprobs": "seconds/logprobs",

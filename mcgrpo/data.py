@@ -13,8 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.files import RecordError, iter_json_lines, write_json, write_jsonl
 from mcgrpo.hub import HubError, commit
-from mcgrpo.records import Example, RecordError, iter_json_lines, write_json, write_jsonl
+from mcgrpo.records import Example
 
 Row = tuple[str, dict[str, Any]]
 SPLITS = ("train", "test")

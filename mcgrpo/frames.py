@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from mcgrpo.files import RecordError
 from mcgrpo.methods import METHODS, UNTRAINED
-from mcgrpo.records import RecordError
+from mcgrpo.variants import DEFAULT
 
-DEFAULT_VARIANT = "default"
 DECODINGS = ("greedy", "sampled")
 
 
@@ -95,7 +95,7 @@ def accuracies(summary: pd.DataFrame, role: str) -> pd.DataFrame:
 
     `greedy` is greedy; of `avg@k` the largest k on each setting and benchmark is sampled. Only the default variant.
     """
-    rows = summary[(summary.role == role) & (summary.variant == DEFAULT_VARIANT)]
+    rows = summary[(summary.role == role) & (summary.variant == DEFAULT)]
     k = rows.measure.str.extract(r"^avg@(\d+)$", expand=False).astype(float)
     largest = k.groupby([rows.setting, rows.benchmark]).transform("max")
     decoding = pd.Series(None, index=rows.index, dtype=object)

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.prompts import as_prompt, render, sha256
-from mcgrpo.records import Completion, Decoding, Example, read_jsonl, write_jsonl
+from mcgrpo.records import Completion, Decoding, Example
 
 
 class Batch(NamedTuple):

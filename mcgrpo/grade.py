@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.answers import PROTOCOLS, TASKS, Judgement, gold_text
-from mcgrpo.records import Completion, Example, RecordError, as_record, iter_json_lines, write_jsonl
+from mcgrpo.files import RecordError, as_record, iter_json_lines, write_jsonl
+from mcgrpo.records import Completion, Example
 from mcgrpo.rewards import count_verdicts, is_accurate, judge
 from mcgrpo.verifier import TIMEOUT, Verifier, WorkerError
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
+from mcgrpo.files import atomic
 from mcgrpo.hub import COMMIT, HubError, commit, is_pinned
-from mcgrpo.records import atomic
 from mcgrpo.study import StudyError
 
 Commits = dict[str, dict[str, str]]

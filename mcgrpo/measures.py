@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from mcgrpo.records import Grade, RecordError
+from mcgrpo.files import RecordError
+from mcgrpo.records import Grade
 from mcgrpo.rewards import is_accurate
 
 Problem = Sequence[Grade]

@@ -9,22 +9,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Method:
-    """`loss_type` is TRL's name; `estimator` is a name in `mcgrpo.estimators`."""
+    """`loss_type` is TRL's name; `estimator` one of `mcgrpo.estimators`, which draws `extra_rollouts` (a test holds)."""
 
     label: str
     loss_type: str
     estimator: str
+    extra_rollouts: int = 0
     baseline: str | None = None
 
 
 METHODS: dict[str, Method] = {
     "grpo": Method("GRPO", "grpo", "mean-std"),
-    "mc-grpo": Method("MC-GRPO", "grpo", "median-mad", baseline="grpo"),
+    "mc-grpo": Method("MC-GRPO", "grpo", "median-mad", 1, baseline="grpo"),
     "dapo": Method("DAPO", "dapo", "mean-std"),
-    "mc-dapo": Method("MC-DAPO", "dapo", "median-mad", baseline="dapo"),
+    "mc-dapo": Method("MC-DAPO", "dapo", "median-mad", 1, baseline="dapo"),
     "dr-grpo": Method("DR-GRPO", "dr_grpo", "mean"),
-    "mc-dr-grpo": Method("MC-DR-GRPO", "dr_grpo", "median", baseline="dr-grpo"),
-    "grpo-plus1": Method("GRPO+1", "grpo", "mean-std-plus1", baseline="grpo"),
+    "mc-dr-grpo": Method("MC-DR-GRPO", "dr_grpo", "median", 1, baseline="dr-grpo"),
+    "grpo-plus1": Method("GRPO+1", "grpo", "mean-std-plus1", 1, baseline="grpo"),
 }
 
 UNTRAINED = "none"

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.files import write_json
 from mcgrpo.hub import HubError, commit, named
-from mcgrpo.records import write_json
 
 IGNORED = ["*.bin", "*.pth", "original/*"]
 """Weights in other formats than safetensors."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.records import Example, read_json, read_jsonl, write_json
+from mcgrpo.files import read_json, read_jsonl, write_json
+from mcgrpo.records import Example
 
 LISTED = 20
 """Ids that a list holds at most; its count is of all."""

@@ -5,34 +5,21 @@ arrow is a file of the records below. JSONL files hold one record a line; CSV fi
 order of the fields. This module imports nothing of ours and only the standard library, so every stage can use it.
 """
 
-import csv
-import dataclasses
-import json
-import os
-import tempfile
-import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 Decoding = Literal["greedy", "sampled"]
 Verdict = Literal["correct", "equivalent", "wrong", "unparseable", "timeout", "error"]
 VERDICTS: tuple[str, ...] = typing.get_args(Verdict)
-Role = Literal["in", "out", "train"]
-"""What a benchmark is to a setting: in distribution, out of distribution, or the training itself (seconds, reward)."""
+Role = Literal["in", "out", "train", "flips"]
+"""What a benchmark is to a setting: in distribution, out of distribution, the training itself (seconds, reward), or
+the source of many rollouts a prompt, on which sign-flip rates are measured."""
+Over = Literal["seeds and problems", "problems", "seeds"]
+"""What an interval is taken over. Problems alone: there was one seed. Seeds alone: the measure has no problems."""
 
 PROTOCOL_SUFFIXES = {"paper": "", "released": ".released"}
 """Protocols of evaluation; each grades the same completions, into `grades/{run}/{benchmark}{suffix}.jsonl`."""
-
-R = TypeVar("R")
-
-
-class RecordError(ValueError):
-    """A file does not hold what its contract says; the message names the file, the line and the culprit."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +92,18 @@ class Run:
 
 
 @dataclass(frozen=True)
+class FlipRates:
+    """A row of `results/{study}/flips/{run}/{benchmark}.jsonl`: the sign-flip rate of each prompt under one convention.
+
+    `measure` is spelt by `mcgrpo.sign_flips.measure_name`; `problems` as in `ProblemValues`.
+    """
+
+    measure: str
+    values: list[float]
+    problems: str
+
+
+@dataclass(frozen=True)
 class Score:
     """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`).
 
@@ -122,6 +121,25 @@ class Score:
     value: float
     n: int
     standard_error: float | None = None
+
+
+@dataclass(frozen=True)
+class ProblemValues:
+    """A row of `values.jsonl`: what one measure of one run is the mean of, a value per problem.
+
+    `problems` is a hash of the problems' ids in the order of `values`: rows of one hash are paired by position.
+    """
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    seed: int
+    benchmark: str
+    role: Role
+    measure: str
+    values: list[float]
+    problems: str
 
 
 @dataclass(frozen=True)
@@ -143,6 +161,9 @@ class CurvePoint:
     advantage_abs_max: float | None
     frac_scale_zero: float | None
     frac_advantage_zero: float | None
+    flips_mean_median: float | None
+    flips_loo_mean: float | None
+    flips_loo_median: float | None
     seconds_generation: float | None
     seconds_rewards: float | None
     seconds_logprobs: float | None
@@ -153,10 +174,16 @@ class CurvePoint:
 class Cell:
     """A row of `summary.csv`: one measure of one cell (setting, method, G, variant) over its seeds.
 
-    `low` and `high` bound the 95% interval of the mean over `seeds` seeds; both are empty at one seed. `difference`
-    is the mean over the seeds that both cells share of this cell's value minus that of `baseline` (the method it is
-    compared with, at the same setting, G and variant), with its own paired interval. Fractions are in [0, 1].
-    `published` and `published_difference` are the paper's numbers on the same scale, where it prints one.
+    Every planned cell has its rows: `seeds` of the `planned` ones are there, and at none the numbers are empty.
+    `low` and `high` bound the 95% interval of the mean, taken over what `over` says; all three are empty where there
+    is nothing to take it over (one seed of a measure without problems). Fractions are in [0, 1].
+
+    Paired differences, each with its own interval over what the two cells share (seeds, problems) and the number of
+    shared seeds: `difference` to `baseline` (the method this one is compared with, at the same setting, G and
+    variant), and `change` to the same method and G under the variant `default`.
+
+    `published` is the number that the paper prints for the cell, on the same scale; `published_difference` the one it
+    prints (or implies) for `difference`.
     """
 
     setting: str
@@ -166,157 +193,45 @@ class Cell:
     benchmark: str
     role: Role
     measure: str
+    planned: int
     seeds: int
-    n: int
-    mean: float
+    n: int | None
+    mean: float | None
     low: float | None
     high: float | None
+    over: Over | None
     baseline: str | None
     difference: float | None
     difference_low: float | None
     difference_high: float | None
     difference_seeds: int | None
+    change: float | None
+    change_low: float | None
+    change_high: float | None
+    change_seeds: int | None
     published: float | None = None
     published_difference: float | None = None
 
 
-@contextmanager
-def atomic(path: str | Path) -> Iterator[Path]:
-    """Write to a temporary neighbour of `path`, and move it there only when the block ends well."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+@dataclass(frozen=True)
+class Published:
+    """A row of `config/published.csv`: one number that the paper prints.
 
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
-    """Check one mapping against a record's fields: names, required ones and types.
-
-    Raises:
-        RecordError: naming `where` and the field at fault.
+    `table` is the label in its source (`main`, `dapo`, `drgrpo`, `ood`, `composite`, `control`, `text`), `line` the
+    line there; names are those of `config/config.yaml`, the setting empty where the paper names none. `value` has the
+    unit it is printed in (`accuracy`: percent, `seconds`), `gain` is the difference printed beside it, and `rollouts`
+    how its row spells the rollouts drawn.
     """
-    hints, required = _fields_of(kind)
-    if unknown := [key for key in row if key not in hints]:
-        raise RecordError(f"{where}: unknown field {unknown[0]!r} for {kind.__name__} (it has: {', '.join(hints)})")
-    for name, hint in hints.items():
-        if name not in row:
-            if name in required:
-                raise RecordError(f"{where}: field {name!r} is missing")
-        elif not _fits(row[name], hint):
-            raise RecordError(f"{where}: field {name!r} should be {_spell(hint)}, not {row[name]!r}")
-    return kind(**row)
 
-
-@cache
-def _fields_of(kind: type) -> tuple[dict[str, Any], frozenset[str]]:
-    """The type of every field, and the names of those without a default."""
-    missing = dataclasses.MISSING
-    fields = dataclasses.fields(kind)
-    required = {f.name for f in fields if f.default is missing and f.default_factory is missing}
-    hints = typing.get_type_hints(kind)
-    return {f.name: hints[f.name] for f in fields}, frozenset(required)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    origin = typing.get_origin(hint)
-    if origin is Literal:
-        return value in typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):
-        return any(_fits(value, option) for option in typing.get_args(hint))
-    if hint is Any:
-        return True
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if origin is dict and isinstance(value, dict):
-        return all(_fits(item, typing.get_args(hint)[1]) for item in value.values())
-    return isinstance(value, origin or hint)
-
-
-def _spell(hint: Any) -> str:
-    if typing.get_origin(hint) is Literal:
-        return "one of " + ", ".join(map(str, typing.get_args(hint)))
-    return getattr(hint, "__name__", str(hint)) if typing.get_origin(hint) is None else str(hint)
-
-
-def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (`path:line`, object) for every line of a JSONL file.
-
-    Raises:
-        RecordError: for a missing file, or a line that is no JSON object in UTF-8.
-    """
-    try:
-        with Path(path).open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                yield f"{path}:{number}", _object(line.rstrip(), path, number)
-    except FileNotFoundError:
-        raise RecordError(f"{path}: no such file") from None
-
-
-def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
-    """The JSON object that begins at a line of a file."""
-    try:
-        value = json.loads(text.decode())
-    except UnicodeDecodeError as error:
-        raise RecordError(f"{path}:{number}: not UTF-8 text ({error.reason} at byte {error.start})") from None
-    except json.JSONDecodeError as error:
-        number += error.lineno - 1
-        raise RecordError(f"{path}:{number}: not valid JSON ({error.msg} at column {error.colno})") from None
-    if not isinstance(value, dict):
-        raise RecordError(f"{path}:{number}: a JSON object is expected, not {type(value).__name__}")
-    return value
-
-
-def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:
-    """All records of a JSONL file; see `iter_json_lines` and `as_record` for what is refused."""
-    return [as_record(kind, row, where) for where, row in iter_json_lines(path)]
-
-
-def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
-    """Write records (or plain mappings) one a line, atomically."""
-    with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for row in rows:
-            content = dataclasses.asdict(row) if dataclasses.is_dataclass(row) else row
-            file.write(json.dumps(content) + "\n")
-
-
-def read_json(path: str | Path) -> dict[str, Any]:
-    """One JSON object from a file.
-
-    Raises:
-        RecordError: for a missing or broken file, or one that holds no object.
-    """
-    try:
-        return _object(Path(path).read_bytes(), path, 1)
-    except FileNotFoundError:
-        raise RecordError(f"{path}: no such file") from None
-
-
-def write_json(path: str | Path, content: Any) -> None:
-    """Write one JSON value, indented, atomically."""
-    with atomic(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
-    """Write records as CSV with a header of the record's fields, atomically; None is an empty field."""
-    names = [f.name for f in dataclasses.fields(kind)]
-    with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        for row in rows:
-            writer.writerow(["" if (value := getattr(row, name)) is None else value for name in names])
+    table: str
+    line: int
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    benchmark: str
+    measure: Literal["accuracy", "seconds"]
+    value: float
+    gain: float | None = None
+    rollouts: str = ""
+    note: str = ""

@@ -14,8 +14,9 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
+from mcgrpo.files import write_json
 from mcgrpo.methods import METHODS, UNTRAINED
-from mcgrpo.records import Role, Run, write_json
+from mcgrpo.records import Role, Run
 
 Config = dict[str, Any]
 

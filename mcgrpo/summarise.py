@@ -7,9 +7,10 @@ import argparse
 
 import pandas as pd
 
+from mcgrpo.files import write_csv
 from mcgrpo.frames import method_order, read_frame
 from mcgrpo.methods import METHODS, UNTRAINED
-from mcgrpo.records import Cell, Score, write_csv
+from mcgrpo.records import Cell, Score
 from mcgrpo.stats import mean_interval, paired_difference
 
 KEY = ["setting", "variant", "role", "benchmark", "measure", "num_generations", "method"]

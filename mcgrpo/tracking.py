@@ -20,7 +20,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.records import Run, as_record, iter_json_lines, read_json, write_json
+from mcgrpo.files import as_record, iter_json_lines, read_json, write_json
+from mcgrpo.records import Run
 
 BATCH = 1000  # metrics in one request: MLflow's own limit
 FLUSH_SECONDS = 5.0

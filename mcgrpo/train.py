@@ -15,7 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.records import Example, Run, as_record, read_json, read_jsonl, write_json
+from mcgrpo.files import as_record, read_json, read_jsonl, write_json
+from mcgrpo.records import Example, Run
 
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "datasets")
 

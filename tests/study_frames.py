@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from mcgrpo.files import write_csv
 from mcgrpo.frames import read_frame
-from mcgrpo.records import Cell, CurvePoint, Score, write_csv
+from mcgrpo.records import Cell, CurvePoint, Score
 from mcgrpo.summarise import summarise
 
 NOISE = (-0.02, 0.0, 0.02)

@@ -6,8 +6,9 @@ import sys
 import pytest
 
 from mcgrpo.audit import audit, form
+from mcgrpo.files import read_json, write_json, write_jsonl
 from mcgrpo.overlap import LISTED, listed, normalised, overlap
-from mcgrpo.records import Example, read_json, write_json, write_jsonl
+from mcgrpo.records import Example
 
 
 def rows(*questions, split="test", answer="2"):

@@ -7,8 +7,9 @@ from itertools import product
 import pytest
 
 from mcgrpo.collect import COLUMNS, collect, curve, training_measures
+from mcgrpo.files import RecordError, write_csv, write_json, write_jsonl
 from mcgrpo.frames import read_frame
-from mcgrpo.records import CurvePoint, Grade, RecordError, Run, Score, write_csv, write_json, write_jsonl
+from mcgrpo.records import CurvePoint, Grade, Run, Score
 from mcgrpo.summarise import summarise
 
 VERDICTS = {

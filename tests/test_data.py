@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from mcgrpo import data
+from mcgrpo.files import RecordError, read_json, read_jsonl
 from mcgrpo.hub import HubError
-from mcgrpo.records import Example, RecordError, read_json, read_jsonl
+from mcgrpo.records import Example
 
 GSM8K = Path(__file__).parent / "data" / "gsm8k"
 MATH = {"problem": "What is $1+1$?", "level": "Level 1", "type": "Algebra", "solution": "It is $\\boxed{2}$."}

@@ -8,9 +8,10 @@ import torch
 from transformers import GenerationConfig
 
 from mcgrpo.engines import TransformersEngine, load
+from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.generate import complete, main
 from mcgrpo.prompts import SYSTEM_PROMPTS, as_prompt, render
-from mcgrpo.records import Completion, Example, read_jsonl, write_jsonl
+from mcgrpo.records import Completion, Example
 from mcgrpo.toy.models import create
 from mcgrpo.toy.task import examples
 

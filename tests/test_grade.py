@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
+from mcgrpo.files import RecordError, write_jsonl
 from mcgrpo.grade import main, read_completions, self_check
-from mcgrpo.records import Example, RecordError, write_jsonl
+from mcgrpo.records import Example
 from mcgrpo.verifier import Verifier
 
 ROW = {"id": "a", "sample": 0, "completion": "<answer>72</answer>", "answer": "72"}

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcgrpo.files import RecordError
 from mcgrpo.measures import majority, measures, pass_at, released
-from mcgrpo.records import Grade, RecordError
+from mcgrpo.records import Grade
 
 
 def problem(*completions, decoding="sampled", id="a"):

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcgrpo import records
-from mcgrpo.records import Completion, CurvePoint, Example, Grade, RecordError, Run, Score
+from mcgrpo import files
+from mcgrpo.files import RecordError
+from mcgrpo.records import Completion, CurvePoint, Example, Grade, Run, Score
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates, NUL and newlines among them
 TRICKY = "\ud800 \x00 \n \r\n \u2028 \x85 \ufeff é"
@@ -35,25 +36,25 @@ RUN = {
 @given(st.lists(st.tuples(ANY_TEXT, ANY_TEXT), max_size=3))
 def test_jsonl_brings_any_text_back(tmp_path, texts):
     rows = [Completion(f"{i}", 0, completion, answer) for i, (completion, answer) in enumerate(texts)]
-    records.write_jsonl(tmp_path / "rows.jsonl", rows)
-    assert records.read_jsonl(tmp_path / "rows.jsonl", Completion) == rows
+    files.write_jsonl(tmp_path / "rows.jsonl", rows)
+    assert files.read_jsonl(tmp_path / "rows.jsonl", Completion) == rows
 
 
 def test_one_record_stands_on_one_line(tmp_path):
     path = tmp_path / "rows.jsonl"
-    records.write_jsonl(path, [Example("a", "test", TRICKY, "1"), {"id": "b"}])
+    files.write_jsonl(path, [Example("a", "test", TRICKY, "1"), {"id": "b"}])
     assert len(path.read_bytes().splitlines()) == 2
 
 
 def test_json_brings_any_text_back(tmp_path):
-    records.write_json(tmp_path / "run.json", {"error": TRICKY})
-    assert records.read_json(tmp_path / "run.json") == {"error": TRICKY}
+    files.write_json(tmp_path / "run.json", {"error": TRICKY})
+    assert files.read_json(tmp_path / "run.json") == {"error": TRICKY}
 
 
 def test_csv_holds_the_fields_in_order_and_none_as_nothing(tmp_path):
     nothing = [None] * (len(CurvePoint.__dataclass_fields__) - 7)
     point = CurvePoint("a,b", "grpo", 2, 'say "x"\ny', 0, 1, 0.1, *nothing)
-    records.write_csv(tmp_path / "curves.csv", CurvePoint, [point])
+    files.write_csv(tmp_path / "curves.csv", CurvePoint, [point])
     with (tmp_path / "curves.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert list(row) == list(CurvePoint.__dataclass_fields__)
@@ -85,22 +86,22 @@ GRADE = {"id": "a", "sample": 0, "extracted": None, "verdict": "correct"}
 def test_a_bad_line_is_named(tmp_path, line, message):
     (tmp_path / "rows.jsonl").write_text(json.dumps(GRADE) + "\n" + line + "\n")
     with pytest.raises(RecordError, match=message):
-        records.read_jsonl(tmp_path / "rows.jsonl", Grade)
+        files.read_jsonl(tmp_path / "rows.jsonl", Grade)
 
 
 def test_bytes_that_are_no_text_are_named(tmp_path):
     (tmp_path / "rows.jsonl").write_bytes(b'{"a": 1}\n{"a": "\xff"}\n')
     with pytest.raises(RecordError, match=r"rows.jsonl:2: not UTF-8 text"):
-        list(records.iter_json_lines(tmp_path / "rows.jsonl"))
+        list(files.iter_json_lines(tmp_path / "rows.jsonl"))
 
 
 def test_values_of_a_mapping_are_checked():
     with pytest.raises(RecordError, match="plan: field 'rewards'"):
-        records.as_record(Run, RUN | {"rewards": {"accuracy": "1"}}, "plan")
+        files.as_record(Run, RUN | {"rewards": {"accuracy": "1"}}, "plan")
 
 
 def test_a_missing_file_is_named(tmp_path):
-    for read in (lambda path: records.read_jsonl(path, Grade), records.read_json):
+    for read in (lambda path: files.read_jsonl(path, Grade), files.read_json):
         with pytest.raises(RecordError, match=r"none\.json: no such file"):
             read(tmp_path / "none.json")
 
@@ -109,7 +110,7 @@ def test_a_missing_file_is_named(tmp_path):
 def test_a_broken_json_file_is_named(tmp_path, text, message):
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(RecordError, match=message):
-        records.read_json(tmp_path / "run.json")
+        files.read_json(tmp_path / "run.json")
 
 
 def broken_rows():
@@ -119,24 +120,24 @@ def broken_rows():
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     path = tmp_path / "rows.jsonl"
-    records.write_jsonl(path, [{"id": "old"}])
+    files.write_jsonl(path, [{"id": "old"}])
     with pytest.raises(RuntimeError, match="the model died"):
-        records.write_jsonl(path, broken_rows())
+        files.write_jsonl(path, broken_rows())
     with pytest.raises(AttributeError):
-        records.write_csv(path, Score, [object()])
+        files.write_csv(path, Score, [object()])
     assert path.read_text() == '{"id": "old"}\n'
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_files_have_the_permissions_of_any_new_file(tmp_path):
-    records.write_json(tmp_path / "a" / "b.json", {})
+    files.write_json(tmp_path / "a" / "b.json", {})
     (tmp_path / "plain").touch()
     assert (tmp_path / "a" / "b.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 WRITER = """
 import sys
-from mcgrpo.records import write_jsonl
+from mcgrpo.files import write_jsonl
 for turn in range(60):
     write_jsonl(sys.argv[1], [{"writer": sys.argv[2], "turn": turn, "row": row} for row in range(200)])
 """
@@ -144,12 +145,12 @@ for turn in range(60):
 
 def test_concurrent_writers_never_leave_half_a_file(tmp_path):
     path = tmp_path / "rows.jsonl"
-    records.write_jsonl(path, [{"writer": "0", "turn": 0, "row": row} for row in range(200)])
+    files.write_jsonl(path, [{"writer": "0", "turn": 0, "row": row} for row in range(200)])
     command = [sys.executable, "-c", WRITER, str(path)]
     writers = [subprocess.Popen([*command, str(number)], env=os.environ) for number in range(2)]
     seen = set()
     while any(writer.poll() is None for writer in writers):
-        rows = [row for _, row in records.iter_json_lines(path)]
+        rows = [row for _, row in files.iter_json_lines(path)]
         assert [row["row"] for row in rows] == list(range(200))
         assert len({(row["writer"], row["turn"]) for row in rows}) == 1
         seen.add((rows[0]["writer"], rows[0]["turn"]))

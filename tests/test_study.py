@@ -12,9 +12,10 @@ from snakemake.utils import update_config
 
 from mcgrpo import answers, collect, study
 from mcgrpo.estimators import ESTIMATORS
+from mcgrpo.files import as_record, read_json
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.prompts import SYSTEM_PROMPTS
-from mcgrpo.records import PROTOCOL_SUFFIXES, Run, as_record, read_json
+from mcgrpo.records import PROTOCOL_SUFFIXES, Run
 from mcgrpo.study import StudyError
 
 ROOT = Path(__file__).parent.parent

@@ -4,8 +4,9 @@ import random
 import pytest
 from study_frames import cell_scores, curve_points, score, study, summary_of, write_scores
 
+from mcgrpo.files import RecordError, write_csv
 from mcgrpo.frames import read_frame
-from mcgrpo.records import Cell, CurvePoint, RecordError, Score, write_csv
+from mcgrpo.records import Cell, CurvePoint, Score
 from mcgrpo.summarise import main, summarise
 
 LAST_LINE = len(study()) + 2

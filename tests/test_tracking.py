@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from mcgrpo.callbacks import MetricsFile, TrackingCallback
-from mcgrpo.records import Run, Score, iter_json_lines, write_csv, write_json
+from mcgrpo.files import iter_json_lines, write_csv, write_json
+from mcgrpo.records import Run, Score
 from mcgrpo.tracking import Journal, Store, main, metric_name, replay
 
 RUN = Run(

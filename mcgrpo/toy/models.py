@@ -26,7 +26,7 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
-from mcgrpo.records import as_record
+from mcgrpo.files import as_record
 from mcgrpo.toy.tokenizer import TOKENIZERS
 from mcgrpo.toy.warm_start import WarmStart, warm_start
 

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from mcgrpo.records import RecordError
+from mcgrpo.files import RecordError
 from mcgrpo.toy import models, task, warm_start
 from mcgrpo.toy.demonstrator import Habits, demonstrate
 from mcgrpo.toy.tokenizer import word_tokenizer

@@ -28,9 +28,9 @@ rule tables:
     params:
         folder=subpath(output[0], parent=True),
         title=config.get("title", config["study"]),
-        code=fingerprint("mcgrpo.tables"),
+        code=fingerprint("mcgrpo.report.tables"),
     shell:
-        "python -m mcgrpo.tables --summary {input} --output {params.folder} --title {params.title:q} > {log} 2>&1"
+        "python -m mcgrpo.report.tables --summary {input} --output {params.folder} --title {params.title:q} > {log} 2>&1"
 
 
 rule figure:
@@ -49,7 +49,7 @@ rule figure:
     threads: 1
     params:
         stem=subpath(output.pdf, strip_suffix=".pdf"),
-        code=fingerprint("mcgrpo.figures"),
+        code=fingerprint("mcgrpo.report.figures"),
     shell:
-        "python -m mcgrpo.figures {wildcards.figure} --summary {input.summary} --curves {input.curves} "
+        "python -m mcgrpo.report.figures {wildcards.figure} --summary {input.summary} --curves {input.curves} "
         "--output {params.stem} > {log} 2>&1"

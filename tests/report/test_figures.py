@@ -8,10 +8,11 @@ import pytest
 from matplotlib.colors import same_color
 from study_frames import cell_scores, curve_points, study, summary_of
 
-from mcgrpo.figures import CENTRES, accuracy, main, rewards
+from mcgrpo.files import write_csv
 from mcgrpo.frames import read_frame
 from mcgrpo.methods import METHODS
-from mcgrpo.records import CurvePoint, write_csv
+from mcgrpo.records import CurvePoint
+from mcgrpo.report.figures import CENTRES, accuracy, main, rewards
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_the_missing_source_is_named(tmp_path, capsys):
 
 
 def test_analysis_imports_no_training_library():
-    code = "import json, sys, mcgrpo.summarise, mcgrpo.tables, mcgrpo.figures; print(json.dumps(sorted(sys.modules)))"
+    code = "import json, sys, mcgrpo.summarise, mcgrpo.report.tables, mcgrpo.report.figures; print(json.dumps(sorted(sys.modules)))"
     modules = json.loads(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     )

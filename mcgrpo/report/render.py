@@ -1,10 +1,10 @@
-"""A table's tidy rows (see `mcgrpo.tables.tidy`) as LaTeX and as Markdown."""
+"""A table's tidy rows (see `mcgrpo.report.tables.tidy`) as LaTeX and as Markdown."""
 
 import pandas as pd
 
-from mcgrpo import wording
 from mcgrpo.frames import DECODINGS, is_median
 from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.report import wording
 from mcgrpo.stats import verdict
 
 PREAMBLE = r"% Needs \usepackage{booktabs,adjustbox} and \usepackage[table]{xcolor}."

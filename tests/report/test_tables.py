@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from study_frames import cell_scores, score, study, summary_of
 
-from mcgrpo.headline import headline
-from mcgrpo.tables import TABLES, main, tidy, write_tables
+from mcgrpo.report.headline import headline
+from mcgrpo.report.tables import TABLES, main, tidy, write_tables
 
 MAIN, CONTROL = (next(table for table in TABLES if table.name == name) for name in ("main", "control"))
 OOD = next(table for table in TABLES if table.name == "ood")

@@ -1,7 +1,7 @@
 """summary.csv and curves.csv to figures, each as STEM.pdf and STEM.png (the same bytes at every rerun).
 
-    python -m mcgrpo.figures accuracy-greedy --summary summary.csv --output reports/figures/accuracy-greedy
-    python -m mcgrpo.figures rewards --curves curves.csv --output reports/figures/rewards
+    python -m mcgrpo.report.figures accuracy-greedy --summary summary.csv --output reports/figures/accuracy-greedy
+    python -m mcgrpo.report.figures rewards --curves curves.csv --output reports/figures/rewards
 
 NAME is accuracy-greedy, accuracy-sampled (against G, in distribution), ood (the same, out of distribution, sampled
 where there are samples), or rewards (over training).
@@ -21,10 +21,12 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcgrpo.frames import DEFAULT_VARIANT, accuracies, is_median, read_frame
+from mcgrpo.files import atomic
+from mcgrpo.frames import accuracies, is_median, read_frame
 from mcgrpo.methods import METHODS, UNTRAINED
-from mcgrpo.records import Cell, CurvePoint, atomic
+from mcgrpo.records import Cell, CurvePoint
 from mcgrpo.stats import half_width
+from mcgrpo.variants import DEFAULT
 
 PALETTE = sns.color_palette("colorblind")
 LOSSES = {method.loss_type: method.label for method in METHODS.values() if method.baseline is None}
@@ -98,7 +100,7 @@ def accuracy(summary: pd.DataFrame, role: str, decodings: tuple[str, ...], save:
     if decoding is None:
         raise ValueError(
             f"nothing to show: no {' or '.join(decodings)} accuracy of a trained method on a benchmark of role "
-            f"{role!r} (variant {DEFAULT_VARIANT})"
+            f"{role!r} (variant {DEFAULT})"
         )
     cells = cells[cells.decoding == decoding]
     trained = cells[cells.method != UNTRAINED]
@@ -131,9 +133,9 @@ def rewards(curves: pd.DataFrame, save: Callable[[Figure], None]) -> None:
     Raises:
         ValueError: where no step of a run has a reward.
     """
-    points = curves[(curves.variant == DEFAULT_VARIANT) & curves.reward.notna()]
+    points = curves[(curves.variant == DEFAULT) & curves.reward.notna()]
     if points.empty:
-        raise ValueError(f"nothing to show: no step has a reward (variant {DEFAULT_VARIANT})")
+        raise ValueError(f"nothing to show: no step has a reward (variant {DEFAULT})")
     window = 2 * (points.step.nunique() // 20) + 1
     smooth = _smooth(points, window)
     smooth["loss"] = smooth.method.map(lambda method: METHODS[method].loss_type)

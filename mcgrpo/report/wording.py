@@ -18,9 +18,8 @@ def rollouts(method: str, num_generations: int) -> str:
     """Rollouts drawn per prompt, as the paper spells them: "8", "8+1", and nothing for the untrained model."""
     if method == UNTRAINED:
         return ""
-    estimator = METHODS[method].estimator
-    extra = estimator.startswith("median") or estimator.endswith("plus1")
-    return f"{num_generations}+1" if extra else f"{num_generations}"
+    extra = METHODS[method].extra_rollouts
+    return f"{num_generations}+{extra}" if extra else f"{num_generations}"
 
 
 def points(fraction: float) -> str:

@@ -2,14 +2,15 @@
 
 import pandas as pd
 
-from mcgrpo import wording
-from mcgrpo.frames import DEFAULT_VARIANT, method_order
-from mcgrpo.render import FLOAT
+from mcgrpo.frames import method_order
+from mcgrpo.report import wording
+from mcgrpo.report.render import FLOAT
+from mcgrpo.variants import DEFAULT
 
 
 def timings(summary: pd.DataFrame) -> pd.DataFrame:
     """Mean wall-clock seconds of a training job as text; "missing" for a cell that was not run."""
-    chosen = (summary.role == "train") & (summary.measure == "seconds") & (summary.variant == DEFAULT_VARIANT)
+    chosen = (summary.role == "train") & (summary.measure == "seconds") & (summary.variant == DEFAULT)
     cells = summary[chosen]
     wide = cells.pivot(index=["setting", "num_generations"], columns="method", values="mean")
     wide = wide[sorted(wide.columns, key=method_order)].sort_index(ascending=[True, False])

@@ -4,8 +4,8 @@ import pandas as pd
 
 from mcgrpo.frames import DECODINGS, accuracies, is_median
 from mcgrpo.methods import METHODS
+from mcgrpo.report.wording import interval, label
 from mcgrpo.stats import verdict
-from mcgrpo.wording import interval, label
 
 VERBS = {
     "above": "beats",

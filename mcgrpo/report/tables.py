@@ -1,6 +1,6 @@
 r"""summary.csv to the paper's tables: LaTeX, Markdown, one tidy CSV, and the sentences that say what they show.
 
-    python -m mcgrpo.tables --summary summary.csv --output reports [--title "Mini study (toy models)"]
+    python -m mcgrpo.report.tables --summary summary.csv --output reports [--title "Mini study (toy models)"]
 
 writes tables.tex (to be \input; its first line names the packages), tables.md, tables.csv, headline.md and the
 training times, timings.tex and timings.md.
@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from mcgrpo.files import atomic
 from mcgrpo.frames import DECODINGS, accuracies, read_frame
-from mcgrpo.headline import headline
 from mcgrpo.methods import METHODS, UNTRAINED
-from mcgrpo.records import Cell, atomic
-from mcgrpo.render import PREAMBLE, latex, markdown
-from mcgrpo.timings import timings, timings_latex, timings_markdown
+from mcgrpo.records import Cell
+from mcgrpo.report.headline import headline
+from mcgrpo.report.render import PREAMBLE, latex, markdown
+from mcgrpo.report.timings import timings, timings_latex, timings_markdown
 
 BLOCK = ["setting", "benchmark"]
 KEY = [*BLOCK, "num_generations", "method"]

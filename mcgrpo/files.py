@@ -1,0 +1,165 @@
+"""Reading and writing of records: JSONL, JSON and CSV, checked on the way in, atomic on the way out.
+
+JSONL files hold one record a line; CSV files hold one record a row, in the order of the fields. Standard library only.
+"""
+
+import csv
+import dataclasses
+import json
+import os
+import tempfile
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+R = TypeVar("R")
+
+
+class RecordError(ValueError):
+    """A file does not hold what its contract says; the message names the file, the line and the culprit."""
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """Write to a temporary neighbour of `path`, and move it there only when the block ends well."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
+    """Check one mapping against a record's fields: names, required ones and types.
+
+    Raises:
+        RecordError: naming `where` and the field at fault.
+    """
+    hints, required = _fields_of(kind)
+    if unknown := [key for key in row if key not in hints]:
+        raise RecordError(f"{where}: unknown field {unknown[0]!r} for {kind.__name__} (it has: {', '.join(hints)})")
+    for name, hint in hints.items():
+        if name not in row:
+            if name in required:
+                raise RecordError(f"{where}: field {name!r} is missing")
+        elif not _fits(row[name], hint):
+            raise RecordError(f"{where}: field {name!r} should be {_spell(hint)}, not {row[name]!r}")
+    return kind(**row)
+
+
+@cache
+def _fields_of(kind: type) -> tuple[dict[str, Any], frozenset[str]]:
+    """The type of every field, and the names of those without a default."""
+    missing = dataclasses.MISSING
+    fields = dataclasses.fields(kind)
+    required = {f.name for f in fields if f.default is missing and f.default_factory is missing}
+    hints = typing.get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields}, frozenset(required)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        return value in typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return any(_fits(value, option) for option in typing.get_args(hint))
+    if hint is Any:
+        return True
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if origin is dict and isinstance(value, dict):
+        return all(_fits(item, typing.get_args(hint)[1]) for item in value.values())
+    return isinstance(value, origin or hint)
+
+
+def _spell(hint: Any) -> str:
+    if typing.get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(hint)))
+    return getattr(hint, "__name__", str(hint)) if typing.get_origin(hint) is None else str(hint)
+
+
+def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (`path:line`, object) for every line of a JSONL file.
+
+    Raises:
+        RecordError: for a missing file, or a line that is no JSON object in UTF-8.
+    """
+    try:
+        with Path(path).open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                yield f"{path}:{number}", _object(line.rstrip(), path, number)
+    except FileNotFoundError:
+        raise RecordError(f"{path}: no such file") from None
+
+
+def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
+    """The JSON object that begins at a line of a file."""
+    try:
+        value = json.loads(text.decode())
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{path}:{number}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        number += error.lineno - 1
+        raise RecordError(f"{path}:{number}: not valid JSON ({error.msg} at column {error.colno})") from None
+    if not isinstance(value, dict):
+        raise RecordError(f"{path}:{number}: a JSON object is expected, not {type(value).__name__}")
+    return value
+
+
+def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:
+    """All records of a JSONL file; see `iter_json_lines` and `as_record` for what is refused."""
+    return [as_record(kind, row, where) for where, row in iter_json_lines(path)]
+
+
+def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
+    """Write records (or plain mappings) one a line, atomically."""
+    with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for row in rows:
+            content = dataclasses.asdict(row) if dataclasses.is_dataclass(row) else row
+            file.write(json.dumps(content) + "\n")
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """One JSON object from a file.
+
+    Raises:
+        RecordError: for a missing or broken file, or one that holds no object.
+    """
+    try:
+        return _object(Path(path).read_bytes(), path, 1)
+    except FileNotFoundError:
+        raise RecordError(f"{path}: no such file") from None
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """Write one JSON value, indented, atomically."""
+    with atomic(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
+    """Write records as CSV with a header of the record's fields, atomically; None is an empty field."""
+    names = [f.name for f in dataclasses.fields(kind)]
+    with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for row in rows:
+            writer.writerow(["" if (value := getattr(row, name)) is None else value for name in names])

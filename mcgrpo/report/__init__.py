@@ -1,0 +1,1 @@
+"""summary.csv and curves.csv to tables, figures, verdicts and sentences."""

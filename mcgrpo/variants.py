@@ -1,0 +1,27 @@
+"""Names of variants: `default`, those of the study file, and those that a sweep of injected sign flips makes."""
+
+import re
+from typing import Literal, NamedTuple
+
+DEFAULT = "default"
+FlipRule = Literal["bernoulli", "exact"]
+_FLIP = re.compile(r"flip-(exact-)?([01]\.[0-9]+)")
+
+
+class Flips(NamedTuple):
+    """Injected sign flips: each advantage with probability `rate`, or (`exact`) that share of every group."""
+
+    rate: float
+    rule: FlipRule = "bernoulli"
+
+
+def flip_variant(flips: Flips) -> str:
+    """The variant's name: `flip-0.05`, or `flip-exact-0.25`."""
+    return f"flip-{'exact-' if flips.rule == 'exact' else ''}{flips.rate:.3f}".rstrip("0").ljust(len("flip-0.0"), "0")
+
+
+def flips_of(variant: str) -> Flips | None:
+    """What a variant of that name injects; None for any other name. The inverse of `flip_variant`."""
+    if match := _FLIP.fullmatch(variant):
+        return Flips(float(match[2]), "exact" if match[1] else "bernoulli")
+    return None
