@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Method:
-    """`loss_type` is TRL's name; `estimator` one of `mcgrpo.estimators`, which draws `extra_rollouts` (a test holds)."""
+    """`loss_type` is TRL's name; `estimator` one of `mcgrpo.estimators`, whose `extra_rollouts` stand here too."""
 
     label: str
     loss_type: str

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 DEFAULT = "default"
 FlipRule = Literal["bernoulli", "exact"]
-_FLIP = re.compile(r"flip-(exact-)?([01]\.[0-9]+)")
+_FLIP = re.compile(r"flip-(exact-)?(1|0\.[0-9]+)")
 
 
 class Flips(NamedTuple):
@@ -17,7 +17,7 @@ class Flips(NamedTuple):
 
 def flip_variant(flips: Flips) -> str:
     """The variant's name: `flip-0.05`, or `flip-exact-0.25`."""
-    return f"flip-{'exact-' if flips.rule == 'exact' else ''}{flips.rate:.3f}".rstrip("0").ljust(len("flip-0.0"), "0")
+    return f"flip-{'exact-' if flips.rule == 'exact' else ''}{flips.rate:g}"
 
 
 def flips_of(variant: str) -> Flips | None:

@@ -144,7 +144,8 @@ def test_the_missing_source_is_named(tmp_path, capsys):
 
 
 def test_analysis_imports_no_training_library():
-    code = "import json, sys, mcgrpo.summarise, mcgrpo.report.tables, mcgrpo.report.figures; print(json.dumps(sorted(sys.modules)))"
+    stages = "mcgrpo.summarise, mcgrpo.report.tables, mcgrpo.report.figures"
+    code = f"import json, sys, {stages}; print(json.dumps(sorted(sys.modules)))"
     modules = json.loads(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     )
