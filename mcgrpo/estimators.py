@@ -17,47 +17,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mcgrpo.diagnostics import diagnose
+from mcgrpo.group_statistics import mad, mean, median, std
+
 Centre = Callable[[Tensor], Tensor]
 Scale = Callable[[Tensor, Tensor], Tensor]
-
-
-def mean(rewards: Tensor) -> Tensor:
-    """Mean of each group, unscorable rollouts left out; (groups, drawn) -> (groups, 1)."""
-    return torch.nanmean(rewards, dim=1, keepdim=True)
-
-
-def median(rewards: Tensor) -> Tensor:
-    """Median of each group, unscorable rollouts left out; the mean of the two middle ones where their number is even.
-
-    (groups, drawn) -> (groups, 1); NaN for a group without a scorable rollout. (torch.nanmedian takes the lower of
-    the two middle ones, which would bias the baseline of every group that lost one rollout.)
-    """
-    missing = torch.isnan(rewards)
-    ranked = torch.where(missing, torch.inf, rewards).sort(dim=1).values
-    count = (~missing).sum(dim=1, keepdim=True)
-    lower = ranked.gather(1, (count - 1).clamp(min=0) // 2)
-    upper = ranked.gather(1, (count // 2).clamp(max=rewards.size(1) - 1))
-    middle = torch.where(lower == upper, lower, (lower + upper) / 2)
-    return torch.where(count > 0, middle, torch.nan)
-
-
-def std(rewards: Tensor, centre: Tensor) -> Tensor:
-    """Standard deviation of each group with Bessel's correction, by the same operations as TRL's `nanstd`.
-
-    (groups, drawn) and (groups, 1) -> (groups, 1); NaN for a group with fewer than two scorable rollouts.
-    """
-    variance = torch.nanmean((rewards - centre) ** 2, dim=1, keepdim=True)
-    count = (~torch.isnan(rewards)).sum(dim=1, keepdim=True)
-    correction = count / (count - 1)
-    return torch.sqrt(variance * torch.where(count > 1, correction, torch.nan))
-
-
-def mad(rewards: Tensor, centre: Tensor) -> Tensor:
-    """Median absolute deviation from `centre`, not rescaled to a normal's sigma (MC-GRPO, Eq. 4).
-
-    (groups, drawn) and (groups, 1) -> (groups, 1).
-    """
-    return median((rewards - centre).abs())
 
 
 @dataclass(frozen=True)
@@ -110,7 +74,7 @@ def estimate(
     Returns:
         advantages: (groups, drawn), in the dtype of rewards; exactly 0 for unscorable rollouts.
         keep: (groups, drawn) booleans, exactly G of them true in each group.
-        diagnostics: scalars over the batch (see `diagnose`).
+        diagnostics: scalars over the batch (see `mcgrpo.diagnostics`).
 
     Raises:
         ValueError: for an unknown estimator, a shape that does not fit G, or an infinite reward.
@@ -152,31 +116,3 @@ def keep_largest(deviations: Tensor, num_generations: int) -> Tensor:
     order = size.argsort(dim=1, stable=True)
     keep = torch.ones_like(size, dtype=torch.bool)
     return keep.scatter(1, order[:, : size.size(1) - num_generations], False)
-
-
-def diagnose(rewards: Tensor, scale: Tensor | None, advantages: Tensor, keep: Tensor) -> dict[str, Tensor]:
-    """What a reader needs to judge an estimate, under the names it is logged by; 0-dimensional, over the batch.
-
-    drawn/reward: mean of all scorable rewards drawn (not only of the kept rows);
-    drawn/reward_std: mean within-group standard deviation of the rewards drawn;
-    drawn/frac_reward_zero_std: share of groups whose rewards are all equal;
-    drawn/frac_unscorable: share of rollouts drawn that have no reward;
-    advantage/abs_max: largest |A| among kept rows;
-    advantage/frac_zero: share of kept rows with A = 0;
-    advantage/frac_groups_zero: share of groups in which every kept row has A = 0;
-    advantage/frac_scale_zero: share of groups whose scale (std, MAD) is 0; only for estimators that have one.
-    """
-    spread = std(rewards, mean(rewards))
-    is_zero = (advantages == 0) & keep
-    found = {
-        "drawn/reward": torch.nanmean(rewards),
-        "drawn/reward_std": torch.nanmean(spread),
-        "drawn/frac_reward_zero_std": torch.isclose(spread, torch.zeros_like(spread)).float().mean(),
-        "drawn/frac_unscorable": torch.isnan(rewards).float().mean(),
-        "advantage/abs_max": (advantages.abs() * keep).max(),
-        "advantage/frac_zero": is_zero.sum() / keep.sum(),
-        "advantage/frac_groups_zero": (is_zero | ~keep).all(dim=1).float().mean(),
-    }
-    if scale is not None:
-        found["advantage/frac_scale_zero"] = (scale == 0).float().mean()
-    return found

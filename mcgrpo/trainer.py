@@ -88,7 +88,7 @@ class MCGRPOTrainer(GRPOTrainer):
     `mean`, against `scale_rewards="none"`) the losses are those of TRL bit for bit.
 
     Logged beside TRL's metrics, which describe kept rows only: `drawn/*` (reward statistics over all rollouts drawn),
-    `advantage/*` (see `mcgrpo.estimators.diagnose`) and `seconds/*` (generation, rewards, logprobs, update).
+    `advantage/*` (see `mcgrpo.diagnostics`) and `seconds/*` (generation, rewards, logprobs, update).
 
     Raises:
         ValueError: for what cannot be drawn ahead of TRL: environments and tools, and datasets with images; for a

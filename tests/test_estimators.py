@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mcgrpo.estimators import ESTIMATORS, estimate, median
+from mcgrpo.estimators import ESTIMATORS, estimate
+from mcgrpo.group_statistics import median
 
 NAN = float("nan")
 MEDIAN = ("median-mad", "median")
