@@ -18,13 +18,14 @@ STAGES = (
     "grade",
     "collect",
     "summarise",
-    "tables",
-    "figures",
+    "report.tables",
+    "report.figures",
+    "sign_flips",
     "study",
     "audit",
     "overlap",
 )
-HEAVY = ("models", "generate", "summarise", "tables", "figures")
+HEAVY = ("models", "generate", "summarise", "sign_flips", "report.tables", "report.figures")
 
 LOADED = """
 import ast, importlib, json, sys
@@ -57,6 +58,7 @@ def package(tmp_path, monkeypatch):
 
 def forget():
     closure._tree.cache_clear()
+    closure._definitions.cache_clear()
     closure.fingerprint.cache_clear()
 
 
@@ -83,7 +85,19 @@ def test_the_closure_holds_every_module_that_is_loaded(stage):
 def test_the_closure_of_training_is_small():
     found = {module.removeprefix("mcgrpo.") for module in closure.closure("mcgrpo.train")}
     assert {"train", "trainer", "estimators", "rewards", "answers", "verify_worker", "math_grader", "prompts"} <= found
-    views = {"tables", "figures", "summarise", "collect", "study", "tracking", "generate", "grade", "preload", "toy"}
+    views = {"report", "report.tables", "summarise", "collect", "study", "tracking", "generate", "grade", "toy"}
+        "report",
+        "report.tables",
+        "report.figures",
+        "summarise",
+        "collect",
+        "study",
+        "tracking",
+        "generate",
+        "grade",
+        "preload",
+        "toy",
+    }
     assert not found & views
     assert {"mcgrpo.toy", "mcgrpo.toy.models", "mcgrpo.toy.task"} <= set(closure.closure("mcgrpo.models"))
 
@@ -107,11 +121,16 @@ def test_views_cannot_be_imported_for_what_they_hold():
     [
         ("trainer.py", [("class MCGRPOTrainer", "# a comment\n\nclass MCGRPOTrainer")]),
         ("records.py", [('"""The contract:', '"""This is the contract:')]),
+        (
+            "records.py",
+            [("    planned: int", "    planned: float")],
+        ),  # summary.csv
+        ("files.py", [("lineterminator=", "delimiter=';', lineterminator=")]),  # CSV
         ("answers.py", [('"""Characters of an extracted', '"""At most as many characters of an extracted')]),
         ("prompts.py", [("import hashlib\n", "import hashlib\n\n\n\n")]),
         ("train.py", [('{"status": "running", ', "{'status':\n'running', ")]),
         ("tracking.py", [("FLUSH_SECONDS = 5.0", "FLUSH_SECONDS = 9.0")]),
-        ("tables.py", [("import argparse", "import argparse, os")]),
+        ("report/tables.py", [("import argparse", "import argparse, os")]),
         ("__init__.py", [("0.1.0", "0.2.0")]),
     ],
 )
@@ -124,6 +143,9 @@ def test_cosmetic_edits_and_views_leave_the_fingerprint(package, file, changes):
     ("file", "change"),
     [
         ("answers.py", ("MAX_EXTRACTED = 500", "MAX_EXTRACTED = 501")),
+        ("records.py", ("    num_generations: int\n    variant: str\n    seed: int\n    model: str", "    model: str")),
+        ("files.py", ("temporary.replace(path)", "temporary.rename(path)")),
+        ("group_statistics.py", ("torch.isnan(rewards)", "~torch.isfinite(rewards)")),
         ("rewards.py", ('"equivalent": 1.5', '"equivalent": 1.0')),
         ("prompts.py", ("The user asks a question", "A user asks a question")),
         ("train.py", ('"gradient_checkpointing": False', '"gradient_checkpointing": True')),
@@ -147,3 +169,33 @@ def test_what_cannot_be_followed_is_refused(package):
     (package / "odd.py").write_text("from .records import Run\n")
     with pytest.raises(ValueError, match=r"odd\.py:1: relative imports are not followed"):
         closure.closure("mcgrpo.odd")
+
+
+SMALL = {
+    "stage.py": "import os\nfrom mcgrpo.lib import wanted\n\ndef main():\n    return wanted()\n",
+    "lib.py": (
+        "import os\nos.environ.setdefault('A', '1')\nLIMIT, OTHER = 5, 6\n\ndef helper() -> 'Kind':\n    return LIMIT\n\n"
+        "class Kind: ...\n\ndef wanted():\n    return helper()\n\ndef unwanted():\n    return 1\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "counts"),
+    [
+        ("lib.py", ("return 1", "return 2"), False),
+        ("lib.py", ("return helper()", "return -helper()"), True),
+        ("lib.py", ("LIMIT, OTHER = 5, 6", "LIMIT, OTHER = 5, 7"), True),  # one statement binds both
+        ("lib.py", ("class Kind: ...", "class Kind: size = 1"), True),  # named in quotes
+        ("lib.py", ("'A', '1'", "'A', '2'"), True),  # runs at import
+        ("stage.py", ("return wanted()", "return -wanted()"), True),
+    ],
+)
+def test_only_what_a_stage_reaches_counts(package, file, change, counts):
+    for name, text in SMALL.items():
+        (package / name).write_text(text)
+    forget()
+    before = closure.fingerprint("mcgrpo.stage")
+    (package / file).write_text(SMALL[file].replace(*change))
+    forget()
+    assert (closure.fingerprint("mcgrpo.stage") != before) == counts
