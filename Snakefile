@@ -20,8 +20,11 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
-        TABLES,
-        FIGURES,
-        AUDITS,
-        f"{RESULTS}/overlap.json",
-        f"{RESULTS}/tracking.json",
+        REPORT,
+        CHECKS if not PARTIAL else [],
+
+
+onerror:
+    print(
+        f"What is finished can be reported: add `--config partial=true` to the call, with {REPORTS}/tables.tex as target."
+    )

@@ -58,11 +58,16 @@ def closure(stage: str) -> list[str]:
         module = waiting.pop()
         if module not in found and module not in VIEWS:
             found.add(module)
-            for node in ast.walk(_tree(module)):
-                for imported, _ in _imported(module, node):
-                    parts = imported.split(".")
-                    waiting += [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+            waiting += _imports(module)
     return sorted(found)
+
+
+@cache
+def _imports(module: str) -> set[str]:
+    """Modules of ours that a module imports, at its top or in a function, and the packages they are in."""
+    names = {name for node in ast.walk(_tree(module)) for name, _ in _imported(module, node)}
+    parts = [name.split(".") for name in names]
+    return {".".join(each[:depth]) for each in parts for depth in range(1, len(each) + 1)}
 
 
 @cache
@@ -72,8 +77,13 @@ def fingerprint(stage: str) -> str:
     for module, statements in sorted(_reached(stage).items()):
         digest.update(module.encode())
         for place in sorted(statements):
-            digest.update(ast.dump(_without_docstrings(_tree(module).body[place])).encode())
+            digest.update(_dumped(module, place))
     return digest.hexdigest()[:16]
+
+
+@cache
+def _dumped(module: str, place: int) -> bytes:
+    return ast.dump(_without_docstrings(_tree(module).body[place])).encode()
 
 
 def _reached(stage: str) -> dict[str, set[int]]:
@@ -90,12 +100,20 @@ def _reached(stage: str) -> dict[str, set[int]]:
         if module in VIEWS or place in found[module]:
             continue
         found[module].add(place)
-        for node in ast.walk(_tree(module).body[place]):
-            waiting += [(module, each) for name in _named(node) for each in _definitions(module).get(name, ())]
-            for imported, name in _imported(module, node):
-                everything = range(len(_tree(imported).body))
-                waiting += [(imported, each) for each in (_definitions(imported)[name] if name else everything)]
+        waiting += _needed(module, place)
     return found
+
+
+@cache
+def _needed(module: str, place: int) -> list[tuple[str, int]]:
+    """(module, place) of every top-level statement that one of them names or imports from."""
+    needed = set()
+    for node in ast.walk(_tree(module).body[place]):
+        needed |= {(module, each) for name in _named(node) for each in _definitions(module).get(name, ())}
+        for imported, name in _imported(module, node):
+            everything = range(len(_tree(imported).body))
+            needed |= {(imported, each) for each in (_definitions(imported)[name] if name else everything)}
+    return sorted(needed)
 
 
 def _named(node: ast.AST) -> tuple[str, ...]:

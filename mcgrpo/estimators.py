@@ -11,17 +11,24 @@ gradient; with beta > 0 the dropped row takes its KL term along, so the choice h
 from an odd G, has no pivot: its baseline lies between two rewards, and the dropped row has an advantage.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from mcgrpo.diagnostics import diagnose
 from mcgrpo.group_statistics import mad, mean, median, std
+from mcgrpo.variants import FlipRule
 
 Centre = Callable[[Tensor], Tensor]
 Scale = Callable[[Tensor, Tensor], Tensor]
+Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""(rewards, advantages, keep) -> (advantages, keep), each (groups, drawn): what is done to an estimate before it is
+described and used."""
+FLIP_RULES: tuple[str, ...] = get_args(FlipRule)
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,11 @@ def get_estimator(name: str) -> Estimator:
 
 
 def estimate(
-    rewards: Tensor, estimator: str, num_generations: int, epsilon: float | None = None
+    rewards: Tensor,
+    estimator: str,
+    num_generations: int,
+    epsilon: float | None = None,
+    adjust: Adjust | None = None,
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Advantages of a batch of groups, and which rows of each group reach the update.
 
@@ -70,6 +81,7 @@ def estimate(
         estimator: a name in `ESTIMATORS`.
         num_generations: G, the rows of each group that are kept.
         epsilon: replaces the estimator's own.
+        adjust: changes advantages and kept rows, before they are diagnosed.
 
     Returns:
         advantages: (groups, drawn), in the dtype of rewards; exactly 0 for unscorable rollouts.
@@ -88,7 +100,9 @@ def estimate(
     advantages = deviations if scale is None else deviations / (scale + epsilon)
     advantages = torch.nan_to_num(advantages, nan=0.0)
     keep = keep_largest(deviations, num_generations)
-    return advantages, keep, diagnose(rewards, scale, advantages, keep)
+    if adjust is not None:
+        advantages, keep = adjust(rewards, advantages, keep)
+    return advantages, keep, diagnose(rewards, scale, advantages, keep, centre=centre)
 
 
 def _check(rewards: Tensor, name: str, rule: Estimator, num_generations: int) -> None:
@@ -116,3 +130,47 @@ def keep_largest(deviations: Tensor, num_generations: int) -> Tensor:
     order = size.argsort(dim=1, stable=True)
     keep = torch.ones_like(size, dtype=torch.bool)
     return keep.scatter(1, order[:, : size.size(1) - num_generations], False)
+
+
+def check_flips(rate: float, rule: FlipRule, num_generations: int) -> None:
+    """Refuse sign flips that cannot be drawn.
+
+    Raises:
+        ValueError: for a rate outside [0, 1], an unknown rule, or a share of G that is not whole.
+    """
+    if not 0 <= rate <= 1:
+        raise ValueError(f"a flip rate is a share in [0, 1], not {rate!r}")
+    if rule not in FLIP_RULES:
+        raise ValueError(f"unknown flip rule {rule!r}; there are: {', '.join(FLIP_RULES)}")
+    flipped = rate * num_generations
+    if rule == "exact" and abs(flipped - round(flipped)) > 1e-9:
+        raise ValueError(
+            f"flip rule 'exact': {rate:g} x {num_generations} (num_generations) = {flipped:g} rollouts of each group, "
+            "which is not a whole number; use the rule 'bernoulli' or another rate"
+        )
+
+
+def draw_flips(keep: Tensor, rate: float, rule: FlipRule, key: str) -> Tensor:
+    """Which advantages to negate: a pure function of its arguments, the same on every process and device.
+
+    `bernoulli`: each of the drawn rows with probability `rate`, independently. `exact`: `rate` of the kept rows of
+    each group, a whole number, chosen uniformly. Rows with an advantage of 0 take part in both.
+
+    The authors' release flips (by `bernoulli`) after centring and before scaling. Neither the std nor the MAD of a
+    group depends on the signs put on its deviations there, so that equals negating the finished advantage; nor does
+    |reward - centre|, by which rows are kept.
+
+    Args:
+        keep: (groups, drawn) booleans, G true in each row.
+        key: what the draw depends on, hashed into the generator's seed.
+
+    Returns:
+        (groups, drawn) booleans.
+    """
+    seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big")
+    uniform = torch.rand(keep.shape, generator=torch.Generator().manual_seed(seed)).to(keep.device)
+    if rule == "bernoulli":
+        return uniform < rate
+    order = uniform.masked_fill(~keep, torch.inf).argsort(dim=1, stable=True)
+    flipped = round(rate * int(keep[0].sum()))
+    return torch.zeros_like(keep).scatter(1, order[:, :flipped], True)

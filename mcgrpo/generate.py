@@ -1,5 +1,8 @@
 """Completions for a benchmark: one greedy and k sampled for each problem of the test split.
 
+The settings are a study's `evaluation`; `greedy: false` leaves the greedy ones out, and `prompts: n` takes n problems
+at random, the same ones for every run.
+
 `python -m mcgrpo.generate --model FOLDER --data FILE --prompt plain --settings JSON --seed 0 --output FILE`
 
 Work is done in batches, each a pure function of its prompts and a seed of its own, and each written down (in a hidden
@@ -9,6 +12,7 @@ file beside the output) when it is done: a job that was killed goes on where it 
 import argparse
 import hashlib
 import json
+import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,11 +73,12 @@ class Progress:
 
 
 def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
-    """The whole work: the greedy round, then sample after sample; a batch holds prompts of similar length."""
+    """The whole work: the greedy round, if any, then sample after sample; a batch holds prompts of similar length."""
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
     size = settings["batch_size"]
     parts = [tuple(order[start : start + size]) for start in range(0, len(order), size)]
-    rounds: list[tuple[Decoding, int]] = [("greedy", 0)] + [("sampled", k) for k in range(settings["samples"])]
+    rounds: list[tuple[Decoding, int]] = [("greedy", 0)] if settings.get("greedy", True) else []
+    rounds += [("sampled", k) for k in range(settings["samples"])]
     return [Batch(decoding, sample, part) for decoding, sample in rounds for part in parts]
 
 
@@ -107,6 +112,13 @@ def complete(
         )
 
 
+def some(examples: Sequence[Example], count: int | None) -> list[Example]:
+    """`count` of the examples drawn at random, always the same ones, in their order; all where there are no more."""
+    if count is None or count >= len(examples):
+        return list(examples)
+    return [examples[place] for place in sorted(random.Random(0).sample(range(len(examples)), count))]
+
+
 def weights_of(engine: Any) -> list[list[Any]]:
     """What tells a model folder from itself retrained: names, sizes and times of its weights."""
     folder = Path(engine.tokenizer.name_or_path)
@@ -127,6 +139,7 @@ def main() -> None:
     examples = [example for example in read_jsonl(options.data, Example) if example.split == "test"]
     if not examples:
         raise SystemExit(f"error: {options.data}: no example of split 'test'")
+    examples = some(examples, options.settings.get("prompts"))
 
     import torch
 

@@ -2,7 +2,8 @@
 
 Each row of the input holds what `mcgrpo.records.Completion` holds (`id`, `sample`, `completion`, `answer`, and where
 there is one `solution`), and whatever else. Each row of the output, in the same order, is that row without its long
-texts, and with `extracted`, `verdict` and `gold_parsable`. Nothing is generated, no GPU is used.
+texts, and with `extracted`, `verdict` and `gold_parsable`. Nothing is generated, no GPU is used. With several
+protocols, each has a file of its own: `grades.jsonl` the paper's, `grades.released.jsonl` the release's.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from typing import Any
 
 from mcgrpo.answers import PROTOCOLS, TASKS, Judgement, gold_text
 from mcgrpo.files import RecordError, as_record, iter_json_lines, write_jsonl
-from mcgrpo.records import Completion, Example
+from mcgrpo.records import PROTOCOL_SUFFIXES, Completion, Example
 from mcgrpo.rewards import count_verdicts, is_accurate, judge
 from mcgrpo.verifier import TIMEOUT, Verifier, WorkerError
 
@@ -97,18 +98,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--workers", type=int, help="processes for math (default: the processors, up to 8)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
-    parser.add_argument("--protocol", choices=PROTOCOLS, default="paper")
+    parser.add_argument("--protocol", choices=PROTOCOLS, nargs="+", default=["paper"])
     options = parser.parse_args(arguments)
     try:
         verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
         rows = read_completions(options.input)
-        completions = [completion for completion, _ in rows]
         with verifier or nullcontext():
-            judgements = grade(completions, options.task, options.protocol, verifier)
+            judged = by_protocol([completion for completion, _ in rows], options.task, options.protocol, verifier)
     except (ValueError, WorkerError) as error:
         sys.exit(f"grade: {error}")
-    write_jsonl(options.output, (_output(row, judged) for (_, row), judged in zip(rows, judgements, strict=True)))
-    print(report(completions, judgements))
+    for protocol, judgements in judged.items():
+        path = options.output
+        if len(judged) > 1:
+            path = path.with_name(f"{path.stem}{PROTOCOL_SUFFIXES[protocol]}{path.suffix}")
+        write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
+        print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements)}")
+
+
+def by_protocol(
+    rows: Sequence[Completion], task: str, protocols: Sequence[str], verifier: Verifier | None
+) -> dict[str, list[Judgement]]:
+    """The judgements under each protocol; those of math are the same under all, and are made once."""
+    if task == "math":
+        return dict.fromkeys(protocols, grade(rows, task, verifier=verifier))
+    return {protocol: grade(rows, task, protocol) for protocol in protocols}
 
 
 def _output(row: dict[str, Any], judgement: Judgement) -> dict[str, Any]:

@@ -1,30 +1,43 @@
 """What a benchmark's verdicts amount to: accuracy, pass@k, majority votes. Pure functions, standard library only.
 
-Every measure is a mean over problems, with their number and its standard error over problems: the standard deviation
-of the per-problem values (Bessel's correction) over the square root of their number. Fractions are in [0, 1].
+Every measure is a mean over problems, and keeps the value of each problem. Fractions are in [0, 1].
 """
 
+import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from mcgrpo.files import RecordError
+from mcgrpo.files import RecordError, as_record, iter_json_lines
 from mcgrpo.records import Grade
 from mcgrpo.rewards import is_accurate
 
 Problem = Sequence[Grade]
 """The grades of one problem's completions, drawn in one way."""
+Problems = dict[str, Problem]
+"""By id, in the order of the benchmark."""
 
 
 class Measure(NamedTuple):
-    """`n` problems (completions, for a rate of verdicts); no standard error where it has no meaning."""
+    """A named value for each problem, in the order of their ids (`problems`, hashed)."""
 
     name: str
-    value: float
-    n: int
-    standard_error: float | None = None
+    values: list[float]
+    problems: str
+
+    @property
+    def value(self) -> float:
+        """The mean over problems."""
+        return fmean(self.values)
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of the mean over problems: their standard deviation (Bessel's correction) over the root of their number."""
+        return stdev(self.values) / math.sqrt(len(self.values)) if len(self.values) > 1 else None
 
 
 def accuracy(problem: Problem) -> float:
@@ -44,6 +57,11 @@ def pass_at(k: int, problem: Problem) -> float:
     """
     n, right = len(problem), sum(is_accurate(grade.verdict) for grade in problem)
     return 1 - math.comb(n - right, k) / math.comb(n, k)
+
+
+def rate(verdict: str, problem: Problem) -> float:
+    """Share of completions with a verdict."""
+    return fmean(grade.verdict == verdict for grade in problem)
 
 
 def majority(problem: Problem) -> float:
@@ -76,9 +94,8 @@ def measures(grades: Iterable[Grade], where: str) -> list[Measure]:
         found += [mean("greedy", accuracy, drawn["greedy"]), mean("exact-greedy", exact, drawn["greedy"])]
     if "sampled" in drawn:
         found += sampled(drawn["sampled"])
-    rates = ("unparseable", "timeout", "error")
-    verdicts = Counter(grade.verdict for grade in grades)
-    return found + [Measure(f"rate-{name}", verdicts[name] / len(grades), len(grades)) for name in rates]
+    every = {id: [g for problems in drawn.values() for g in problems[id]] for id in next(iter(drawn.values()))}
+    return found + [mean(f"rate-{name}", partial(rate, name), every) for name in ("unparseable", "timeout", "error")]
 
 
 def released(grades: Iterable[Grade], where: str) -> list[Measure]:
@@ -92,35 +109,38 @@ def released(grades: Iterable[Grade], where: str) -> list[Measure]:
     drawn = by_decoding(grades, where)
     found = [mean("released-greedy", accuracy, drawn["greedy"])] if "greedy" in drawn else []
     if "sampled" in drawn:
-        n = len(drawn["sampled"][0])
-        found.append(mean(f"released-any@{n}", lambda problem: pass_at(n, problem), drawn["sampled"]))
+        n = samples(drawn["sampled"])
+        found.append(mean(f"released-any@{n}", partial(pass_at, n), drawn["sampled"]))
     return found
 
 
-def sampled(problems: Sequence[Problem]) -> Iterator[Measure]:
+def samples(problems: Problems) -> int:
+    """How many completions each problem has."""
+    return len(next(iter(problems.values())))
+
+
+def sampled(problems: Problems) -> Iterator[Measure]:
     """The measures of n samples a problem."""
-    n = len(problems[0])
+    n = samples(problems)
     yield mean(f"avg@{n}", accuracy, problems)
     yield mean(f"exact-avg@{n}", exact, problems)
     for k in sorted({2**power for power in range(1, n.bit_length()) if 2**power <= n} | ({n} if n > 1 else set())):
-        yield mean(f"pass@{k}", lambda problem, k=k: pass_at(k, problem), problems)
+        yield mean(f"pass@{k}", partial(pass_at, k), problems)
     if n >= 3:
         yield mean(f"maj@{n}", majority, problems)
 
 
-def mean(name: str, of: Callable[[Problem], float], problems: Sequence[Problem]) -> Measure:
-    """A per-problem value's mean, with its standard error; none for a single problem."""
-    values = [float(of(problem)) for problem in problems]
-    error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
-    return Measure(name, fmean(values), len(values), error)
+def mean(name: str, of: Callable[[Problem], float], problems: Problems) -> Measure:
+    """A per-problem value as a measure, the mean of which is what it is called after."""
+    return Measure(name, [float(of(problem)) for problem in problems.values()], problems_hash(problems))
 
 
-def by_decoding(grades: Iterable[Grade], where: str) -> dict[str, list[Problem]]:
-    """The problems under `greedy` and `sampled`, each with the same number of completions.
+def by_decoding(grades: Iterable[Grade], where: str) -> dict[str, Problems]:
+    """The problems under `greedy` and `sampled`, each of the same ids, all with the same number of completions.
 
     Raises:
-        RecordError: naming `where`, if there are no grades, problems have different numbers of samples, or one
-            sample is graded twice.
+        RecordError: naming `where`, if there are no grades, problems have different numbers of samples, one sample is
+            graded twice, or the two hold different problems.
     """
     found: dict[str, dict[str, list[Grade]]] = defaultdict(lambda: defaultdict(list))
     for grade in grades:
@@ -134,4 +154,18 @@ def by_decoding(grades: Iterable[Grade], where: str) -> dict[str, list[Problem]]
         for name, problem in problems.items():
             if len({grade.sample for grade in problem}) < len(problem):
                 raise RecordError(f"{where}: a {decoding} sample of {name!r} stands twice")
-    return {decoding: list(problems.values()) for decoding, problems in found.items()}
+    if len({tuple(problems) for problems in found.values()}) > 1:
+        raise RecordError(f"{where}: greedy and sampled completions are of different problems")
+    return {decoding: dict(problems) for decoding, problems in found.items()}
+
+
+def problems_hash(ids: Iterable[str]) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of problems' ids, in their order."""
+    return hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]
+
+
+def read_grades(path: Path) -> Iterator[Grade]:
+    """The grades of a file; columns that `grade` carries through from its input are left out."""
+    names = Grade.__dataclass_fields__
+    for where, row in iter_json_lines(path):
+        yield as_record(Grade, {name: row[name] for name in names if name in row}, where)

@@ -53,13 +53,17 @@ class Completion:
 
 @dataclass(frozen=True)
 class Grade:
-    """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and the answer it was given for."""
+    """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and the answer it was given for.
+
+    Without `gold_parsable` there was nothing to compare with (see `mcgrpo.answers.Judgement`).
+    """
 
     id: str
     sample: int
     extracted: str | None
     verdict: Verdict
     decoding: Decoding = "sampled"
+    gold_parsable: bool = True
 
 
 @dataclass(frozen=True)

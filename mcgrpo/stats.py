@@ -1,7 +1,8 @@
 """Means and paired differences over seeds, with Student's t intervals: pure functions, no files.
 
-Runs are few (3 to 8 seeds), so intervals are t intervals of a mean; a method and its baseline are compared over the
-seeds that both have, since they share the seed's model, data order and problems.
+For measures that have no problems (training seconds, rewards); those that have are `mcgrpo.bootstrap`'s. Runs are few
+(3 to 8 seeds), so intervals are t intervals of a mean; a method and its baseline are compared over the seeds that both
+have, since they share the seed's model and data order.
 """
 
 import math

@@ -1,28 +1,17 @@
-"""A study file, checked and expanded into runs. Used by the Snakefile and by `python -m mcgrpo.study`.
+"""A study file, checked before anything starts (see `mcgrpo.plan` for what it stands for).
 
 Every mistake that can be seen in the file alone is refused here, before any job starts, with the place and the
 culprit in one line.
 """
 
-import argparse
 import difflib
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
-from mcgrpo.files import write_json
-from mcgrpo.methods import METHODS, UNTRAINED
-from mcgrpo.records import Role, Run
-
-Config = dict[str, Any]
-
-
-PLANNED = ("study", "seeds", "settings", "training", "rewards", "variants", "experiments", "datasets", "protocols")
-"""The keys of a study that its plan depends on."""
+from mcgrpo.plan import Config, PlanError, benchmarks, planned
+from mcgrpo.variants import DEFAULT, flips_of
 
 
 class StudyError(ValueError):
@@ -43,8 +32,10 @@ def check(config: Config, schema: Config) -> None:
         for name, spec in config[kind].items():
             if "folder" in spec and not Path(spec["folder"]).expanduser().is_dir():
                 raise StudyError(f"{kind}.{name}.folder: {spec['folder']} is not a folder")
-    for run in runs(config):
-        _check_batch(run, max(config.get("gpus", 0), 1))
+    try:
+        planned(config)
+    except PlanError as error:
+        raise StudyError(str(error)) from None
 
 
 def _explain(error: ValidationError) -> str:
@@ -70,14 +61,30 @@ def _check_names(config: Config) -> None:
         where = f"settings.{name}"
         known(setting["model"], "models", f"{where}.model")
         known(setting["dataset"], "datasets", f"{where}.dataset")
-        for role, benchmarks in setting["benchmarks"].items():
-            for benchmark in benchmarks:
+        for role, names in setting["benchmarks"].items():
+            for benchmark in names:
                 known(benchmark, "datasets", f"{where}.benchmarks.{role}")
     for name, experiment in config["experiments"].items():
         for setting in experiment["settings"]:
             known(setting, "settings", f"experiments.{name}.settings")
         for variant in experiment.get("variants", []):
             known(variant, "variants", f"experiments.{name}.variants")
+        _check_grid(name, experiment)
+    for name, variant in config.get("variants", {}).items():
+        if name == DEFAULT or flips_of(name):
+            raise StudyError(f"variants.{name}: this name is taken (it stands for what it says), choose another")
+        for setting in variant.get("settings", {}):
+            known(setting, "settings", f"variants.{name}.settings")
+
+
+def _check_grid(name: str, experiment: Config) -> None:
+    """Methods come with numbers of generations, and a sweep of flips has no other variants."""
+    if bool(experiment.get("methods")) != bool(experiment.get("num_generations")):
+        raise StudyError(f"experiments.{name}: methods and num_generations are needed together")
+    if not experiment.get("methods") and "sign_flips" not in experiment:
+        raise StudyError(f"experiments.{name}: neither methods nor sign_flips: there is nothing to do")
+    if "injected_flips" in experiment and "variants" in experiment:
+        raise StudyError(f"experiments.{name}: injected_flips makes its own variants, leave out 'variants'")
 
 
 def _check_splits(config: Config) -> None:
@@ -94,111 +101,4 @@ def _check_splits(config: Config) -> None:
 
 
 def _defined(config: Config, kind: str) -> Config:
-    return {"default": {}, **config.get("variants", {})} if kind == "variants" else config[kind]
-
-
-def _check_batch(run: Run, processes: int) -> None:
-    if run.method == UNTRAINED:
-        return
-    training = run.training
-    if "per_device_train_batch_size" not in training:
-        raise StudyError(f"run {run.name}: training needs prompts_per_step or per_device_train_batch_size")
-    rows = training["per_device_train_batch_size"]
-    steps = training.get("steps_per_generation", training.get("gradient_accumulation_steps", 1))
-    if rows * steps % run.num_generations:
-        raise StudyError(
-            f"run {run.name}: num_generations={run.num_generations} does not divide the {rows * steps} rows that "
-            f"each of {processes} process(es) generates at a time (per_device_train_batch_size={rows} x "
-            f"steps_per_generation={steps})"
-        )
-
-
-def runs(config: Config) -> list[Run]:
-    """Every run of the study, once, however many experiments share it; an untrained run for each setting used."""
-    found: dict[str, Run] = {}
-    for experiment in config["experiments"].values():
-        for run in _expand(config, experiment):
-            found.setdefault(run.name, run)
-    return [found[name] for name in sorted(found)]
-
-
-def _expand(config: Config, experiment: Config) -> Iterator[Run]:
-    for setting in experiment["settings"]:
-        yield _run(config, setting, UNTRAINED, 0, "default", 0)
-        for variant in experiment.get("variants", ["default"]):
-            for method in experiment["methods"]:
-                for num_generations in experiment["num_generations"]:
-                    for seed in config["seeds"]:
-                        yield _run(config, setting, method, num_generations, variant, seed)
-
-
-def _run(config: Config, setting: str, method: str, num_generations: int, variant: str, seed: int) -> Run:
-    spec = config["settings"][setting]
-    change = _defined(config, "variants")[variant]
-    trained = method != UNTRAINED
-    training = {**config["training"], **spec.get("training", {}), **change.get("training", {})} if trained else {}
-    if "prompts_per_step" in training:
-        if "per_device_train_batch_size" in training:
-            both = "prompts_per_step and per_device_train_batch_size"
-            raise StudyError(f"settings.{setting}, variant {variant}: training has both {both}, one is needed")
-        training["per_device_train_batch_size"] = training.pop("prompts_per_step") * num_generations
-    return Run(
-        study=config["study"],
-        setting=setting,
-        method=method,
-        num_generations=num_generations,
-        variant=variant,
-        seed=seed,
-        model=spec["model"],
-        dataset=spec["dataset"],
-        prompt=spec["prompt"],
-        task=config["datasets"][spec["dataset"]]["task"],
-        loss_type=METHODS[method].loss_type if trained else "",
-        estimator=METHODS[method].estimator if trained else "",
-        rewards=change.get("rewards", config.get("rewards", {"accuracy": 1.0})) if trained else {},
-        training=training,
-    )
-
-
-def benchmarks(config: Config, setting: str) -> dict[str, Role]:
-    """The benchmarks that runs of a setting are evaluated on, and what each is to it."""
-    return {name: role for role, names in config["settings"][setting]["benchmarks"].items() for name in names}
-
-
-def figures(config: Config) -> list[str]:
-    """The figures that the study's results allow: `ood` needs a benchmark that is out of distribution."""
-    used = {setting for experiment in config["experiments"].values() for setting in experiment["settings"]}
-    names = ["accuracy-greedy", "rewards"]
-    if config["evaluation"]["samples"]:
-        names.insert(1, "accuracy-sampled")
-    if any("out" in benchmarks(config, setting).values() for setting in used):
-        names.append("ood")
-    return names
-
-
-def protocols(config: Config) -> list[str]:
-    """The protocols of evaluation: names of `records.PROTOCOL_SUFFIXES`."""
-    return config.get("protocols", ["paper"])
-
-
-def plan(config: Config) -> Config:
-    """What `collect` needs to find every result: the runs, the benchmarks of each setting, and the protocols."""
-    return {
-        "study": config["study"],
-        "runs": [vars(run) for run in runs(config)],
-        "benchmarks": {setting: benchmarks(config, setting) for setting in config["settings"]},
-        "protocols": protocols(config),
-    }
-
-
-def main() -> None:
-    """Write a study's plan: `python -m mcgrpo.study --config JSON --output plan.json`."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--config", type=json.loads, required=True, help="the study, as JSON")
-    parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args()
-    write_json(options.output, plan(options.config))
-
-
-if __name__ == "__main__":
-    main()
+    return {DEFAULT: {}, **config.get("variants", {})} if kind == "variants" else config[kind]

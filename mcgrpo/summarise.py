@@ -1,85 +1,332 @@
-"""scores.csv to summary.csv: over the seeds of each cell, and paired with the cell's baseline.
+"""scores.csv and values.jsonl to summary.csv: every planned cell over its seeds, and paired with the cells beside it.
 
-python -m mcgrpo.summarise --scores scores.csv --output summary.csv
+python -m mcgrpo.summarise --plan plan.json --scores scores.csv --values values.jsonl [--published published.csv]
+    --output summary.csv
+
+Measures with a value per problem have intervals over seeds and problems (`mcgrpo.bootstrap`), others t intervals over
+seeds (`mcgrpo.stats`).
 """
 
 import argparse
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from mcgrpo.files import write_csv
+from mcgrpo.bootstrap import Sample, interval, sample
+from mcgrpo.files import as_record, iter_json_lines, read_json, write_csv
 from mcgrpo.frames import method_order, read_frame
 from mcgrpo.methods import METHODS, UNTRAINED
-from mcgrpo.records import Cell, Score
-from mcgrpo.stats import mean_interval, paired_difference
+from mcgrpo.published import as_cells, read_published
+from mcgrpo.records import Cell, Over, ProblemValues, Role, Run, Score
+from mcgrpo.stats import Estimate, mean_interval, paired_difference
+from mcgrpo.variants import DEFAULT
 
-KEY = ["setting", "variant", "role", "benchmark", "measure", "num_generations", "method"]
+NOTHING = Estimate(None, None, None, 0)
+TOLERANCE = 1e-9
 
 
-def summarise(scores: pd.DataFrame) -> list[Cell]:
-    """One `Cell` for each setting, method, G, variant, benchmark, role and measure, in a fixed order.
+class Key(NamedTuple):
+    """A row of the summary, in its order; without a measure, all rows of a cell on a benchmark."""
 
-    Args:
-        scores: one row per `Score`.
+    setting: str
+    variant: str
+    role: Role
+    benchmark: str
+    measure: str
+    num_generations: int
+    method: str
+
+    def __str__(self) -> str:
+        return ", ".join(f"{field} {value}" for field, value in self._asdict().items() if value != "")
+
+    @property
+    def place(self) -> "Key":
+        """The cell on the benchmark, whatever is measured there."""
+        return self._replace(measure="")
+
+    @property
+    def block(self) -> tuple[str, str, str, str]:
+        """What cells that are compared share."""
+        return self.setting, self.role, self.benchmark, self.measure
+
+    @property
+    def order(self) -> tuple:
+        """Where the row stands; a method that is not known is an error."""
+        return (*self[:-1], method_order(self.method))
+
+    @property
+    def baseline(self) -> "Key | None":
+        """The row that `difference` is taken from."""
+        name = METHODS[self.method].baseline if self.method != UNTRAINED else None
+        return self._replace(method=name) if name else None
+
+    @property
+    def default(self) -> "Key | None":
+        """The row that `change` is taken from."""
+        return self._replace(variant=DEFAULT) if self.variant != DEFAULT else None
+
+
+def key_of(row: Any, measure: str) -> Key:
+    """The key of anything with the fields of a `Score`."""
+    return Key(row.setting, row.variant, row.role, row.benchmark, measure, row.num_generations, row.method)
+
+
+class Found(NamedTuple):
+    """One seed's score: its `values` on the problems of that hash, if the measure has any."""
+
+    value: float
+    n: int
+    values: np.ndarray | None = None
+    problems: str = ""
+
+
+Scores = dict[Key, dict[int, Found]]
+"""By row, then by seed in ascending order."""
+
+
+def planned_seeds(plan: dict[str, Any]) -> dict[Key, set[int]]:
+    """For every planned cell and benchmark (a `Key` without a measure) the seeds that are to be there."""
+    found: dict[Key, set[int]] = defaultdict(set)
+    for row in plan["runs"]:
+        run = as_record(Run, row, "plan")
+        places = list(plan["evaluations"][run.name].items())
+        if run.method != UNTRAINED:
+            places.append(("train", "train"))
+        if flips := plan["flips"].get(run.name):
+            places.append((flips["benchmark"], "flips"))
+        for benchmark, role in places:
+            place = Key(run.setting, run.variant, role, benchmark, "", run.num_generations, run.method)
+            found[place].add(run.seed)
+    return found
+
+
+def read_values(path: str | Path) -> Iterator[ProblemValues]:
+    """The rows of values.jsonl, one at a time: together they may be many."""
+    for where, row in iter_json_lines(path):
+        yield as_record(ProblemValues, row, where)
+
+
+def found_scores(scores: pd.DataFrame, values: Iterable[ProblemValues], planned: dict[Key, set[int]]) -> Scores:
+    """Scores with their values on problems.
 
     Raises:
-        ValueError: naming the cell, for a seed scored twice, seeds that differ in `n`, a value that is not finite
-            or an unknown method.
+        ValueError: naming the row and the seed, for one that is not planned, stands twice or is not finite; for seeds
+            that differ in `n`; for values that are not those of a score.
     """
-    groups = dict(iter(scores.sort_values("seed").groupby(KEY)))
-    values = {key: _by_seed(key, rows) for key, rows in groups.items()}
-    order = sorted(groups, key=lambda key: (*key[:-1], method_order(key[-1])))
-    return [_cell(key, _problems(key, groups[key]), values) for key in order]
+    found: Scores = defaultdict(dict)
+    for row in scores.sort_values("seed", kind="stable").itertuples(index=False):
+        key = key_of(row, row.measure)
+        if row.seed not in planned.get(key.place, ()):
+            raise ValueError(f"{key}: seed {row.seed} is not in the plan")
+        if row.seed in found[key]:
+            raise ValueError(f"{key}: seed {row.seed} is scored twice")
+        if not math.isfinite(row.value):
+            raise ValueError(f"{key}: the value of seed {row.seed} is {row.value}, a mean needs finite numbers")
+        found[key][row.seed] = Found(row.value, row.n)
+    for key, seeds in found.items():
+        if len({score.n for score in seeds.values()}) > 1:
+            each = ", ".join(f"{score.n} at seed {seed}" for seed, score in seeds.items())
+            raise ValueError(f"{key}: seeds differ in n ({each})")
+    for row in values:
+        _add_values(found, row)
+    return dict(found)
 
 
-def _name(key: tuple) -> str:
-    return ", ".join(f"{field} {value}" for field, value in zip(KEY, key, strict=True))
-
-
-def _by_seed(key: tuple, rows: pd.DataFrame) -> dict[int, float]:
-    if (twice := rows.seed.duplicated()).any():
-        raise ValueError(f"{_name(key)}: seed {rows.seed[twice].iloc[0]} is scored twice")
-    return dict(zip(rows.seed.tolist(), rows.value.tolist(), strict=True))
-
-
-def _problems(key: tuple, rows: pd.DataFrame) -> int:
-    if rows.n.nunique() > 1:
-        each = ", ".join(f"{row.n} at seed {row.seed}" for row in rows.itertuples())
-        raise ValueError(f"{_name(key)}: seeds differ in n ({each})")
-    return int(rows.n.iloc[0])
-
-
-def _cell(key: tuple, n: int, values: dict[tuple, dict[int, float]]) -> Cell:
-    fields = dict(zip(KEY, key, strict=True)) | {"num_generations": int(key[KEY.index("num_generations")])}
-    baseline = METHODS[key[-1]].baseline if key[-1] != UNTRAINED else None
+def _add_values(found: Scores, row: ProblemValues) -> None:
+    key = key_of(row, row.measure)
+    where = f"{key}: values of seed {row.seed}"
+    score = found.get(key, {}).get(row.seed)
+    if score is None:
+        raise ValueError(f"{where} without a score")
+    if score.values is not None:
+        raise ValueError(f"{where} stand twice")
     try:
-        own = mean_interval(list(values[key].values()))
-        paired = paired_difference(values[key], values.get((*key[:-1], baseline), {})) if baseline else None
-    except ValueError as error:
-        raise ValueError(f"{_name(key)}: {error}") from None
+        values = np.array(row.values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where} are not all numbers ({error})") from None
+    if not np.isfinite(values).all():
+        raise ValueError(f"{where} are not all finite")
+    if len(values) != score.n or abs(values.mean() - score.value) > TOLERANCE:
+        mean = f"{values.mean():g}" if len(values) else "none"
+        raise ValueError(f"{where} have n={len(values)}, mean {mean}; their score n={score.n}, value {score.value:g}")
+    found[key][row.seed] = score._replace(values=values, problems=row.problems)
+
+
+@dataclass(frozen=True)
+class Block:
+    """The cells that are compared with each other: of one measure on one benchmark in one setting.
+
+    `sample` has a row for each (key, seed) of `rows`; None where the measure has no problems.
+    """
+
+    scores: Scores
+    rows: dict[tuple[Key, int], int]
+    sample: Sample | None
+
+    def mean(self, key: Key) -> Estimate:
+        """Of a cell over its seeds."""
+        seeds = self._by_seed(key)
+        if not seeds:
+            return NOTHING
+        return mean_interval(list(seeds.values())) if self.sample is None else interval(self._take(key, seeds))
+
+    def difference(self, key: Key, other: Key | None) -> Estimate:
+        """Of two cells over the seeds that both have."""
+        ours, theirs = self._by_seed(key), self._by_seed(other)
+        if self.sample is None:
+            return paired_difference(ours, theirs)
+        shared = sorted(ours.keys() & theirs.keys())
+        return interval(self._take(key, shared) - self._take(other, shared)) if shared else NOTHING
+
+    def over(self, key: Key) -> Over | None:
+        """What `mean` has its interval over."""
+        seeds = self.scores.get(key, {})
+        if self.sample is None or self.sample.values.shape[1] == 1:
+            return "seeds" if len(seeds) > 1 else None
+        return {0: None, 1: "problems"}.get(len(seeds), "seeds and problems")
+
+    def _by_seed(self, key: Key | None) -> dict[int, float]:
+        return {seed: score.value for seed, score in self.scores.get(key, {}).items()}
+
+    def _take(self, key: Key, seeds: Iterable[int]) -> Sample:
+        return self.sample.take([self.rows[key, seed] for seed in seeds])
+
+
+def as_block(scores: Scores) -> Block:
+    """The scores of one block, with their problems resampled.
+
+    Raises:
+        ValueError: naming the rows, where only some have values, or two have them on different problems.
+    """
+    rows = [(key, seed, score) for key, seeds in scores.items() for seed, score in seeds.items()]
+    having = [row for row in rows if row[2].values is not None]
+    if not having:
+        return Block(scores, {}, None)
+    first = having[0]
+    for key, seed, score in rows:
+        if score.values is None:
+            raise ValueError(f"{key}: seed {seed} has no values on problems, but seed {first[1]} of {first[0]} has")
+        if (score.problems, score.n) != (first[2].problems, first[2].n):
+            raise ValueError(f"{key}: seed {seed} is on other problems than seed {first[1]} of {first[0]}")
+    places = {(key, seed): place for place, (key, seed, _) in enumerate(rows)}
+    return Block(scores, places, sample(np.array([score.values for *_, score in rows])))
+
+
+def planned_rows(planned: dict[Key, set[int]], scores: Scores, headline: list[str]) -> list[Key]:
+    """Every row of the summary, in order: each planned cell and benchmark with the measures that any cell has there.
+
+    Where no cell has any: the headline measures for an evaluation, the seconds for a training, none for sign flips.
+    """
+    measures: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for key in scores:
+        measures[_kind(key.role), key.benchmark].add(key.measure)
+    measures["train", "train"].add("seconds")
+    rows = []
+    for place in planned:
+        kind = _kind(place.role)
+        names = measures[kind, place.benchmark] or (headline if kind == "evaluation" else [])
+        rows += [place._replace(measure=name) for name in names]
+    return sorted(rows, key=lambda key: key.order)
+
+
+def _kind(role: Role) -> str:
+    """Benchmarks have the same measures in and out of distribution."""
+    return "evaluation" if role in ("in", "out") else role
+
+
+Printed = dict[Key, tuple[float, float | None]]
+"""The paper's value and difference of a row; the setting is empty where it names none."""
+
+
+def printed_numbers(published: pd.DataFrame) -> Printed:
+    """Cells of `mcgrpo.published.as_cells`, by row."""
+    return {
+        key_of(row, row.measure): (row.mean, None if pd.isna(row.difference) else row.difference)
+        for row in published.itertuples(index=False)
+    }
+
+
+def _printed(key: Key, printed: Printed) -> tuple[float | None, float | None]:
+    """A number without a setting stands for every setting that the benchmark is out of distribution for."""
+    unnamed = printed.get(key._replace(setting="")) if key.role == "out" else None
+    return printed.get(key) or unnamed or (None, None)
+
+
+def summarise(
+    plan: dict[str, Any],
+    scores: pd.DataFrame,
+    values: Iterable[ProblemValues] = (),
+    published: pd.DataFrame | None = None,
+) -> list[Cell]:
+    """One `Cell` for each planned cell, benchmark and measure, in a fixed order.
+
+    Args:
+        plan: of `mcgrpo.plan`: its `runs`, `evaluations`, `flips` and (headline) `measures` are read.
+        scores: one row per `Score`.
+        values: what scores are the means of, in any order; measures without values have none in any cell.
+        published: the paper's numbers, of `mcgrpo.published.as_cells`.
+
+    Raises:
+        ValueError: naming the row, see `found_scores` and `as_block`; for an unknown method.
+    """
+    planned = planned_seeds(plan)
+    found = found_scores(scores, values, planned)
+    rows = planned_rows(planned, found, plan["measures"])
+    printed = {} if published is None else printed_numbers(published)
+    blocks: dict[tuple, list[Key]] = defaultdict(list)
+    for key in rows:
+        blocks[key.block].append(key)
+    cells: dict[Key, Cell] = {}
+    for keys in blocks.values():
+        block = as_block({key: found[key] for key in keys if key in found})
+        cells |= {key: _cell(key, block, len(planned[key.place]), _printed(key, printed)) for key in keys}
+    return [cells[key] for key in rows]
+
+
+def _cell(key: Key, block: Block, planned: int, printed: tuple[float | None, float | None]) -> Cell:
+    own = block.mean(key)
+    baseline = key.baseline
     return Cell(
-        **fields,
+        **key._asdict(),
+        planned=planned,
         seeds=own.n,
-        n=n,
+        n=next((score.n for score in block.scores.get(key, {}).values()), None),
         mean=own.mean,
         low=own.low,
         high=own.high,
-        baseline=baseline,
-        difference=paired and paired.mean,
-        difference_low=paired and paired.low,
-        difference_high=paired and paired.high,
-        difference_seeds=paired and paired.n,
+        over=block.over(key),
+        baseline=baseline and baseline.method,
+        **_paired("difference", block.difference(key, baseline)),
+        **_paired("change", block.difference(key, key.default)),
+        published=printed[0],
+        published_difference=printed[1],
     )
 
 
+def _paired(name: str, found: Estimate) -> dict[str, float | int | None]:
+    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_seeds": found.n or None}
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Read scores, write the summary."""
-    parser = argparse.ArgumentParser(description="Summarise scores over seeds.")
+    """Read what was found, write the summary."""
+    parser = argparse.ArgumentParser(description="Summarise scores over seeds and problems.")
+    parser.add_argument("--plan", required=True, help="plan.json of the study")
     parser.add_argument("--scores", required=True, help="scores.csv, one Score a row")
+    parser.add_argument("--values", required=True, help="values.jsonl, one ProblemValues a line")
+    parser.add_argument("--published", help="the paper's numbers, one Published a row")
     parser.add_argument("--output", required=True, help="summary.csv, one Cell a row")
     options = parser.parse_args(arguments)
     try:
-        write_csv(options.output, Cell, summarise(read_frame(options.scores, Score)))
+        published = as_cells(read_published(options.published)) if options.published else None
+        scores, values = read_frame(options.scores, Score), read_values(options.values)
+        cells = summarise(read_json(options.plan), scores, values, published)
+        write_csv(options.output, Cell, cells)
     except ValueError as error:
         raise SystemExit(f"summarise: {error}") from None
 

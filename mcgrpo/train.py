@@ -2,15 +2,17 @@
 
 SPEC is a run as JSON, or a run.json. The output folder gets `run.json` (what the run is, and how it went) and
 `metrics.jsonl` (a row per optimizer step, under TRL's names); the weights folder the trained model. The last step is
-what is saved: no checkpoint is chosen by any test set.
+what is saved: no checkpoint is chosen by any test set, unless the run asks for that fault of the release, to show what
+it does.
 """
 
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -39,13 +41,17 @@ def parse_run(text: str) -> Run:
 
 
 def config_of(job: "Job") -> Any:
-    """The run's `MCGRPOConfig`."""
+    """The run's `MCGRPOConfig`; a `ReleasedConfig` where it has a fault of the release switched on."""
+    from mcgrpo.released import ReleasedConfig
     from mcgrpo.trainer import MCGRPOConfig
 
     run = job.run
-    return MCGRPOConfig(
-        **{**TRL_CHANGES, **run.training},
-        output_dir=str(job.output / "checkpoints"),
+    training = {key: value for key, value in run.training.items() if key not in ("select_checkpoint", "eval_steps")}
+    faults = {field.name for field in fields(ReleasedConfig)} - {field.name for field in fields(MCGRPOConfig)}
+    kind = ReleasedConfig if faults & training.keys() else MCGRPOConfig
+    return kind(
+        **{**TRL_CHANGES, **training, **(selection(run) if selects(run) else {})},
+        output_dir=str(job.checkpoints),
         loss_type=run.loss_type,
         estimator=run.estimator,
         num_generations=run.num_generations,
@@ -55,15 +61,37 @@ def config_of(job: "Job") -> Any:
     )
 
 
-def prompts_of(run: Run, data_file: Path) -> Any:
-    """The train split as a `datasets.Dataset` with the columns prompt, answer and solution."""
+def selects(run: Run) -> bool:
+    """Whether the checkpoint that does best on the test split is to be kept."""
+    return run.training.get("select_checkpoint", "last") == "best-on-test"
+
+
+def selection(run: Run) -> dict[str, Any]:
+    """TRL's arguments for that: evaluations of the mean reward on the test split, as many samples as it allows."""
+    every = run.training.get("eval_steps", 100)
+    return {
+        "eval_strategy": "steps",
+        "eval_steps": every,
+        "save_strategy": "steps",
+        "save_steps": every,
+        "save_total_limit": 1,
+        "save_only_model": True,
+        "load_best_model_at_end": True,
+        "metric_for_best_model": "eval_reward",
+        "num_generations_eval": 1,
+        "per_device_eval_batch_size": 8 * run.training["per_device_train_batch_size"],
+    }
+
+
+def prompts_of(run: Run, data_file: Path, split: str = "train") -> Any:
+    """One split as a `datasets.Dataset` with the columns prompt, answer and solution."""
     from datasets import Dataset
 
     from mcgrpo.prompts import as_prompt
 
-    examples = [example for example in read_jsonl(data_file, Example) if example.split == "train"]
+    examples = [example for example in read_jsonl(data_file, Example) if example.split == split]
     if not examples:
-        raise ValueError(f"{data_file}: no example of split 'train'")
+        raise ValueError(f"{data_file}: no example of split {split!r}")
     return Dataset.from_list(
         [
             {"prompt": as_prompt(run.prompt, example.question), "answer": example.answer, "solution": example.solution}
@@ -74,15 +102,24 @@ def prompts_of(run: Run, data_file: Path) -> Any:
 
 @dataclass(frozen=True)
 class Job:
-    """Where one run takes its input from and leaves its output, and what it may use of the machine."""
+    """Where one run takes its input from and leaves its output, and what it may use of the machine.
+
+    `test` is the benchmark that a checkpoint is selected on, where the run asks for that.
+    """
 
     run: Run
     model: Path
     data: Path
     output: Path
     weights: Path
+    test: Path | None = None
     threads: int = 1
     gpus: int = 0
+
+    @property
+    def checkpoints(self) -> Path:
+        """What is needed only while training: removed at its end."""
+        return self.output / "checkpoints"
 
 
 def train(job: Job) -> None:
@@ -91,7 +128,7 @@ def train(job: Job) -> None:
     record = {**asdict(job.run), "outcome": outcome}
     write_json(job.output / "run.json", record)
     try:
-        outcome |= {"steps": _train(job, outcome), "status": "finished"}
+        outcome |= {**_train(job, outcome), "status": "finished"}
     except BaseException as error:
         outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
         raise
@@ -100,25 +137,28 @@ def train(job: Job) -> None:
         write_json(job.output / "run.json", record)
 
 
-def _train(job: Job, outcome: dict[str, Any]) -> int:
-    """Returns the number of optimizer steps taken."""
+def _train(job: Job, outcome: dict[str, Any]) -> dict[str, Any]:
+    """Returns the number of optimizer steps taken, and the one that was selected where one was."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.trainer_callback import PrinterCallback
 
     from mcgrpo.callbacks import MetricsFile, TrackingCallback
+    from mcgrpo.released import ReleasedConfig, ReleasedTrainer
     from mcgrpo.rewards import reward_functions
     from mcgrpo.trainer import MCGRPOTrainer
 
     torch.set_num_threads(job.threads)
     tracking = TrackingCallback(job.run, outcome)
     tokenizer = AutoTokenizer.from_pretrained(job.model, padding_side="left")
-    trainer = MCGRPOTrainer(
+    args = config_of(job)
+    trainer = (ReleasedTrainer if isinstance(args, ReleasedConfig) else MCGRPOTrainer)(
         # fp32 master weights: AdamW in bf16 does not move a 0.02 weight at a learning rate of 1e-6
         model=AutoModelForCausalLM.from_pretrained(job.model, dtype=torch.float32),
         reward_funcs=reward_functions(job.run.task, list(job.run.rewards)),
-        args=config_of(job),
+        args=args,
         train_dataset=prompts_of(job.run, job.data),
+        eval_dataset=prompts_of(job.run, job.test, "test") if selects(job.run) else None,
         processing_class=tokenizer,
         callbacks=[MetricsFile(job.output / "metrics.jsonl"), tracking],
     )
@@ -129,7 +169,9 @@ def _train(job: Job, outcome: dict[str, Any]) -> int:
         tracking.failed(error)
         raise
     _save(trainer, tokenizer, job.weights)
-    return trainer.state.global_step
+    shutil.rmtree(job.checkpoints, ignore_errors=True)
+    selected = {"selected_step": trainer.state.best_global_step} if selects(job.run) else {}
+    return {"steps": trainer.state.global_step, **selected}
 
 
 def _save(trainer: Any, tokenizer: Any, weights: Path) -> None:
@@ -163,6 +205,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
     parser.add_argument("--output", type=Path, required=True, help="folder for run.json and metrics.jsonl")
     parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")
+    parser.add_argument("--test", type=Path, help="the benchmark that a checkpoint is selected on")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, default=0)
     options = parser.parse_args()

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from trl import GRPOConfig, GRPOTrainer
 
-from mcgrpo.estimators import estimate, get_estimator
+from mcgrpo.estimators import check_flips, draw_flips, estimate, get_estimator
+from mcgrpo.variants import FlipRule
 
 
 @dataclass
@@ -21,16 +22,28 @@ class MCGRPOConfig(GRPOConfig):
     Args:
         estimator: a name in `mcgrpo.estimators.ESTIMATORS`; it takes the place of TRL's `scale_rewards`.
         advantage_epsilon: added to the scale, in units of the reward; None for the estimator's own.
+        advantage_flip_rate: share of advantages that are negated on purpose, to see what wrong signs do to training
+            (MC-GRPO, section 2); 0 for none.
+        advantage_flip_rule: `bernoulli` negates each advantage with that probability; `exact` that share of the kept
+            rows of every group, which must be a whole number of rows. See `mcgrpo.estimators.draw_flips`.
     """
 
     estimator: str = field(default="median-mad", metadata={"help": "Advantage estimator; see mcgrpo.estimators."})
     advantage_epsilon: float | None = field(
         default=None, metadata={"help": "Added to the estimator's scale; None for the estimator's own."}
     )
+    advantage_flip_rate: float = field(
+        default=0.0, metadata={"help": "Share of advantages to negate on purpose, in [0, 1]."}
+    )
+    advantage_flip_rule: FlipRule = field(
+        default="bernoulli",
+        metadata={"help": "Negate each advantage with that probability, or exactly that share of every group."},
+    )
 
     def __post_init__(self):
         super().__post_init__()
         get_estimator(self.estimator)
+        check_flips(self.advantage_flip_rate, self.advantage_flip_rule, self.num_generations)
         if self.scale_rewards != "group" or self.multi_objective_aggregation != "sum_then_normalize":
             raise ValueError(
                 "scale_rewards and multi_objective_aggregation are the estimator's to decide here: leave both at "
@@ -87,8 +100,13 @@ class MCGRPOTrainer(GRPOTrainer):
     log-probabilities, losses and their normalisers are TRL's, over the kept rows. With the estimator `mean-std` (or
     `mean`, against `scale_rewards="none"`) the losses are those of TRL bit for bit.
 
+    Sign flips (`advantage_flip_rate`) are drawn anew for each generation batch from `args.seed`, the global step it
+    is generated at and its place among the micro-batches of that step, and from nothing else: the global random state
+    is not touched, every process draws the same flips, and a resumed run draws those of an uninterrupted one.
+
     Logged beside TRL's metrics, which describe kept rows only: `drawn/*` (reward statistics over all rollouts drawn),
-    `advantage/*` (see `mcgrpo.diagnostics`) and `seconds/*` (generation, rewards, logprobs, update).
+    `advantage/*` (see `mcgrpo.diagnostics`) and `seconds/*` (generation, rewards, logprobs, update); with sign flips
+    `advantage/frac_flipped`, the share of kept rows with an advantage other than 0 in which it was negated.
 
     Raises:
         ValueError: for what cannot be drawn ahead of TRL: environments and tools, and datasets with images; for a
@@ -120,8 +138,7 @@ class MCGRPOTrainer(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
-        drawn = self._expand(inputs)
-        rollouts, rewards_per_func = self._draw(drawn)
+        drawn, rollouts, rewards_per_func = self._draw(inputs)
         advantages, keep, diagnostics = self._estimate(rewards_per_func)
         local = self._local(keep).flatten().nonzero().flatten().tolist()
         self._keep_extra_logs(local, len(drawn))
@@ -148,8 +165,12 @@ class MCGRPOTrainer(GRPOTrainer):
                 raise ValueError(f"a group of {size} rows holds more than one prompt: {[r['prompt'] for r in group]}")
         return [dict(group[0]) for group in groups for _ in range(size + self.args.extra_rollouts)]
 
-    def _draw(self, inputs: list[dict[str, Any]]) -> tuple[Rollouts, torch.Tensor]:
-        """Generate and score all rollouts; rewards are (rows of all processes, reward functions)."""
+    def _draw(self, inputs: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Rollouts, torch.Tensor]:
+        """Expand to all rows, generate and score them, group after group.
+
+        The first two are this process's rows; rewards are (rows of all processes, reward functions).
+        """
+        inputs = self._expand(inputs)
         size = self.num_generations
         prompts = [row["prompt"] for row in inputs]
         self.num_generations = size + self.args.extra_rollouts  # vLLM samples this many of every such-th prompt
@@ -161,14 +182,30 @@ class MCGRPOTrainer(GRPOTrainer):
             for position, row in enumerate(inputs):
                 row[name] = values[position] if isinstance(values, list) else values
         rewards = self._calculate_rewards(inputs, prompts, rollouts.completions, rollouts.completion_ids)
-        return rollouts, rewards
+        return inputs, rollouts, rewards
 
     def _estimate(self, rewards_per_func: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
         """Weighted rewards of all processes -> advantages and kept rows, both (groups, drawn)."""
         rewards = (rewards_per_func * self.reward_weights.to(rewards_per_func.device).unsqueeze(0)).nansum(dim=1)
         rewards[torch.isnan(rewards_per_func).all(dim=1)] = torch.nan
         groups = rewards.view(-1, self.num_generations + self.args.extra_rollouts)
-        return estimate(groups, self.args.estimator, self.num_generations, self.args.advantage_epsilon)
+        args = self.args
+        return estimate(groups, args.estimator, self.num_generations, args.advantage_epsilon, self._adjust)
+
+    def _adjust(
+        self, rewards: torch.Tensor, advantages: torch.Tensor, keep: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inject sign flips; all are (groups, drawn)."""
+        args = self.args
+        if args.advantage_flip_rate == 0:
+            return advantages, keep
+        place = self._step % self.current_gradient_accumulation_steps  # not 0 if one step takes several generations
+        key = f"{args.seed}/{self.state.global_step}/{place}"
+        flips = draw_flips(keep, args.advantage_flip_rate, args.advantage_flip_rule, key)
+        signed = keep & (advantages != 0)
+        share = (flips & signed).sum() / signed.sum().clamp(min=1)
+        self._metrics["train"]["advantage/frac_flipped"].append(share.item())
+        return torch.where(flips, -advantages, advantages), keep
 
     def _local(self, groups: torch.Tensor) -> torch.Tensor:
         """This process's groups: rewards are gathered in the order of ranks, and no group straddles two."""

@@ -1,12 +1,14 @@
 """A small synthetic study for the tests of summary, tables and figures: scores and curves with known effects."""
 
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pandas as pd
 
 from mcgrpo.files import write_csv
-from mcgrpo.frames import read_frame
-from mcgrpo.records import Cell, CurvePoint, Score
+from mcgrpo.frames import is_median, read_frame
+from mcgrpo.methods import METHODS
+from mcgrpo.records import Cell, CurvePoint, ProblemValues, Run, Score
 from mcgrpo.summarise import summarise
 
 NOISE = (-0.02, 0.0, 0.02)
@@ -47,17 +49,63 @@ def write_scores(folder: Path, rows: list[Score]) -> Path:
     return folder / "scores.csv"
 
 
-def summary_of(folder: Path, rows: list[Score]) -> pd.DataFrame:
+def values_of(rows: list[Score], spread=0.0) -> list[ProblemValues]:
+    """Values with the scores' means over 4k problems: half of them `spread` above, half below, and others for a method
+    than for its baseline. Without spread all noise is that of seeds: t intervals over them. Trainings have no values.
+    """
+    found = []
+    for row in rows:
+        key = asdict(row)
+        value, n = key.pop("value"), key.pop("n")
+        del key["standard_error"]
+        length = 2 if row.method in METHODS and METHODS[row.method].baseline else 1
+        values = [value + (spread if problem // length % 2 else -spread) for problem in range(n)]
+        if row.role != "train":
+            found.append(ProblemValues(**key, values=values, problems=f"{row.benchmark}-{n}"))
+    return found
+
+
+def run_of(row: Score) -> Run:
+    cell = {name: getattr(row, name) for name in ("setting", "method", "num_generations", "variant", "seed")}
+    return Run("test", **cell, model="", dataset="", prompt="", task="", loss_type="", estimator="", rewards={})
+
+
+def plan_of(rows: list[Score]) -> dict:
+    """A plan of these scores' runs, and of a median-centred method wherever its baseline is."""
+    baselines = {METHODS[row.method].baseline: row.method for row in rows if is_median(row.method)}
+    beside = [replace(row, method=baselines[row.method]) for row in rows if row.method in baselines]
+    runs, evaluations, flips = {}, {}, {}
+    for row in [*rows, *beside]:
+        run = run_of(row)
+        runs[run.name] = asdict(run)
+        benchmarks = evaluations.setdefault(run.name, {})
+        if row.role == "flips":
+            flips[run.name] = {"benchmark": row.benchmark}
+        elif row.role != "train":
+            benchmarks[row.benchmark] = row.role
+    return {
+        "runs": list(runs.values()),
+        "evaluations": evaluations,
+        "flips": flips,
+        "measures": ["greedy", "avg@4"],
+    }
+
+
+def summary_of(folder: Path, rows: list[Score], spread=0.0) -> pd.DataFrame:
     """The summary as every reader gets it: through the file."""
-    write_csv(folder / "summary.csv", Cell, summarise(read_frame(write_scores(folder, rows), Score)))
+    scores = read_frame(write_scores(folder, rows), Score)
+    write_csv(folder / "summary.csv", Cell, summarise(plan_of(rows), scores, values_of(rows, spread)))
     return read_frame(folder / "summary.csv", Cell)
 
 
 def curve_points(methods=("grpo", "mc-grpo"), budgets=(2, 4), seeds=3, steps=20) -> list[CurvePoint]:
+    """Curves of a reward that rises by 0.05 a step; nothing else was logged."""
+    empty = dict.fromkeys(field.name for field in fields(CurvePoint))
     return [
-        CurvePoint("toy_a", method, budget, "default", seed, step, 0.05 * step + NOISE[seed], *[None] * 12)
+        CurvePoint(**empty | run | {"seed": seed, "step": step, "reward": 0.05 * step + NOISE[seed]})
         for method in methods
         for budget in budgets
+        for run in [{"setting": "toy_a", "method": method, "num_generations": budget, "variant": "default"}]
         for seed in range(seeds)
         for step in range(1, steps + 1)
     ]

@@ -57,9 +57,8 @@ def package(tmp_path, monkeypatch):
 
 
 def forget():
-    closure._tree.cache_clear()
-    closure._definitions.cache_clear()
-    closure.fingerprint.cache_clear()
+    for cached in ("_tree", "_definitions", "_imports", "_needed", "_dumped", "fingerprint"):
+        getattr(closure, cached).cache_clear()
 
 
 def fingerprint_after(path, *changes):

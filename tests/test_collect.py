@@ -1,15 +1,18 @@
 import json
+import random
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 
 import pytest
 
-from mcgrpo.collect import COLUMNS, collect, curve, training_measures
-from mcgrpo.files import RecordError, write_csv, write_json, write_jsonl
+from mcgrpo.collect import collect
+from mcgrpo.curves import COLUMNS, curve, training_measures, unsteadiness
+from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
 from mcgrpo.frames import read_frame
-from mcgrpo.records import CurvePoint, Grade, Run, Score
+from mcgrpo.measures import problems_hash
+from mcgrpo.records import CurvePoint, FlipRates, Grade, ProblemValues, Run, Score
 from mcgrpo.summarise import summarise
 
 VERDICTS = {
@@ -73,8 +76,16 @@ def results(tmp_path):
         write_jsonl(path, [asdict(grade) | {"gold_parsable": True, **more} for grade in grades()])
     for run in runs[1:]:
         write_run(tmp_path, run, metrics())
-    benchmarks = {"toy": {"sums": "in", "others": "out"}}
-    study = {"study": "mini", "runs": [asdict(run) for run in runs], "benchmarks": benchmarks, "protocols": ["paper"]}
+    study = {
+        "study": "mini",
+        "runs": [asdict(run) for run in runs],
+        "evaluations": {run.name: {"sums": "in", "others": "out"} for run in runs},
+        "flips": {runs[0].name: {"benchmark": "sums"}},
+        "grading": ["paper"],
+        "measures": ["greedy", "avg@2"],
+    }
+    rates = FlipRates("mean/oracle-mean/zeros/k2/exact", [0.5, 0.0, 0.25], "abc")
+    write_jsonl(tmp_path / f"flips/{runs[0].name}/sums.jsonl", [rates])
     write_json(tmp_path / "plan.json", study)
     return tmp_path
 
@@ -90,26 +101,43 @@ def test_curve_takes_the_logged_names():
 
 def test_training_measures_by_hand():
     points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}))
-    assert [measure[:3] for measure in training_measures(points, 12.5)] == [
-        ("seconds", 12.5, 20),
-        ("reward", pytest.approx(0.975), 20),  # steps 19 and 20, the last tenth
-        ("frac_scale_zero", pytest.approx(0.55), 20),
-        ("frac_advantage_zero", 0.5, 20),
-        ("grad_norm", 0.5, 20),
-    ]
+    found = dict(training_measures(points, 12.5))
+    assert found == pytest.approx(
+        {
+            "seconds": 12.5,
+            "reward": 0.975,  # steps 19 and 20, the last tenth
+            "frac_scale_zero": 0.55,
+            "frac_advantage_zero": 0.5,
+            "flips_mean_median": 0.5,
+            "flips_loo_mean": 0.5,
+            "flips_loo_median": 0.5,
+            "grad_norm": 0.5,
+            "reward_unsteadiness": 0.0,  # the reward rises by a twentieth at every step
+        },
+        abs=1e-12,
+    )
 
 
 def test_what_was_never_logged_is_no_measure():
     points = curve(a_run(), [{"step": 1, "drawn/reward": 1.0, "grad_norm": float("nan")}])
-    assert [measure[:3] for measure in training_measures(points, 1.0)] == [("seconds", 1.0, 1), ("reward", 1.0, 1)]
+    assert list(training_measures(points, 1.0)) == [("seconds", 1.0), ("reward", 1.0)]
+
+
+def test_unsteadiness_is_the_noise_of_a_level_curve():
+    noise = random.Random(0)
+    rewards = [1.0 + noise.gauss(0, 0.1) for _ in range(20_000)]
+    assert unsteadiness(rewards) == pytest.approx(0.1, rel=0.02)
+    assert unsteadiness([reward + step for step, reward in enumerate(rewards)]) == pytest.approx(unsteadiness(rewards))
+    assert unsteadiness([0.0, 1.0]) is None
 
 
 def test_a_study_by_hand(results):
-    scores, curves = collect(plan(results), results)
-    assert len(scores) == 3 * 2 * 8 + 2 * 5
-    assert len(curves) == 2 * 20
-    found = {(s.method, s.seed, s.benchmark, s.measure): s for s in scores}
-    assert found["none", 0, "sums", "greedy"] == Score(
+    found = collect(plan(results), results)
+    assert len(found.scores) == 3 * 2 * 8 + 2 * 9 + 1
+    assert len(found.values) == 3 * 2 * 8 + 1
+    assert len(found.curves) == 2 * 20 and found.missing == []
+    scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
+    assert scores["none", 0, "in", "greedy"] == Score(
         "toy",
         "none",
         0,
@@ -122,21 +150,53 @@ def test_a_study_by_hand(results):
         n=4,
         standard_error=pytest.approx((1 / 3) ** 0.5 / 2),
     )
-    assert found["grpo", 1, "others", "avg@2"].role == "out"
-    assert found["grpo", 1, "train", "seconds"] == Score(
+    assert scores["grpo", 1, "out", "avg@2"].benchmark == "others"
+    assert scores["grpo", 1, "train", "seconds"] == Score(
         "toy", "grpo", 4, "default", 1, "train", "train", "seconds", value=12.5, n=20
     )
-    assert ("none", 0, "train", "seconds") not in found
+    assert ("none", 0, "train", "seconds") not in scores
+    flips = scores["none", 0, "flips", "mean/oracle-mean/zeros/k2/exact"]
+    assert (flips.benchmark, flips.value, flips.n) == ("sums", 0.25, 3)
+    values = {(v.method, v.seed, v.role, v.measure): v for v in found.values}
+    assert values["grpo", 1, "in", "avg@2"].values == [0.5, 1.0, 0.0, 1.0]
+    assert values["grpo", 1, "in", "avg@2"].problems == problems_hash("abcd")
+
+
+@pytest.mark.parametrize(
+    ("missing", "lost"),
+    [
+        ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
+        ("runs/toy/grpo/G4/default/seed1/run.json", 9),
+        ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
+    ],
+)
+def test_a_part_of_a_study(results, missing, lost):
+    (results / missing).unlink()
+    whole = 3 * 2 * 8 + 2 * 9 + 1
+    found = collect(plan(results), results, partial=True)
+    assert len(found.scores) == whole - lost
+    (line,) = found.missing
+    assert missing in line
+    with pytest.raises(RecordError, match=f"{missing}: no such file"):
+        collect(plan(results), results)
+
+
+def test_a_training_of_another_recipe_is_refused(results):
+    other = replace(a_run(), training={"beta": 0.5})
+    write_run(results, a_run(), metrics())
+    write_json(results / "runs" / a_run().name / "run.json", asdict(other) | {"outcome": {"status": "finished"}})
+    with pytest.raises(RecordError, match=r"seed0/run\.json: this training is not the plan's: training differs"):
+        collect(plan(results), results)
 
 
 def test_each_protocol_is_measured_from_grades_of_its_own(results):
-    both = plan(results) | {"protocols": ["paper", "released"]}
+    both = plan(results) | {"grading": ["paper", "released"]}
     for run in both["runs"]:
         folder = results / "grades" / Run(**run).name
         for benchmark in ("sums", "others"):
             wrong = [asdict(grade) | {"verdict": "wrong"} for grade in grades()]
             write_jsonl(folder / f"{benchmark}.released.jsonl", wrong)
-    scores = {(s.method, s.seed, s.benchmark, s.measure): s.value for s in collect(both, results)[0]}
+    scores = {(s.method, s.seed, s.benchmark, s.measure): s.value for s in collect(both, results).scores}
     assert scores["grpo", 0, "sums", "greedy"] == 0.5
     assert scores["grpo", 0, "sums", "released-greedy"] == scores["grpo", 0, "sums", "released-any@2"] == 0.0
 
@@ -144,12 +204,14 @@ def test_each_protocol_is_measured_from_grades_of_its_own(results):
 def test_values_that_are_not_finite_reach_neither_means_nor_summary(results):
     bad = {2: float("nan"), 3: float("inf"), 4: None}
     write_run(results, a_run(seed=1), metrics(grad_norm=bad))
-    scores, curves = collect(plan(results), results)
-    norms = {s.seed: (s.value, s.n) for s in scores if s.measure == "grad_norm"}
+    found = collect(plan(results), results)
+    norms = {s.seed: (s.value, s.n) for s in found.scores if s.measure == "grad_norm"}
     assert norms == {0: (0.5, 20), 1: (0.5, 20)}
-    write_csv(results / "scores.csv", Score, scores)
-    write_csv(results / "curves.csv", CurvePoint, curves)
-    cells = summarise(read_frame(results / "scores.csv", Score))
+    write_csv(results / "scores.csv", Score, found.scores)
+    write_csv(results / "curves.csv", CurvePoint, found.curves)
+    write_jsonl(results / "values.jsonl", found.values)
+    files = [results / name for name in ("plan.json", "scores.csv", "values.jsonl")]
+    cells = summarise(read_json(files[0]), read_frame(files[1], Score), read_jsonl(files[2], ProblemValues))
     assert {cell.n for cell in cells if cell.measure == "grad_norm"} == {20}
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
 
@@ -175,15 +237,17 @@ def test_a_training_that_did_not_finish_is_named(results):
 
 
 def command(results):
-    options = {"plan": "plan.json", "results": ".", "scores": "scores.csv", "curves": "curves.csv"}
+    options = {
+        "plan": "plan.json", "results": ".", "scores": "scores.csv", "values": "values.jsonl", "curves": "curves.csv",
+    }  # fmt: skip
     flags = [part for key, name in options.items() for part in (f"--{key}", str(results / name))]
     return subprocess.run([sys.executable, "-m", "mcgrpo.collect", *flags], capture_output=True, text=True)
 
 
 def test_the_command_writes_both_files(results):
     done = command(results)
-    assert (done.returncode, done.stdout) == (0, "58 scores and 40 steps\n")
-    assert len(read_frame(results / "scores.csv", Score)) == 58
+    assert (done.returncode, done.stdout) == (0, "67 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 67
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcgrpo.files import RecordError
-from mcgrpo.measures import majority, measures, pass_at, released
+from mcgrpo.measures import majority, measures, pass_at, problems_hash, released
 from mcgrpo.records import Grade
 
 
@@ -46,8 +46,9 @@ def test_by_hand():
             "rate-error": 2 / 20,
         }
     )
-    assert {measure.n for name, measure in found.items() if not name.startswith("rate-")} == {4}
-    assert found["rate-error"].n == 20 and found["rate-error"].standard_error is None
+    assert {len(measure.values) for measure in found.values()} == {4}
+    assert found["rate-error"].values == [0, 1 / 5, 1 / 5, 0]
+    assert {measure.problems for measure in found.values()} == {problems_hash("abcd")} != {problems_hash("abdc")}
     assert found["greedy"].standard_error == pytest.approx(sqrt(4 * 0.25 / 3) / sqrt(4))
     values = [0.25, 0.75, 0.0, 1.0]
     spread = sqrt(sum((value - 0.5) ** 2 for value in values) / 3)
@@ -56,7 +57,7 @@ def test_by_hand():
 
 def test_one_problem_has_no_standard_error():
     (greedy, *_) = measures(problem("correct", decoding="greedy"), "file")
-    assert greedy == ("greedy", 1.0, 1, None)
+    assert (greedy.values, greedy.value, greedy.standard_error) == ([1.0], 1.0, None)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +83,9 @@ def test_pass_at_k_is_the_share_of_all_draws_with_a_right_one(verdicts, data):
 
 
 def test_the_release_counts_any_of_its_samples():
-    assert [tuple(measure)[:3] for measure in released(FILE, "file")] == [
-        ("released-greedy", 0.5, 4),
-        ("released-any@4", 0.75, 4),
+    assert [(measure.name, measure.values) for measure in released(FILE, "file")] == [
+        ("released-greedy", [1, 1, 0, 0]),
+        ("released-any@4", [1, 1, 0, 1]),
     ]
 
 
@@ -106,6 +107,11 @@ def test_problems_have_the_same_number_of_samples():
 def test_a_sample_stands_once():
     with pytest.raises(RecordError, match=r"g\.jsonl: a sampled sample of 'a' stands twice"):
         measures(problem("wrong", "correct")[:1] * 2, "g.jsonl")
+
+
+def test_both_decodings_are_of_the_same_problems():
+    with pytest.raises(RecordError, match=r"g\.jsonl: greedy and sampled completions are of different problems"):
+        measures(problem("wrong", id="a", decoding="greedy") + problem("wrong", id="b"), "g.jsonl")
 
 
 def test_no_grades_are_no_accuracy():

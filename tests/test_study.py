@@ -1,7 +1,4 @@
 import copy
-import json
-import subprocess
-import sys
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -10,12 +7,11 @@ import yaml
 from jsonschema import Draft202012Validator
 from snakemake.utils import update_config
 
-from mcgrpo import answers, collect, study
+from mcgrpo import answers, collect, plan, study
 from mcgrpo.estimators import ESTIMATORS
-from mcgrpo.files import as_record, read_json
-from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.methods import METHODS
 from mcgrpo.prompts import SYSTEM_PROMPTS
-from mcgrpo.records import PROTOCOL_SUFFIXES, Run
+from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.study import StudyError
 
 ROOT = Path(__file__).parent.parent
@@ -53,7 +49,7 @@ def in_the_repository(monkeypatch):
 
 
 def shipped():
-    return sorted(path.stem for path in (ROOT / "config").glob("*.yaml") if not path.match("*.lock.yaml"))
+    return sorted(path.stem for path in (ROOT / "config").glob("*.yaml") if "study" in yaml.safe_load(path.read_text()))
 
 
 def test_the_schema_is_a_schema():
@@ -64,50 +60,7 @@ def test_the_schema_is_a_schema():
 def test_shipped_studies_are_sound(name):
     config = changed(MINI, load(name)) if name == "cut-down" else load(name)
     study.check(config, SCHEMA)
-    assert study.runs(config)
-
-
-def test_the_cut_down_study_is_cut_down():
-    quick = changed(MINI, load("cut-down"))
-    trained = [run for run in study.runs(quick) if run.method != UNTRAINED]
-    assert len(trained) == 14 * 2
-    assert {run.training["max_steps"] for run in trained} == {4}
-    warm_start = MINI["models"]["toy-qwen3"]["toy"]["warm_start"]
-    assert quick["models"]["toy-qwen3"]["toy"]["warm_start"] == warm_start | {"steps": 40}
-
-
-def test_mini_has_21_cells_each_once():
-    runs = study.runs(MINI)
-    trained = [run for run in runs if run.method != UNTRAINED]
-    cells = {(run.method, run.num_generations) for run in trained}
-    assert cells == {(method, g) for method in METHODS for g in (2, 4, 8)}
-    assert len(trained) == 21 * len(MINI["seeds"])
-    assert len({run.name for run in runs}) == len(runs)
-    assert [run.name for run in runs if run.method == UNTRAINED] == ["toy-qwen3/none/G0/default/seed0"]
-
-
-def test_a_run_is_its_method_at_its_batch():
-    runs = {run.name: run for run in study.runs(MINI)}
-    run = runs["toy-qwen3/mc-dr-grpo/G4/default/seed3"]
-    assert (run.loss_type, run.estimator, run.task, run.seed) == ("dr_grpo", "median", "gsm8k", 3)
-    assert run.training["per_device_train_batch_size"] == 32
-    assert "prompts_per_step" not in run.training
-    assert runs["toy-qwen3/none/G0/default/seed0"].training == {}
-
-
-def test_variant_over_setting_over_study():
-    change = {
-        "training": {"beta": 0.1, "epsilon": 0.3, "temperature": 0.5},
-        "settings": {"toy-qwen3": {"training": {"epsilon": 0.4, "temperature": 0.6}}},
-        "variants": {"format": {"training": {"temperature": 0.7}}},
-        "experiments": {"main": {"variants": ["default", "format"]}},
-    }
-    runs = {run.name: run for run in study.runs(changed(MINI, change))}
-    plain = runs["toy-qwen3/grpo/G2/default/seed0"]
-    varied = runs["toy-qwen3/grpo/G2/format/seed0"]
-    assert [plain.training[key] for key in ("beta", "epsilon", "temperature")] == [0.1, 0.4, 0.6]
-    assert [varied.training[key] for key in ("beta", "epsilon", "temperature")] == [0.1, 0.4, 0.7]
-    assert (plain.rewards, varied.rewards) == ({"accuracy": 1.0}, {"accuracy": 1.0, "format": 1.0})
+    assert plan.runs(config)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +100,7 @@ def test_variant_over_setting_over_study():
             "training: unknown key 'lerning_rate'; did you mean 'learning_rate'?",
         ),
         ({"rewards": {"accurcy": 1.0}}, "rewards: unknown key 'accurcy'; did you mean 'accuracy'?"),
-        ({"variants": {"format": {"rewrads": {}}}}, "variants.format: unknown key 'rewrads'"),
+        ({"variants": {"composite": {"rewrads": {}}}}, "variants.composite: unknown key 'rewrads'"),
         ({"evaluation": {"sample": 1}}, "evaluation: unknown key 'sample'; did you mean 'samples'?"),
         ({"experiments": {"main": {"method": []}}}, "experiments.main: unknown key 'method'; did you mean 'methods'?"),
         ({"training": {"zzz": 1}}, "training: unknown key 'zzz'; known keys: prompts_per_step, "),
@@ -196,7 +149,7 @@ def test_a_wrong_value_is_named(change, message):
         ({"experiments": {"main": {"settings": ["toy"]}}}, "experiments.main.settings: no 'toy' under settings"),
         (
             {"experiments": {"main": {"variants": ["fromat"]}}},
-            "experiments.main.variants: no 'fromat' under variants (there is: default, format)",
+            "experiments.main.variants: no 'fromat' under variants (there is: default, composite, ",
         ),
         ({"models": {"mine": {"folder": "no/where"}}}, "models.mine.folder: no/where is not a folder"),
         (
@@ -232,32 +185,47 @@ def test_a_missing_part_is_named(missing):
 def test_g_that_does_not_divide_the_batch_is_refused_with_the_arithmetic():
     study.check(FIXED, SCHEMA)
     message = refused(changed(FIXED, {"experiments": {"main": {"num_generations": [2, 16]}}}))
-    assert message.startswith("run toy-qwen3/dapo/G16/default/seed0: num_generations=16 does not divide the 24 rows")
+    assert message.startswith("run toy-qwen3/grpo/G16/default: num_generations=16 does not divide the 24 rows")
     assert "per_device_train_batch_size=24 x steps_per_generation=1" in message
     config = changed(FIXED, {"training": {"gradient_accumulation_steps": 2}})
     study.check(changed(config, {"experiments": {"main": {"num_generations": [16]}}}), SCHEMA)
 
 
-def test_the_batch_is_given_in_one_way():
-    message = refused(changed(MINI, {"training": {"per_device_train_batch_size": 8}}))
-    assert "both prompts_per_step and per_device_train_batch_size" in message
-    assert message.startswith("settings.toy-qwen3, variant default:")
-    config = changed(MINI, {})
-    del config["training"]["prompts_per_step"]
-    assert "training needs prompts_per_step or per_device_train_batch_size" in refused(config)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"experiments": {"main": {"num_generations": []}}},
+            "experiments.main: methods and num_generations are",
+        ),
+        ({"experiments": {"more": {"settings": ["toy-qwen3"]}}}, "experiments.more: neither methods nor sign_flips"),
+        (
+            {"experiments": {"injected-flips": {"variants": ["composite"]}}},
+            "experiments.injected-flips: injected_flips makes its own variants",
+        ),
+        ({"variants": {"flip-0.5": {}}}, "variants.flip-0.5: this name is taken"),
+        ({"variants": {"default": {}}}, "variants.default: this name is taken"),
+        (
+            {"variants": {"composite": {"settings": {"toy": {}}}}},
+            "variants.composite.settings: no 'toy' under",
+        ),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused(change, message):
+    assert refused(changed(MINI, change)).startswith(message)
 
 
 def test_the_schema_knows_what_the_code_knows():
+    from mcgrpo.released import ReleasedConfig
     from mcgrpo.rewards import reward_functions
-    from mcgrpo.trainer import MCGRPOConfig
 
-    known = {field.name for field in fields(MCGRPOConfig)}
-    assert set(TRAINING) - {"prompts_per_step"} <= known
+    known = {field.name for field in fields(ReleasedConfig)}
+    assert set(TRAINING) - {"prompts_per_step", "select_checkpoint"} <= known
     methods = SCHEMA["properties"]["experiments"]["additionalProperties"]["properties"]["methods"]
     assert methods["items"]["enum"] == list(METHODS)
     setting = SCHEMA["properties"]["settings"]["additionalProperties"]["properties"]
     assert setting["prompt"]["enum"] == list(SYSTEM_PROMPTS)
-    protocols = SCHEMA["properties"]["protocols"]["items"]["enum"]
+    protocols = SCHEMA["properties"]["grading"]["items"]["enum"]
     assert protocols == list(PROTOCOL_SUFFIXES) == list(answers.PROTOCOLS) == list(collect.PROTOCOLS)
     assert {method.estimator for method in METHODS.values()} <= set(ESTIMATORS)
     assert {method.baseline for method in METHODS.values()} - {None} <= set(METHODS)
@@ -278,18 +246,3 @@ def test_the_schema_knows_the_toy_models():
     data = SCHEMA["properties"]["datasets"]["additionalProperties"]["properties"]
     assert set(data["toy"]["properties"]["kind"]["enum"]) == set(KINDS)
     assert tuple(data["task"]["enum"]) == TASKS
-
-
-def test_figures_follow_from_what_is_measured():
-    assert study.figures(MINI) == ["accuracy-greedy", "accuracy-sampled", "rewards", "ood"]
-    assert study.figures(load("smoke")) == ["accuracy-greedy", "accuracy-sampled", "rewards"]
-    assert "accuracy-sampled" not in study.figures(changed(MINI, {"evaluation": {"samples": 0}}))
-
-
-def test_the_plan_is_all_that_collect_needs(tmp_path):
-    output = tmp_path / "plan.json"
-    command = [sys.executable, "-m", "mcgrpo.study", "--config", json.dumps(MINI), "--output", str(output)]
-    subprocess.run(command, check=True)
-    plan = read_json(output)
-    assert [as_record(Run, row, "plan") for row in plan["runs"]] == study.runs(MINI)
-    assert plan["benchmarks"]["toy-qwen3"] == {"two-step": "in", "three-step": "out"}

@@ -6,85 +6,16 @@ from collections import Counter
 import pandas as pd
 import pytest
 import torch
-from datasets import Dataset
-from transformers import AutoModelForCausalLM, AutoTokenizer
-from trl import GRPOConfig, GRPOTrainer
+from tiny_training import TRL, Ours, dataset, digits_reward, history, same_training, texts_of, trained, trainer_of
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
-from mcgrpo.toy.models import build
 
-PROMPTS = 12
-SPEC = {"architecture": "qwen3", "hidden_size": 64, "layers": 1, "heads": 2, "intermediate_size": 64, "seed": 1}
 LOSSES = ("grpo", "dapo", "dr_grpo")
-
-
-def dataset():
-    questions = [f"Sam has {number} cards." for number in range(2, 2 + PROMPTS)]
-    return Dataset.from_dict({"prompt": questions, "answer": [str(n) for n in range(PROMPTS)]})
-
-
-def digits_reward(completions, **kwargs):
-    """Discrete, often tied, often different within a group."""
-    return [float(sum(map(int, re.findall(r"\d", completion))) % 3) for completion in completions]
-
-
-class Spy:
-    """Mixed into a trainer: keeps what every update is given, and its loss."""
-
-    def __init__(self, *args, **kwargs):
-        self.batches, self.losses = [], []
-        super().__init__(*args, **kwargs)
-
-    def _compute_loss(self, model, inputs):
-        loss = super()._compute_loss(model, inputs)
-        self.batches.append({name: value.clone() for name, value in inputs.items() if torch.is_tensor(value)})
-        self.losses.append(loss.detach().clone())
-        return loss
-
-
-class TRL(Spy, GRPOTrainer):
-    pass
-
-
-class Ours(Spy, MCGRPOTrainer):
-    pass
-
-
-@pytest.fixture(scope="module", autouse=True)
-def folder(tmp_path_factory):
-    """The model as a folder: with beta > 0, TRL loads its reference model from there."""
-    global MODEL
-    MODEL = tmp_path_factory.mktemp("models") / "tiny"
-    build(SPEC, MODEL)
-
-
-def trained(kind, tmp_path, reward=digits_reward, **settings):
-    """A trainer after three optimizer steps."""
-    model = AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(MODEL, padding_side="left")
-    config = GRPOConfig if kind is TRL else MCGRPOConfig
-    defaults = {
-        "per_device_train_batch_size": 8,
-        "num_generations": 4,
-        "max_steps": 3,
-        "max_completion_length": 8,
-        "learning_rate": 1e-2,
-        "beta": 0.04,
-    }
-    fixed = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no", "logging_steps": 1, "seed": 3}
-    args = config(output_dir=str(tmp_path), **fixed, **{**defaults, **settings})
-    trainer = kind(model=model, reward_funcs=reward, args=args, train_dataset=dataset(), processing_class=tokenizer)
-    trainer.train()
-    return trainer
-
-
-def history(trainer, name):
-    return [row[name] for row in trainer.state.log_history if name in row]
 
 
 def prompts_of(trainer, batch):
     """The prompt of each row of an update."""
-    return trainer.processing_class.batch_decode(batch["prompt_ids"], skip_special_tokens=True)
+    return texts_of(trainer, batch, "prompt_ids")
 
 
 class TestMeanIsTRL:
@@ -96,14 +27,9 @@ class TestMeanIsTRL:
         theirs = trained(TRL, tmp_path, **shared, scale_rewards="group" if scaled else "none")
         ours = trained(Ours, tmp_path, **shared, estimator="mean-std" if scaled else "mean")
         assert any(loss != 0 for loss in theirs.losses)
-        assert all(torch.equal(a, b) for a, b in zip(theirs.losses, ours.losses, strict=True))
-        for expected, found in zip(theirs.batches, ours.batches, strict=True):
-            assert expected.keys() == found.keys()
-            assert all(torch.equal(expected[name], found[name]) for name in expected)
+        assert same_training(theirs, ours)
         for name in ("loss", "grad_norm", "reward", "reward_std", "frac_reward_zero_std", "kl", "entropy"):
             assert history(theirs, name) == history(ours, name), name
-        weights = dict(ours.model.named_parameters())
-        assert all(torch.equal(value, weights[name]) for name, value in theirs.model.named_parameters())
 
     def test_across_accumulated_and_reused_generations(self, tmp_path):
         shared = {"gradient_accumulation_steps": 2, "num_iterations": 2, "loss_type": "dapo"}
@@ -168,11 +94,88 @@ class TestGroups:
         """Recomputed from the kept rows alone: the pivot's reward is the median, so centring on it must agree."""
         trainer = trained(Ours, tmp_path, estimator="median", num_generations=8)
         for batch in trainer.batches:
-            texts = trainer.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True)
+            texts = texts_of(trainer, batch)
             rewards = torch.tensor(digits_reward(texts))
             centre = rewards - batch["advantages"]
             assert (centre == centre[0]).all()
             assert (rewards > centre[0]).sum() <= 4 and (rewards < centre[0]).sum() <= 4
+
+
+class TestFlips:
+    """Sign flips, against the same run without them up to its first update."""
+
+    @pytest.mark.parametrize("rule", ["bernoulli", "exact"])
+    def test_at_rate_1_every_sign_of_the_first_update_is_the_other(self, rule, tmp_path):
+        plain, flipped = (
+            trained(Ours, tmp_path, max_steps=1, advantage_flip_rate=rate, advantage_flip_rule=rule)
+            for rate in (0.0, 1.0)
+        )
+        assert (plain.batches[0]["advantages"] != 0).any()
+        assert torch.equal(plain.batches[0]["advantages"], -flipped.batches[0]["advantages"])
+        assert torch.equal(plain.batches[0]["completion_ids"], flipped.batches[0]["completion_ids"])
+        assert history(flipped, "advantage/frac_flipped") == [1.0]
+        assert flipped.losses[0] != plain.losses[0]
+
+    def test_at_rate_0_the_global_random_state_is_not_touched(self, tmp_path):
+        plain = trained(Ours, tmp_path)
+        named = trained(Ours, tmp_path, advantage_flip_rate=0.0, advantage_flip_rule="exact")
+        assert same_training(plain, named)
+        assert not history(named, "advantage/frac_flipped")
+
+    def test_rollouts_of_the_next_step_do_not_depend_on_the_drawing_of_flips(self, tmp_path):
+        """With a learning rate of 0 nothing differs but signs."""
+        plain, flipped = (trained(Ours, tmp_path, advantage_flip_rate=rate, learning_rate=0.0) for rate in (0.0, 0.5))
+        for one, other in zip(plain.batches, flipped.batches, strict=True):
+            assert torch.equal(one["completion_ids"], other["completion_ids"])
+            assert torch.equal(one["advantages"].abs(), other["advantages"].abs())
+
+    def test_exactly_half_of_each_group(self, tmp_path):
+        settings = {"estimator": "mean", "learning_rate": 0.0, "advantage_flip_rule": "exact"}
+        plain = trained(Ours, tmp_path, **settings)
+        flipped = trained(Ours, tmp_path, advantage_flip_rate=0.5, **settings)
+        shares = history(flipped, "advantage/frac_flipped")
+        for one, other, share in zip(plain.batches, flipped.batches, shares, strict=True):
+            changed = one["advantages"] != other["advantages"]
+            assert share == pytest.approx((changed.sum() / (one["advantages"] != 0).sum()).item())
+            by_prompt = pd.Series((changed | (one["advantages"] == 0)).tolist()).groupby(prompts_of(plain, one)).sum()
+            assert (by_prompt >= 2).all()
+            assert (pd.Series(changed.tolist()).groupby(prompts_of(plain, one)).sum() <= 2).all()
+
+    def test_seeds_and_steps_have_flips_of_their_own(self, tmp_path):
+        """Seen in the signs of a reward that never changes, so that rollouts do not matter."""
+
+        def alternating(completions, **kwargs):
+            return [float(row % 2) for row in range(len(completions))]
+
+        def signs(**settings):
+            run = trained(Ours, tmp_path, alternating, estimator="mean", advantage_flip_rate=0.5, **settings)
+            return [batch["advantages"].sort().values.tolist() for batch in run.batches], history(
+                run, "advantage/frac_flipped"
+            )
+
+        first = signs()
+        assert first == signs()
+        assert first != signs(seed=4)
+        assert len(set(first[1])) > 1
+
+    def test_a_resumed_run_draws_the_flips_of_an_uninterrupted_one(self, tmp_path):
+        settings = {"advantage_flip_rate": 0.5, "save_strategy": "steps", "save_steps": 2, "max_steps": 4}
+        whole = trained(Ours, tmp_path / "whole", **settings)
+        resumed = trainer_of(Ours, tmp_path / "resumed", **settings)
+        resumed.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-2"))
+        assert len(resumed.batches) == 2
+        for expected, found in zip(whole.batches[2:], resumed.batches, strict=True):
+            assert torch.equal(expected["advantages"], found["advantages"])
+        assert history(whole, "advantage/frac_flipped") == history(resumed, "advantage/frac_flipped")
+
+    def test_two_generations_of_one_step_differ(self, tmp_path):
+        def alternating(completions, **kwargs):
+            return [float(row % 2) for row in range(len(completions))]
+
+        settings = {"gradient_accumulation_steps": 4, "steps_per_generation": 1, "max_steps": 1, "estimator": "mean"}
+        run = trained(Ours, tmp_path, alternating, advantage_flip_rate=0.5, **settings)
+        assert len(run.batches) == 4
+        assert len({tuple(batch["advantages"].sort().values.tolist()) for batch in run.batches}) > 1
 
 
 class TestLosses:
@@ -240,7 +243,7 @@ class TestLogs:
         trainer = trained(Ours, tmp_path, reward=first_unscorable, estimator="median", num_generations=2)
         assert history(trainer, "drawn/frac_unscorable") == pytest.approx([1 / 3] * 3)
         for batch in trainer.batches:
-            texts = trainer.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True)
+            texts = texts_of(trainer, batch)
             rewards = torch.tensor(digits_reward(texts))
             by_prompt = pd.DataFrame({"p": prompts_of(trainer, batch), "r": rewards, "a": batch["advantages"]})
             for _, group in by_prompt.groupby("p"):  # the two scorable ones, centred on their middle
@@ -253,6 +256,8 @@ class TestRefused:
         [
             ({"estimator": "medain"}, "unknown estimator 'medain'"),
             ({"num_generations": 3}, "divisible by num_generations"),
+            ({"advantage_flip_rate": 1.1}, "a flip rate is a share"),
+            ({"advantage_flip_rate": 0.05, "advantage_flip_rule": "exact"}, "0.05 x 8 .* = 0.4 rollouts"),
             ({"scale_rewards": "none"}, "set `estimator`"),
             ({"multi_objective_aggregation": "normalize_then_sum"}, "set `estimator`"),
         ],

@@ -1,18 +1,81 @@
-"""One sentence for each loss: what the median does at the smallest G, with the extra-rollout control beside it."""
+"""Does the median help at the smallest G? One line that answers, then a sentence for each loss, with its control."""
+
+from collections import Counter
 
 import pandas as pd
 
 from mcgrpo.frames import DECODINGS, accuracies, is_median
 from mcgrpo.methods import METHODS
-from mcgrpo.report.wording import interval, label
+from mcgrpo.report.accuracy import intervals
+from mcgrpo.report.wording import count, interval, label
 from mcgrpo.stats import verdict
 
 VERBS = {
     "above": "beats",
     "below": "falls behind",
     "indistinguishable": "is indistinguishable from",
-    "unknown": "cannot be told (one seed) from",
+    "unknown": "cannot be told (no interval) from",
 }
+
+
+def headline(summary: pd.DataFrame) -> str:
+    """Markdown: the answer on its first line; under each setting and benchmark a sentence for each loss and decoding.
+
+    All at the smallest G that the study plans for the method, with the intervals of the summary.
+    """
+    cells = accuracies(summary, "in")
+    medians = cells[cells.method.map(is_median)]
+    if medians.empty:
+        return "No median-centred run to compare.\n"
+    smallest = medians.groupby(["setting", "benchmark", "method"]).num_generations.transform("min")
+    medians = medians[medians.num_generations == smallest]
+    lines = [_answer(medians)]
+    for (setting, benchmark), rows in medians.groupby(["setting", "benchmark"], sort=False):
+        found = intervals(list(rows.itertuples()))
+        lines += ["", f"**{setting} on {benchmark}**, accuracy{found}:", ""]
+        order = rows.method.map(list(METHODS).index) * len(DECODINGS) - rows.decoding.map(DECODINGS.index)
+        rows = rows.loc[order.sort_values().index]
+        run = rows["mean"].notna()
+        lines += [f"- {_sentence(cell, _control(cells, cell))}" for _, cell in rows[run].iterrows()]
+        lines += [f"- Missing: {', '.join(map(label, rows[~run].method.unique()))}."] if not run.all() else []
+    return "\n".join(lines) + "\n"
+
+
+def _answer(medians: pd.DataFrame) -> str:
+    """The first line: yes, no, in part or not told, and the comparisons that say so."""
+    budgets = " and ".join(f"G={g}" for g in sorted(medians.num_generations.unique()))
+    question = f"**Does the median help at {budgets} here?**"
+    compared = medians[medians.difference.notna()]
+    if compared.empty:
+        return f"{question} Not known: none of {count(len(medians), 'planned comparison')} has been run."
+    pairs = zip(compared.difference_low, compared.difference_high, strict=True)
+    found = Counter(verdict(low, high) for low, high in pairs)
+    told = ", ".join(
+        f"{word} in {found[kind]}" for kind, word in WORDS.items() if found[kind] or kind in ("above", "below")
+    )
+    missing = len(medians) - len(compared)
+    left = f" {count(missing, 'planned comparison')} missing." if missing else ""
+    text = f"Of {count(len(compared), 'comparison')} with the mean (settings, losses, decodings) it is {told}."
+    return f"{question} {_word(found)} {text}{left}"
+
+
+WORDS = {
+    "above": "better",
+    "below": "worse",
+    "indistinguishable": "indistinguishable",
+    "unknown": "without an interval",
+}
+
+
+def _word(found: Counter) -> str:
+    """The answer in a word or two."""
+    if found["above"] and found["below"]:
+        return "It depends."
+    if found["above"]:
+        return "Yes." if found["above"] == found.total() else "In part."
+    if found["below"]:
+        return "No, it hurts." if found["below"] == found.total() else "No, in part it hurts."
+    return "Cannot be told." if found["unknown"] else "Not measurably."
 
 
 def _claim(cell: pd.Series) -> str:
@@ -20,8 +83,8 @@ def _claim(cell: pd.Series) -> str:
     if pd.isna(cell.difference):
         return f"has no run of {baseline} to be compared with"
     bounds = (cell.difference, cell.difference_low, cell.difference_high)
-    seeds = f"{cell.difference_seeds} seed" + ("" if cell.difference_seeds == 1 else "s")
-    return f"{VERBS[verdict(*bounds[1:])]} {baseline}: {interval(*bounds)} ({seeds})"
+    told = count(cell.difference_seeds, "seed")
+    return f"{VERBS[verdict(*bounds[1:])]} {baseline}: {interval(*bounds)} ({told})"
 
 
 def _sentence(cell: pd.Series, control: pd.DataFrame) -> str:
@@ -31,25 +94,6 @@ def _sentence(cell: pd.Series, control: pd.DataFrame) -> str:
         return f"{text}."
     beside = control.iloc[0]
     return f"{text}; the mean over as many rollouts, the control ({label(beside.method)}), {_claim(beside)}."
-
-
-def headline(summary: pd.DataFrame) -> str:
-    """Markdown: under each setting and benchmark a sentence for each loss and decoding, at the smallest G it has.
-
-    The sentence says which way the difference points, or that the two are indistinguishable.
-    """
-    cells = accuracies(summary, "in")
-    medians = cells[cells.method.map(is_median)]
-    if medians.empty:
-        return "No median-centred run to compare.\n"
-    smallest = medians.groupby(["setting", "benchmark", "method"]).num_generations.transform("min")
-    lines = []
-    for (setting, benchmark), rows in medians[medians.num_generations == smallest].groupby(["setting", "benchmark"]):
-        lines += ["", f"**{setting} on {benchmark}**, accuracy, paired over seeds with 95% t intervals:", ""]
-        order = rows.method.map(list(METHODS).index) * len(DECODINGS) - rows.decoding.map(DECODINGS.index)
-        for _, cell in rows.loc[order.sort_values().index].iterrows():
-            lines.append(f"- {_sentence(cell, _control(cells, cell))}")
-    return "\n".join(lines[1:]) + "\n"
 
 
 def _control(cells: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:

@@ -2,113 +2,109 @@ r"""summary.csv to the paper's tables: LaTeX, Markdown, one tidy CSV, and the se
 
     python -m mcgrpo.report.tables --summary summary.csv --output reports [--title "Mini study (toy models)"]
 
-writes tables.tex (to be \input; its first line names the packages), tables.md, tables.csv, headline.md and the
-training times, timings.tex and timings.md.
+writes tables.tex (to be \input; it names the packages that it needs), tables.md, tables.csv (the cells of every table,
+as in the summary), headline.md, values.tex (numbers for prose) and the training times, timings.tex and timings.md.
 """
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
 
 from mcgrpo.files import atomic
-from mcgrpo.frames import DECODINGS, accuracies, read_frame
-from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.frames import read_frame
+from mcgrpo.methods import METHODS
 from mcgrpo.records import Cell
+from mcgrpo.report import accuracy, flip_rates, timings
+from mcgrpo.report.display import Display
 from mcgrpo.report.headline import headline
-from mcgrpo.report.render import PREAMBLE, latex, markdown
-from mcgrpo.report.timings import timings, timings_latex, timings_markdown
+from mcgrpo.report.latex import PREAMBLE, latex
+from mcgrpo.report.markdown import markdown
+from mcgrpo.report.rows import COMPOSITE, Table, as_rows, is_injected, is_other, select
+from mcgrpo.report.values import values
 
-BLOCK = ["setting", "benchmark"]
-KEY = [*BLOCK, "num_generations", "method"]
-FIELDS = ["mean", "low", "high", "difference", "difference_low", "difference_high", "difference_seeds", "seeds", "n"]
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table: the methods side by side on benchmarks of a role.
-
-    `only_where` limits it to the settings and G at which that method was run (a control is not run everywhere).
-    """
-
-    name: str
-    methods: tuple[str, ...]
-    caption: str
-    role: str = "in"
-    only_where: str | None = None
-
-
+ALL = tuple(METHODS)
 TABLES = (
-    Table("main", ("grpo", "mc-grpo"), "GRPO with the mean and the median as the baseline"),
-    Table("dapo", ("dapo", "mc-dapo"), "DAPO with the mean and the median as the baseline"),
-    Table("dr_grpo", ("dr-grpo", "mc-dr-grpo"), "DR-GRPO with the mean and the median as the baseline"),
-    Table("ood", tuple(m for m in METHODS if m != "grpo-plus1"), "Out-of-distribution benchmarks", role="out"),
+    Table("main", "GRPO with the mean and the median as the baseline", ("grpo", "mc-grpo")),
+    Table("dapo", "DAPO with the mean and the median as the baseline", ("dapo", "mc-dapo")),
+    Table("dr_grpo", "DR-GRPO with the mean and the median as the baseline", ("dr-grpo", "mc-dr-grpo")),
+    Table("ood", "Out-of-distribution benchmarks", ALL, role="out"),
+    Table(
+        "composite",
+        "Composite reward: accuracy and format",
+        ALL,
+        variants=COMPOSITE.__eq__,
+        caveat="The paper's own caption says of its numbers here: “All numbers are placeholders and will be replaced "
+        "with actual results.”",
+    ),
     Table(
         "control",
-        ("grpo", "grpo-plus1", "mc-grpo"),
         "Is it the median or the extra rollout? GRPO+1 draws G+1 rollouts, keeps the mean and drops the rollout of "
-        "the smallest advantage; gains are over GRPO",
+        "the smallest absolute advantage; gains are over GRPO",
+        ("grpo", "grpo-plus1", "mc-grpo"),
         only_where="grpo-plus1",
     ),
+    Table(
+        "injected-flips",
+        "Injected sign flips: the sign of each advantage is turned with probability ρ, or (exact) of that share of "
+        "every group; ρ = 0 is the variant default",
+        ALL,
+        variants=is_injected,
+        changes=True,
+    ),
+    Table("variants", "What each variant of the study changes", ALL, variants=is_other, changes=True),
 )
 
 
-def tidy(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
-    """The table's numbers: a row per (setting, benchmark) x (untrained, then G descending x method), NaN if missing.
-
-    Columns are `KEY`, then each of `FIELDS` for each decoding (`greedy_mean`, ..., `sampled_n`) and
-    `sampled_measure`. Empty where no method of the table was run.
-    """
-    cells = accuracies(summary, table.role)
-    ours = cells[cells.method.isin(table.methods)]
-    if table.only_where:
-        marked = ours[ours.method == table.only_where]
-        ours = ours[ours.setting.isin(marked.setting) & ours.num_generations.isin(marked.num_generations)]
-    grid = _grid(table, ours)
-    if grid.empty:
-        return pd.DataFrame()
-    wide = cells.set_index([*KEY, "decoding"])[FIELDS].astype(float).unstack("decoding")
-    wide.columns = [f"{decoding}_{field}" for field, decoding in wide.columns]
-    wide = wide.reindex(columns=[f"{decoding}_{field}" for decoding in DECODINGS for field in FIELDS])
-    rows = grid.merge(wide, how="left", left_on=KEY, right_index=True).reset_index(drop=True)
-    measures = ours[ours.decoding == "sampled"].drop_duplicates(BLOCK)[[*BLOCK, "measure"]]
-    return rows.merge(measures.rename(columns={"measure": "sampled_measure"}), how="left", on=BLOCK)
-
-
-def _grid(table: Table, cells: pd.DataFrame) -> pd.DataFrame:
-    budgets = sorted(cells.num_generations.unique(), reverse=True)
-    methods = [method for method in table.methods if method in set(cells.method)]
-    blocks = sorted(set(zip(cells.setting, cells.benchmark, strict=True)))
-    runs = [(0, UNTRAINED), *((g, method) for g in budgets for method in methods)]
-    return pd.DataFrame([(*block, *run) for block in blocks for run in runs], columns=KEY)
+def displays(summary: pd.DataFrame, title: str) -> list[tuple[pd.DataFrame, Display]]:
+    """Every table that the study plans: its cells, and what is printed of them."""
+    found = [
+        (cells, accuracy.display(table, as_rows(cells), title))
+        for table in TABLES
+        if not (cells := select(table, summary)).empty
+    ]
+    rates = flip_rates.select(summary)
+    return found if rates.empty else [*found, (rates, flip_rates.display(rates, title))]
 
 
 def write_tables(summary: pd.DataFrame, output: Path, title: str = "") -> None:
-    """Write tables.tex, tables.md, tables.csv, headline.md, timings.tex and timings.md into `output`.
+    """Write tables.tex, tables.md, tables.csv, headline.md, values.tex, timings.tex and timings.md into `output`.
 
-    The training times of the paper's main table stand apart, in the timings: they differ from one run of a study to
-    the next, and everything else in the tables is the same to the byte.
+    Training times stand apart, in the timings: they differ from one run of a study to the next, and everything else
+    is the same to the byte.
 
     Raises:
-        ValueError: where the summary holds no accuracy of any table's methods.
+        ValueError: where the study plans none of the tables.
     """
-    filled = [(table, rows) for table in TABLES if not (rows := tidy(table, summary)).empty]
-    if not filled:
-        raise ValueError("the summary has no accuracy (greedy or avg@k, variant default) of any trained method")
-    empty = ", ".join(table.name for table in TABLES if table.name not in {t.name for t, _ in filled})
-    absent = f"Tables without a run in this study: {empty}." if empty else ""
-    tex = [latex(table.name, table.caption, rows, title) for table, rows in filled]
-    md = [markdown(table.name, table.caption, rows, title) for table, rows in filled]
-    _write(output / "tables.tex", "\n\n".join([PREAMBLE + (f"\n% {absent}" if absent else ""), *tex]) + "\n")
-    _write(output / "tables.md", "\n\n".join([*md, *([absent] if absent else [])]) + "\n")
+    found = displays(summary, title)
+    if not found:
+        raise ValueError("the summary has neither an accuracy (greedy or avg@k) of a trained method nor sign flips")
+    names = {display.name for _, display in found}
+    left = ", ".join(name for name in (*(table.name for table in TABLES), flip_rates.NAME) if name not in names)
+    absent = f"Tables without a cell in this study: {left}." if left else ""
+    tex = [PREAMBLE + (f"\n% {absent}" if absent else ""), *(latex(display) for _, display in found)]
+    md = [*(markdown(display) for _, display in found), *([absent] if absent else [])]
+    _write(output / "tables.tex", "\n\n".join(tex) + "\n")
+    _write(output / "tables.md", "\n\n".join(md) + "\n")
+    _write(output / "tables.csv", _tidy(found).to_csv(index=False, lineterminator="\n"))
     _write(output / "headline.md", headline(summary))
-    seconds = timings(summary)
-    _write(output / "timings.tex", timings_latex(seconds, title) + "\n")
-    _write(output / "timings.md", timings_markdown(seconds, title) + "\n")
-    numbers = pd.concat([rows.assign(table=table.name) for table, rows in filled])
-    columns = ["table", *(name for name in numbers.columns if name != "table")]
-    _write(output / "tables.csv", numbers[columns].to_csv(index=False, lineterminator="\n"))
+    _write(output / "values.tex", values(summary, title))
+    _write_timings(summary, output, title)
+
+
+def _write_timings(summary: pd.DataFrame, output: Path, title: str) -> None:
+    cells = timings.select(summary)
+    table = None if cells.empty else timings.display(cells, title)
+    absent = "No training time is planned or measured in this study."
+    _write(output / "timings.tex", f"{PREAMBLE}\n\n{latex(table, rows=60)}\n" if table else f"% {absent}\n")
+    _write(output / "timings.md", f"{markdown(table)}\n" if table else f"{absent}\n")
+
+
+def _tidy(found: list[tuple[pd.DataFrame, Display]]) -> pd.DataFrame:
+    """The cells of all tables, a row each, with the table's name first; columns are those of `Cell`."""
+    columns = ["table", *(field.name for field in fields(Cell))]
+    return pd.concat([cells.assign(table=display.name) for cells, display in found])[columns]
 
 
 def _write(path: Path, text: str) -> None:
@@ -120,7 +116,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the summary, write the tables."""
     parser = argparse.ArgumentParser(description="Write every table of the study.")
     parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
-    parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and headline.md")
+    parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and the sentences")
     parser.add_argument("--title", default="", help="what every caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
     try:

@@ -1,12 +1,18 @@
-"""How numbers are spelt in tables, figures and sentences: percent, points, intervals, and what may be said of them."""
+"""How numbers are spelt in tables, figures and sentences: percent, points, intervals, and what may be said of them.
 
-import math
+One spelling of an interval everywhere, [low, high], since intervals need not be symmetric. A number that is not there
+(None, NaN or pandas' NA) is "missing", never 0. Minus signs are true minus signs.
+"""
+
 import re
+
+import pandas as pd
 
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.stats import verdict
 
 MISSING = "missing"
+INDISTINGUISHABLE = "indistinguishable"
 
 
 def label(method: str) -> str:
@@ -22,41 +28,54 @@ def rollouts(method: str, num_generations: int) -> str:
     return f"{num_generations}+{extra}" if extra else f"{num_generations}"
 
 
-def points(fraction: float) -> str:
-    """A signed difference in percentage points, one decimal, with a true minus sign."""
-    return f"{100 * fraction:+z.1f}".replace("-", "−")
+def points(fraction: float, digits: int = 1) -> str:
+    """A signed difference in percentage points."""
+    return f"{100 * fraction:+z.{digits}f}".replace("-", "−")
 
 
-def accuracy(mean: float, low: float) -> str:
-    """A fraction in percent with the half-width of its (symmetric) interval; "missing" where it is NaN."""
-    if math.isnan(mean):
+def percent(fraction: float, digits: int = 1) -> str:
+    """A fraction in percent, without the sign; "missing" where there is none."""
+    return MISSING if pd.isna(fraction) else f"{100 * fraction:.{digits}f}"
+
+
+def accuracy(mean: float, low: float, high: float) -> str:
+    """A fraction in percent with its interval: "86.4 [85.1, 87.7]", or "86.4" where it has none."""
+    text = percent(mean)
+    return text if pd.isna(mean) or pd.isna(low) else f"{text} [{percent(low)}, {percent(high)}]"
+
+
+def signed(difference: float, low: float, high: float) -> str:
+    """A difference in points with its interval: "+4.4 [+2.1, +6.7]"; says so where it has none."""
+    if pd.isna(difference):
         return MISSING
-    return f"{100 * mean:.1f}" + ("" if math.isnan(low) else f" ± {100 * (mean - low):.1f}")
+    bounds = "(no interval)" if pd.isna(low) else f"[{points(low)}, {points(high)}]"
+    return f"{points(difference)} {bounds}"
 
 
 def gain(difference: float, low: float, high: float) -> str:
-    """A paired difference in points with its half-width, and "indistinguishable" where the interval holds zero."""
-    if math.isnan(difference):
-        return MISSING
-    kind = verdict(low, high)
-    if kind == "unknown":
-        return f"{points(difference)} (one seed)"
-    text = f"{points(difference)} ± {100 * (high - difference):.1f}"
-    return f"{text} indistinguishable" if kind == "indistinguishable" else text
+    """A paired difference as `signed`, and "indistinguishable" where the interval holds zero."""
+    text = signed(difference, low, high)
+    sure = pd.isna(difference) or pd.isna(low) or verdict(low, high) != INDISTINGUISHABLE
+    return text if sure else f"{text} {INDISTINGUISHABLE}"
 
 
 def interval(difference: float, low: float, high: float) -> str:
     """A paired difference as prose has it: "+4.4 points [+2.1, +6.7]"."""
-    if math.isnan(low):
+    if pd.isna(low):
         return f"{points(difference)} points"
     return f"{points(difference)} points [{points(low)}, {points(high)}]"
 
 
 def seconds(value: float) -> str:
     """Seconds, to a tenth below 100."""
-    if math.isnan(value):
+    if pd.isna(value):
         return MISSING
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def seeds(there: int, planned: int) -> str:
+    """The seeds of a cell: "5", or "3/5" where fewer are there than planned."""
+    return f"{there}" if there == planned else f"{there}/{planned}"
 
 
 def span(values) -> str:
@@ -65,6 +84,12 @@ def span(values) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
+def count(n: int, noun: str) -> str:
+    """A number with its noun: "1 seed", "2 seeds"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def escape_latex(text: str) -> str:
     """Plain text as LaTeX."""
-    return re.sub(r"([&%$#_{}])", r"\\\1", text)
+    escaped = re.sub(r"([&%$#_{}])", r"\\\1", text)
+    return escaped.replace("−", "$-$").replace("±", r"$\pm$").replace("×", r"$\times$").replace("ρ", r"$\rho$")

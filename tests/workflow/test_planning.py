@@ -1,5 +1,8 @@
 """What the DAG plans, and what stops it before anything runs. Dry runs only."""
 
+import os
+import time
+
 import pytest
 
 
@@ -9,13 +12,18 @@ def mini(empty, root):
     return empty
 
 
+REPORT = {"all": 1, "plan": 1, "collect": 1, "summarise": 1, "tables": 1, "claims": 1, "figure": 12, "reproduction": 1}
+CHECKS = {"track": 1, "overlap": 1}
+
+
 def test_the_mini_study(mini):
-    seeds, cells = 5, 3 * 3 * 2 + 3  # losses x G x mean/median, and the control
-    runs = seeds * cells
-    assert mini.jobs() == {
-        "all": 1, "plan": 1, "model": 1, "dataset": 2, "train": runs, "generate": 2 * (runs + 1),
-        "grade": 2 * (runs + 1), "collect": 1, "summarise": 1, "tables": 1, "figure": 4, "track": 1, "overlap": 1,
-        "audit": 2,
+    five = 3 * 3 * 2 + 3 + 2 * 3 + 4 + 2 + 2  # the grid, GRPO+1, composite, injected flips, mixed groups, best on test
+    three = 2 * 3 + 2 * 2  # fixed rows, released
+    runs = 5 * five + 3 * three
+    evaluated = runs + 1 + 5 * 4 + 1  # and the untrained model; GRPO and MC-GRPO at G=2 and 4 out of distribution too
+    assert mini.jobs() == REPORT | CHECKS | {
+        "model": 1, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
+        "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2,
     }  # fmt: skip
 
 
@@ -48,12 +56,57 @@ def test_g_that_does_not_divide_the_batch(empty, root):
     done = empty.changed(f"{folder}\ntraining: {{per_device_train_batch_size: 6}}").run("--dry-run")
     assert done.returncode != 0
     assert "num_generations=4 does not divide the 6 rows" in done.log
-    assert "tiny-random/grpo/G4/default/seed0" in done.log
+    assert "run tiny-random/grpo/G4/default: " in done.log
 
 
-def test_the_papers_study(empty, root):
+@pytest.fixture
+def paper(empty, root):
     empty.configfiles = ["--configfile", str(root / "config/config.yaml")]
-    jobs = empty.jobs("--resources", "gpu=2")
-    assert jobs["train"] == (90 + 3) * 5  # five settings x three losses x G x mean/median, and the control
-    assert jobs["model"] == 5 and jobs["dataset"] == 5
-    assert jobs["grade"] == 2 * jobs["generate"]  # under two protocols
+    return empty
+
+
+def test_the_papers_study(paper):
+    """Every job that `snakemake -n --resources gpu=2 reports/tables.tex` should list, no other, within 10 seconds."""
+    runs = 5 * (
+        5 * 6 * 3  # settings x methods x G
+        + 3  # GRPO+1
+        + 2 * 3  # composite
+        + 5  # injected flips
+        + 2 * 3  # update-matched
+        + 2 * 2 * 2 + 2 * 2 + 2 * 2  # released, mixed groups, best on test, of two settings
+    )  # fmt: skip
+    evaluated = runs + 5 + 2 * (5 * 3 * 2 * 2 + 3)  # untrained models; AIME and AMC for three settings
+    start = time.monotonic()
+    jobs = paper.jobs("reports/tables.tex", "--resources", "gpu=2")
+    seconds = time.monotonic() - start
+    assert jobs == {
+        "plan": 1, "collect": 1, "summarise": 1, "tables": 1, "model": 5, "dataset": 5, "train": runs,
+        "generate": evaluated, "grade": evaluated, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
+    }  # fmt: skip
+    assert seconds < 10 * max(1, os.getloadavg()[0] / os.cpu_count()), f"planned in {seconds:.1f} s"
+
+
+def test_the_papers_report(paper):
+    jobs = paper.jobs("--resources", "gpu=2")
+    assert {name: jobs[name] for name in REPORT | CHECKS} == REPORT | CHECKS
+    assert jobs["audit"] == 5
+
+
+def test_a_piece_of_the_papers_study_is_a_target_of_its_own(paper):
+    run = "results/paper/runs/qwen2.5-7b-math/mc-dapo/G2/default/seed3"
+    assert paper.jobs(run, "--resources", "gpu=2") == {"model": 1, "dataset": 1, "train": 1}
+    flips = "results/paper/flips/llama-3.2-3b-math/none/G0/default/seed0/math500.jsonl"
+    wanted = {"model": 1, "dataset": 1, "rollouts": 1, "grade_rollouts": 1, "sign_flips": 1}
+    assert paper.jobs(flips, "--resources", "gpu=2") == wanted
+
+
+def test_what_is_finished_is_reported_without_a_training(paper):
+    """Before anything is run: the tables of a study of which nothing is there."""
+    wanted = {"plan": 1, "collect": 1, "summarise": 1, "tables": 1}
+    assert paper.changed("partial: true").jobs("reports/tables.tex", "--resources", "gpu=2") == wanted
+
+
+def test_a_run_that_the_study_does_not_have_is_named(mini):
+    done = mini.run("results/mini/runs/toy-qwen3/grpo/G3/default/seed0", "--dry-run")
+    assert done.returncode != 0
+    assert "study 'mini' has no run 'toy-qwen3/grpo/G3/default/seed0'" in done.log

@@ -7,8 +7,14 @@ import random
 import pytest
 
 pytestmark = pytest.mark.slow
-ANALYSIS = ("collect", "summarise", "tables", "figure", "track")
-FIGURES = ("accuracy-greedy", "accuracy-sampled", "ood", "rewards")
+ANALYSIS = ("collect", "summarise", "tables", "claims", "figure", "reproduction", "track")
+TRAINED = 2 * (14 + 2 + 2) + 2 + 2 + 1 + 2  # two seeds of the grid, composite and flips; one of the four others
+PLAN = ("plan", "overlap")
+SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
+FIGURES = (
+    "overview", "accuracy-first", "accuracy-greedy", "accuracy-sampled", "rewards", "latency", "ood", "composite",
+    "injected-flips", "variants", "sign-flips", "sign-flip-conventions",
+)  # fmt: skip
 
 
 def rows(path):
@@ -69,9 +75,13 @@ def test_a_second_call_runs_no_job(finished):
 @pytest.mark.parametrize(
     ("change", "rerun"),
     [
-        ("title: Another", {"all", "tables"}),
-        ("variants: {other: {rewards: {format: 1.0}}}", {"all", "plan", "overlap", *ANALYSIS}),
-        ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", *ANALYSIS}),
+        ("title: Another", {"all", "tables", "claims", "reproduction"}),
+        ("variants: {other: {rewards: {format: 1.0}}}", {"all", *PLAN, *ANALYSIS}),
+        ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", *SIGN_FLIPS, *ANALYSIS}),
+        (
+            "experiments: {sign-flips: {sign_flips: {subsamples: 5}}}",
+            {"all", "plan", "overlap", "sign_flips", *ANALYSIS},
+        ),
     ],
 )
 def test_a_change_reruns_what_it_concerns(finished, change, rerun):
@@ -79,8 +89,9 @@ def test_a_change_reruns_what_it_concerns(finished, change, rerun):
 
 
 def test_a_hyper_parameter_retrains_its_runs_only(finished):
-    assert finished.changed("settings: {toy-qwen3: {training: {beta: 0.1}}}").jobs()["train"] == 28
-    assert finished.changed("seeds: [0, 1, 2]").jobs()["train"] == 14
+    assert finished.changed("settings: {toy-qwen3: {training: {beta: 0.1}}}").jobs()["train"] == TRAINED
+    assert finished.changed("variants: {composite: {training: {beta: 0.1}}}").jobs()["train"] == 2 * 2
+    assert finished.changed("experiments: {injected-flips: {injected_flips: {exact: [0.5]}}}").jobs()["train"] == 2
 
 
 def test_a_figure_alone(finished):

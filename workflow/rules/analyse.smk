@@ -12,10 +12,10 @@ rule plan:
         "../../envs/workflow.yaml"
     threads: 1
     params:
-        config=json.dumps({key: config[key] for key in study.PLANNED if key in config}),
-        code=fingerprint("mcgrpo.study"),
+        config=json.dumps(plan.planned_part(config)),
+        code=fingerprint("mcgrpo.plan"),
     shell:
-        "python -m mcgrpo.study --config {params.config:q} --output {output} > {log} 2>&1"
+        "python -m mcgrpo.plan --config {params.config:q} --output {output} > {log} 2>&1"
 
 
 rule overlap:
@@ -41,10 +41,10 @@ rule overlap:
 rule collect:
     input:
         plan=rules.plan.output,
-        runs=expand(f"{RESULTS}/runs/{{run}}", run=TRAINED),
-        grades=GRADES,
+        results=[] if PARTIAL else MEASURED,
     output:
         scores=f"{RESULTS}/scores.csv",
+        values=f"{RESULTS}/values.jsonl",
         curves=f"{RESULTS}/curves.csv",
     log:
         f"{LOGS}/collect.log",
@@ -55,15 +55,20 @@ rule collect:
     threads: 1
     params:
         results=subpath(output.scores, parent=True),
+        partial="--partial" if PARTIAL else "",
+        found=found(MEASURED) if PARTIAL else [],
         code=fingerprint("mcgrpo.collect"),
     shell:
-        "python -m mcgrpo.collect --plan {input.plan} --results {params.results} "
-        "--scores {output.scores} --curves {output.curves} > {log} 2>&1"
+        "python -m mcgrpo.collect --plan {input.plan} --results {params.results} --scores {output.scores} "
+        "--values {output.values} --curves {output.curves} {params.partial} > {log} 2>&1"
 
 
 rule summarise:
     input:
-        rules.collect.output.scores,
+        plan=rules.plan.output,
+        scores=rules.collect.output.scores,
+        values=rules.collect.output.values,
+        published=PUBLISHED,
     output:
         f"{RESULTS}/summary.csv",
     log:
@@ -76,7 +81,8 @@ rule summarise:
     params:
         code=fingerprint("mcgrpo.summarise"),
     shell:
-        "python -m mcgrpo.summarise --scores {input} --output {output} > {log} 2>&1"
+        "python -m mcgrpo.summarise --plan {input.plan} --scores {input.scores} --values {input.values} "
+        "--published {input.published} --output {output} > {log} 2>&1"
 
 
 rule track:
@@ -97,3 +103,6 @@ rule track:
     shell:
         "python -m mcgrpo.tracking --plan {input.plan} --results {params.results} --scores {input.scores} "
         "--output {output} > {log} 2>&1"
+
+
+CHECKS = [*AUDITS, *rules.overlap.output, *rules.track.output]

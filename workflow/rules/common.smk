@@ -2,12 +2,13 @@
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import yaml
 
-from mcgrpo import environment, lock, study
+from mcgrpo import environment, lock, plan, study
 from mcgrpo.closure import fingerprint
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import PROTOCOL_SUFFIXES
@@ -20,20 +21,33 @@ except study.StudyError as error:
     # Not raised: Snakemake would point at this line, and the culprit is the study file
     sys.exit(f"error in the study file: {error}")
 
+
+def repository(path):
+    """A file of the repository, wherever the study is run."""
+    return str(Path(workflow.basedir) / path)
+
+
 RESULTS = f"results/{config['study']}"
 REPORTS = config["reports"]
 LOGS = f"logs/{config['study']}"
-RUNS = {run.name: run for run in study.runs(config)}
+RUNS = {name: entry.run for name, entry in plan.planned(config).items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
+EVALUATIONS = plan.evaluations(config)
+FLIPS = {name: entry.flips for name, entry in plan.planned(config).items() if entry.flips}
+GRADING = plan.grading(config)
 GRADES = [
     f"{RESULTS}/grades/{name}/{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl"
-    for name, run in RUNS.items()
-    for benchmark in study.benchmarks(config, run.setting)
-    for protocol in study.protocols(config)
+    for name, benchmarks in EVALUATIONS.items()
+    for benchmark in benchmarks
+    for protocol in GRADING
 ]
+FLIP_RATES = [f"{RESULTS}/flips/{name}/{spec['benchmark']}.jsonl" for name, spec in FLIPS.items()]
+MEASURED = [*(f"{RESULTS}/runs/{name}" for name in TRAINED), *GRADES, *FLIP_RATES]
+PARTIAL = config.get("partial", False)
+PUBLISHED = repository("config/published.csv")
 DATASETS = sorted(
     {run.dataset for run in RUNS.values()}
-    | {benchmark for run in RUNS.values() for benchmark in study.benchmarks(config, run.setting)}
+    | {benchmark for run in RUNS.values() for benchmark in plan.benchmarks(config, run.setting)}
 )
 AUDITS = [f"resources/data/{config['study']}/{dataset}.audit.json" for dataset in DATASETS]
 
@@ -45,15 +59,22 @@ weights_output = directory if config.get("keep_models") else lambda path: temp(d
 
 wildcard_constraints:
     study=re.escape(config["study"]),
-    run="|".join(map(re.escape, RUNS)),
+    # Not an alternation of all names: Snakemake would compile it, thousands of bytes long, for every pattern.
+    run="[^/]+/[^/]+/G[0-9]+/[^/]+/seed[0-9]+",
     model="|".join(map(re.escape, config["models"])),
     dataset="|".join(map(re.escape, config["datasets"])),
     benchmark="|".join(map(re.escape, config["datasets"])),
-    protocol="|".join(map(re.escape, PROTOCOL_SUFFIXES.values())),
+
+
+def found(paths):
+    """Which of the paths are there, and since when."""
+    return [(path, Path(path).stat().st_mtime_ns) for path in paths if Path(path).exists()]
 
 
 def run_of(wildcards):
     """The run that a job is about."""
+    if wildcards.run not in RUNS:
+        raise WorkflowError(f"study {config['study']!r} has no run {wildcards.run!r}")
     return RUNS[wildcards.run]
 
 
@@ -79,6 +100,21 @@ def final_model(wildcards):
 def train_data(wildcards):
     """The data set that a run is trained on."""
     return f"resources/data/{config['study']}/{run_of(wildcards).dataset}.jsonl"
+
+
+def selection_data(wildcards):
+    """The benchmark that a run selects its checkpoint on, if it does."""
+    run = run_of(wildcards)
+    if run.training.get("select_checkpoint", "last") == "last":
+        return []
+    return f"resources/data/{config['study']}/{config['settings'][run.setting]['benchmarks']['in'][0]}.jsonl"
+
+
+def rollout_settings(wildcards):
+    """How the many rollouts a prompt are drawn, on which sign flips are measured."""
+    spec = FLIPS[wildcards.run]
+    changed = {"greedy": False, "samples": spec["rollouts"], "prompts": spec["prompts"]}
+    return {**evaluation_settings(wildcards), **changed, "temperature": spec["temperature"], "top_p": 1.0}
 
 
 def evaluation_settings(wildcards):

@@ -1,4 +1,4 @@
-"""Completions of each run on each benchmark, and their grades: a regrade never generates."""
+"""Completions of each run on its benchmarks, their grades, and sign-flip rates: a regrade never generates."""
 
 
 rule generate:
@@ -30,18 +30,68 @@ rule grade:
     input:
         f"{RESULTS}/completions/{{run}}/{{benchmark}}.jsonl",
     output:
-        f"{RESULTS}/grades/{{run}}/{{benchmark}}{{protocol}}.jsonl",
+        [f"{RESULTS}/grades/{{run}}/{{benchmark}}{PROTOCOL_SUFFIXES[protocol]}.jsonl" for protocol in GRADING],
     log:
-        f"{LOGS}/grade/{{run}}/{{benchmark}}{{protocol}}.log",
+        f"{LOGS}/grade/{{run}}/{{benchmark}}.log",
     benchmark:
-        f"{RESULTS}/benchmarks/grade/{{run}}/{{benchmark}}{{protocol}}.tsv"
+        f"{RESULTS}/benchmarks/grade/{{run}}/{{benchmark}}.tsv"
     conda:
         "../../envs/workflow.yaml"
     threads: 1
     params:
         task=lambda wildcards: config["datasets"][wildcards.benchmark]["task"],
-        protocol=lambda wildcards: "released" if wildcards.protocol else "paper",
+        protocols=GRADING,
         code=fingerprint("mcgrpo.grade"),
     shell:
-        "python -m mcgrpo.grade --task {params.task} --input {input} --output {output} "
-        "--workers {threads} --protocol {params.protocol} > {log} 2>&1"
+        "python -m mcgrpo.grade --task {params.task} --input {input} --output {output[0]} "
+        "--workers {threads} --protocol {params.protocols} > {log} 2>&1"
+
+
+use rule generate as rollouts with:
+    output:
+        f"{RESULTS}/rollouts/{{run}}/{{benchmark}}.jsonl",
+    log:
+        f"{LOGS}/rollouts/{{run}}/{{benchmark}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/rollouts/{{run}}/{{benchmark}}.tsv"
+    params:
+        prompt=lambda wildcards: run_of(wildcards).prompt,
+        settings=lambda wildcards: json.dumps(rollout_settings(wildcards)),
+        seed=lambda wildcards: run_of(wildcards).seed,
+        code=fingerprint("mcgrpo.generate"),
+
+
+use rule grade as grade_rollouts with:
+    input:
+        f"{RESULTS}/rollouts/{{run}}/{{benchmark}}.jsonl",
+    output:
+        f"{RESULTS}/rollout-grades/{{run}}/{{benchmark}}.jsonl",
+    log:
+        f"{LOGS}/grade_rollouts/{{run}}/{{benchmark}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/grade_rollouts/{{run}}/{{benchmark}}.tsv"
+    params:
+        task=lambda wildcards: config["datasets"][wildcards.benchmark]["task"],
+        protocols=["paper"],
+        code=fingerprint("mcgrpo.grade"),
+
+
+rule sign_flips:
+    input:
+        f"{RESULTS}/rollout-grades/{{run}}/{{benchmark}}.jsonl",
+    output:
+        f"{RESULTS}/flips/{{run}}/{{benchmark}}.jsonl",
+    log:
+        f"{LOGS}/sign_flips/{{run}}/{{benchmark}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/sign_flips/{{run}}/{{benchmark}}.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        k=lambda wildcards: FLIPS[wildcards.run]["subset_sizes"],
+        subsamples=lambda wildcards: FLIPS[wildcards.run]["subsamples"],
+        code=fingerprint("mcgrpo.sign_flips"),
+    shell:
+        "python -m mcgrpo.sign_flips --grades {input} --k {params.k} --subsamples {params.subsamples} --seed 0 "
+        "--output {output} > {log} 2>&1"

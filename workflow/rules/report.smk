@@ -1,16 +1,20 @@
-"""Tables and figures, from summary.csv and curves.csv alone."""
+"""Tables, figures, verdicts and the document that has them all, from summary.csv and curves.csv alone."""
 
 TABLES = expand(
     "{reports}/{table}",
     reports=REPORTS,
-    table=["tables.tex", "tables.md", "tables.csv", "headline.md", "timings.tex", "timings.md"],
+    table=["tables.tex", "tables.md", "tables.csv", "headline.md", "timings.tex", "timings.md", "values.tex"],
 )
+CLAIMS = expand("{reports}/claims.{suffix}", reports=REPORTS, suffix=["tex", "md", "csv"])
 FIGURES = expand(
     "{reports}/figures/{figure}.{suffix}",
     reports=REPORTS,
-    figure=study.figures(config),
+    figure=plan.figures(config),
     suffix=["pdf", "png"],
 )
+# Where there is no LaTeX the tables are made all the same.
+DOCUMENT = [f"{REPORTS}/reproduction.pdf"] if shutil.which("latexmk") else []
+REPORT = [*TABLES, *CLAIMS, *FIGURES, *DOCUMENT]
 
 
 rule tables:
@@ -33,6 +37,29 @@ rule tables:
         "python -m mcgrpo.report.tables --summary {input} --output {params.folder} --title {params.title:q} > {log} 2>&1"
 
 
+rule claims:
+    input:
+        summary=rules.summarise.output,
+        claims=repository("config/claims.yaml"),
+        published=PUBLISHED,
+    output:
+        CLAIMS,
+    log:
+        f"{LOGS}/claims.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/claims.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        folder=subpath(output[0], parent=True),
+        title=config.get("title", config["study"]),
+        code=fingerprint("mcgrpo.report.claims"),
+    shell:
+        "python -m mcgrpo.report.claims --claims {input.claims} --published {input.published} "
+        "--summary {input.summary} --output {params.folder} --title {params.title:q} > {log} 2>&1"
+
+
 rule figure:
     input:
         summary=rules.summarise.output,
@@ -49,7 +76,29 @@ rule figure:
     threads: 1
     params:
         stem=subpath(output.pdf, strip_suffix=".pdf"),
-        code=fingerprint("mcgrpo.report.figures"),
+        code=fingerprint("mcgrpo.report.figures.__main__"),
     shell:
         "python -m mcgrpo.report.figures {wildcards.figure} --summary {input.summary} --curves {input.curves} "
         "--output {params.stem} > {log} 2>&1"
+
+
+rule reproduction:
+    input:
+        TABLES,
+        CLAIMS,
+        FIGURES,
+        document=repository("reports/reproduction.tex"),
+    output:
+        f"{REPORTS}/reproduction.pdf",
+    log:
+        f"{LOGS}/reproduction.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/reproduction.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        folder=subpath(output[0], parent=True),
+    shell:
+        "(cd {params.folder:q} && SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1 latexmk -g -pdf -interaction=nonstopmode "
+        "-halt-on-error -outdir=.latex {input.document:q} && mv .latex/reproduction.pdf .) > {log} 2>&1"

@@ -5,6 +5,7 @@ rule train:
     input:
         model=start_model,
         data=train_data,
+        test=selection_data,
     output:
         run=directory(f"{RESULTS}/runs/{{run}}"),
         weights=weights_output(f"{RESULTS}/models/{{run}}"),
@@ -19,7 +20,8 @@ rule train:
         gpu=config.get("gpus", 0),
     params:
         run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
+        test=lambda wildcards, input: f"--test {input.test}" if input.get("test") else "",
         code=fingerprint("mcgrpo.train"),
     shell:
-        "python -m mcgrpo.preload mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} "
+        "python -m mcgrpo.preload mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} {params.test} "
         "--output {output.run} --weights {output.weights} --threads {threads} --gpus {resources.gpu} > {log} 2>&1"

@@ -1,0 +1,105 @@
+"""The numbers that the paper prints: read from config/published.csv, and in the shape of our own summary."""
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import pandas as pd
+
+from mcgrpo.files import RecordError, as_record
+from mcgrpo.methods import METHODS
+from mcgrpo.records import Cell, Published, Role
+from mcgrpo.variants import DEFAULT
+
+TABLES = ("main", "dapo", "drgrpo", "ood", "composite", "control", "text")
+"""Where a number stands; the earlier place is taken where the paper prints a cell in several."""
+NUMBERS = {"line": int, "num_generations": int, "value": float, "gain": float}
+OUT = ("aime24", "amc23")
+TRAINING = "train"
+"""The benchmark and the role that training times stand under, as in scores.csv."""
+
+Key = tuple[str, str, int, str, str, str]
+
+
+def read_published(path: str | Path) -> list[Published]:
+    """All rows of the file; an empty gain is None, an empty setting is one that the paper does not name.
+
+    Raises:
+        RecordError: for a missing file, other columns than the record's, or a value of the wrong type, naming file,
+            line and field.
+    """
+    names = [field.name for field in dataclasses.fields(Published)]
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file, strict=True)
+    except FileNotFoundError:
+        raise RecordError(f"{path}: no such file") from None
+    except (csv.Error, ValueError) as error:
+        raise RecordError(f"{path}: not a CSV table with a header ({error})") from None
+    if header != names:
+        raise RecordError(f"{path}: the columns should be {', '.join(names)}")
+    return [_row(header, row, f"{path}:{line}") for line, row in enumerate(rows, 2)]
+
+
+def _row(header: list[str], row: list[str], where: str) -> Published:
+    if len(row) != len(header):
+        raise RecordError(f"{where}: {len(row)} fields, not the header's {len(header)}")
+    fields = {name: _number(name, text, where) for name, text in zip(header, row, strict=True)}
+    return as_record(Published, fields, where)
+
+
+def _number(name: str, text: str, where: str) -> str | float | None:
+    if name not in NUMBERS:
+        return text
+    if name == "gain" and not text:
+        return None
+    try:
+        return NUMBERS[name](text)
+    except ValueError:
+        raise RecordError(f"{where}: {name} should be {NUMBERS[name].__name__}, not {text!r}") from None
+
+
+def role(row: Published) -> Role:
+    """What the row's benchmark is to its setting."""
+    if row.measure == "seconds":
+        return TRAINING
+    return "out" if row.benchmark in OUT else "in"
+
+
+def as_cells(rows: list[Published]) -> pd.DataFrame:
+    """The numbers as `Cell` rows without seeds and intervals: accuracies as fractions, under the measure `greedy`.
+
+    A cell that stands in several tables is taken from the first of `TABLES`; `difference` and `change` are those of
+    the printed numbers.
+    """
+    chosen = {_key(row): row for row in sorted(rows, key=lambda row: TABLES.index(row.table), reverse=True)}
+    values = {key: row.value / (1 if row.measure == "seconds" else 100) for key, row in chosen.items()}
+    cells = [_cell(row, values) for row in sorted(chosen.values(), key=_key)]
+    return pd.DataFrame(cells, columns=[field.name for field in dataclasses.fields(Cell)])
+
+
+def _key(row: Published) -> Key:
+    return row.setting, row.method, row.num_generations, row.variant, row.benchmark, row.measure
+
+
+def _cell(row: Published, values: dict[Key, float]) -> Cell:
+    value, baseline = values[_key(row)], METHODS[row.method].baseline
+    beside = values.get(_key(dataclasses.replace(row, method=baseline))) if baseline else None
+    default = values.get(_key(dataclasses.replace(row, variant=DEFAULT))) if row.variant != DEFAULT else None
+    empty = dict.fromkeys(field.name for field in dataclasses.fields(Cell))
+    known = {
+        "setting": row.setting,
+        "method": row.method,
+        "num_generations": row.num_generations,
+        "variant": row.variant,
+        "benchmark": row.benchmark,
+        "role": role(row),
+        "measure": "greedy" if row.measure == "accuracy" else row.measure,
+        "planned": 0,
+        "seeds": 0,
+        "mean": value,
+        "baseline": baseline,
+        "difference": None if beside is None else value - beside,
+        "change": None if default is None else value - default,
+    }
+    return Cell(**empty | known)

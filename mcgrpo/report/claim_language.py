@@ -1,0 +1,233 @@
+"""The paper's claims as data: what claims.yaml says, and the rows that judging them gives."""
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from mcgrpo.curves import COLUMNS
+from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.report import wording
+from mcgrpo.sign_flips import parse_measure
+from mcgrpo.variants import DEFAULT
+
+SCHEMA = Path(__file__).parents[2] / "workflow/schemas/claims.schema.yaml"
+Source = Literal["published", "ours"]
+Verdict = Literal["holds", "fails", "indistinguishable", "not measured", "not judged"]
+
+_ACCURACIES = r"(exact-|released-)?(greedy|avg@\d+)|pass@\d+|maj@\d+|released-any@\d+|rate-(unparseable|timeout|error)"
+_OF_TRAINING = "|".join([*COLUMNS, "seconds", "reward_unsteadiness"])
+MEASURES = {"in": _ACCURACIES, "out": _ACCURACIES, "train": _OF_TRAINING}
+"""What may be asked of a benchmark of each role: a pattern; of the role `flips`, what `mcgrpo.sign_flips` spells."""
+
+
+class ClaimError(ValueError):
+    """A file of claims that cannot be judged; the message names the claim and the culprit."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A number of one cell in each setting, times its weight."""
+
+    method: str
+    num_generations: int
+    weight: float = 1
+    variant: str = DEFAULT
+    field: Literal["mean", "difference", "change"] = "mean"
+    role: str | None = None
+    benchmark: str | None = None
+    measure: str = "greedy"
+
+    @property
+    def where(self) -> str:
+        """The role, where no benchmark is named."""
+        return self.benchmark or self.role or "in"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A weighted sum of terms (or, where `is_ratio`, the first over the second) from `low` to `high`.
+
+    A bound that is `open` is not itself allowed.
+    """
+
+    terms: tuple[Term, ...]
+    is_ratio: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+
+    @property
+    def scale(self) -> float:
+        """Fractions are judged in percentage points; ratios and measures of the training itself as they are."""
+        return 1 if self.is_ratio or self.terms[0].role == "train" else 100
+
+    @property
+    def unit(self) -> str:
+        """What the value is counted in."""
+        if self.is_ratio:
+            return "times"
+        if self.scale == 100 and len(self.terms) == 1 and self.terms[0].field == "mean":
+            return "percent"
+        return "points" if self.scale == 100 else self.terms[0].measure
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim: `says` it, `where` the paper does, and what must hold in `all` (or `some`) settings."""
+
+    id: str
+    says: str
+    where: str
+    comparisons: tuple[Comparison, ...] = ()
+    reading: str = ""
+    settings: tuple[str, ...] = ()
+    quantifier: Literal["all", "some"] = "all"
+    unjudged: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row of claims.csv: one comparison of one claim in one setting, by one source.
+
+    `low` and `high` bound the 95% interval of `value`; empty where there is none. `seeds` is the smallest number of
+    seeds behind a term, `over` what the intervals are taken over. A claim without any cell has one row, empty.
+    """
+
+    claim: str
+    source: Source
+    setting: str
+    benchmark: str
+    comparison: str
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    threshold: str
+    seeds: int | None
+    over: str
+    verdict: Verdict
+    margin: float | None = None
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """The verdict on one claim by one source, and what it rests on."""
+
+    claim: Claim
+    source: Source
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+
+
+def read_claims(path: str | Path) -> list[Claim]:
+    """The claims of a YAML file.
+
+    Raises:
+        ClaimError: for a file that breaks the schema, a name given twice, or a method, measure or field that does not
+            exist, naming claim and culprit.
+    """
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ClaimError(f"{path}: no such file") from None
+    except yaml.YAMLError as error:
+        raise ClaimError(f"{path}: not YAML ({error})") from None
+    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+    if error := best_match(Draft202012Validator(schema).iter_errors(content)):
+        raise ClaimError(f"{path}: {_place(content, list(error.absolute_path))}: {error.message}")
+    claims = [_claim(row) for row in content["claims"]]
+    names = [claim.id for claim in claims]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ClaimError(f"{path}: claim {twice[0]}: this id is given twice")
+    return claims
+
+
+def _place(content: Any, path: list[str | int]) -> str:
+    """Where in the file a mistake is, by the claim's id."""
+    if len(path) < 2:
+        return ".".join(map(str, path)) or "the file"
+    claim = content["claims"][path[1]]
+    name = claim.get("id", f"number {path[1]}") if isinstance(claim, dict) else f"number {path[1]}"
+    return ": ".join([f"claim {name}", *([".".join(map(str, path[2:]))] if path[2:] else [])])
+
+
+def _claim(row: dict[str, Any]) -> Claim:
+    comparisons = tuple(_comparison(spec, f"claim {row['id']}") for spec in row.get("comparisons", []))
+    return Claim(**row | {"comparisons": comparisons, "settings": tuple(row.get("settings", ()))})
+
+
+def _comparison(spec: dict[str, Any], where: str) -> Comparison:
+    ratio = spec.get("ratio")
+    terms = tuple(Term(**term) for term in (spec.get("terms") or [ratio["numerator"], ratio["denominator"]]))
+    for term in terms:
+        _check(term, where)
+    if len(places := sorted({term.where for term in terms})) > 1:
+        raise ClaimError(f"{where}: terms of one comparison must share a role or benchmark, not {', '.join(places)}")
+    within = spec.get("within", math.inf)
+    return Comparison(
+        terms,
+        is_ratio=ratio is not None,
+        low=spec.get("at_least", spec.get("above", -within)),
+        high=spec.get("at_most", spec.get("below", within)),
+        low_open="above" in spec,
+        high_open="below" in spec,
+    )
+
+
+def _check(term: Term, where: str) -> None:
+    if term.method not in (known := (UNTRAINED, *METHODS)):
+        raise ClaimError(f"{where}: unknown method {term.method!r} (known: {', '.join(known)})")
+    if not _is_measure(term):
+        raise ClaimError(f"{where}: unknown measure {term.measure!r} of {term.where}")
+    if term.field == "difference" and (term.method == UNTRAINED or not METHODS[term.method].baseline):
+        raise ClaimError(f"{where}: field 'difference' of {term.method}, which has no baseline")
+    if term.field == "change" and term.variant == DEFAULT:
+        raise ClaimError(f"{where}: field 'change' of the variant {DEFAULT}, which changes from itself")
+
+
+def _is_measure(term: Term) -> bool:
+    if term.role != "flips":
+        return re.fullmatch(MEASURES[term.role or "in"], term.measure) is not None
+    try:
+        parse_measure(term.measure)
+    except ValueError:
+        return False
+    return True
+
+
+def describe(comparison: Comparison) -> str:
+    """The left-hand side of a comparison in words: "MC-GRPO at G=8 − MC-GRPO at G=2"."""
+    if comparison.is_ratio:
+        return " / ".join(map(_name, comparison.terms))
+    text = ""
+    for term in comparison.terms:
+        sign = "−" if term.weight < 0 else "+" if text else ""
+        times = "" if abs(term.weight) == 1 else f"{abs(term.weight):g} × "
+        text += f" {sign} {times}{_name(term)}" if text else f"{sign}{times}{_name(term)}"
+    return text
+
+
+def _name(term: Term) -> str:
+    if term.role == "flips":
+        return term.measure
+    kind = {"mean": "", "difference": "gain of ", "change": "change of "}[term.field]
+    variant = "" if term.variant == DEFAULT else f" ({term.variant})"
+    measure = "" if term.measure == "greedy" else f"{term.measure}, "
+    benchmark = f" on {term.benchmark}" if term.benchmark else ""
+    return f"{measure}{kind}{wording.label(term.method)} at G={term.num_generations}{variant}{benchmark}"
+
+
+def bounds(comparison: Comparison) -> str:
+    """The right-hand side: "≥ 2.35 and ≤ 2.67", "within ±1"."""
+    if comparison.low == -comparison.high:
+        return f"within ±{comparison.high:g}"
+    low = f"{'>' if comparison.low_open else '≥'} {comparison.low:g}" if math.isfinite(comparison.low) else ""
+    high = f"{'<' if comparison.high_open else '≤'} {comparison.high:g}" if math.isfinite(comparison.high) else ""
+    return " and ".join(filter(None, (low, high))).replace("-", "−")

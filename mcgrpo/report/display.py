@@ -1,0 +1,93 @@
+"""A table as it is printed, before LaTeX or Markdown: rows of entries, each a text with a tone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from mcgrpo.report import wording
+from mcgrpo.stats import verdict
+
+Tone = Literal["", "above", "below"]
+"""Whether a number is above zero or below it for sure."""
+
+
+class Entry(NamedTuple):
+    """One place of a table; plain text."""
+
+    text: str
+    tone: Tone = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row: `block` are the first entries, printed where they change; `shaded` is the median's mark."""
+
+    block: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    shaded: bool = False
+
+
+@dataclass(frozen=True)
+class Display:
+    """One table: a heading for each place of block and entries together; the caption is plain text.
+
+    A rule is drawn above a line where one of the first `ruled` places of its block changes.
+    """
+
+    name: str
+    caption: str
+    headings: tuple[str, ...]
+    lines: tuple[Line, ...]
+    ruled: int = 2
+
+    def rows(self) -> list[list[Entry]]:
+        """All places of all lines; what a line's block shares with the line before is blank."""
+        blocks = [(), *(line.block for line in self.lines)]
+        return [
+            [*_changes(line.block, before), *line.entries] for line, before in zip(self.lines, blocks, strict=False)
+        ]
+
+    def breaks(self) -> dict[int, int]:
+        """The lines, but for the first, that begin a block: of how many places it shares the line before's."""
+        pairs = enumerate(pairwise(line.block for line in self.lines), 1)
+        return {place: _shared(before, block) for place, (before, block) in pairs if before != block}
+
+    def parts(self, rows: int) -> Sequence["Display"]:
+        """The table whole, or where it has more than `rows` lines one for each of the first place of its blocks."""
+        names = list(dict.fromkeys(line.block[0] for line in self.lines))
+        if len(self.lines) <= rows or len(names) == 1:
+            return [self]
+        return [
+            replace(
+                self,
+                name=f"{self.name}-{name}",
+                lines=tuple(line for line in self.lines if line.block[0] == name),
+            )
+            for name in names
+        ]
+
+
+def _shared(before: tuple[str, ...], block: tuple[str, ...]) -> int:
+    """How many places two blocks share from the left."""
+    return next((place for place, (a, b) in enumerate(zip(before, block, strict=False)) if a != b), len(before))
+
+
+def _changes(block: tuple[str, ...], before: tuple[str, ...]) -> list[Entry]:
+    same = _shared(before, block)
+    return [Entry("" if place < same else text) for place, text in enumerate(block)]
+
+
+def tone(low: float | None, high: float | None) -> Tone:
+    """The tone of a difference, by its interval."""
+    if pd.isna(low) or pd.isna(high):
+        return ""
+    kind = verdict(low, high)
+    return kind if kind in ("above", "below") else ""
+
+
+def difference(value: float | None, low: float | None, high: float | None, note: str = "") -> Entry:
+    """A paired difference in points with its interval, toned by it, and a note behind it."""
+    return Entry(wording.gain(value, low, high) + (f" {note}" if note else ""), tone(low, high))

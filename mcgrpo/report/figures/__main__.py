@@ -1,0 +1,5 @@
+"""`python -m mcgrpo.report.figures`."""
+
+from mcgrpo.report.figures import main
+
+main()

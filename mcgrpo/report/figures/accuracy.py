@@ -1,0 +1,63 @@
+"""Accuracy against G, a row of panels for each setting and benchmark and a column for each loss (the paper's 15)."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from mcgrpo.frames import accuracies, is_median
+from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.report.figures import style
+from mcgrpo.report.figures.cells import block, blocks_of, measure_of
+from mcgrpo.variants import DEFAULT
+
+DODGE = 0.09
+
+
+def draw(summary: pd.DataFrame, save: style.Save, role: str, decodings: tuple[str, ...]) -> None:
+    """Accuracy against G.
+
+    Args:
+        summary: a row per `Cell`.
+        save: is given the finished figure.
+        role: of the benchmarks to show, "in" or "out".
+        decodings: the first of these that was evaluated is shown.
+
+    Raises:
+        ValueError: where no trained method has such an accuracy.
+    """
+    cells = accuracies(summary, role)
+    present = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
+    decoding = next((d for d in decodings if (present.decoding == d).any()), None)
+    if decoding is None:
+        raise ValueError(
+            f"nothing to show: no {' or '.join(decodings)} accuracy of a trained method on a benchmark of role "
+            f"{role!r} (variant {DEFAULT})"
+        )
+    cells, present = cells[cells.decoding == decoding], present[present.decoding == decoding]
+    losses = [loss for loss in style.LOSSES if loss in set(present.method.map(lambda m: METHODS[m].loss_type))]
+    budgets = sorted(present.num_generations.unique())
+    blocks = blocks_of(present)
+    with style.panels(len(blocks), len(losses), 1.45) as (figure, grid):
+        for place, line in zip(blocks, grid, strict=True):
+            for loss, axes in zip(losses, line, strict=True):
+                _panel(axes, block(cells, *place), loss, budgets)
+            line[0].set_ylabel("\n".join(place))
+        for axes, loss in zip(grid[0], losses, strict=True):
+            axes.set_title(style.LOSSES[loss])
+        for axes in grid[:-1].flat:
+            axes.tick_params(labelbottom=False)
+        x = ("G, rollouts in the update", style.bars(present.over))
+        style.label(figure, x, f"accuracy (%), {measure_of(present, decoding)}")
+        style.legend(figure, 3)
+        save(figure)
+
+
+def _panel(axes: Axes, cells: pd.DataFrame, loss: str, budgets: list[int]) -> None:
+    for median, look in style.CENTRES.items():
+        methods = [m for m, spec in METHODS.items() if spec.loss_type == loss and is_median(m) == median]
+        # The control of an extra rollout has a table of its own; the lines are the paper's six methods.
+        methods = [m for m in methods if median or METHODS[m].baseline is None]
+        rows = cells[cells.method.isin(methods)].set_index("num_generations").reindex(budgets)
+        style.draw_line(axes, np.arange(len(budgets)) + (DODGE if median else -DODGE), rows, **look)
+    style.draw_untrained(axes, cells[cells.method == UNTRAINED])
+    style.categories(axes, budgets)

@@ -1,0 +1,74 @@
+"""Accuracy against the rate of injected sign flips."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from mcgrpo.frames import DECODINGS
+from mcgrpo.methods import UNTRAINED
+from mcgrpo.report.figures import style
+from mcgrpo.report.figures.cells import all_accuracies, block, blocks_of, measure_of
+from mcgrpo.variants import DEFAULT, Flips, flips_of
+
+METHOD = "grpo"
+LOOKS = {
+    "greedy": {"color": style.PALETTE[0], "marker": "o", "markersize": 4.5, "linestyle": "-"},
+    "sampled": {"color": style.PALETTE[1], "marker": "s", "markersize": 4, "linestyle": "--"},
+}
+
+
+def draw(summary: pd.DataFrame, save: style.Save) -> None:
+    """Accuracy of GRPO against rho, a panel for each setting and benchmark, at the largest G with injected flips.
+
+    A line joins the rates at which each advantage flips with probability rho, 0 being the default variant; markers
+    alone are the groups in which exactly that share flips.
+
+    Args:
+        summary: a row per `Cell`.
+        save: is given the finished figure.
+
+    Raises:
+        ValueError: where no accuracy with injected flips is there.
+    """
+    cells = all_accuracies(summary)
+    rows = _sweep(cells)
+    blocks = blocks_of(rows)
+    untrained = cells[(cells.method == UNTRAINED) & (cells.variant == DEFAULT)]
+    with style.flow(len(blocks), 1.9) as (figure, grid):
+        for place, axes in zip(blocks, grid, strict=True):
+            own = block(rows, *place)
+            for decoding in DECODINGS:
+                _lines(axes, own[own.decoding == decoding], LOOKS[decoding])
+                before = block(untrained[untrained.decoding == decoding], *place)
+                style.draw_untrained(axes, before, color=LOOKS[decoding]["color"])
+            axes.set_title(f"{place[0]}\n{place[1]}, G = {own.num_generations.iloc[0]}")
+            axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        triangles = "open triangles: a share ρ of each group flips" if (rows.rule == "exact").any() else ""
+        lines = "lines: each advantage flips with probability ρ"
+        style.label(figure, ("ρ, rate of injected sign flips", lines, triangles, style.bars(rows.over)), "accuracy (%)")
+        style.legend(figure, 3)
+        save(figure)
+
+
+def _sweep(cells: pd.DataFrame) -> pd.DataFrame:
+    """The runs of the sweep, with their `rate` and `rule`, at the largest G of each setting that has flips."""
+    cells = cells[(cells.method == METHOD) & cells["mean"].notna()]
+    flips = [Flips(0.0) if variant == DEFAULT else flips_of(variant) for variant in cells.variant]
+    cells = cells.assign(rate=[f and f.rate for f in flips], rule=[f and f.rule for f in flips])
+    cells = cells[cells.rule.notna()]
+    injected = cells[cells.variant != DEFAULT]
+    if injected.empty:
+        raise ValueError(f"nothing to show: no accuracy of {METHOD} with injected sign flips (variants flip-...)")
+    largest = injected.groupby("setting").num_generations.max()
+    return cells[cells.num_generations == cells.setting.map(largest)]
+
+
+def _lines(axes: Axes, rows: pd.DataFrame, look: dict) -> None:
+    if rows.empty:
+        return
+    name = measure_of(rows, rows.decoding.iloc[0])
+    line, exact = (rows[rows.rule == rule].sort_values("rate") for rule in ("bernoulli", "exact"))
+    style.draw_line(axes, line.rate.to_numpy(float), line, **look, label=name)
+    apart = look | {"linestyle": "none", "marker": "^", "markersize": 5, "markerfacecolor": "white"}
+    edge = {"markeredgecolor": look["color"], "markeredgewidth": 0.9}
+    style.draw_line(axes, exact.rate.to_numpy(float) + 0.012, exact, **apart, **edge)

@@ -1,0 +1,96 @@
+"""Wall-clock seconds of an optimizer step, by phase."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from mcgrpo.report import wording
+from mcgrpo.report.figures import style
+from mcgrpo.variants import DEFAULT
+
+METHODS_SHOWN = ("grpo", "mc-grpo")
+BUDGET = 4
+"""The G of the paper's figure; where a setting lacks it, the nearest."""
+PHASES = {
+    "seconds_generation": ("generation", style.PALETTE[9], "///"),
+    "seconds_rewards": ("rewards", style.PALETTE[8], "..."),
+    "seconds_logprobs": ("log-probabilities", style.PALETTE[4], "\\\\\\"),
+    "seconds_update": ("update", "0.75", ""),
+}
+SMALL = style.MIDDLE | {"fontsize": 7}
+ROOM = 0.11
+"""Share of the axis that a label needs."""
+
+
+def draw(curves: pd.DataFrame, save: style.Save) -> None:
+    """Mean seconds of each phase of a step, GRPO above MC-GRPO, a panel for each setting.
+
+    Args:
+        curves: a row per `CurvePoint`; the mean is over the steps of a run, then over seeds.
+        save: is given the finished figure.
+
+    Raises:
+        ValueError: where no setting has seconds of both methods at one G.
+    """
+    seconds = _seconds(curves)
+    settings = _budgets(seconds)
+    if not settings:
+        raise ValueError(f"nothing to show: no setting has seconds per step of {' and '.join(METHODS_SHOWN)} at one G")
+    with style.flow(len(settings), 1.25, columns=1, width=style.WIDE) as (figure, grid):
+        for (setting, budget), axes in zip(settings.items(), grid, strict=True):
+            own = seconds.loc[[(setting, method, budget) for method in METHODS_SHOWN]]
+            _bars(axes, own.to_numpy())
+            names = [f"{wording.label(m)}\nG = {wording.rollouts(m, budget)}" for m in METHODS_SHOWN]
+            axes.set_yticks(range(len(names)), names)
+            axes.set_title(setting)
+        missing = [name for phase, (name, *_) in PHASES.items() if seconds[phase].isna().all()]
+        note = f"not recorded: {', '.join(missing)}" if missing else ""
+        style.label(figure, ("seconds per optimizer step (mean over steps and seeds), and share of their sum", note))
+        style.legend(figure, 4)
+        save(figure)
+
+
+def _seconds(curves: pd.DataFrame) -> pd.DataFrame:
+    """Mean seconds by phase (columns), indexed by setting, method and G; rows without any left out."""
+    points = curves[(curves.variant == DEFAULT) & curves.method.isin(METHODS_SHOWN)]
+    cell = ["setting", "method", "num_generations"]
+    runs = points.groupby([*cell, "seed"])[list(PHASES)].mean()
+    return runs.groupby(cell).mean().dropna(how="all")
+
+
+def _budgets(seconds: pd.DataFrame) -> dict[str, int]:
+    """For each setting the G that both methods have, nearest to `BUDGET`; settings without one are left out."""
+    methods = seconds.reset_index().groupby(["setting", "num_generations"]).method.nunique()
+    found: dict[str, int] = {}
+    for setting, budget in methods[methods == len(METHODS_SHOWN)].index:
+        found[setting] = min(budget, found.get(setting, budget), key=lambda each: abs(each - BUDGET))
+    return found
+
+
+def _bars(axes: Axes, seconds: np.ndarray) -> None:
+    """Stacked horizontal bars; seconds is methods x phases, NaN where a phase was not recorded."""
+    totals = np.nansum(seconds, axis=1)
+    limit = 1.18 * totals.max()
+    for row, (values, total) in enumerate(zip(seconds, totals, strict=True)):
+        left, outside = 0.0, -np.inf
+        for (name, colour, hatch), value in zip(PHASES.values(), values, strict=True):
+            if np.isnan(value):
+                continue
+            look = {"color": colour, "hatch": hatch, "edgecolor": "0.25", "linewidth": 0.6, "label": name}
+            axes.barh(row, value, left=left, height=0.5, **look)
+            text = f"{_seconds_text(value)}, {value / total:.0%}"
+            if value > ROOM * limit:
+                box = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
+                axes.text(left + value / 2, row, text, **SMALL, bbox=box)
+            elif value > 0:
+                outside = max(left + value / 2, outside + ROOM * limit)
+                axes.text(outside, row - 0.38, text, **SMALL)
+            left += value
+        axes.text(left + 0.01 * limit, row, _seconds_text(total), ha="left", va="center", fontsize=7, weight="bold")
+    axes.set(xlim=(0, limit), ylim=(len(seconds) - 0.6, -0.65))
+    axes.grid(visible=False, axis="y")
+
+
+def _seconds_text(value: float) -> str:
+    """Three digits, or whole seconds from 100 on."""
+    return f"{value:.3g} s" if value < 100 else f"{value:.0f} s"

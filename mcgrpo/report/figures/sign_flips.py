@@ -1,0 +1,87 @@
+"""Sign flips: what they are, on an example, and how often they happen under each baseline of k rollouts."""
+
+import string
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from mcgrpo.report.figures import style
+from mcgrpo.report.figures.cells import block, blocks_of, flip_rates
+from mcgrpo.report.figures.flip_example import draw_example
+
+ORACLE = "oracle-mean"
+DASHES = {("mean", "zeros"): "--", ("median", "zeros"): "-", ("mean", "strict"): ":", ("median", "strict"): "-."}
+DODGE = {"mean": -0.07, "median": 0.07}
+
+
+def draw(summary: pd.DataFrame, save: style.Save) -> None:
+    """The example, and for each setting the rate against k, of the mean and the median under both conventions.
+
+    Args:
+        summary: a row per `Cell`; the rates are those of role "flips", against the oracle's mean, of the untrained
+            model (where it was not measured, of the first method that was).
+        save: is given the finished figure.
+
+    Raises:
+        ValueError: where there is no such rate.
+    """
+    rates = flip_rates(summary)
+    rates = rates[(rates.oracle == ORACLE) & rates.baseline.isin(DODGE)]
+    if rates.empty:
+        raise ValueError(f"nothing to show: no sign-flip rate of a mean or median baseline against {ORACLE}")
+    first = rates.groupby(["setting", "benchmark"]).source.transform("first")
+    rates = rates[rates.source == first]
+    blocks = blocks_of(rates)
+    with style.flow(1 + len(blocks), 2.05, columns=2, sharey=False) as (figure, grid):
+        draw_example(grid[0])
+        for axes in grid[2:]:
+            axes.sharey(grid[1])
+        for place, letter, axes in zip(blocks, string.ascii_lowercase[1:], grid[1:], strict=False):
+            own = block(rates, *place)
+            _panel(axes, own, sorted(rates.k.unique()))
+            axes.set_title(f"({letter}) {place[0]}, {own.source.iloc[0]}")
+            axes.set_ylabel("sign-flip rate (%)")
+        x = "k, rollouts in the baseline; oracle sign: from the mean of all rollouts"
+        style.label(figure, (x, *notes(rates)))
+        style.legend(figure, 4)
+        save(figure)
+
+
+def _panel(axes: Axes, rates: pd.DataFrame, sizes: list[int]) -> None:
+    """Lines for the exact rates with their intervals, open markers for the sampled ones."""
+    for (baseline, convention), dashes in DASHES.items():
+        own = rates[(rates.baseline == baseline) & (rates.convention == convention)]
+        draw_rates(
+            axes,
+            own,
+            sizes,
+            DODGE[baseline],
+            look=_look(baseline) | {"linestyle": dashes},
+            name=f"{baseline}, {convention}",
+        )
+    style.categories(axes, sizes)
+    axes.set_ylim(bottom=0)
+
+
+def notes(rates: pd.DataFrame) -> tuple[str, str]:
+    """What conventions, bars and markers mean: lines for an axis label."""
+    conventions = "strict: flips between + and \N{MINUS SIGN}; zeros: also to and from 0"
+    bars = style.bars(rates[rates.how == "exact"].over)
+    lines = "lines: exact" + (f" ({bars})" if bars else "")
+    sampled = "; open markers: random subsamples, as in the paper" if (rates.how == "sampled").any() else ""
+    return conventions, lines + sampled
+
+
+def draw_rates(axes: Axes, rates: pd.DataFrame, sizes: list[int], offset: float, look: dict, name: str) -> None:
+    """One baseline under one convention, over k."""
+    places = np.arange(len(sizes)) + offset
+    exact, sampled = (rates[rates.how == how].set_index("k").reindex(sizes) for how in ("exact", "sampled"))
+    style.draw_line(axes, places, exact, **look | {"label": name})
+    if sampled["mean"].notna().any():
+        face = {"markerfacecolor": "white", "markeredgecolor": look["color"], "markersize": look["markersize"]}
+        axes.plot(places + 0.13, 100 * sampled["mean"], linestyle="none", marker=look["marker"], **face)
+
+
+def _look(baseline: str) -> dict:
+    return style.CENTRES[baseline == "median"]

@@ -1,0 +1,152 @@
+"""What all figures share: sizes, colours, grids of panels, intervals, legends, and files of the same bytes.
+
+Colours are seaborn's "colorblind"; whatever a colour tells, a marker, a dash pattern or a hatch tells too.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mcgrpo.files import atomic
+from mcgrpo.frames import is_median
+from mcgrpo.methods import METHODS
+
+Save = Callable[[Figure], None]
+"""Is given the finished figure, before it is closed."""
+
+NARROW, WIDE, TALL = 3.25, 6.75, 9.0
+"""Inches: one column of a two-column page, both, and the height of its text."""
+MARGIN, LEAST = 0.9, 1.3
+"""Inches: legend and labels together, and what a panel needs for the names at its side."""
+
+PALETTE = sns.color_palette("colorblind")
+GREY = "0.35"
+LOSSES = {method.loss_type: method.label for method in METHODS.values() if method.baseline is None}
+LOSS_COLOURS = dict(zip(LOSSES, (PALETTE[2], PALETTE[4], "0.2"), strict=True))
+CENTRES = {
+    False: {"label": "mean-centred", "color": PALETTE[0], "marker": "o", "markersize": 4.5, "linestyle": "--"},
+    True: {"label": "median-centred", "color": PALETTE[1], "marker": "*", "markersize": 8, "linestyle": "-"},
+}
+CONTROL = {"label": METHODS["grpo-plus1"].label, "color": GREY, "marker": "s", "markersize": 4, "linestyle": ":"}
+OUTLINE = {"markeredgecolor": "white", "markeredgewidth": 0.4}
+MIDDLE = {"ha": "center", "va": "center"}
+STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 7.5,
+    "axes.titlepad": 3,
+    "legend.fontsize": 7.5,
+    "legend.columnspacing": 1.2,
+    "legend.handlelength": 2.2,
+    "legend.handletextpad": 0.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.pad": 2,
+    "ytick.major.pad": 2,
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.5,
+    "pdf.fonttype": 42,
+}
+
+
+def look_of(method: str) -> dict:
+    """How a method is drawn beside others of its loss: by what it centres on; the control has a look of its own."""
+    control = METHODS[method].baseline is not None and not is_median(method)
+    return CONTROL if control else CENTRES[is_median(method)]
+
+
+@contextmanager
+def panels(rows: int, columns: int, height: float, width: float | None = None, **shared) -> Iterator[tuple]:
+    """A figure of rows x columns `Axes`, each `height` inches or what a page leaves it; closed at the end.
+
+    It is one column of a page wide for one column of panels, two for more. `shared` goes to `plt.subplots`; without
+    it, panels of a row share y.
+    """
+    with mpl.rc_context({**sns.axes_style("whitegrid"), **STYLE}):
+        width = width or (NARROW if columns == 1 else WIDE)
+        floor = min(height, LEAST) * rows + MARGIN
+        size = (width, max(min(height * rows + MARGIN, TALL), floor))
+        shared = {"sharey": "row"} | shared
+        figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **shared)
+        try:
+            yield figure, axes
+        finally:
+            plt.close(figure)
+
+
+@contextmanager
+def flow(count: int, height: float, columns: int = 3, **shared) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure of `count` panels in reading order, at most `columns` in a row."""
+    columns = min(count, columns)
+    with panels(-(-count // columns), columns, height, **shared) as (figure, grid):
+        for axes in grid.flat[count:]:
+            axes.remove()
+        yield figure, list(grid.flat[:count])
+
+
+def errors(rows: pd.DataFrame, mean: str = "mean", low: str = "low", high: str = "high") -> np.ndarray:
+    """Percent below and above the mean, 2 x points; NaN (nothing drawn) where there is no interval."""
+    both = np.array([rows[mean] - rows[low], rows[high] - rows[mean]], dtype=float)
+    return 100 * np.clip(both, 0, None)
+
+
+def draw_line(axes: Axes, places: np.ndarray, rows: pd.DataFrame, **look) -> None:
+    """Means in percent with their intervals at `places`; a gap where one is missing, nothing where all are."""
+    if rows["mean"].notna().any():
+        look = {**OUTLINE, "linewidth": 1.2, "capsize": 2, "elinewidth": 0.9} | look
+        axes.errorbar(places, 100 * rows["mean"], yerr=errors(rows), **look)
+
+
+def draw_untrained(axes: Axes, rows: pd.DataFrame, color=GREY) -> None:
+    """A dotted line at the accuracy of the untrained model, where it was evaluated."""
+    for value in rows["mean"].dropna():
+        axes.axhline(100 * value, color=color, linestyle=":", linewidth=1.2, label="untrained")
+
+
+def categories(axes: Axes, names: Sequence) -> None:
+    """One tick for each name, at 0, 1, 2, ..."""
+    axes.set_xticks(range(len(names)), [str(name) for name in names])
+    axes.set_xlim(-0.4, len(names) - 0.6)
+
+
+def bars(over: pd.Series) -> str:
+    """What the error bars are, in brackets, for an axis label: from `Cell.over` of what is drawn; "" without any."""
+    kinds = sorted(over.dropna().unique(), key=len, reverse=True)
+    if not kinds:
+        return ""
+    single = f" (over {kinds[1]} at one seed)" if kinds == ["seeds and problems", "problems"] else ""
+    return f"bars: 95% interval over {kinds[0] if single else ' or '.join(kinds)}{single}"
+
+
+def legend(figure: Figure, columns: int, skip: tuple[str, ...] = ()) -> None:
+    """One legend for all panels, above them; the untrained model last."""
+    entries = {}
+    for axes in figure.axes:
+        entries |= {text: handle for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    entries = {text: entries[text] for text in sorted(entries, key="untrained".__eq__) if text not in skip}
+    columns = min(len(entries), columns)
+    figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=columns, frameon=False)
+
+
+def label(figure: Figure, x: Sequence[str] = (), y: str = "") -> None:
+    """The labels of all panels; the parts of `x` are lines, empty ones left out."""
+    size = STYLE["axes.labelsize"]
+    if text := "\n".join(part for part in x if part):
+        figure.supxlabel(text, fontsize=size)
+    if y:
+        figure.supylabel(y, fontsize=size)
+
+
+def save(stem: Path, figure: Figure) -> None:
+    """Write STEM.pdf and STEM.png, without a date, so that the same figure is the same bytes."""
+    for suffix, metadata in ((".pdf", {"CreationDate": None}), (".png", {})):
+        with atomic(stem.with_name(stem.name + suffix)) as temporary:
+            figure.savefig(temporary, format=suffix[1:], dpi=300, metadata=metadata)

@@ -1,0 +1,71 @@
+import json
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+from synthetic import BOTH, cell, curves, curves_frame, point, study, summary_frame
+
+from mcgrpo.report.figures import FIGURES, main
+
+WHERE = (
+    {},
+    {"role": "out", "benchmark": "far"},
+    {"role": "flips", "measure": "mean/oracle-mean/strict/k2/exact"},
+    {"variant": "composite"},
+    {"variant": "flip-0.1"},
+    {"variant": "released"},
+)
+"""A cell of every figure."""
+
+
+@pytest.fixture
+def frame(tmp_path):
+    return partial(summary_frame, tmp_path)
+
+
+@pytest.fixture
+def curve_frame(tmp_path):
+    return partial(curves_frame, tmp_path)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, name):
+    frame(study(("toy_a",)))
+    curve_frame(curves(("toy_a",), BOTH, steps=3))
+    arguments = ["--summary", str(tmp_path / "summary.csv"), "--curves", str(tmp_path / "curves.csv"), "--output"]
+    for folder in "ab":
+        main([name, *arguments, str(tmp_path / folder / name)])
+    for suffix, magic in (("pdf", b"%PDF"), ("png", b"\x89PNG")):
+        first, second = ((tmp_path / folder / f"{name}.{suffix}").read_bytes() for folder in "ab")
+        assert first == second and first.startswith(magic)
+    assert b"CreationDate" not in (tmp_path / "a" / f"{name}.pdf").read_bytes()
+
+
+@pytest.mark.parametrize("name", [name for name, (source, _) in FIGURES.items() if source])
+@pytest.mark.parametrize("rows", ["none", "missing"])
+def test_a_figure_with_nothing_to_show_is_an_error(tmp_path, frame, curve_frame, name, rows):
+    missing = [cell("grpo", 2, None, **where) for where in WHERE]
+    frame(missing if rows == "missing" else [])
+    curve_frame([point("grpo", 2, 0, 1, seconds=[None] * 4, reward=None)] if rows == "missing" else [])
+    files = ["--summary", str(tmp_path / "summary.csv"), "--curves", str(tmp_path / "curves.csv")]
+    with pytest.raises(SystemExit, match=f"figures: {name}: nothing to show: no "):
+        main([name, *files, "--output", str(tmp_path / "figure")])
+    assert not list(tmp_path.glob("figure*"))
+
+
+def test_the_missing_source_is_named(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["rewards", "--summary", "summary.csv", "--output", str(tmp_path / "figure")])
+    assert "rewards is drawn from --curves" in capsys.readouterr().err
+
+
+def test_the_package_runs_as_a_module_and_imports_no_training_library(tmp_path):
+    arguments = ["figures", "overview", "--output", str(tmp_path / "overview")]
+    code = (
+        f"import json, runpy, sys; sys.argv = {arguments!r}; runpy.run_module('mcgrpo.report.figures', "
+        "run_name='__main__', alter_sys=True); print(json.dumps(sorted(sys.modules)))"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert (tmp_path / "overview.pdf").exists()
+    assert not {"torch", "transformers", "trl", "datasets", "mlflow"} & set(json.loads(output))

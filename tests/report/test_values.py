@@ -1,0 +1,89 @@
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cells import cell, flip, frame, seconds, study
+
+from mcgrpo.report.tables import write_tables
+from mcgrpo.report.values import entries, values
+
+SHELL = Path(__file__).parents[2] / "reports/reproduction.tex"
+
+
+def test_keys_name_the_cell_and_missing_numbers_have_none(tmp_path):
+    found = dict(entries(frame(tmp_path, study()), "Toys"))
+    place = "toy_a/sums/mc-grpo/G2"
+    assert found[f"gain/{place}/greedy"] == "−6.0"
+    assert found[f"gain-interval/{place}/sampled"] == "[+4.5, +6.0]"
+    assert found[f"verdict/{place}/greedy"] == "below"
+    assert found[f"both/{place}/greedy"] == "44.0 [42.0, 46.0]"
+    assert found["seeds/toy_a/sums/mc-grpo/G4/greedy"] == "0/3"
+    assert not [key for key in found if "mc-grpo/G4" in key and not key.startswith("seeds/")]
+
+
+def test_counts_are_of_training_runs(tmp_path):
+    found = dict(entries(frame(tmp_path, study()), "Toys"))
+    assert (found["runs/planned"], found["runs/finished"], found["seeds/planned"]) == ("15", "12", "3")
+    assert found["study/title"] == "Toys"
+
+
+def test_variants_flips_and_published_numbers_have_keys(tmp_path):
+    rows = [
+        cell("grpo", 2, 0.5, variant="composite", change=(0.01, 0.0, 0.02), published=0.79),
+        flip("mean/oracle-mean/strict/k2/exact", 0.125),
+    ]
+    found = dict(entries(frame(tmp_path, rows), ""))
+    assert found["change/toy_a/sums/grpo/G2/composite/greedy"] == "+1.0"
+    assert found["published/toy_a/sums/grpo/G2/composite/greedy"] == "79.00"
+    assert found["mean/toy_a/sums/none/G0/mean/oracle-mean/strict/k2/exact"] == "12.5"
+
+
+def test_every_key_is_defined_once_and_no_time_is_among_them(tmp_path):
+    keys = [key for key, _ in entries(frame(tmp_path, study()), "")]
+    assert len(keys) == len(set(keys))
+    assert "23.0" not in values(frame(tmp_path, [*study(), seconds("dapo", 2, 23.0)]), "")
+
+
+def report(folder, rows=None, title="Toys & 100% of_them"):
+    """Compile the report beside a study; the text of its pages."""
+    shutil.copy(SHELL, folder)
+    if rows is not None:
+        write_tables(frame(folder, rows), folder / "toys", title)
+    command = [
+        "latexmk",
+        "-pdf",
+        "-interaction=nonstopmode",
+        "-halt-on-error",
+        r"-usepretex=\def\here{toys}",
+        SHELL.name,
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+    pages = subprocess.run(
+        ["pdftotext", "-layout", "reproduction.pdf", "-"], cwd=folder, capture_output=True, text=True
+    )
+    return " ".join(pages.stdout.split()), (folder / "reproduction.log").read_text()
+
+
+needs_latex = pytest.mark.skipif(
+    not (shutil.which("latexmk") and shutil.which("pdftotext")), reason="latexmk or pdftotext is not installed"
+)
+
+
+@needs_latex
+def test_the_report_has_the_numbers_of_its_study(tmp_path):
+    text, log = report(tmp_path, study())
+    assert "Toys & 100% of_them" in text
+    assert "The study plans 15 training runs" in text and "12 of them are finished" in text
+    assert "44.0 [42.0, 46.0]" in text
+    assert "(Figure ood: not part of this study, or not made yet.)" in text
+    assert "(Table dapo: not part of this study, or not made yet.)" in text
+    assert "Overfull" not in log and "undefined" not in log
+
+
+@needs_latex
+def test_the_report_stands_without_any_result(tmp_path):
+    text, _ = report(tmp_path)
+    assert "The study plans missing training runs" in text
+    assert "(Table main: not part of this study, or not made yet.)" in text
