@@ -90,12 +90,12 @@ def is_median(method: str) -> bool:
     return method in METHODS and METHODS[method].estimator.startswith("median")
 
 
-def accuracies(summary: pd.DataFrame, role: str) -> pd.DataFrame:
+def accuracies(summary: pd.DataFrame, role: str, variant: str | None = DEFAULT) -> pd.DataFrame:
     """The rows of `summary` that hold accuracies on benchmarks of `role`, with their `decoding` as a column.
 
-    `greedy` is greedy; of `avg@k` the largest k on each setting and benchmark is sampled. Only the default variant.
+    `greedy` is greedy; of `avg@k` the largest k on each setting and benchmark is sampled. With `variant` None, of all.
     """
-    rows = summary[(summary.role == role) & (summary.variant == DEFAULT)]
+    rows = summary[(summary.role == role) & (summary.variant.eq(variant) if variant else True)]
     k = rows.measure.str.extract(r"^avg@(\d+)$", expand=False).astype(float)
     largest = k.groupby([rows.setting, rows.benchmark]).transform("max")
     decoding = pd.Series(None, index=rows.index, dtype=object)

@@ -15,7 +15,7 @@ from mcgrpo.files import write_json
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.protocols import training_changes
 from mcgrpo.records import Role, Run
-from mcgrpo.variants import DEFAULT, Flips, flip_variant, flips_of
+from mcgrpo.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
 
 Config = dict[str, Any]
 
@@ -23,8 +23,6 @@ PLANNED = (
     "study", "seeds", "gpus", "settings", "training", "rewards", "variants", "experiments", "datasets", "grading",
 )  # fmt: skip
 """The keys of a study that its plan depends on, beside the number of samples."""
-COMPOSITE = "composite"
-"""The variant that the paper's table of composite rewards is made from."""
 
 
 class PlanError(ValueError):

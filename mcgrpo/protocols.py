@@ -2,8 +2,8 @@
 
 `paper` is the paper's text; where that is silent, our own default or the release's value in the study file. `released`
 is the authors' release (github.com/lotusroot-kim/MC-GRPO, da07745), which has one trainer for GSM8K and another for
-MATH. `python -m mcgrpo.protocols` prints the table that stands in `config/README.md`. Hyper-parameters that a recipe sets per model (learning rate, batch size) are study files' business. Standard
-library only.
+MATH. Hyper-parameters that a recipe sets per model (learning rate, batch size) are study files' business.
+`python -m mcgrpo.protocols` prints the table that stands in `config/README.md`. Standard library only.
 """
 
 from dataclasses import dataclass

@@ -267,7 +267,8 @@ def summarise(
     """One `Cell` for each planned cell, benchmark and measure, in a fixed order.
 
     Args:
-        plan: of `mcgrpo.plan`: its `runs`, `evaluations`, `flips` and (headline) `measures` are read.
+        plan: of `mcgrpo.plan`: its `runs`, `benchmarks` (for the order of settings), `evaluations`, `flips` and
+            (headline) `measures` are read.
         scores: one row per `Score`.
         values: what scores are the means of, in any order; measures without values have none in any cell.
         published: the paper's numbers, of `mcgrpo.published.as_cells`.
@@ -277,7 +278,9 @@ def summarise(
     """
     planned = planned_seeds(plan)
     found = found_scores(scores, values, planned)
+    settings = list(plan["benchmarks"])
     rows = planned_rows(planned, found, plan["measures"])
+    rows.sort(key=lambda key: settings.index(key.setting))
     printed = {} if published is None else printed_numbers(published)
     blocks: dict[tuple, list[Key]] = defaultdict(list)
     for key in rows:

@@ -4,6 +4,8 @@ import re
 from typing import Literal, NamedTuple
 
 DEFAULT = "default"
+COMPOSITE = "composite"
+"""Of the paper's table of composite rewards."""
 FlipRule = Literal["bernoulli", "exact"]
 _FLIP = re.compile(r"flip-(exact-)?(1|0\.[0-9]+)")
 

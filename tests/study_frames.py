@@ -85,6 +85,7 @@ def plan_of(rows: list[Score]) -> dict:
             benchmarks[row.benchmark] = row.role
     return {
         "runs": list(runs.values()),
+        "benchmarks": {setting: {} for setting in sorted({row.setting for row in rows})},
         "evaluations": evaluations,
         "flips": flips,
         "measures": ["greedy", "avg@4"],

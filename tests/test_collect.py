@@ -79,6 +79,7 @@ def results(tmp_path):
     study = {
         "study": "mini",
         "runs": [asdict(run) for run in runs],
+        "benchmarks": {"toy": {"sums": "in", "others": "out"}},
         "evaluations": {run.name: {"sums": "in", "others": "out"} for run in runs},
         "flips": {runs[0].name: {"benchmark": "sums"}},
         "grading": ["paper"],

@@ -1,6 +1,7 @@
 import dataclasses
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -329,3 +330,13 @@ def test_optional_fields_may_be_empty(tmp_path):
     frame = read_frame(tmp_path / "curves.csv", CurvePoint)
     assert frame.loss.isna().all()
     assert frame.reward.dtype == "float64"
+
+
+def test_settings_stand_in_the_order_of_the_study_file(tmp_path):
+    rows = study() + [replace(row, setting="toy_0") for row in study()]
+    plan = plan_of(rows)
+    for order in (["toy_0", "toy_a"], ["toy_a", "toy_0"]):
+        plan["benchmarks"] = {setting: {} for setting in order}
+        scores = read_frame(write_scores(tmp_path, rows), Score)
+        found = [cell.setting for cell in summarise(plan, scores, values_of(rows))]
+        assert sorted(found, key=order.index) == found and set(found) == set(order)

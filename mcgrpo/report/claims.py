@@ -1,10 +1,9 @@
 """The paper's claims, each a comparison over cells, judged by the numbers it prints and by those of a study.
 
-    python -m mcgrpo.report.claims --claims config/claims.yaml --published config/published.csv --output reports \
-        [--summary summary.csv] [--title "Mini study (toy models)"]
+    mcgrpo claims [--summary summary.csv] [--output reports] [--title "Mini study (toy models)"]
 
-writes claims.md, claims.tex and claims.csv, and prints the list. Without a summary, the published numbers alone are
-judged. The language of claims.yaml is workflow/schemas/claims.schema.yaml.
+prints the list, and with --output writes claims.md, claims.tex and claims.csv. Without a summary, the published numbers
+alone are judged. The language of claims.yaml is workflow/schemas/claims.schema.yaml.
 """
 
 import argparse
@@ -195,10 +194,12 @@ def _all(verdicts: Sequence[Verdict]) -> Verdict:
 def main(arguments: list[str] | None = None) -> None:
     """Judge the claims, write the files, print the list."""
     parser = argparse.ArgumentParser(description="Judge the paper's claims.")
-    parser.add_argument("--claims", required=True, help="claims.yaml")
-    parser.add_argument("--published", required=True, help="published.csv, one Published a row")
+    parser.add_argument("--claims", default="config/claims.yaml", help="the claims (default: %(default)s)")
+    parser.add_argument(
+        "--published", default="config/published.csv", help="the paper's numbers (default: %(default)s)"
+    )
     parser.add_argument("--summary", help="summary.csv, one Cell a row; without it the published numbers alone")
-    parser.add_argument("--output", required=True, type=Path, help="folder for claims.md, claims.tex and claims.csv")
+    parser.add_argument("--output", type=Path, help="folder for claims.md, claims.tex and claims.csv")
     parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
     try:
@@ -208,12 +209,18 @@ def main(arguments: list[str] | None = None) -> None:
             rulings.append(judge(claims, read_frame(options.summary, Cell), "ours"))
     except ValueError as error:
         raise SystemExit(f"claims: {error}") from None
-    findings = [finding for each in rulings for ruling in each for finding in ruling.findings]
-    write_csv(options.output / "claims.csv", Finding, findings)
-    for name, text in (("md", markdown(rulings, options.title)), ("tex", latex(rulings, options.title))):
-        with atomic(options.output / f"claims.{name}") as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    if options.output:
+        write_rulings(rulings, options.output, options.title)
     print(listing(rulings))
+
+
+def write_rulings(rulings: Sequence[list[Ruling]], output: Path, title: str) -> None:
+    """Write claims.csv, claims.md and claims.tex: the published numbers' rulings, and ours where there are any."""
+    findings = [finding for each in rulings for ruling in each for finding in ruling.findings]
+    write_csv(output / "claims.csv", Finding, findings)
+    for name, text in (("md", markdown(rulings, title)), ("tex", latex(rulings, title))):
+        with atomic(output / f"claims.{name}") as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

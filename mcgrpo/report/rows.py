@@ -8,9 +8,8 @@ import pandas as pd
 
 from mcgrpo.frames import DECODINGS, accuracies, method_order
 from mcgrpo.methods import UNTRAINED
-from mcgrpo.variants import DEFAULT, flips_of
+from mcgrpo.variants import COMPOSITE, DEFAULT, flips_of
 
-COMPOSITE = "composite"
 KEY = ["setting", "benchmark", "variant", "num_generations", "method"]
 
 
@@ -60,22 +59,13 @@ def is_other(variant: str) -> bool:
     return variant not in (DEFAULT, COMPOSITE) and not is_injected(variant)
 
 
-def decoded(summary: pd.DataFrame, role: str) -> pd.DataFrame:
-    """`mcgrpo.frames.accuracies` of every variant."""
-    parts = [
-        accuracies(part.assign(variant=DEFAULT), role).assign(variant=variant)
-        for variant, part in summary.groupby("variant", sort=False)
-    ]
-    return pd.concat(parts).sort_index() if parts else summary.assign(decoding=None)
-
-
 def select(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
     """The table's cells, a row per `Cell` with its `decoding`, in the order in which they are printed.
 
     Order: setting and benchmark as the summary has them, the untrained model, the default variant before the others
     (injected flips by rate), G descending, methods as in `METHODS`. Empty where the study plans none.
     """
-    cells = decoded(summary, table.role)
+    cells = accuracies(summary, table.role, variant=None)
     chosen = cells[cells.method.isin(table.methods) & cells.variant.map(table.variants).astype(bool)]
     if table.only_where:
         chosen = _where(chosen, chosen[chosen.method == table.only_where], ["setting", "num_generations"])

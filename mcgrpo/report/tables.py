@@ -21,8 +21,9 @@ from mcgrpo.report.display import Display
 from mcgrpo.report.headline import headline
 from mcgrpo.report.latex import PREAMBLE, latex
 from mcgrpo.report.markdown import markdown
-from mcgrpo.report.rows import COMPOSITE, Table, as_rows, is_injected, is_other, select
+from mcgrpo.report.rows import Table, as_rows, is_injected, is_other, select
 from mcgrpo.report.values import values
+from mcgrpo.variants import COMPOSITE
 
 ALL = tuple(METHODS)
 TABLES = (

@@ -22,9 +22,9 @@ from typing import Any
 
 import pandas as pd
 
+from mcgrpo.frames import accuracies
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.report import flip_rates, wording
-from mcgrpo.report.rows import decoded
 from mcgrpo.stats import verdict
 from mcgrpo.variants import DEFAULT
 
@@ -42,9 +42,9 @@ def values(summary: pd.DataFrame, title: str) -> str:
 def entries(summary: pd.DataFrame, title: str) -> Iterator[tuple[str, str]]:
     """Every key with its text, in a fixed order; texts are plain."""
     yield "study/title", title
-    accuracies = [decoded(summary, role) for role in ("in", "out")]
-    yield from _counts(accuracies[0])
-    for cells in accuracies:
+    inside, outside = (accuracies(summary, role, variant=None) for role in ("in", "out"))
+    yield from _counts(inside)
+    for cells in (inside, outside):
         for cell in cells.itertuples():
             yield from _cell(cell, cell.decoding)
     for cell in flip_rates.select(summary).itertuples():

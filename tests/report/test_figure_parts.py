@@ -84,8 +84,17 @@ def test_a_phase_that_was_not_recorded_is_named(curve_frame):
     assert legend == ["generation", "log-probabilities", "update"]
 
 
-def test_the_labels_of_short_bars_do_not_overlap(curve_frame):
-    points = [point(m, 4, 0, 1, (0.02, 0.01, 0.03, 9.94)) for m in BOTH]
+def test_short_steps_are_in_milliseconds(curve_frame):
+    look = lambda figure: ([text.get_text() for text in figure.axes[0].texts][:5], figure.get_supxlabel())  # noqa: E731
+    points = [point(m, 4, 0, 1, (0.05, 0.0004, 0.0096, 0.14)) for m in BOTH]
+    texts, label = drawn(latency, curve_frame(points), look)
+    assert texts == ["50 ms, 25%", "0.4 ms, 0.2%", "9.6 ms, 5%", "140 ms, 70%", "200 ms"]
+    assert label.startswith("milliseconds per optimizer step")
+
+
+@pytest.mark.parametrize("seconds", [(0.02, 0.01, 0.03, 9.94), (0.0554, 0.000344, 0.0164, 0.0419)])
+def test_the_labels_of_short_bars_do_not_overlap(curve_frame, seconds):
+    points = [point(m, 4, 0, 1, seconds) for m in BOTH]
 
     def look(figure):
         axes = figure.axes[0]

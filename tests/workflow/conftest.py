@@ -1,6 +1,7 @@
 """Snakemake as a user calls it, in a folder of its own."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,10 @@ class Study:
     def command(self, *arguments: str) -> list[str]:
         places = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(self.folder)]
         return [sys.executable, "-m", "snakemake", *self.configfiles, *places, "--cores", "2", *arguments]
+
+    def copied(self, folder: Path) -> "Study":
+        """The same elsewhere, with all its results."""
+        return Study(Path(shutil.copytree(self.folder, folder)), self.configfiles)
 
     def changed(self, text: str) -> "Study":
         """The same with a study file of our own laid over it (values given with --config would all be strings)."""

@@ -17,10 +17,10 @@ CHECKS = {"track": 1, "overlap": 1}
 
 
 def test_the_mini_study(mini):
-    five = 3 * 3 * 2 + 3 + 2 * 3 + 4 + 2 + 2  # the grid, GRPO+1, composite, injected flips, mixed groups, best on test
-    three = 2 * 3 + 2 * 2  # fixed rows, released
-    runs = 5 * five + 3 * three
-    evaluated = runs + 1 + 5 * 4 + 1  # and the untrained model; GRPO and MC-GRPO at G=2 and 4 out of distribution too
+    main = 4 * (3 * 3 * 2 + 3)  # seeds x (the grid and GRPO+1)
+    beside = 3 * (2 * 3 + 4 + 2 + 2 + 2 + 2)  # composite, injected flips, fixed rows, released, mixed, best on test
+    runs = main + beside
+    evaluated = runs + 1 + 4 * 4 + 1  # and the untrained model; GRPO and MC-GRPO at G=2 and 4 out of distribution too
     assert mini.jobs() == REPORT | CHECKS | {
         "model": 1, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
         "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2,

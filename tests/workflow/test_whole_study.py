@@ -98,6 +98,38 @@ def test_a_figure_alone(finished):
     assert finished.jobs("--force", "reports/quick/figures/rewards.pdf") == {"figure": 1}
 
 
+def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_path):
+    """The trainings of a variant fail (TRL knows no such schedule): the rest is made, and tables name the gap."""
+    broken = "variants: {composite: {training: {lr_scheduler_type: none-such}}}"
+    study = finished.copied(tmp_path / "copy").changed(broken)
+    done = study.run("--keep-going", "--quiet", "rules")
+    assert done.returncode != 0
+    assert "What is finished can be reported" in done.log and "none-such" in done.log
+    partial = study.changed("partial: true")
+    assert "train" not in partial.jobs() and "generate" not in partial.jobs()
+    partial.made("--quiet", "rules")
+    cells = {(row["method"], row["variant"]): row for row in rows(study.folder / "results/quick/summary.csv")
+             if row["measure"] == "greedy" and row["num_generations"] == "2" and row["role"] == "in"}  # fmt: skip
+    missing, there = cells["mc-grpo", "composite"], cells["mc-grpo", "default"]
+    assert (missing["planned"], missing["seeds"], missing["mean"]) == ("2", "0", "")
+    assert (there["planned"], there["seeds"]) == ("2", "2")
+    tables = (study.folder / "reports/quick/tables.md").read_text()
+    assert "missing" in tables.split("## composite")[1].split("##")[0]
+    assert "missing" not in tables.split("## main")[1].split("##")[0]
+    document, summary = (
+        study.folder / name for name in ("reports/quick/reproduction.pdf", "results/quick/summary.csv")
+    )
+    assert document.stat().st_mtime > summary.stat().st_mtime
+
+
+def test_what_is_left_of_a_killed_study_is_reported(empty):
+    assert empty.killed_after(40)
+    partial = empty.changed("partial: true")
+    partial.made("--nolock", "--quiet", "rules")
+    assert "missing" in empty.tables()["tables.md"].decode()
+    assert all((empty.folder / f"reports/quick/figures/{figure}.png").is_file() for figure in FIGURES)
+
+
 @pytest.mark.parametrize("moment", range(3))
 def test_a_killed_study_ends_with_the_same_tables(finished, empty, moment):
     random.seed(moment)

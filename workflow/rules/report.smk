@@ -76,10 +76,11 @@ rule figure:
     threads: 1
     params:
         stem=subpath(output.pdf, strip_suffix=".pdf"),
-        code=fingerprint("mcgrpo.report.figures.__main__"),
+        unfinished="--unfinished" if PARTIAL else "",
+        code=fingerprint("mcgrpo.report.figures"),
     shell:
         "python -m mcgrpo.report.figures {wildcards.figure} --summary {input.summary} --curves {input.curves} "
-        "--output {params.stem} > {log} 2>&1"
+        "--output {params.stem} {params.unfinished} > {log} 2>&1"
 
 
 rule reproduction:

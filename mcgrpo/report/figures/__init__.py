@@ -5,6 +5,7 @@
     python -m mcgrpo.report.figures overview --output reports/figures/overview
 
 NAME is a key of `FIGURES`; a module each, whose `draw` says what the figure shows and when there is nothing to show.
+With --unfinished such a figure says so, in place of an error.
 """
 
 import argparse
@@ -57,13 +58,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--summary", help="summary.csv, one Cell a row")
     parser.add_argument("--curves", help="curves.csv, one CurvePoint a row")
     parser.add_argument("--output", required=True, type=Path, help="path without a suffix")
+    parser.add_argument("--unfinished", action="store_true", help="the study goes on: a figure may be empty yet")
     options = parser.parse_args(arguments)
     source, draw = FIGURES[options.name]
     if source and not getattr(options, source):
         parser.error(f"{options.name} is drawn from --{source}")
     plt.switch_backend("agg")
+    save = partial(style.save, options.output)
     try:
         data = [read_frame(getattr(options, source), SOURCES[source])] if source else []
-        draw(*data, save=partial(style.save, options.output))
     except ValueError as error:
         raise SystemExit(f"figures: {options.name}: {error}") from None
+    try:
+        draw(*data, save=save)
+    except ValueError as error:
+        if not options.unfinished:
+            raise SystemExit(f"figures: {options.name}: {error}") from None
+        style.say(f"{options.name}: {error}", save)

@@ -18,7 +18,7 @@ PHASES = {
     "seconds_update": ("update", "0.75", ""),
 }
 SMALL = style.MIDDLE | {"fontsize": 7}
-ROOM = 0.11
+ROOM = 0.125
 """Share of the axis that a label needs."""
 
 
@@ -36,16 +36,18 @@ def draw(curves: pd.DataFrame, save: style.Save) -> None:
     settings = _budgets(seconds)
     if not settings:
         raise ValueError(f"nothing to show: no setting has seconds per step of {' and '.join(METHODS_SHOWN)} at one G")
+    longest = seconds.sum(axis=1).max()
+    scale, unit, units = (1000, "ms", "milliseconds") if longest < 1 else (1, "s", "seconds")
     with style.flow(len(settings), 1.25, columns=1, width=style.WIDE) as (figure, grid):
         for (setting, budget), axes in zip(settings.items(), grid, strict=True):
             own = seconds.loc[[(setting, method, budget) for method in METHODS_SHOWN]]
-            _bars(axes, own.to_numpy())
+            _bars(axes, scale * own.to_numpy(), unit)
             names = [f"{wording.label(m)}\nG = {wording.rollouts(m, budget)}" for m in METHODS_SHOWN]
             axes.set_yticks(range(len(names)), names)
             axes.set_title(setting)
         missing = [name for phase, (name, *_) in PHASES.items() if seconds[phase].isna().all()]
         note = f"not recorded: {', '.join(missing)}" if missing else ""
-        style.label(figure, ("seconds per optimizer step (mean over steps and seeds), and share of their sum", note))
+        style.label(figure, (f"{units} per optimizer step (mean over steps and seeds), and share of their sum", note))
         style.legend(figure, 4)
         save(figure)
 
@@ -67,18 +69,18 @@ def _budgets(seconds: pd.DataFrame) -> dict[str, int]:
     return found
 
 
-def _bars(axes: Axes, seconds: np.ndarray) -> None:
-    """Stacked horizontal bars; seconds is methods x phases, NaN where a phase was not recorded."""
-    totals = np.nansum(seconds, axis=1)
+def _bars(axes: Axes, times: np.ndarray, unit: str) -> None:
+    """Stacked horizontal bars; times are methods x phases, NaN where a phase was not recorded."""
+    totals = np.nansum(times, axis=1)
     limit = 1.18 * totals.max()
-    for row, (values, total) in enumerate(zip(seconds, totals, strict=True)):
+    for row, (values, total) in enumerate(zip(times, totals, strict=True)):
         left, outside = 0.0, -np.inf
         for (name, colour, hatch), value in zip(PHASES.values(), values, strict=True):
             if np.isnan(value):
                 continue
             look = {"color": colour, "hatch": hatch, "edgecolor": "0.25", "linewidth": 0.6, "label": name}
             axes.barh(row, value, left=left, height=0.5, **look)
-            text = f"{_seconds_text(value)}, {value / total:.0%}"
+            text = f"{_text(value)} {unit}, {_share(value / total)}"
             if value > ROOM * limit:
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
                 axes.text(left + value / 2, row, text, **SMALL, bbox=box)
@@ -86,11 +88,16 @@ def _bars(axes: Axes, seconds: np.ndarray) -> None:
                 outside = max(left + value / 2, outside + ROOM * limit)
                 axes.text(outside, row - 0.38, text, **SMALL)
             left += value
-        axes.text(left + 0.01 * limit, row, _seconds_text(total), ha="left", va="center", fontsize=7, weight="bold")
-    axes.set(xlim=(0, limit), ylim=(len(seconds) - 0.6, -0.65))
+        axes.text(left + 0.01 * limit, row, f"{_text(total)} {unit}", ha="left", va="center", fontsize=7, weight="bold")
+    axes.set(xlim=(0, limit), ylim=(len(times) - 0.6, -0.65))
     axes.grid(visible=False, axis="y")
 
 
-def _seconds_text(value: float) -> str:
-    """Three digits, or whole seconds from 100 on."""
-    return f"{value:.3g} s" if value < 100 else f"{value:.0f} s"
+def _text(value: float) -> str:
+    """Three digits, or a whole number from 100 on."""
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _share(share: float) -> str:
+    """Whole percents, tenths below one."""
+    return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"

@@ -145,6 +145,14 @@ def label(figure: Figure, x: Sequence[str] = (), y: str = "") -> None:
         figure.supylabel(y, fontsize=size)
 
 
+def say(text: str, save: Save) -> None:
+    """A figure that holds one sentence: why there is nothing to show."""
+    with panels(1, 1, 0.6, width=WIDE) as (figure, grid):
+        grid[0, 0].set_axis_off()
+        grid[0, 0].text(0.5, 0.5, text, wrap=True, **MIDDLE)
+        save(figure)
+
+
 def save(stem: Path, figure: Figure) -> None:
     """Write STEM.pdf and STEM.png, without a date, so that the same figure is the same bytes."""
     for suffix, metadata in ((".pdf", {"CreationDate": None}), (".png", {})):

@@ -1,0 +1,30 @@
+"""`mcgrpo COMMAND ...`: the stages that a person calls by hand, under short names; each is `python -m` its module."""
+
+import runpy
+import sys
+
+COMMANDS = {
+    "claims": ("mcgrpo.report.claims", "judge the paper's claims by its own numbers, and by a study's"),
+    "grade": ("mcgrpo.grade", "grade a file of completions"),
+    "lock": ("mcgrpo.lock", "pin what a study takes from the hub"),
+    "sign-flips": ("mcgrpo.sign_flips", "sign-flip rates of a file of grades"),
+    "track": ("mcgrpo.tracking", "bring the MLflow store up to date with a study's files"),
+}
+
+
+def main() -> None:
+    """Run one command; `mcgrpo COMMAND --help` lists its options."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if name in COMMANDS:
+        sys.argv = [f"mcgrpo {name}", *sys.argv[2:]]
+        runpy.run_module(COMMANDS[name][0], run_name="__main__")
+        return
+    listed = "\n".join(f"  {command:12}{what}" for command, (_, what) in COMMANDS.items())
+    text = f"usage: mcgrpo COMMAND [--help] ...\n\n{listed}"
+    if name not in ("-h", "--help"):
+        sys.exit(f"mcgrpo: no command {name!r}\n{text}")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
