@@ -1,19 +1,17 @@
 """The numbers that the paper prints: read from config/published.csv, and in the shape of our own summary."""
 
-import csv
 import dataclasses
 from pathlib import Path
 
 import pandas as pd
 
-from mcgrpo.files import RecordError, as_record
+from mcgrpo.frames import read_frame
 from mcgrpo.methods import METHODS
 from mcgrpo.records import Cell, Published, Role
 from mcgrpo.variants import DEFAULT
 
 TABLES = ("main", "dapo", "drgrpo", "ood", "composite", "control", "text")
 """Where a number stands; the earlier place is taken where the paper prints a cell in several."""
-NUMBERS = {"line": int, "num_generations": int, "value": float, "gain": float}
 OUT = ("aime24", "amc23")
 TRAINING = "train"
 """The benchmark and the role that training times stand under, as in scores.csv."""
@@ -22,41 +20,9 @@ Key = tuple[str, str, int, str, str, str]
 
 
 def read_published(path: str | Path) -> list[Published]:
-    """All rows of the file; an empty gain is None, an empty setting is one that the paper does not name.
-
-    Raises:
-        RecordError: for a missing file, other columns than the record's, or a value of the wrong type, naming file,
-            line and field.
-    """
-    names = [field.name for field in dataclasses.fields(Published)]
-    try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file, strict=True)
-    except FileNotFoundError:
-        raise RecordError(f"{path}: no such file") from None
-    except (csv.Error, ValueError) as error:
-        raise RecordError(f"{path}: not a CSV table with a header ({error})") from None
-    if header != names:
-        raise RecordError(f"{path}: the columns should be {', '.join(names)}")
-    return [_row(header, row, f"{path}:{line}") for line, row in enumerate(rows, 2)]
-
-
-def _row(header: list[str], row: list[str], where: str) -> Published:
-    if len(row) != len(header):
-        raise RecordError(f"{where}: {len(row)} fields, not the header's {len(header)}")
-    fields = {name: _number(name, text, where) for name, text in zip(header, row, strict=True)}
-    return as_record(Published, fields, where)
-
-
-def _number(name: str, text: str, where: str) -> str | float | None:
-    if name not in NUMBERS:
-        return text
-    if name == "gain" and not text:
-        return None
-    try:
-        return NUMBERS[name](text)
-    except ValueError:
-        raise RecordError(f"{where}: {name} should be {NUMBERS[name].__name__}, not {text!r}") from None
+    """All rows of the file; errors as in `mcgrpo.frames.read_frame`."""
+    rows = read_frame(path, Published).astype(object)
+    return [Published(**row) for row in rows.where(rows.notna(), None).to_dict("records")]
 
 
 def role(row: Published) -> Role:
@@ -79,7 +45,7 @@ def as_cells(rows: list[Published]) -> pd.DataFrame:
 
 
 def _key(row: Published) -> Key:
-    return row.setting, row.method, row.num_generations, row.variant, row.benchmark, row.measure
+    return row.setting or "", row.method, row.num_generations, row.variant, row.benchmark, row.measure
 
 
 def _cell(row: Published, values: dict[Key, float]) -> Cell:
@@ -88,7 +54,7 @@ def _cell(row: Published, values: dict[Key, float]) -> Cell:
     default = values.get(_key(dataclasses.replace(row, variant=DEFAULT))) if row.variant != DEFAULT else None
     empty = dict.fromkeys(field.name for field in dataclasses.fields(Cell))
     known = {
-        "setting": row.setting,
+        "setting": row.setting or "",
         "method": row.method,
         "num_generations": row.num_generations,
         "variant": row.variant,

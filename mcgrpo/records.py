@@ -222,14 +222,14 @@ class Published:
     """A row of `config/published.csv`: one number that the paper prints.
 
     `table` is the label in its source (`main`, `dapo`, `drgrpo`, `ood`, `composite`, `control`, `text`), `line` the
-    line there; names are those of `config/config.yaml`, the setting empty where the paper names none. `value` has the
+    line there; names are those of `config/config.yaml`, without a setting where the paper names none. `value` has the
     unit it is printed in (`accuracy`: percent, `seconds`), `gain` is the difference printed beside it, and `rollouts`
     how its row spells the rollouts drawn.
     """
 
     table: str
     line: int
-    setting: str
+    setting: str | None
     method: str
     num_generations: int
     variant: str
@@ -237,5 +237,5 @@ class Published:
     measure: Literal["accuracy", "seconds"]
     value: float
     gain: float | None = None
-    rollouts: str = ""
-    note: str = ""
+    rollouts: str | None = None
+    note: str | None = None

@@ -1,12 +1,10 @@
-import copy
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
-from snakemake.utils import update_config
+from studies import changed, load
 
 from mcgrpo import plan
 from mcgrpo.files import as_record, read_json
@@ -16,17 +14,6 @@ from mcgrpo.records import Run
 from mcgrpo.variants import Flips, flip_variant, flips_of
 
 ROOT = Path(__file__).parent.parent
-
-
-def load(name):
-    return yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text())
-
-
-def changed(config, change):
-    """A copy of a study with another one laid over it, as Snakemake does with several config files."""
-    config = copy.deepcopy(config)
-    update_config(config, copy.deepcopy(change))
-    return config
 
 
 def only(config, **experiment):

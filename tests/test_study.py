@@ -1,11 +1,10 @@
-import copy
 from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from snakemake.utils import update_config
+from studies import changed, load
 
 from mcgrpo import answers, collect, plan, study
 from mcgrpo.estimators import ESTIMATORS
@@ -17,17 +16,6 @@ from mcgrpo.study import StudyError
 ROOT = Path(__file__).parent.parent
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
 TRAINING = SCHEMA["$defs"]["training"]["properties"]
-
-
-def load(name):
-    return yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text())
-
-
-def changed(config, change):
-    """A copy of a study with another one laid over it, as Snakemake does with several config files."""
-    config = copy.deepcopy(config)
-    update_config(config, copy.deepcopy(change))
-    return config
 
 
 MINI = load("mini")

@@ -1,10 +1,9 @@
 import json
 import subprocess
 import sys
-from functools import partial
 
 import pytest
-from synthetic import BOTH, cell, curves, curves_frame, point, study, summary_frame
+from synthetic import BOTH, cell, curves, point, study
 
 from mcgrpo.report.figures import FIGURES, main
 
@@ -17,16 +16,6 @@ WHERE = (
     {"variant": "released"},
 )
 """A cell of every figure."""
-
-
-@pytest.fixture
-def frame(tmp_path):
-    return partial(summary_frame, tmp_path)
-
-
-@pytest.fixture
-def curve_frame(tmp_path):
-    return partial(curves_frame, tmp_path)
 
 
 @pytest.mark.parametrize("name", FIGURES)

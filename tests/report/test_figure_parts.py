@@ -1,5 +1,3 @@
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -7,30 +5,18 @@ from synthetic import (
     BOTH,
     accuracy_cells,
     cell,
-    curves_frame,
     drawn,
     heights,
     lines,
     missing,
     point,
     study,
-    summary_frame,
     variant_cells,
 )
 
 from mcgrpo.estimators import ESTIMATORS, estimate
 from mcgrpo.report.figures import composite, latency, overview, variants
 from mcgrpo.rewards import reward_functions
-
-
-@pytest.fixture
-def frame(tmp_path):
-    return partial(summary_frame, tmp_path)
-
-
-@pytest.fixture
-def curve_frame(tmp_path):
-    return partial(curves_frame, tmp_path)
 
 
 def bars(axes):

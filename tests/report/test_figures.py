@@ -1,5 +1,3 @@
-from functools import partial
-
 import numpy as np
 import pytest
 from matplotlib.colors import same_color
@@ -8,26 +6,14 @@ from synthetic import (
     accuracy_cells,
     cell,
     curves,
-    curves_frame,
     drawn,
     heights,
     lines,
     point,
-    summary_frame,
 )
 
 from mcgrpo.methods import METHODS
 from mcgrpo.report.figures import accuracy, accuracy_first, rewards
-
-
-@pytest.fixture
-def frame(tmp_path):
-    return partial(summary_frame, tmp_path)
-
-
-@pytest.fixture
-def curve_frame(tmp_path):
-    return partial(curves_frame, tmp_path)
 
 
 def test_accuracy_draws_means_and_intervals_of_the_summary(frame):

@@ -1,0 +1,16 @@
+from functools import partial
+
+import pytest
+from synthetic import curves_frame, summary_frame
+
+
+@pytest.fixture
+def frame(tmp_path):
+    """Cells -> the summary, through its file."""
+    return partial(summary_frame, tmp_path)
+
+
+@pytest.fixture
+def curve_frame(tmp_path):
+    """Points -> the curves, through their file."""
+    return partial(curves_frame, tmp_path)
