@@ -64,6 +64,8 @@ def _check_names(config: Config) -> None:
         for role, names in setting["benchmarks"].items():
             for benchmark in names:
                 known(benchmark, "datasets", f"{where}.benchmarks.{role}")
+    for name in config["evaluation"].get("by_benchmark", {}):
+        known(name, "datasets", "evaluation.by_benchmark")
     for name, experiment in config["experiments"].items():
         for setting in experiment["settings"]:
             known(setting, "settings", f"experiments.{name}.settings")

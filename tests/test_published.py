@@ -131,7 +131,9 @@ def test_accuracies_that_no_count_of_right_answers_gives_are_the_ones_noted():
 
 
 def test_a_noted_fraction_is_the_number():
-    noted = [(row, part) for row in ROWS for part in (row.note or "").split("; ") if part.endswith("cut to two decimals")]
+    noted = [
+        (row, part) for row in ROWS for part in (row.note or "").split("; ") if part.endswith("cut to two decimals")
+    ]
     assert len(noted) == 19
     for row, part in noted:
         right, n = map(int, part.split()[0].split("/"))

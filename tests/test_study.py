@@ -139,6 +139,7 @@ def test_a_wrong_value_is_named(change, message):
             {"experiments": {"main": {"variants": ["fromat"]}}},
             "experiments.main.variants: no 'fromat' under variants (there is: default, composite, ",
         ),
+        ({"evaluation": {"by_benchmark": {"gsm8": {}}}}, "evaluation.by_benchmark: no 'gsm8' under datasets"),
         ({"models": {"mine": {"folder": "no/where"}}}, "models.mine.folder: no/where is not a folder"),
         (
             {"datasets": {"mine": {"task": "math", "folder": "no/where"}}},

@@ -100,6 +100,17 @@ def test_a_piece_of_the_papers_study_is_a_target_of_its_own(paper):
     assert paper.jobs(flips, "--resources", "gpu=2") == wanted
 
 
+def test_a_benchmark_is_decoded_as_the_study_says(paper):
+    folder = "results/paper/completions/qwen3-4b-math/mc-grpo/G2/default/seed0"
+    targets = [f"{folder}/{benchmark}.jsonl" for benchmark in ("aime24", "math500")]
+    log = paper.made(*targets, "--dry-run", "--printshellcmds", "--resources", "gpu=2")
+    commands = {
+        b: line for line in log.splitlines() for b in ("aime24", "math500") if f"paper/{b}.jsonl --prompt" in line
+    }
+    assert '"max_new_tokens": 8000' in commands["aime24"] and '"max_new_tokens": 3072' in commands["math500"]
+    assert all('"chat_template_kwargs": {"enable_thinking": true}' in command for command in commands.values())
+
+
 def test_what_is_finished_is_reported_without_a_training(paper):
     """Before anything is run: the tables of a study of which nothing is there."""
     wanted = {"plan": 1, "collect": 1, "summarise": 1, "tables": 1}

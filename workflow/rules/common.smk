@@ -118,7 +118,9 @@ def rollout_settings(wildcards):
 
 
 def evaluation_settings(wildcards):
-    """How completions are drawn for a run: the study's `evaluation`, and the setting's chat template."""
+    """How completions are drawn: the study's `evaluation`, what differs on a benchmark, the setting's chat template."""
     setting = config["settings"][run_of(wildcards).setting]
     training = {**config["training"], **setting.get("training", {})}
-    return {**config["evaluation"], "chat_template_kwargs": training.get("chat_template_kwargs", {})}
+    common = {key: value for key, value in config["evaluation"].items() if key != "by_benchmark"}
+    here = config["evaluation"].get("by_benchmark", {}).get(wildcards.benchmark, {})
+    return {**common, **here, "chat_template_kwargs": training.get("chat_template_kwargs", {})}
