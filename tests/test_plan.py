@@ -55,7 +55,7 @@ def trained(config, experiment):
 )
 def test_the_papers_experiments(experiment, runs):
     assert len(trained(PAPER, experiment)) == runs
-    assert set(PAPER["experiments"]) <= set(MINI["experiments"])
+    assert set(MINI["experiments"]) == {*PAPER["experiments"], "other-losses"}  # at fewer seeds there
 
 
 def test_a_run_that_experiments_share_is_one_run():
@@ -85,8 +85,8 @@ def test_the_cut_down_study_is_cut_down():
 
 def test_a_run_is_its_method_at_its_batch():
     runs = {run.name: run for run in plan.runs(MINI)}
-    run = runs["toy-qwen3/mc-dr-grpo/G4/default/seed3"]
-    assert (run.loss_type, run.estimator, run.task, run.seed) == ("dr_grpo", "median", "gsm8k", 3)
+    run = runs["toy-qwen3/mc-dr-grpo/G4/default/seed2"]
+    assert (run.loss_type, run.estimator, run.task, run.seed) == ("dr_grpo", "median", "gsm8k", 2)
     assert run.training["per_device_train_batch_size"] == 32
     assert "prompts_per_step" not in run.training
 

@@ -17,10 +17,10 @@ CHECKS = {"track": 1, "overlap": 1}
 
 
 def test_the_mini_study(mini):
-    main = 4 * (3 * 3 * 2 + 3)  # seeds x (the grid and GRPO+1)
-    beside = 3 * (2 * 3 + 4 + 2 + 2 + 2 + 2)  # composite, injected flips, fixed rows, released, mixed, best on test
+    main = 5 * 3 * 3  # seeds x G x (GRPO, MC-GRPO, GRPO+1)
+    beside = 3 * (3 * 4 + 2 * 3 + 4 + 2 + 2 + 2 + 2)  # other losses, composite, flips, fixed rows, the release's faults
     runs = main + beside
-    evaluated = runs + 1 + 4 * 4 + 1  # and the untrained model; GRPO and MC-GRPO at G=2 and 4 out of distribution too
+    evaluated = runs + 1 + 5 * 4 + 1  # and the untrained model; GRPO and MC-GRPO at G=2 and 4 out of distribution too
     assert mini.jobs() == REPORT | CHECKS | {
         "model": 1, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
         "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2,
