@@ -2,8 +2,8 @@
 
 Each row of the input holds what `mcgrpo.records.Completion` holds (`id`, `sample`, `completion`, `answer`, and where
 there is one `solution`), and whatever else. Each row of the output, in the same order, is that row without its long
-texts, and with `extracted`, `verdict` and `gold_parsable`. Nothing is generated, no GPU is used. With several
-protocols, each has a file of its own: `grades.jsonl` the paper's, `grades.released.jsonl` the release's.
+texts, and with `extracted`, `verdict` and `gold_parsable`. Nothing is generated, no GPU is used. Several protocols
+(`--protocol paper released`) take as many outputs, in their order.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from typing import Any
 
 from mcgrpo.answers import PROTOCOLS, TASKS, Judgement, gold_text
 from mcgrpo.files import RecordError, as_record, iter_json_lines, write_jsonl
-from mcgrpo.records import PROTOCOL_SUFFIXES, Completion, Example
+from mcgrpo.records import Completion, Example
 from mcgrpo.rewards import count_verdicts, is_accurate, judge
 from mcgrpo.verifier import TIMEOUT, Verifier, WorkerError
 
@@ -95,11 +95,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--task", choices=TASKS, required=True)
     parser.add_argument("--input", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path, nargs="+", required=True, help="a file for each protocol")
     parser.add_argument("--workers", type=int, help="processes for math (default: the processors, up to 8)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
     parser.add_argument("--protocol", choices=PROTOCOLS, nargs="+", default=["paper"])
     options = parser.parse_args(arguments)
+    if len(options.output) != len(options.protocol):
+        parser.error(f"{len(options.protocol)} protocol(s) need as many outputs, not {len(options.output)}")
     try:
         verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
         rows = read_completions(options.input)
@@ -107,10 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             judged = by_protocol([completion for completion, _ in rows], options.task, options.protocol, verifier)
     except (ValueError, WorkerError) as error:
         sys.exit(f"grade: {error}")
-    for protocol, judgements in judged.items():
-        path = options.output
-        if len(judged) > 1:
-            path = path.with_name(f"{path.stem}{PROTOCOL_SUFFIXES[protocol]}{path.suffix}")
+    for path, (protocol, judgements) in zip(options.output, judged.items(), strict=True):
         write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
         print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements)}")
 

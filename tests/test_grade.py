@@ -118,3 +118,15 @@ def test_golds_grade_as_correct_against_themselves_or_are_listed():
     ]
     with Verifier(1, timeout=20) as verifier:
         assert self_check(examples, "math", verifier) == ["malformed", "nothing"]
+
+
+@pytest.mark.parametrize("task", ["gsm8k", "math"])
+def test_several_protocols_at_once(tmp_path, task):
+    write_jsonl(tmp_path / "completions.jsonl", [{"id": "a", "sample": 0, "completion": "it is 6", "answer": "6"}])
+    files = [tmp_path / "paper.jsonl", tmp_path / "released.jsonl"]
+    common = ["--task", task, "--input", str(tmp_path / "completions.jsonl"), "--protocol", "paper", "released"]
+    main([*common, "--output", *map(str, files)])
+    verdicts = [json.loads(path.read_text())["verdict"] for path in files]
+    assert verdicts == (["unparseable", "correct"] if task == "gsm8k" else ["unparseable"] * 2)
+    with pytest.raises(SystemExit):
+        main([*common, "--output", str(files[0])])

@@ -43,7 +43,7 @@ rule grade:
         protocols=GRADING,
         code=fingerprint("mcgrpo.grade"),
     shell:
-        "python -m mcgrpo.grade --task {params.task} --input {input} --output {output[0]} "
+        "python -m mcgrpo.grade --task {params.task} --input {input} --output {output} "
         "--workers {threads} --protocol {params.protocols} > {log} 2>&1"
 
 
