@@ -6,6 +6,7 @@
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,21 +36,12 @@ PROTOCOLS = {"paper": measures, "released": released}
 """The measures of each protocol of evaluation."""
 
 
-def evaluation_measures(folder: Path, benchmark: str, grading: Sequence[str]) -> Iterator[Measure]:
-    """Of one run on one benchmark, under each protocol that it was graded by."""
-    for protocol, of in PROTOCOLS.items():
-        if protocol in grading:
-            path = folder / f"{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl"
-            yield from of(read_grades(path), str(path))
-
-
-def trained(folder: Path, run: Run) -> tuple[list[dict[str, Any]], float]:
-    """(metrics, seconds) of a training.
+def finished(path: Path, run: Run) -> dict[str, Any]:
+    """The outcome of a training, from its run.json.
 
     Raises:
         RecordError: if it has not finished, or is of another run than the plan's.
     """
-    path = folder / "run.json"
     record = read_json(path)
     outcome = record.pop("outcome", {})
     if outcome.get("status") != "finished":
@@ -57,7 +49,7 @@ def trained(folder: Path, run: Run) -> tuple[list[dict[str, Any]], float]:
     if record != asdict(run):
         odd = next((name for name, value in asdict(run).items() if record.get(name) != value), "a field")
         raise RecordError(f"{path}: this training is not the plan's: {odd} differs")
-    return [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")], outcome["seconds"]
+    return outcome
 
 
 @dataclass
@@ -80,11 +72,11 @@ class Results:
             self.values.append(ProblemValues(**key, values=found.values, problems=found.problems))
 
 
-def collect(plan: dict[str, Any], folder: Path, partial: bool = False) -> Results:
-    """Every score and curve of the plan's runs; with `partial`, of those that are there.
+def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Results:
+    """Every score and curve of the plan's runs; of an unfinished study, of those that are there.
 
     Raises:
-        RecordError: for a file that does not hold what it should; without `partial`, for one that is missing.
+        RecordError: for a file that is missing or does not hold what it should. Of an unfinished study it is listed.
     """
     found = Results()
     for row in plan["runs"]:
@@ -93,7 +85,7 @@ def collect(plan: dict[str, Any], folder: Path, partial: bool = False) -> Result
             try:
                 part(found)
             except RecordError as error:
-                if not partial:
+                if not unfinished:
                     raise
                 found.missing.append(str(error))
     return found
@@ -101,26 +93,52 @@ def collect(plan: dict[str, Any], folder: Path, partial: bool = False) -> Result
 
 def parts(plan: dict[str, Any], folder: Path, run: Run) -> Iterator[Callable[[Results], None]]:
     """What is to be read of one run, each to be added to the results when it is called."""
+    training = folder / "runs" / run.name if run.method != UNTRAINED else None
     for benchmark, role in plan["evaluations"][run.name].items():
-        yield lambda into, b=benchmark, r=role: into.add(
-            run, b, r, list(evaluation_measures(folder / "grades" / run.name, b, plan["grading"]))
-        )
+        yield partial(add_evaluation, run=run, training=training, folder=folder / "grades" / run.name,
+                      benchmark=benchmark, role=role, grading=plan["grading"])  # fmt: skip
     if spec := plan["flips"].get(run.name):
         path = folder / "flips" / run.name / f"{spec['benchmark']}.jsonl"
-        yield lambda into: into.add(run, spec["benchmark"], "flips", flip_measures(path))
-    if run.method != UNTRAINED:
-        yield lambda into: add_training(into, run, folder / "runs" / run.name)
+        yield partial(add_flips, run=run, training=training, path=path, benchmark=spec["benchmark"])
+    if training:
+        yield partial(add_training, run=run, folder=training)
 
 
-def flip_measures(path: Path) -> list[Measure]:
+def current(path: Path, run: Run, training: Path | None) -> Path:
+    """The path of a result, once it is known to be of this training, and not of an earlier one.
+
+    Raises:
+        RecordError: where the training is unfinished, of other hyper-parameters, or younger than the result.
+    """
+    if training:
+        record = finished(training / "run.json", run)
+        if path.exists() and path.stat().st_mtime < record["started"]:
+            raise RecordError(f"{path}: older than the training that it should be of")
+    return path
+
+
+def add_evaluation(
+    into: Results, run: Run, training: Path | None, folder: Path, benchmark: str, role: Role, grading: Sequence[str]
+) -> None:
+    """The measures of one benchmark, under each protocol that it was graded by."""
+    found: list[Measure] = []
+    for protocol, of in PROTOCOLS.items():
+        if protocol in grading:
+            path = current(folder / f"{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl", run, training)
+            found += of(read_grades(path), str(path))
+    into.add(run, benchmark, role, found)
+
+
+def add_flips(into: Results, run: Run, training: Path | None, path: Path, benchmark: str) -> None:
     """The sign-flip rates of a run."""
-    return [Measure(row.measure, row.values, row.problems) for row in read_jsonl(path, FlipRates)]
+    rows = read_jsonl(current(path, run, training), FlipRates)
+    into.add(run, benchmark, "flips", [Measure(row.measure, row.values, row.problems) for row in rows])
 
 
 def add_training(into: Results, run: Run, folder: Path) -> None:
     """The curve of a training, and its measures with n steps."""
-    metrics, seconds = trained(folder, run)
-    points = curve(run, metrics)
+    seconds = finished(folder / "run.json", run)["seconds"]
+    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")])
     into.curves += points
     key = {**cell(run), "benchmark": "train", "role": "train"}
     for name, value in training_measures(points, seconds):

@@ -49,9 +49,9 @@ def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[tupl
     Values that are not finite (a gradient that overflowed) are left out.
     """
     yield "seconds", seconds
-    last = points[-max(1, len(points) // 10) :]
+    rewarded = [point for point in points if point.reward is not None]  # only steps that generate, of num_iterations
     for measure, column, over in (
-        ("reward", "reward", last),
+        ("reward", "reward", rewarded[-max(1, len(rewarded) // 10) :]),
         ("frac_scale_zero", "frac_scale_zero", points),
         ("frac_advantage_zero", "frac_advantage_zero", points),
         ("flips_mean_median", "flips_mean_median", points),
@@ -63,7 +63,7 @@ def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[tupl
         values = [value for value in logged if math.isfinite(value)]
         if values:
             yield measure, sum(values) / len(values)
-    if steady := unsteadiness([point.reward for point in points if point.reward is not None]):
+    if (steady := unsteadiness([point.reward for point in rewarded])) is not None:
         yield "reward_unsteadiness", steady
 
 

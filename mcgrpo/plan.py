@@ -54,9 +54,15 @@ def planned(config: Config) -> dict[str, Planned]:
         for run in _expand(config, experiment):
             entry = found.setdefault(run.name, Planned(run))
             entry.roles.update(experiment.get("evaluate", ["in"]))
-            if "sign_flips" in experiment:
-                entry.flips = {"benchmark": _first_benchmark(config, run.setting), **experiment["sign_flips"]}
+            if "sign_flips" in experiment and (run.method != UNTRAINED or not experiment.get("methods")):
+                _measure_flips(entry, {"benchmark": _first_benchmark(config, run.setting), **experiment["sign_flips"]})
     return {name: found[name] for name in sorted(found)}
+
+
+def _measure_flips(entry: Planned, flips: Config) -> None:
+    if entry.flips not in (None, flips):
+        raise PlanError(f"run {entry.run.name}: two experiments measure its sign flips, each in its own way")
+    entry.flips = flips
 
 
 def runs(config: Config) -> list[Run]:

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
 from mcgrpo.plan import Config, PlanError, benchmarks, planned
-from mcgrpo.variants import DEFAULT, flips_of
+from mcgrpo.variants import DEFAULT, Flips, flip_variant, flips_of
 
 
 class StudyError(ValueError):
@@ -85,6 +85,12 @@ def _check_grid(name: str, experiment: Config) -> None:
         raise StudyError(f"experiments.{name}: methods and num_generations are needed together")
     if not experiment.get("methods") and "sign_flips" not in experiment:
         raise StudyError(f"experiments.{name}: neither methods nor sign_flips: there is nothing to do")
+    for rule, rates in experiment.get("injected_flips", {}).items():
+        for rate in rates:
+            if flips_of(flip_variant(Flips(rate, rule))) != Flips(rate, rule):
+                raise StudyError(
+                    f"experiments.{name}.injected_flips.{rule}: {rate} has too many digits to name a variant"
+                )
     if "injected_flips" in experiment and "variants" in experiment:
         raise StudyError(f"experiments.{name}: injected_flips makes its own variants, leave out 'variants'")
 

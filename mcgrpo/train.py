@@ -50,7 +50,7 @@ def config_of(job: "Job") -> Any:
     faults = {field.name for field in fields(ReleasedConfig)} - {field.name for field in fields(MCGRPOConfig)}
     kind = ReleasedConfig if faults & training.keys() else MCGRPOConfig
     return kind(
-        **{**TRL_CHANGES, **training, **(selection(run) if selects(run) else {})},
+        **{**TRL_CHANGES, **(selection(run) if selects(run) else {}), **training},
         output_dir=str(job.checkpoints),
         loss_type=run.loss_type,
         estimator=run.estimator,
@@ -67,7 +67,7 @@ def selects(run: Run) -> bool:
 
 
 def selection(run: Run) -> dict[str, Any]:
-    """TRL's arguments for that: evaluations of the mean reward on the test split, as many samples as it allows."""
+    """TRL's arguments for that: evaluations of the mean reward on the test split, one sample a question."""
     every = run.training.get("eval_steps", 100)
     return {
         "eval_strategy": "steps",
@@ -79,7 +79,7 @@ def selection(run: Run) -> dict[str, Any]:
         "load_best_model_at_end": True,
         "metric_for_best_model": "eval_reward",
         "num_generations_eval": 1,
-        "per_device_eval_batch_size": 8 * run.training["per_device_train_batch_size"],
+        "per_device_eval_batch_size": run.training["per_device_train_batch_size"],
     }
 
 
@@ -168,6 +168,10 @@ def _train(job: Job, outcome: dict[str, Any]) -> dict[str, Any]:
     except BaseException as error:
         tracking.failed(error)
         raise
+    if selects(job.run) and trainer.state.best_global_step is None:
+        raise ValueError(
+            f"no checkpoint to select: eval_steps is {args.eval_steps}, of {trainer.state.global_step} steps"
+        )
     _save(trainer, tokenizer, job.weights)
     shutil.rmtree(job.checkpoints, ignore_errors=True)
     selected = {"selected_step": trainer.state.best_global_step} if selects(job.run) else {}

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
+from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from mcgrpo.estimators import check_flips, draw_flips, estimate, get_estimator
 from mcgrpo.variants import FlipRule
+
+PHASES = ("generation", "rewards", "logprobs", "update")
 
 
 @dataclass
@@ -122,6 +125,7 @@ class MCGRPOTrainer(GRPOTrainer):
         self._staged: tuple[Rollouts, torch.Tensor] | None = None
         self._seconds: dict[str, float] = defaultdict(float)
         super().__init__(*args, **kwargs)
+        self.add_callback(PhaseTimer(self._seconds, self._metrics["train"]))
 
     def _generate(self, prompts: list):
         if self._staged is not None:
@@ -227,20 +231,38 @@ class MCGRPOTrainer(GRPOTrainer):
 
     @contextmanager
     def _timed(self, phase: str):
-        start = time.perf_counter()
+        start = now()
         try:
             yield
         finally:
-            self._seconds[phase] += time.perf_counter() - start
+            self._seconds[phase] += now() - start
 
-    def training_step(self, model, inputs, num_items_in_batch):
-        """TRL's, with the seconds of each phase since the last optimizer step logged under `seconds/*`."""
-        with self._timed("update"):
-            output = super().training_step(model, inputs, num_items_in_batch)
-        if self._step % self.current_gradient_accumulation_steps == 0:
-            ahead = sum(self._seconds[phase] for phase in ("generation", "rewards", "logprobs"))
-            self._seconds["update"] -= ahead  # TRL generates within training_step
-            for phase in ("generation", "rewards", "logprobs", "update"):
-                self._metrics["train"][f"seconds/{phase}"].append(self._seconds[phase])
-            self._seconds.clear()
-        return output
+
+class PhaseTimer(TrainerCallback):
+    """Logs the seconds of each phase of an optimizer step under `seconds/*`; `update` is whatever is no other phase.
+
+    Args:
+        seconds: phase -> seconds so far, emptied when a step begins (an evaluation may have added to it).
+        metrics: the trainer's, to which a value is added at every step.
+    """
+
+    def __init__(self, seconds: dict[str, float], metrics: dict[str, list[float]]):
+        self.seconds, self.metrics, self.start = seconds, metrics, 0.0
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Start the clock: TRL generates within the step."""
+        self.seconds.clear()
+        self.start = now()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Log the step, its optimizer's part included."""
+        self.seconds["update"] = now() - self.start - sum(self.seconds.values())
+        for phase in PHASES:
+            self.metrics[f"seconds/{phase}"].append(self.seconds[phase])
+
+
+def now() -> float:
+    """Seconds on a clock, once a GPU has done what it was given."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return time.perf_counter()

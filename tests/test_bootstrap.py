@@ -155,6 +155,27 @@ def test_paired_differences_cover_the_truth(seeds, problems, noise, gains, bound
     assert low <= coverage(intervals(ours - theirs), values @ shares) <= high
 
 
+@pytest.mark.parametrize(("seeds", "problems"), [(1, 500), (3, 512), (5, 30), (5, 500)])
+@pytest.mark.parametrize("expected", [1, 4, 20])
+def test_a_few_answers_that_differ_are_no_effect(seeds, problems, expected):
+    """Two models of one accuracy that differ in `expected` answers: called different in about 5% of studies at most."""
+    generator = np.random.default_rng(expected)
+    null = sample(np.zeros((seeds, problems)))
+    found = 0
+    for _ in range(300):
+        signs = generator.choice([-1.0, 1.0], (seeds, problems))
+        estimate = interval(sample(np.where(generator.random(signs.shape) < expected / signs.size, signs, 0.0)) - null)
+        found += estimate.low > 0 or estimate.high < 0
+    assert found / 300 < 0.09
+
+
+def test_two_wins_of_a_thousand_are_no_effect():
+    values = np.zeros((1, 1000))
+    values[0, :2] = 1.0
+    estimate = interval(sample(values) - sample(np.zeros_like(values)))
+    assert estimate.low < 0 < estimate.mean
+
+
 def test_percentiles_alone_would_cover_too_little():
     """What the corrected width is for: the same resamples, taken as they are."""
     generator = np.random.default_rng(9)

@@ -2,6 +2,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from itertools import product
 
@@ -62,8 +63,9 @@ def metrics(steps=20, **changed):
     return rows
 
 
-def write_run(results, run, rows, status="finished"):
-    write_json(results / "runs" / run.name / "run.json", asdict(run) | {"outcome": {"status": status, "seconds": 12.5}})
+def write_run(results, run, rows, status="finished", started=0.0):
+    outcome = {"status": status, "seconds": 12.5, "started": started}
+    write_json(results / "runs" / run.name / "run.json", asdict(run) | {"outcome": outcome})
     write_jsonl(results / "runs" / run.name / "metrics.jsonl", rows)
 
 
@@ -167,27 +169,36 @@ def test_a_study_by_hand(results):
     ("missing", "lost"),
     [
         ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
-        ("runs/toy/grpo/G4/default/seed1/run.json", 9),
+        ("runs/toy/grpo/G4/default/seed1/run.json", 9 + 2 * 8),  # grades of no known training are not counted
+        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 9),
         ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
     ],
 )
 def test_a_part_of_a_study(results, missing, lost):
     (results / missing).unlink()
     whole = 3 * 2 * 8 + 2 * 9 + 1
-    found = collect(plan(results), results, partial=True)
+    found = collect(plan(results), results, unfinished=True)
     assert len(found.scores) == whole - lost
-    (line,) = found.missing
-    assert missing in line
+    assert found.missing and all(missing in line for line in found.missing)
     with pytest.raises(RecordError, match=f"{missing}: no such file"):
         collect(plan(results), results)
 
 
-def test_a_training_of_another_recipe_is_refused(results):
+def test_a_training_of_another_recipe_is_refused_with_its_grades(results):
     other = replace(a_run(), training={"beta": 0.5})
-    write_run(results, a_run(), metrics())
     write_json(results / "runs" / a_run().name / "run.json", asdict(other) | {"outcome": {"status": "finished"}})
     with pytest.raises(RecordError, match=r"seed0/run\.json: this training is not the plan's: training differs"):
         collect(plan(results), results)
+    found = collect(plan(results), results, unfinished=True)
+    assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
+
+
+def test_grades_of_an_earlier_training_are_not_counted(results):
+    write_run(results, a_run(), metrics(), started=time.time() + 60)
+    with pytest.raises(RecordError, match=r"seed0/sums\.jsonl: older than the training that it should be of"):
+        collect(plan(results), results)
+    found = collect(plan(results), results, unfinished=True)
+    assert {score.benchmark for score in found.scores if (score.method, score.seed) == ("grpo", 0)} == {"train"}
 
 
 def test_each_protocol_is_measured_from_grades_of_its_own(results):

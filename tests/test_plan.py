@@ -47,7 +47,7 @@ def trained(config, experiment):
         ("injected-flips", 5 * 5),
         ("sign-flips", 0),
         ("sign-flips-trained", 2),
-        ("updates", 2 * 3 * 5),
+        ("updates", 2 * 2 * 5),
         ("released", 2 * 2 * 2 * 5),
         ("mixed-groups", 2 * 2 * 5),
         ("best-on-test", 2 * 2 * 5),
@@ -130,9 +130,9 @@ def test_updates_are_matched_by_accumulating_gradients():
         training = run.training
         assert training["per_device_train_batch_size"] == 16
         rows[run.num_generations] = 2 * 16 * training["gradient_accumulation_steps"]
-    assert rows == {2: 32, 4: 64, 8: 128}  # 16 prompts a step over two processes, as at G=2 by default
+    assert rows == {4: 64, 8: 128}  # 16 prompts a step over two processes, as at G=2 by default
     (plain,) = [r for r in trained(PAPER, "control") if r.name == "qwen3-1.7b-gsm8k/grpo/G2/default/seed0"]
-    assert 2 * plain.training["per_device_train_batch_size"] == rows[2]
+    assert 2 * plain.training["per_device_train_batch_size"] == 16 * 2
 
 
 def test_null_takes_a_key_away():
@@ -183,6 +183,15 @@ def test_sign_flips_are_measured_where_an_experiment_asks_for_it():
     untrained = {"qwen3-1.7b-gsm8k": "gsm8k", "qwen2.5-7b-math": "math500", "llama-3.2-3b-math": "math500"}
     assert {n.split("/")[0]: f["benchmark"] for n, f in flips.items() if "/none/" in n} == untrained
     assert len(flips) == 5 and all((f["prompts"], f["rollouts"]) == (250, 128) for f in flips.values())
+
+
+def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
+    study = changed(PAPER, {"experiments": {"sign-flips-trained": {"sign_flips": {"prompts": 9}}}})
+    prompts = {name.split("/")[1]: flips["prompts"] for name, flips in plan.plan(study)["flips"].items()}
+    assert prompts == {"none": 250, "grpo": 9}
+    again = {"settings": ["qwen3-1.7b-gsm8k"], "sign_flips": study["experiments"]["sign-flips-trained"]["sign_flips"]}
+    with pytest.raises(PlanError, match="/none/G0/default/seed0: two experiments measure its"):
+        plan.plan(changed(study, {"experiments": {"again": again}}))
 
 
 def test_figures_follow_from_what_is_measured():

@@ -193,6 +193,10 @@ def test_g_that_does_not_divide_the_batch_is_refused_with_the_arithmetic():
             "experiments.injected-flips: injected_flips makes its own variants",
         ),
         ({"variants": {"flip-0.5": {}}}, "variants.flip-0.5: this name is taken"),
+        (
+            {"experiments": {"injected-flips": {"injected_flips": {"bernoulli": [0.12345678]}}}},
+            "experiments.injected-flips.injected_flips.bernoulli: 0.12345678 has too many digits",
+        ),
         ({"variants": {"default": {}}}, "variants.default: this name is taken"),
         (
             {"variants": {"composite": {"settings": {"toy": {}}}}},

@@ -72,7 +72,7 @@ def test_the_papers_study(paper):
         + 3  # GRPO+1
         + 2 * 3  # composite
         + 5  # injected flips
-        + 2 * 3  # update-matched
+        + 2 * 2  # update-matched
         + 2 * 2 * 2 + 2 * 2 + 2 * 2  # released, mixed groups, best on test, of two settings
     )  # fmt: skip
     evaluated = runs + 5 + 2 * (5 * 3 * 2 * 2 + 3)  # untrained models; AIME and AMC for three settings

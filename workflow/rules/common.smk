@@ -118,9 +118,9 @@ def rollout_settings(wildcards):
 
 
 def evaluation_settings(wildcards):
-    """How completions are drawn: the study's `evaluation`, what differs on a benchmark, the setting's chat template."""
-    setting = config["settings"][run_of(wildcards).setting]
-    training = {**config["training"], **setting.get("training", {})}
+    """How completions are drawn: the study's `evaluation`, what differs on a benchmark, the run's chat template."""
+    run = run_of(wildcards)
+    own = {**config["training"], **config["settings"][run.setting].get("training", {}), **run.training}
     common = {key: value for key, value in config["evaluation"].items() if key != "by_benchmark"}
     here = config["evaluation"].get("by_benchmark", {}).get(wildcards.benchmark, {})
-    return {**common, **here, "chat_template_kwargs": training.get("chat_template_kwargs", {})}
+    return {**common, **here, "chat_template_kwargs": own.get("chat_template_kwargs", {})}
