@@ -67,7 +67,10 @@ def selects(run: Run) -> bool:
 
 
 def selection(run: Run) -> dict[str, Any]:
-    """TRL's arguments for that: evaluations of the mean reward on the test split, one sample a question."""
+    """TRL's arguments for that: evaluations of the mean reward on the test split, one sample a question.
+
+    They take place every `eval_steps`, and at the last step.
+    """
     every = run.training.get("eval_steps", 100)
     return {
         "eval_strategy": "steps",
@@ -126,7 +129,7 @@ def train(job: Job) -> None:
     """Train one run; whatever happens, run.json says how it ended."""
     outcome: dict[str, Any] = {"status": "running", "started": time.time(), **provenance()}
     record = {**asdict(job.run), "outcome": outcome}
-    write_json(job.output / "run.json", record)
+    write_record(job, record)
     try:
         outcome |= {**_train(job, outcome), "status": "finished"}
     except BaseException as error:
@@ -134,7 +137,18 @@ def train(job: Job) -> None:
         raise
     finally:
         outcome["seconds"] = time.time() - outcome["started"]
+        write_record(job, record)
+
+
+def write_record(job: Job, record: dict[str, Any]) -> None:
+    """Write run.json, from one process of several."""
+    if is_first():
         write_json(job.output / "run.json", record)
+
+
+def is_first() -> bool:
+    """Whether this is the only process of the training, or the first of those that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _train(job: Job, outcome: dict[str, Any]) -> dict[str, Any]:
@@ -160,30 +174,32 @@ def _train(job: Job, outcome: dict[str, Any]) -> dict[str, Any]:
         train_dataset=prompts_of(job.run, job.data),
         eval_dataset=prompts_of(job.run, job.test, "test") if selects(job.run) else None,
         processing_class=tokenizer,
-        callbacks=[MetricsFile(job.output / "metrics.jsonl"), tracking],
+        callbacks=[*([MetricsFile(job.output / "metrics.jsonl")] if is_first() else []), tracking],
     )
+    processes = trainer.accelerator.num_processes
+    if job.gpus > 1 and processes != job.gpus:
+        raise ValueError(f"{job.gpus} GPUs are trained on by as many processes (torchrun), not by {processes}")
     trainer.remove_callback(PrinterCallback)
     try:
         trainer.train()
     except BaseException as error:
         tracking.failed(error)
         raise
-    if selects(job.run) and trainer.state.best_global_step is None:
-        raise ValueError(
-            f"no checkpoint to select: eval_steps is {args.eval_steps}, of {trainer.state.global_step} steps"
-        )
     _save(trainer, tokenizer, job.weights)
-    shutil.rmtree(job.checkpoints, ignore_errors=True)
+    if is_first():
+        shutil.rmtree(job.checkpoints, ignore_errors=True)
     selected = {"selected_step": trainer.state.best_global_step} if selects(job.run) else {}
     return {"steps": trainer.state.global_step, **selected}
 
 
 def _save(trainer: Any, tokenizer: Any, weights: Path) -> None:
     """Save under another name first: a folder of that name is a whole one."""
-    unfinished = weights.with_name(f".{weights.name}.{os.getpid()}.tmp")
+    unfinished = weights.with_name(f".{weights.name}.tmp")
     trainer.save_model(str(unfinished))
-    tokenizer.save_pretrained(unfinished)
-    unfinished.rename(weights)
+    trainer.accelerator.wait_for_everyone()
+    if is_first():
+        tokenizer.save_pretrained(unfinished)
+        unfinished.rename(weights)
 
 
 def provenance() -> dict[str, Any]:

@@ -33,7 +33,7 @@ def test_it_makes_every_table_and_figure(finished):
 def test_every_number_comes_from_its_runs(finished):
     """One accuracy of the tables followed back to its verdicts by hand."""
     results = finished.folder / "results/quick"
-    cell = {"method": "mc-grpo", "num_generations": "2", "benchmark": "two-step", "measure": "greedy"}
+    cell = {"method": "mc-grpo", "num_generations": "2", "variant": "default", "role": "in", "measure": "greedy"}
     (found,) = [row for row in rows(results / "summary.csv") if cell.items() <= row.items()]
     accuracies = []
     for seed in (0, 1):
@@ -60,7 +60,7 @@ def test_the_runs_are_in_mlflow(finished):
 
     client = MlflowClient(f"sqlite:///{finished.folder}/mlflow.db")
     experiment = client.get_experiment_by_name("quick")
-    found = client.search_runs([experiment.experiment_id], "tags.method = 'mc-grpo'", max_results=1000)
+    found = client.search_runs([experiment.experiment_id], "tags.method = 'mc-grpo' AND tags.variant = 'default'")
     assert len(found) == 4 and len({run.info.run_name for run in found}) == 4
     assert {run.info.status for run in found} == {"FINISHED"}
     for run in found:
@@ -141,9 +141,9 @@ def test_a_killed_study_ends_with_the_same_tables(finished, empty, moment):
 
 
 def test_the_composite_reward_and_the_other_architecture(finished):
-    composite = "{settings: [toy-llama], methods: [mc-grpo], num_generations: [2], variants: [format]}"
+    composite = "{settings: [toy-llama], methods: [mc-grpo], num_generations: [2], variants: [composite]}"
     overlay = f"experiments: {{composite: {composite}}}\nmodels: {{toy-llama: {{toy: {{warm_start: {{steps: 40}}}}}}}}"
-    run = "results/quick/runs/toy-llama/mc-grpo/G2/format/seed0"
+    run = "results/quick/runs/toy-llama/mc-grpo/G2/composite/seed0"
     finished.changed(overlay).made(run, "--quiet", "all")
     steps = [json.loads(line) for line in (finished.folder / run / "metrics.jsonl").read_text().splitlines()]
     for step in steps:  # TRL's means are over the kept rows, as is its `reward`: the sum of both under weights of 1

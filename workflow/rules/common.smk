@@ -71,6 +71,11 @@ def found(paths):
     return [(path, Path(path).stat().st_mtime_ns) for path in paths if Path(path).exists()]
 
 
+def launcher(gpus):
+    """What starts a training: a process for each GPU where there are several."""
+    return f"torch.distributed.run --standalone --nproc-per-node {gpus} -m --" if gpus > 1 else "mcgrpo.preload"
+
+
 def run_of(wildcards):
     """The run that a job is about."""
     if wildcards.run not in RUNS:

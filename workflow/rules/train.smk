@@ -21,7 +21,8 @@ rule train:
     params:
         run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
         test=lambda wildcards, input: f"--test {input.test}" if input.get("test") else "",
+        launch=launcher(config.get("gpus", 0)),
         code=fingerprint("mcgrpo.train"),
     shell:
-        "python -m mcgrpo.preload mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} {params.test} "
+        "python -m {params.launch} mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} {params.test} "
         "--output {output.run} --weights {output.weights} --threads {threads} --gpus {resources.gpu} > {log} 2>&1"
