@@ -114,6 +114,7 @@ def test_a_benchmark_is_decoded_as_the_study_says(paper):
 def test_what_is_finished_is_reported_without_a_training(paper):
     """Before anything is run: the tables of a study of which nothing is there."""
     wanted = {"plan": 1, "collect": 1, "summarise": 1, "tables": 1}
+    assert paper.jobs("reports/tables.tex", "--resources", "gpu=2", "--config", "partial=true") == wanted
     assert paper.changed("partial: true").jobs("reports/tables.tex", "--resources", "gpu=2") == wanted
 
 

@@ -43,7 +43,7 @@ GRADES = [
 ]
 FLIP_RATES = [f"{RESULTS}/flips/{name}/{spec['benchmark']}.jsonl" for name, spec in FLIPS.items()]
 MEASURED = [*(f"{RESULTS}/runs/{name}" for name in TRAINED), *GRADES, *FLIP_RATES]
-PARTIAL = config.get("partial", False)
+PARTIAL = config.get("partial") in (True, "true")
 PUBLISHED = repository("config/published.csv")
 DATASETS = sorted(
     {run.dataset for run in RUNS.values()}
