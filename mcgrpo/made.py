@@ -13,11 +13,13 @@ def main() -> None:
     parser.add_argument("reports", type=Path)
     reports = parser.parse_args().reports
     print((reports / "headline.md").read_text())
-    tables = sorted(reports.glob("tables.*"))
-    figures = sorted((reports / "figures").glob("*.p*"))
-    print("Tables   " + " ".join(map(str, tables)))
-    print("Figures  " + " ".join(map(str, figures)))
-    print(f"Runs     mlflow ui --backend-store-uri {os.environ.get('MLFLOW_TRACKING_URI', DEFAULT_STORE)}")
+    figures = list((reports / "figures").glob("*.png"))
+    print(f"Tables    {reports}/tables.md (also .tex, .csv)")
+    print(f"Figures   {reports}/figures/ ({len(figures)}, as PDF and PNG)")
+    print(f"Claims    {reports}/claims.md (also .tex, .csv)")
+    document = reports / "reproduction.pdf"
+    print(f"Document  {document if document.is_file() else 'none: latexmk is not installed'}")
+    print(f"Runs      mlflow ui --backend-store-uri {os.environ.get('MLFLOW_TRACKING_URI', DEFAULT_STORE)}")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,14 @@ FIGURE = Path("docs/mini-accuracy-sampled.png")
 BLOCK = re.compile(r"(<!-- mini study: begin.*?-->\n).*?(<!-- mini study: end -->)", re.DOTALL)
 
 
+def claims() -> str:
+    """How many of the paper's claims hold by its own numbers and by the study's, from the caption of claims.md."""
+    counts = re.search(r"By the paper's own numbers: .*", (REPORTS / "claims.md").read_text())
+    if counts is None:
+        raise SystemExit(f"{REPORTS}/claims.md does not say how many claims hold")
+    return f"The paper's claims, each taken literally (`mcgrpo claims`). {counts[0]}"
+
+
 def section(name: str) -> str:
     """The caption and table of one section of tables.md."""
     found = re.search(rf"^## {name}\n\n(.*?)(?=^## |\Z)", (REPORTS / "tables.md").read_text(), re.DOTALL | re.MULTILINE)
@@ -25,6 +33,7 @@ def main() -> None:
         (REPORTS / "headline.md").read_text().strip(),
         f"![Accuracy against G: mean- and median-centred, three losses]({FIGURE})",
         section("control"),
+        claims(),
     ]
     text, count = BLOCK.subn(lambda marks: marks[1] + "\n" + "\n\n".join(parts) + "\n\n" + marks[2], readme.read_text())
     if count != 1:
