@@ -216,7 +216,9 @@ def describe(comparison: Comparison) -> str:
 
 def _name(term: Term) -> str:
     if term.role == "flips":
-        return term.measure
+        measure = parse_measure(term.measure)
+        oracle = measure.oracle.removeprefix("oracle-")
+        return f"flip rate of the {measure.baseline} at k={measure.k} (oracle {oracle}, {measure.convention})"
     kind = {"mean": "", "difference": "gain of ", "change": "change of "}[term.field]
     variant = "" if term.variant == DEFAULT else f" ({term.variant})"
     measure = "" if term.measure == "greedy" else f"{term.measure}, "
