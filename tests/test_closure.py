@@ -118,6 +118,7 @@ def test_views_cannot_be_imported_for_what_they_hold():
         ("train.py", [('{"status": "running", ', "{'status':\n'running', ")]),
         ("tracking.py", [("FLUSH_SECONDS = 5.0", "FLUSH_SECONDS = 9.0")]),
         ("report/tables.py", [("import argparse", "import argparse, os")]),
+        ("report/figures/style.py", [("NARROW, WIDE, TALL = 3.25, 6.75, 9.0", "NARROW, WIDE, TALL = 3.0, 6.0, 9.0")]),
         ("__init__.py", [("0.1.0", "0.2.0")]),
     ],
 )

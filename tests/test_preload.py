@@ -32,7 +32,8 @@ class Place:
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen([*COMMAND, *args], cwd=self.folder, env=self.env | env, text=True, **pipes)
+        options = {"cwd": self.folder, "env": self.env | env, "text": True, "preexec_fn": heed_ctrl_c}
+        return subprocess.Popen([*COMMAND, *args], **options, **pipes)
 
     def run(
         self, *args: str, command: tuple[str, ...] = tuple(COMMAND), **env: str
@@ -168,6 +169,11 @@ SLEEPER = """
     print(os.getppid(), os.getpid(), child.pid, flush=True)
     time.sleep(60)
 """
+
+
+def heed_ctrl_c() -> None:
+    """As at a terminal: what is started in the background, tests too, inherits that SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def start_sleeper(place) -> tuple[subprocess.Popen[str], int, list[int]]:
