@@ -111,7 +111,11 @@ def test_made_says_where_to_look(tmp_path, monkeypatch, capsys):
     made.main()
     printed = capsys.readouterr().out
     assert "MC-GRPO is ahead" in printed
-    assert all(str(tmp_path / name) in printed for name in ("tables.tex", "figures/rewards.pdf"))
+    assert f"{tmp_path}/tables.md (also .tex, .csv)" in printed and f"{tmp_path}/figures/ (1, as PDF" in printed
+    assert "none: latexmk is not installed" in printed
+    (tmp_path / "reproduction.pdf").write_text("%PDF")
+    made.main()
+    assert str(tmp_path / "reproduction.pdf") in capsys.readouterr().out
     assert "mlflow ui --backend-store-uri http://somewhere" in printed
 
 
