@@ -4,6 +4,7 @@ import os
 import time
 
 import pytest
+from document import DOCUMENT
 
 
 @pytest.fixture
@@ -12,7 +13,7 @@ def mini(empty, root):
     return empty
 
 
-REPORT = {"all": 1, "plan": 1, "collect": 1, "summarise": 1, "tables": 1, "claims": 1, "figure": 12, "reproduction": 1}
+REPORT = dict.fromkeys(("all", "plan", "collect", "summarise", "tables", "claims", *DOCUMENT), 1) | {"figure": 12}
 CHECKS = {"track": 1, "overlap": 1}
 
 
