@@ -1,10 +1,17 @@
-"""Put the mini study's own sentences, table and figure into README.md: `make readme`, after `make mini`."""
+"""Put the mini study's own sentences, tables and figure into README.md: `make readme`, after `make mini`."""
 
 import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
+
+from mcgrpo.frames import accuracies, read_frame
+from mcgrpo.records import Cell
+from mcgrpo.report import wording
+
 REPORTS = Path("reports/mini")
+SUMMARY = Path("results/mini/summary.csv")
 FIGURE = Path("docs/mini-accuracy-sampled.png")
 BLOCK = re.compile(r"(<!-- mini study: begin.*?-->\n).*?(<!-- mini study: end -->)", re.DOTALL)
 
@@ -15,6 +22,23 @@ def claims() -> str:
     if counts is None:
         raise SystemExit(f"{REPORTS}/claims.md does not say how many claims hold")
     return f"The paper's claims, each taken literally (`mcgrpo claims`). {counts[0]}"
+
+
+def changes() -> str:
+    """What every variant changes, sampled, against the same method and G at default."""
+    cells = accuracies(read_frame(SUMMARY, Cell), "in", variant=None)
+    cells = cells[(cells.decoding == "sampled") & cells.change_low.notna()]
+    rows = [
+        {
+            "Variant": cell.variant,
+            "Method": f"{wording.label(cell.method)}, G={cell.num_generations}",
+            "Change of sampled accuracy": wording.interval(cell.change, cell.change_low, cell.change_high),
+            "Seeds": cell.change_seeds,
+        }
+        for cell in cells.sort_values(["variant", "num_generations", "method"], kind="stable").itertuples()
+    ]
+    text = "What other rewards, injected sign flips, more updates and the release's faults change (`config/mini.yaml`):"
+    return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
 
 
 def section(name: str) -> str:
@@ -33,6 +57,7 @@ def main() -> None:
         (REPORTS / "headline.md").read_text().strip(),
         f"![Accuracy against G: mean- and median-centred, three losses]({FIGURE})",
         section("control"),
+        changes(),
         claims(),
     ]
     text, count = BLOCK.subn(lambda marks: marks[1] + "\n" + "\n\n".join(parts) + "\n\n" + marks[2], readme.read_text())
