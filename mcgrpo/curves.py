@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from itertools import pairwise
 from statistics import stdev
 from typing import Any
 
-from mcgrpo.records import CurvePoint, Run
+from mcgrpo.records import CurvePoint, OfRun, Run
 
 COLUMNS = {
     "reward": "drawn/reward",
@@ -31,8 +32,7 @@ COLUMNS = {
 
 def cell(run: Run) -> dict[str, Any]:
     """The columns that say which run a row belongs to."""
-    names = ("setting", "method", "num_generations", "variant", "seed")
-    return {name: getattr(run, name) for name in names}
+    return {field.name: getattr(run, field.name) for field in fields(OfRun)}
 
 
 def curve(run: Run, metrics: list[dict[str, Any]]) -> list[CurvePoint]:

@@ -96,6 +96,17 @@ class Run:
 
 
 @dataclass(frozen=True)
+class OfRun:
+    """Which run a row belongs to; see `Run`."""
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    seed: int
+
+
+@dataclass(frozen=True)
 class FlipRates:
     """A row of `results/{study}/flips/{run}/{benchmark}.jsonl`: the sign-flip rate of each prompt under one convention.
 
@@ -108,17 +119,12 @@ class FlipRates:
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(OfRun):
     """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`).
 
     `standard_error` is that of a mean over problems; empty for a measure that is none.
     """
 
-    setting: str
-    method: str
-    num_generations: int
-    variant: str
-    seed: int
     benchmark: str
     role: Role
     measure: str
@@ -128,17 +134,12 @@ class Score:
 
 
 @dataclass(frozen=True)
-class ProblemValues:
+class ProblemValues(OfRun):
     """A row of `values.jsonl`: what one measure of one run is the mean of, a value per problem.
 
     `problems` is a hash of the problems' ids in the order of `values`: rows of one hash are paired by position.
     """
 
-    setting: str
-    method: str
-    num_generations: int
-    variant: str
-    seed: int
     benchmark: str
     role: Role
     measure: str
@@ -147,14 +148,9 @@ class ProblemValues:
 
 
 @dataclass(frozen=True)
-class CurvePoint:
+class CurvePoint(OfRun):
     """A row of `curves.csv`: one optimizer step of one run. `reward` is the mean over ALL rollouts drawn."""
 
-    setting: str
-    method: str
-    num_generations: int
-    variant: str
-    seed: int
     step: int
     reward: float | None
     loss: float | None

@@ -7,28 +7,13 @@ from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
+from runs import RUN
 
 from mcgrpo.callbacks import MetricsFile, TrackingCallback
 from mcgrpo.files import iter_json_lines, write_csv, write_json
 from mcgrpo.records import Run, Score
 from mcgrpo.tracking import Journal, Store, main, metric_name, replay
 
-RUN = Run(
-    study="mini",
-    setting="toy",
-    method="mc-grpo",
-    num_generations=4,
-    variant="default",
-    seed=3,
-    model="toy",
-    dataset="sums",
-    prompt="plain",
-    task="gsm8k",
-    loss_type="grpo",
-    estimator="median-mad",
-    rewards={"accuracy": 1.0},
-    training={"learning_rate": 2e-4, "max_steps": 3},
-)
 OUTCOME = {"status": "finished", "started": 1_700_000_000.25, "commit": "abc-dirty", "seconds": 9.0}
 LOGS = [{"loss": 0.5 / step, "drawn/reward": step / 4, "odd@2": step, "grad_norm": 1.0} for step in (1, 2, 3)]
 LOGS[1]["grad_norm"] = float("nan")

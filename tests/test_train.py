@@ -4,29 +4,19 @@ import sys
 from dataclasses import asdict, replace
 
 import pytest
+import runs
 
 from mcgrpo.files import write_jsonl
-from mcgrpo.records import Example, Run
+from mcgrpo.records import Example
 from mcgrpo.released import ReleasedConfig
 from mcgrpo.toy.models import build
 from mcgrpo.toy.task import examples
 from mcgrpo.train import Job, config_of, train
 from mcgrpo.trainer import MCGRPOConfig
 
-RUN = Run(
-    study="test",
-    setting="toy",
-    method="mc-grpo",
+RUN = replace(
+    runs.RUN,
     num_generations=2,
-    variant="default",
-    seed=0,
-    model="toy",
-    dataset="sums",
-    prompt="plain",
-    task="gsm8k",
-    loss_type="grpo",
-    estimator="median-mad",
-    rewards={"accuracy": 1.0},
     training={"per_device_train_batch_size": 4, "max_steps": 3, "max_completion_length": 8, "beta": 0.0},
 )
 BEST = {"select_checkpoint": "best-on-test", "eval_steps": 2}

@@ -30,9 +30,9 @@ def cell(method, budget, mean=None, *, half=0.02, gain=None, change=None, seeds=
         "seeds": seeds,
         "n": 100 if there else None,
         "mean": mean,
-        "low": mean - half if there else None,
-        "high": mean + half if there else None,
-        "over": ("problems" if seeds == 1 else "seeds and problems") if there else None,
+        "low": mean - half if there and half is not None else None,
+        "high": mean + half if there and half is not None else None,
+        "over": ("problems" if seeds == 1 else "seeds and problems") if there and half is not None else None,
         "baseline": METHODS[method].baseline if method in METHODS else None,
     }
     for name, paired in (("difference", gain), ("change", change)):

@@ -2,20 +2,18 @@ import csv
 import math
 import shutil
 import subprocess
-from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
+from claim_rows import cell, claim, claims_of, frame, gain, ruled
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcgrpo.files import write_csv
-from mcgrpo.methods import METHODS
 from mcgrpo.published import as_cells, read_published
 from mcgrpo.records import Cell
-from mcgrpo.report.claim_language import ClaimError, Comparison, Term, bounds, describe, read_claims
+from mcgrpo.report.claim_language import Comparison, Term, read_claims
 from mcgrpo.report.claim_tables import evidence
 from mcgrpo.report.claims import Value, combined, judge, main, verdict
 
@@ -53,54 +51,6 @@ BY_THE_PAPER = {
     "extra-rollout-gains-nothing": "fails",
 }
 """Every claim that the printed numbers can judge."""
-
-
-def cell(method="grpo", budget=2, mean=0.5, half=0.01, difference=None, change=None, setting="toy", **other):
-    """A `Cell`; `mean` with a half-width, `difference` and `change` as (value, half-width)."""
-    row = dict.fromkeys(field.name for field in fields(Cell)) | {
-        "setting": setting,
-        "method": method,
-        "num_generations": budget,
-        "variant": "default",
-        "benchmark": "sums",
-        "role": "in",
-        "measure": "greedy",
-        "planned": 5,
-        "seeds": 5,
-        "mean": mean,
-        "low": None if half is None else mean - half,
-        "high": None if half is None else mean + half,
-        "over": None if half is None else "seeds and problems",
-        "baseline": METHODS[method].baseline,
-    }
-    for name, pair in (("difference", difference), ("change", change)):
-        if pair:
-            row |= {name: pair[0], f"{name}_low": pair[0] - pair[1], f"{name}_high": pair[0] + pair[1]}
-            row[f"{name}_seeds"] = 5
-    return Cell(**row | other)
-
-
-def frame(*cells):
-    return pd.DataFrame(list(cells), columns=[field.name for field in fields(Cell)])
-
-
-def claims_of(tmp_path, *rows):
-    path = tmp_path / "claims.yaml"
-    path.write_text(yaml.safe_dump({"claims": list(rows)}))
-    return read_claims(path)
-
-
-def claim(*comparisons, **other):
-    return {"id": "it", "says": "It holds.", "where": "P:1", "comparisons": list(comparisons)} | other
-
-
-def gain(budget=2, **other):
-    return {"terms": [{"method": "mc-grpo", "num_generations": budget, "field": "difference"}]} | other
-
-
-def ruled(tmp_path, row, *cells, source="ours"):
-    (ruling,) = judge(claims_of(tmp_path, row), frame(*cells), source)
-    return ruling
 
 
 def test_what_the_printed_numbers_say_of_every_claim():
@@ -329,65 +279,6 @@ def test_an_interval_is_no_narrower_than_any_terms_and_no_wider_than_their_sum(t
     halves = [100 * abs(weight) * half for _, half, weight in terms]
     assert max(halves) - 1e-6 <= value.high - value.value <= sum(halves) + 1e-6
     assert value.high - value.value == pytest.approx(value.value - value.low, abs=1e-6)
-
-
-def test_words_of_a_comparison():
-    terms = Term("grpo-plus1", 2, field="difference"), Term("mc-grpo", 2, weight=-0.5, field="difference")
-    assert describe(Comparison(terms)) == "gain of GRPO+1 at G=2 − 0.5 × gain of MC-GRPO at G=2"
-    assert describe(Comparison((Term("grpo", 2, weight=-1, benchmark="gsm8k"),))) == "−GRPO at G=2 on gsm8k"
-    assert bounds(Comparison(terms, low=-1)) == "≥ −1"
-    assert bounds(Comparison(terms, low=2.35, high=2.67)) == "≥ 2.35 and ≤ 2.67"
-    assert bounds(Comparison(terms, high=0, high_open=True)) == "< 0"
-
-
-def of(**term):
-    return claim({"above": 0, "terms": [{"method": "mc-grpo", "num_generations": 2} | term]})
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (of(method="mcgrpo"), "claim it: unknown method 'mcgrpo'"),
-        (of(measure="gredy"), "claim it: unknown measure 'gredy' of in"),
-        (of(measure="seconds"), "claim it: unknown measure 'seconds' of in"),
-        (of(measure="greedy", role="train"), "claim it: unknown measure 'greedy' of train"),
-        (
-            of(measure="mean/oracle/zeros/k2/exact", role="flips"),
-            "claim it: unknown measure 'mean/oracle/zeros/k2/exact'",
-        ),
-        (of(field="median"), r"claim it: comparisons.0.terms.0.field: 'median' is not one of"),
-        (of(metod="grpo"), r"claim it: comparisons.0.terms.0: .*'metod' was unexpected"),
-        (of(method="grpo", field="difference"), "claim it: field 'difference' of grpo, which has no baseline"),
-        (of(field="change"), "claim it: field 'change' of the variant default"),
-        (claim(gain()), "claim it: comparisons.0"),
-        (claim(gain(above=0, at_least=0)), "claim it: comparisons.0"),
-        (claim(gain(within=-1)), "claim it: comparisons.0.within: -1 is less than the minimum"),
-        (claim(gain(above=0), unjudged="why"), "claim it"),
-        (claim(gain(above=0), quantifier="most"), "claim it: quantifier: 'most' is not one of"),
-        ({"id": "it", "says": "It."}, "claim it: 'where' is a required property"),
-    ],
-)
-def test_mistakes_are_refused_naming_claim_and_culprit(tmp_path, row, message):
-    with pytest.raises(ClaimError, match=message):
-        claims_of(tmp_path, row)
-
-
-def test_terms_of_different_places_and_twice_the_same_id_are_refused(tmp_path):
-    mixed = claim(
-        {
-            "above": 0,
-            "terms": [
-                {"method": "grpo", "num_generations": 2, "role": "out"},
-                {"method": "grpo", "num_generations": 2},
-            ],
-        }
-    )
-    with pytest.raises(
-        ClaimError, match="claim it: terms of one comparison must share a role or benchmark, not in, out"
-    ):
-        claims_of(tmp_path, mixed)
-    with pytest.raises(ClaimError, match="claim it: this id is given twice"):
-        claims_of(tmp_path, claim(gain(above=0)), claim(gain(above=0)))
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,7 @@ rule claims:
     input:
         summary=rules.summarise.output,
         claims=repository("config/claims.yaml"),
+        schema=repository("workflow/schemas/claims.schema.yaml"),
         published=PUBLISHED,
     output:
         CLAIMS,

@@ -1,0 +1,20 @@
+"""An example of a run, to be changed with `dataclasses.replace`."""
+
+from mcgrpo.records import Run
+
+RUN = Run(
+    study="mini",
+    setting="toy",
+    method="mc-grpo",
+    num_generations=4,
+    variant="default",
+    seed=3,
+    model="toy",
+    dataset="sums",
+    prompt="plain",
+    task="gsm8k",
+    loss_type="grpo",
+    estimator="median-mad",
+    rewards={"accuracy": 1.0},
+    training={"learning_rate": 2e-4, "max_steps": 3},
+)
