@@ -136,7 +136,7 @@ def test_cosmetic_edits_and_views_leave_the_fingerprint(package, file, changes):
         ("group_statistics.py", ("torch.isnan(rewards)", "~torch.isfinite(rewards)")),
         ("rewards.py", ('"equivalent": 1.5', '"equivalent": 1.0')),
         ("prompts.py", ("The user asks a question", "A user asks a question")),
-        ("train.py", ('"gradient_checkpointing": False', '"gradient_checkpointing": True')),
+        ("arguments.py", ('"gradient_checkpointing": False', '"gradient_checkpointing": True')),
     ],
 )
 def test_a_changed_constant_changes_the_fingerprint(package, file, change):

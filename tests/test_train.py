@@ -6,12 +6,13 @@ from dataclasses import asdict, replace
 import pytest
 import runs
 
+from mcgrpo.arguments import arguments_of
 from mcgrpo.files import write_jsonl
 from mcgrpo.records import Example
 from mcgrpo.released import ReleasedConfig
 from mcgrpo.toy.models import build
 from mcgrpo.toy.task import examples
-from mcgrpo.train import Job, config_of, train
+from mcgrpo.train import Job, train
 from mcgrpo.trainer import MCGRPOConfig
 
 RUN = replace(
@@ -52,19 +53,17 @@ def steps(folder):
 
 
 def test_a_fault_of_the_release_takes_its_trainer(tmp_path):
-    place = Job(RUN, tmp_path, tmp_path, tmp_path, tmp_path)
-    assert type(config_of(place)) is MCGRPOConfig
-    mixed = config_of(replace(place, run=changed(group_by="position")))
+    assert type(arguments_of(RUN, tmp_path, 0)) is MCGRPOConfig
+    mixed = arguments_of(changed(group_by="position"), tmp_path, 0)
     assert type(mixed) is ReleasedConfig and mixed.group_by == "position"
 
 
 def test_no_checkpoint_is_chosen_unless_it_is_asked_for(tmp_path):
-    place = Job(RUN, tmp_path, tmp_path, tmp_path, tmp_path)
-    plain, best = config_of(place), config_of(replace(place, run=changed(**BEST)))
+    plain, best = arguments_of(RUN, tmp_path, 0), arguments_of(changed(**BEST), tmp_path, 0)
     assert plain.eval_strategy == plain.save_strategy == "no" and not plain.load_best_model_at_end
     assert best.load_best_model_at_end and best.eval_steps == 2 and best.metric_for_best_model == "eval_reward"
     assert best.per_device_eval_batch_size == 4
-    wide = config_of(replace(place, run=changed(**BEST, per_device_eval_batch_size=8)))
+    wide = arguments_of(changed(**BEST, per_device_eval_batch_size=8), tmp_path, 0)
     assert wide.per_device_eval_batch_size == 8
 
 
