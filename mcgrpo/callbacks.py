@@ -1,13 +1,17 @@
-"""Callbacks of the transformers Trainer: the metrics of a run into its file, and into MLflow while it trains."""
+"""Callbacks of the transformers Trainer: a run's metrics into its file and into MLflow, its checkpoints, its health."""
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
 
+from mcgrpo.attempts import COMPLETE
+from mcgrpo.files import iter_json_lines, write_json
 from mcgrpo.records import Run
 from mcgrpo.tracking import Journal
 
@@ -18,12 +22,20 @@ def is_step(logs: Mapping[str, Any] | None) -> bool:
 
 
 class MetricsFile(TrainerCallback):
-    """A JSON row per logged step, as it happens: `step`, `time` (seconds since the epoch), and all the trainer logs."""
+    """A JSON row per logged step, as it happens: `step`, `time` (seconds since the epoch), and all the trainer logs.
+
+    A training that is resumed keeps the rows up to its checkpoint.
+    """
 
     def __init__(self, path: Path):
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Leave the rows of the steps that have been taken."""
+        if state.is_world_process_zero:
+            lines = self.path.read_text().splitlines()[: state.global_step] if self.path.is_file() else []
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text("".join(f"{line}\n" for line in lines))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Append the row of a step."""
@@ -35,14 +47,16 @@ class MetricsFile(TrainerCallback):
 class TrackingCallback(TrainerCallback):
     """The same rows to MLflow. Its run is FINISHED when training ends; `failed` says otherwise."""
 
-    def __init__(self, run: Run, outcome: Mapping[str, Any]):
+    def __init__(self, run: Run, outcome: Mapping[str, Any], metrics: Path):
         self.journal = Journal(run)
-        self.outcome = outcome
+        self.outcome, self.metrics = outcome, metrics
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Begin the MLflow run."""
+        """Begin the MLflow run, or go on with it: rows that a crash kept from being sent are sent now."""
         if state.is_world_process_zero:
             self.journal.start(self.outcome)
+            for _, row in iter_json_lines(self.metrics):
+                self.journal.add(row)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Hand over the row of a step."""
@@ -56,3 +70,46 @@ class TrackingCallback(TrainerCallback):
     def failed(self, error: BaseException) -> None:
         """End the MLflow run as what it was: KILLED on an interrupt, FAILED on any other error."""
         self.journal.finish("KILLED" if isinstance(error, KeyboardInterrupt | SystemExit) else "FAILED")
+
+
+class StopAtNonFinite(TrainerCallback):
+    """Ends a training whose loss or gradient is no longer a number: every later step would be lost."""
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        """Look at a step, before a checkpoint of it is written.
+
+        Raises:
+            FloatingPointError: naming the step and the value.
+        """
+        for name in ("loss", "grad_norm"):
+            if is_step(logs) and not math.isfinite(value := logs.get(name, 0.0)):
+                raise FloatingPointError(f"{name} is {value} at step {state.global_step}: the weights are lost")
+
+
+class Checkpoints(TrainerCallback):
+    """Marks each checkpoint that is complete, and removes those that it replaces.
+
+    None is written at the last step, whose weights are saved anyway, unless one is to be chosen among checkpoints.
+
+    Args:
+        spent: seconds that the training had taken when this attempt began.
+    """
+
+    def __init__(self, spent: float = 0.0):
+        self.spent, self.started = spent, time.time()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Keep transformers from saving at the end."""
+        if state.global_step >= state.max_steps and not args.load_best_model_at_end:
+            control.should_save = False
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """All processes have written their parts by now: see `ResumableTrainer`."""
+        if args.save_only_model or not state.is_world_process_zero:
+            return
+        folder = Path(args.output_dir)
+        seconds = self.spent + time.time() - self.started
+        write_json(folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}" / COMPLETE, {"seconds": seconds})
+        # Not before: until now the one before was the last to go on from, as it is while the training's end is saved
+        if state.global_step < state.max_steps:
+            rotate_checkpoints(str(folder), 1, state.best_model_checkpoint)

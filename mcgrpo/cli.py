@@ -5,8 +5,10 @@ import sys
 
 COMMANDS = {
     "claims": ("mcgrpo.report.claims", "judge the paper's claims by its own numbers, and by a study's"),
+    "doctor": ("mcgrpo.doctor", "what this machine has and lacks for a study"),
     "grade": ("mcgrpo.grade", "grade a file of completions"),
     "lock": ("mcgrpo.lock", "pin what a study takes from the hub"),
+    "plan": ("mcgrpo.forecast", "what a study will take: runs, steps, hours, disk"),
     "sign-flips": ("mcgrpo.sign_flips", "sign-flip rates of a file of grades"),
     "track": ("mcgrpo.tracking", "bring the MLflow store up to date with a study's files"),
 }

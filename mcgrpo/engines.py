@@ -25,6 +25,29 @@ def load_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
+def dtype() -> Any:
+    """What a model computes in, whatever its weights were saved in: bf16 on a GPU, else fp32."""
+    import torch
+
+    return torch.bfloat16 if torch.cuda.is_available() else torch.float32
+
+
+def ends_of(generation_config: Any) -> set[int]:
+    """Tokens that end a completion, of a generation config."""
+    ends = generation_config.eos_token_id
+    return {ends} if isinstance(ends, int) else set(ends or [])
+
+
+def generation_config_of(folder: Path) -> Any:
+    """The generation config that transformers gives a model of this folder."""
+    from transformers import AutoConfig, GenerationConfig
+
+    try:
+        return GenerationConfig.from_pretrained(folder)
+    except OSError:
+        return GenerationConfig.from_model_config(AutoConfig.from_pretrained(folder))
+
+
 class TransformersEngine:
     """`model.generate` over one padded batch."""
 
@@ -32,8 +55,7 @@ class TransformersEngine:
         from transformers import GenerationConfig
 
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
-        ends = model.generation_config.eos_token_id
-        self.ends = {ends} if isinstance(ends, int) else set(ends or [])
+        self.ends = ends_of(model.generation_config)
         # Nothing else of the folder's generation config stays: a repetition penalty (Qwen's is 1.1) is not the study's
         model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
 
@@ -44,8 +66,7 @@ class TransformersEngine:
         from transformers import AutoModelForCausalLM
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        dtype = torch.bfloat16 if device == "cuda" else torch.float32
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(device).eval()
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype()).to(device).eval()
         engine = cls(model, load_tokenizer(folder), settings)
         engine.ends.add(engine.tokenizer.eos_token_id)
         model.generation_config.eos_token_id = sorted(engine.ends)
@@ -78,14 +99,19 @@ class TransformersEngine:
 
 
 class VLLMEngine:
-    """vLLM's offline `LLM`, every prompt with a seed of its own so that scheduling changes no completion."""
+    """vLLM's offline `LLM`, every prompt with a seed of its own so that scheduling changes no completion.
+
+    It computes in what `TransformersEngine` computes in, and ends a completion where that ends it.
+    """
 
     def __init__(self, folder: Path, settings: dict[str, Any], **options: Any):
         from vllm import LLM
 
         self.tokenizer, self.settings = load_tokenizer(folder), settings
+        self.ends = ends_of(generation_config_of(folder)) | {self.tokenizer.eos_token_id}
         self.llm = LLM(
             model=str(folder),
+            dtype=dtype(),
             generation_config="vllm",  # not the folder's: its sampling habits are not the study's
             gpu_memory_utilization=settings.get("vllm_gpu_memory_utilization", 0.9),
             tensor_parallel_size=settings.get("vllm_tensor_parallel_size", 1),
@@ -99,10 +125,12 @@ class VLLMEngine:
         sampling = {"temperature": 0.0}
         if decoding == "sampled":
             sampling = {name: self.settings[name] for name in ("temperature", "top_p")}
-        ends = [self.tokenizer.eos_token_id]
         params = [
             SamplingParams(
-                **sampling, max_tokens=self.settings["max_new_tokens"], seed=seed + place, stop_token_ids=ends
+                **sampling,
+                max_tokens=self.settings["max_new_tokens"],
+                seed=seed + place,
+                stop_token_ids=sorted(self.ends),
             )
             for place in range(len(prompts))
         ]

@@ -15,7 +15,8 @@ def prepare(config: dict[str, Any]) -> None:
     # Several jobs share the cores, and torch takes all of them unless told.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    if not config.get("preload"):
+    # Under Slurm a server would die with the job that happened to start it, and take other jobs along.
+    if not config.get("preload") or "SLURM_JOB_ID" in os.environ:
         os.environ["MCGRPO_PRELOAD"] = "off"
     if store := config.get("tracking_uri", DEFAULT_STORE):
         os.environ.setdefault("MLFLOW_TRACKING_URI", store)

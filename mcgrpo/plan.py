@@ -15,6 +15,7 @@ from mcgrpo.files import write_json
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.protocols import training_changes
 from mcgrpo.records import Role, Run
+from mcgrpo.sharding import check_sharding
 from mcgrpo.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
 
 Config = dict[str, Any]
@@ -101,6 +102,7 @@ def _run(config: Config, setting: str, method: str, num_generations: int, varian
         training = _training(config, setting, change, method, task) if trained else {}
         if trained:
             _set_batch(training, num_generations, max(config.get("gpus", 0), 1))
+            check_sharding(training.get("sharding", "none"), config.get("gpus", 0))
     except ValueError as error:
         raise PlanError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None
     estimator = training.pop("estimator", METHODS[method].estimator) if trained else ""

@@ -45,7 +45,11 @@ def _key() -> str:
     interpreter = (sys.executable, sys.prefix, sys.version, sys.flags, sys.warnoptions, sys._xoptions)
     # A job forked by a server of another cgroup would escape its limits, and die with a Slurm job that is not its own.
     place = (Path("/proc/self/cgroup").read_text(), sorted(os.sched_getaffinity(0)), os.getuid())
-    return hashlib.sha256(repr((interpreter, files, environment, place)).encode(errors="replace")).hexdigest()[:16]
+    # Libraries remember from their import whether there is any GPU; which one a job has is seen later.
+    blind = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
+    return hashlib.sha256(repr((interpreter, files, environment, place, blind)).encode(errors="replace")).hexdigest()[
+        :16
+    ]
 
 
 def _directory() -> Path:

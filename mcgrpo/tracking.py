@@ -73,6 +73,15 @@ class Store:
         self.client.log_batch(run_id, params=params, tags=[RunTag(key, str(value)) for key, value in tags.items()])
         return run_id
 
+    def resume(self, run: Run, outcome: Mapping[str, Any]) -> tuple[str, int] | None:
+        """Go on with the MLflow run of the same training (by its start): its id and the last step that it has."""
+        found = self.find(run)
+        if found is None or found.info.start_time != _milliseconds(outcome):
+            return None
+        self.client.update_run(found.info.run_id, status="RUNNING")
+        logged = self.client.get_metric_history(found.info.run_id, "loss")
+        return found.info.run_id, max((metric.step for metric in logged), default=0)
+
     def log(self, run_id: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Metrics of some steps; each row holds `step` and, optionally, `time` (seconds since the epoch)."""
         from mlflow.entities import Metric
@@ -136,16 +145,18 @@ class Journal:
 
     def __init__(self, run: Run):
         self.run, self.store, self.run_id = run, None, ""
+        self.logged = 0  # the last step that the store had when a training was resumed
         self.waiting: list[dict[str, Any]] = []
         self.last_step: int | None = None
         self.sent = 0.0
 
     def start(self, outcome: Mapping[str, Any]) -> None:
-        """Open the store of MLFLOW_TRACKING_URI, if there is one, and begin the run."""
+        """Open the store of MLFLOW_TRACKING_URI, if there is one, and begin the run, or go on with it."""
         if uri := os.environ.get("MLFLOW_TRACKING_URI"):
             try:
                 self.store = Store(uri, self.run.study)
-                self.run_id = self.store.start(self.run, outcome)
+                found = self.store.resume(self.run, outcome)
+                self.run_id, self.logged = found or (self.store.start(self.run, outcome), 0)
             except Exception as error:
                 self._give_up(error)
 
@@ -153,7 +164,8 @@ class Journal:
         """One step's metrics."""
         if self.store is not None:
             self.last_step = row["step"]
-            self.waiting.append({"time": time.time(), **row})
+            if row["step"] > self.logged:
+                self.waiting.append({"time": time.time(), **row})
             if time.monotonic() - self.sent > FLUSH_SECONDS:
                 self.flush()
 

@@ -4,25 +4,36 @@ SPEC is a run as JSON, or a run.json. The output folder gets `run.json` (what th
 `metrics.jsonl` (a row per optimizer step, under TRL's names); the weights folder the trained model. The last step is
 what is saved: no checkpoint is chosen by any test set, unless the run asks for that fault of the release, to show what
 it does.
+
+Until it is finished, a training lives in the folder `--unfinished`, with a checkpoint every `--save-steps` steps: the
+same command goes on from there after a crash, on a CPU to the same end, to the bit (see `mcgrpo.attempts`).
 """
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
 import subprocess
+import sys
 import time
+import traceback
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import attempts
 from mcgrpo.arguments import arguments_of, selects
 from mcgrpo.assemble import save_weights, trainer_of
 from mcgrpo.files import as_record, read_json, write_json
+from mcgrpo.parents import die_with_parent
 from mcgrpo.records import Run
+from mcgrpo.rollouts import engine_name
 
-PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "datasets")
+FULL = 1 << 20  # bytes: less than this is free where a disk is full
+PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
 
 
 def parse_run(text: str) -> Run:
@@ -35,7 +46,11 @@ def parse_run(text: str) -> Run:
 class Job:
     """Where one run takes its input from and leaves its output, and what it may use of the machine.
 
-    `test` is the benchmark that a checkpoint is selected on, where the run asks for that.
+    Args:
+        unfinished: where the training lives until it is finished; by default beside the output.
+        test: the benchmark that a checkpoint is selected on, where the run asks for that.
+        save_steps: optimizer steps between two checkpoints; None for none.
+        code: what tells the code that trains from other code; by default found out here.
     """
 
     run: Run
@@ -43,35 +58,92 @@ class Job:
     data: Path
     output: Path
     weights: Path
+    unfinished: Path | None = None
     test: Path | None = None
+    save_steps: int | None = None
     threads: int = 1
     gpus: int = 0
+    code: str = ""
+
+    @property
+    def home(self) -> Path:
+        """The folder of the unfinished training."""
+        return self.unfinished or self.output.with_name(f".{self.output.name}.unfinished")
 
     @property
     def checkpoints(self) -> Path:
-        """What is needed only while training: removed at its end."""
-        return self.output / "checkpoints"
+        """What is needed only while training."""
+        return self.home / "checkpoints"
 
 
 def train(job: Job) -> None:
-    """Train one run; whatever happens, run.json says how it ended."""
-    outcome: dict[str, Any] = {"status": "running", "started": time.time(), **provenance()}
+    """Train one run, or go on with it; if that fails, run.json in the unfinished training's folder says how."""
+    with attempts.alone(job.home) if is_first() else nullcontext():
+        check(job)
+        attempt(job)
+
+
+def attempt(job: Job) -> None:
+    """Train from the last checkpoint, if there is one, to the end."""
+    begun = time.time()
+    earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
+    outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
+    outcome |= provenance()
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)
     try:
-        outcome |= {**_train(job, outcome), "status": "finished"}
+        outcome |= {**_train(job, outcome, earlier.seconds), "status": "finished"}
     except BaseException as error:
         outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
         raise
     finally:
-        outcome["seconds"] = time.time() - outcome["started"]
+        outcome["seconds"] = earlier.seconds + time.time() - begun
         write_record(job, record)
+    if is_first():
+        finish(job)
+
+
+def check(job: Job) -> None:
+    """Refuse what cannot be trained, before anything is loaded.
+
+    Raises:
+        FileNotFoundError: naming the input that is not there.
+        FileExistsError: naming the trained model that is there already.
+        ValueError: if there are fewer GPUs than the job is to use.
+    """
+    import torch
+
+    for path in (job.model, job.data, *([job.test] if job.test else [])):
+        if not path.exists():
+            raise FileNotFoundError(f"{path} is not there (any more)")
+    if job.weights.exists():
+        raise FileExistsError(f"{job.weights} is there already: remove it to train anew")
+    if job.gpus and not torch.cuda.is_available() and "MCGRPO_DEVICES" not in os.environ:
+        raise ValueError(f"--gpus {job.gpus}: torch sees no GPU on this machine")
+
+
+def identity(job: Job) -> dict[str, Any]:
+    """All that the result of a training depends on: an attempt that differs in any of it is another training."""
+    from mcgrpo.closure import fingerprint
+
+    weights = sorted(job.model.glob("*.safetensors"))
+    return {
+        "run": asdict(job.run),
+        "model": [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in weights],
+        "data": [hashlib.sha256(path.read_bytes()).hexdigest() for path in (job.data, job.test) if path],
+        "code": job.code or fingerprint("mcgrpo.train"),
+        "packages": {name: version(name) for name in PACKAGES},
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+    }
 
 
 def write_record(job: Job, record: dict[str, Any]) -> None:
-    """Write run.json, from one process of several."""
+    """Write run.json, from one process of several; a disk that is full does not hide what went wrong before."""
     if is_first():
-        write_json(job.output / "run.json", record)
+        try:
+            write_json(job.home / "run.json", record)
+        except OSError as error:
+            print(f"warning: run.json could not be written: {error}", file=sys.stderr)
 
 
 def is_first() -> bool:
@@ -79,38 +151,44 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _train(job: Job, outcome: dict[str, Any]) -> dict[str, Any]:
+def _train(job: Job, outcome: dict[str, Any], spent: float) -> dict[str, Any]:
     """Returns the number of optimizer steps taken, and the one that was selected where one was."""
     import torch
 
-    from mcgrpo.callbacks import MetricsFile, TrackingCallback
+    from mcgrpo.callbacks import Checkpoints, MetricsFile, StopAtNonFinite, TrackingCallback
 
     torch.set_num_threads(job.threads)
-    tracking = TrackingCallback(job.run, outcome)
-    callbacks = [*([MetricsFile(job.output / "metrics.jsonl")] if is_first() else []), tracking]
-    args = arguments_of(job.run, job.checkpoints, job.gpus)
+    metrics = job.home / "metrics.jsonl"
+    tracking = TrackingCallback(job.run, outcome, metrics)
+    callbacks = [StopAtNonFinite(), MetricsFile(metrics), tracking, Checkpoints(spent)]  # in this order
+    args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
+    outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:
         raise ValueError(f"{job.gpus} GPUs are trained on by as many processes (torchrun), not by {processes}")
+    trainer.accelerator.wait_for_everyone()  # by now the first process has cleared away what is of no use
+    checkpoint = attempts.last_checkpoint(job.checkpoints)
+    if checkpoint:
+        print(f"going on from {checkpoint}", flush=True)
     try:
-        trainer.train()
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     except BaseException as error:
         tracking.failed(error)
         raise
-    _save(trainer, job.weights)
-    if is_first():
-        shutil.rmtree(job.checkpoints, ignore_errors=True)
+    save_weights(trainer, job.home / "weights")
     selected = {"selected_step": trainer.state.best_global_step} if selects(job.run) else {}
     return {"steps": trainer.state.global_step, **selected}
 
 
-def _save(trainer: Any, weights: Path) -> None:
-    """Save under another name first: a folder of that name is a whole one."""
-    unfinished = weights.with_name(f".{weights.name}.tmp")
-    save_weights(trainer, unfinished)
-    if is_first():
-        unfinished.rename(weights)
+def finish(job: Job) -> None:
+    """Put the outputs in their places, and remove the unfinished training once all of them are there."""
+    job.weights.parent.mkdir(parents=True, exist_ok=True)
+    (job.home / "weights").rename(job.weights)
+    job.output.mkdir(parents=True, exist_ok=True)
+    for name in ("metrics.jsonl", "run.json"):
+        shutil.copy(job.home / name, job.output)
+    shutil.rmtree(job.home)
 
 
 def provenance() -> dict[str, Any]:
@@ -130,17 +208,36 @@ def provenance() -> dict[str, Any]:
 
 def main() -> None:
     """Train one run of a study."""
+    if "RANK" in os.environ:
+        die_with_parent()  # torchrun, which holds the GPUs for its processes
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--run", type=parse_run, required=True, help="the run, as JSON or the path of a run.json")
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
     parser.add_argument("--output", type=Path, required=True, help="folder for run.json and metrics.jsonl")
     parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")
+    parser.add_argument("--unfinished", type=Path, help="folder of the training until it is finished")
     parser.add_argument("--test", type=Path, help="the benchmark that a checkpoint is selected on")
+    parser.add_argument("--save-steps", type=int, help="optimizer steps between two checkpoints; default: none")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, default=0)
-    options = parser.parse_args()
-    train(Job(**vars(options)))
+    parser.add_argument("--code", default="", help="what tells this code from other code")
+    job = Job(**vars(parser.parse_args()))
+    try:
+        train(job)
+    except Exception as error:
+        traceback.print_exc()
+        sys.exit(explained(job, error))
+
+
+def explained(job: Job, error: Exception) -> str:
+    """What went wrong, and what is left, in a few lines."""
+    kept = [path for path in (job.home / "metrics.jsonl", attempts.last_checkpoint(job.checkpoints)) if path]
+    lines = [f"error: {job.run.name}: {error}"]
+    if job.home.exists() and (free := shutil.disk_usage(job.home).free) < FULL:
+        lines.append(f"the disk of {job.home} is full ({free} bytes are free)")
+    lines += [f"kept: {path}" for path in kept if path.exists()]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

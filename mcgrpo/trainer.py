@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import torch
 from transformers import TrainerCallback
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig
 
+from mcgrpo import vllm_rollouts
 from mcgrpo.estimators import check_flips, draw_flips, estimate, get_estimator
+from mcgrpo.resume import ResumableTrainer
 from mcgrpo.variants import FlipRule
 
 PHASES = ("generation", "rewards", "logprobs", "update")
@@ -94,7 +96,7 @@ class Rollouts(NamedTuple):
         return picked._replace(extra_fields={name: of(values) for name, values in self.extra_fields.items()})
 
 
-class MCGRPOTrainer(GRPOTrainer):
+class MCGRPOTrainer(ResumableTrainer):
     """GRPO with an advantage estimator of `mcgrpo.estimators`, such as the median and MAD of MC-GRPO.
 
     The only change to `GRPOTrainer`: while training, `_generate_and_score_completions` draws the estimator's extra
@@ -106,6 +108,8 @@ class MCGRPOTrainer(GRPOTrainer):
     Sign flips (`advantage_flip_rate`) are drawn anew for each generation batch from `args.seed`, the global step it
     is generated at and its place among the micro-batches of that step, and from nothing else: the global random state
     is not touched, every process draws the same flips, and a resumed run draws those of an uninterrupted one.
+
+    Rollouts of vLLM are drawn from `args.seed` too, see `mcgrpo.vllm_rollouts`.
 
     Logged beside TRL's metrics, which describe kept rows only: `drawn/*` (reward statistics over all rollouts drawn),
     `advantage/*` (see `mcgrpo.diagnostics`) and `seconds/*` (generation, rewards, logprobs, update); with sign flips
@@ -124,7 +128,8 @@ class MCGRPOTrainer(GRPOTrainer):
                 raise ValueError(f"MCGRPOTrainer does not support `{name}`: rollouts are drawn before TRL sets it up")
         self._staged: tuple[Rollouts, torch.Tensor] | None = None
         self._seconds: dict[str, float] = defaultdict(float)
-        super().__init__(*args, **kwargs)
+        with vllm_rollouts.used_by(self):
+            super().__init__(*args, **kwargs)
         self.add_callback(PhaseTimer(self._seconds, self._metrics["train"]))
 
     def _generate(self, prompts: list):

@@ -38,7 +38,8 @@ importlib.import_module(sys.argv[1])
 waiting = ours()
 while waiting:  # what they import within functions too, by running those very statements
     for node in ast.walk(ast.parse(Path(sys.modules[waiting.pop()].__file__).read_text())):
-        if isinstance(node, ast.Import | ast.ImportFrom) and "vllm" not in ast.unparse(node):  # an extra
+        extras = ("vllm", "deepspeed")
+        if isinstance(node, ast.Import | ast.ImportFrom) and not any(name in ast.unparse(node) for name in extras):
             before = set(ours())
             exec(compile(ast.Module([node], []), "lazy", "exec"), {})
             waiting += set(ours()) - before

@@ -7,6 +7,7 @@ from jsonschema import Draft202012Validator
 from studies import changed, load
 
 from mcgrpo import answers, collect, plan, study
+from mcgrpo.arguments import OURS
 from mcgrpo.estimators import ESTIMATORS
 from mcgrpo.methods import METHODS
 from mcgrpo.prompts import SYSTEM_PROMPTS
@@ -213,7 +214,7 @@ def test_the_schema_knows_what_the_code_knows():
     from mcgrpo.rewards import reward_functions
 
     known = {field.name for field in fields(ReleasedConfig)}
-    assert set(TRAINING) - {"prompts_per_step", "select_checkpoint"} <= known
+    assert set(TRAINING) - {"prompts_per_step", *OURS} <= known
     methods = SCHEMA["properties"]["experiments"]["additionalProperties"]["properties"]["methods"]
     assert methods["items"]["enum"] == list(METHODS)
     setting = SCHEMA["properties"]["settings"]["additionalProperties"]["properties"]

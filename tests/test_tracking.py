@@ -10,7 +10,7 @@ import pytest
 from runs import RUN
 
 from mcgrpo.callbacks import MetricsFile, TrackingCallback
-from mcgrpo.files import iter_json_lines, write_csv, write_json
+from mcgrpo.files import iter_json_lines, write_csv, write_json, write_jsonl
 from mcgrpo.records import Run, Score
 from mcgrpo.tracking import Journal, Store, main, metric_name, replay
 
@@ -39,8 +39,9 @@ def uri(empty_store, tmp_path, monkeypatch):
 
 def train(folder, run=RUN, outcome=OUTCOME, logs=LOGS, error=None):
     """What a training does with its callbacks: rows to metrics.jsonl and, where there is a store, to MLflow."""
-    callbacks = [MetricsFile(folder / "metrics.jsonl"), TrackingCallback(run, outcome)]
-    callbacks[1].on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
+    callbacks = [MetricsFile(folder / "metrics.jsonl"), TrackingCallback(run, outcome, folder / "metrics.jsonl")]
+    for callback in callbacks:
+        callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True, global_step=0), None)
     for step, row in enumerate([*logs, {"train_runtime": 3.0}], 1):
         for callback in callbacks:
             callback.on_log(None, SimpleNamespace(global_step=step, is_world_process_zero=True), None, logs=row)
@@ -104,8 +105,9 @@ def test_without_a_store_nothing_happens(tmp_path, monkeypatch):
 def test_one_process_of_several_writes(uri, tmp_path):
     callback = MetricsFile(tmp_path / "metrics.jsonl")
     callback.on_log(None, SimpleNamespace(global_step=1, is_world_process_zero=False), None, logs=LOGS[0])
-    assert (tmp_path / "metrics.jsonl").read_text() == ""
-    TrackingCallback(RUN, OUTCOME).on_train_begin(None, SimpleNamespace(is_world_process_zero=False), None)
+    assert not (tmp_path / "metrics.jsonl").exists()
+    other = SimpleNamespace(is_world_process_zero=False)
+    TrackingCallback(RUN, OUTCOME, tmp_path / "metrics.jsonl").on_train_begin(None, other, None)
     assert runs_of(uri)[1] == []
 
 
@@ -192,6 +194,24 @@ for step in range(1, 31):
 journal.finish("FINISHED")
 sys.exit(journal.store is None)
 """
+
+
+def test_a_resumed_training_goes_on_in_its_run(tmp_path, uri):
+    """Killed after 3 steps, of which the store had 1, with a checkpoint at 2: nothing is missing, nothing twice."""
+    train(tmp_path / "run", logs=LOGS[:1], error=RuntimeError("killed"))
+    metrics = tmp_path / "run/metrics.jsonl"
+    write_jsonl(metrics, [{"step": step, "time": time.time(), "loss": 0.5} for step in (1, 2, 3)])
+    state = SimpleNamespace(is_world_process_zero=True, global_step=2)
+    callbacks = [MetricsFile(metrics), TrackingCallback(RUN, OUTCOME, metrics)]
+    for callback in callbacks:
+        callback.on_train_begin(None, state, None)
+    for step in (3, 4):
+        callbacks[1].on_log(None, SimpleNamespace(global_step=step), None, logs={"loss": 0.25})
+    callbacks[1].on_train_end(None, None, None)
+    store, (run,) = runs_of(uri)
+    assert run.info.status == "FINISHED"
+    assert [step for step, _ in history(store, run.info.run_id)["loss"]] == [1, 2, 3, 4]
+    assert [row["step"] for _, row in iter_json_lines(metrics)] == [1, 2]
 
 
 @pytest.mark.slow

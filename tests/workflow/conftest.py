@@ -51,10 +51,10 @@ class Study:
         lines = log.split("Job stats:")[1].split("total")[0].splitlines()[3:]
         return {row.split()[0]: int(row.split()[1]) for row in lines if row.strip()}
 
-    def killed_after(self, seconds: float) -> bool:
+    def killed_after(self, seconds: float, *arguments: str) -> bool:
         """Run, and SIGKILL Snakemake and all its jobs after some seconds; False if it had ended before."""
         process = subprocess.Popen(
-            self.command("--quiet", "all"),
+            self.command("--quiet", "all", *arguments),
             cwd=ROOT,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

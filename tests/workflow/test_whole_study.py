@@ -95,6 +95,10 @@ def test_a_hyper_parameter_retrains_its_runs_only(finished):
     assert finished.changed("experiments: {injected-flips: {injected_flips: {exact: [0.5]}}}").jobs()["train"] == 2
 
 
+def test_how_a_study_is_run_is_no_reason_to_run_it_again(finished):
+    assert finished.changed("save_steps: 3").jobs() == {}
+
+
 def test_a_figure_alone(finished):
     assert finished.jobs("--force", "reports/quick/figures/rewards.pdf") == {"figure": 1}
 
@@ -129,12 +133,15 @@ def test_what_is_left_of_a_killed_study_is_reported(empty):
     assert all((empty.folder / f"reports/quick/figures/{figure}.png").is_file() for figure in FIGURES)
 
 
-@pytest.mark.parametrize("moment", range(3))
-def test_a_killed_study_ends_with_the_same_tables(finished, empty, moment):
-    random.seed(moment)
-    killed = [empty.killed_after(random.uniform(5, 20)) for _ in range(2)]
-    assert any(killed)
+def test_a_study_killed_at_twenty_moments_ends_with_the_same_tables(finished, empty):
+    """SIGKILL for Snakemake and its jobs, in planning, training, generation and analysis as it falls."""
+    moments = random.Random(0)
+    killed = [empty.killed_after(moments.uniform(4, 8), "--nolock") for _ in range(20)]
+    assert all(killed)
     empty.made("--nolock", "--quiet", "all")
+    logs = [path.read_text() for path in empty.folder.glob("logs/quick/train/**/*.log")]
+    assert any("going on from" in log for log in logs), "no moment was within a training that had a checkpoint"
+    assert not [path for path in empty.folder.glob("results/quick/unfinished/**/*") if path.is_file()]
     assert empty.tables() == finished.tables()
     assert empty.jobs() == {}
 

@@ -15,7 +15,9 @@ from mcgrpo.records import PROTOCOL_SUFFIXES
 
 try:
     study.check(config, yaml.safe_load(Path(workflow.source_path("../schemas/study.schema.yaml")).read_text()))
-    for file in reversed(workflow.configfiles):  # what is on top is pinned by its own lock
+    # What is on top is pinned by its own lock; the Snakefile's own `configfile:` comes last in the list, but lies below.
+    default = str(Path(workflow.basedir) / "config/config.yaml")
+    for file in sorted(reversed(workflow.configfiles), key=lambda file: str(Path(file).resolve()) == default):
         lock.pin(config, lock.read_lock(lock.lock_file(file)))
 except study.StudyError as error:
     # Not raised: Snakemake would point at this line, and the culprit is the study file
@@ -71,9 +73,20 @@ def found(paths):
     return [(path, Path(path).stat().st_mtime_ns) for path in paths if Path(path).exists()]
 
 
-def launcher(gpus):
-    """What starts a training: a process for each GPU where there are several."""
-    return f"torch.distributed.run --standalone --nproc-per-node {gpus} -m --" if gpus > 1 else "mcgrpo.preload"
+def launcher(gpus, processes):
+    """What starts a job, after `python -m`: on GPUs that no other job has, and as many processes as it wants."""
+    job = (
+        f"torch.distributed.run --standalone --nproc-per-node {processes} -m --" if processes > 1 else "mcgrpo.preload"
+    )
+    return f"mcgrpo.gpus {gpus} python -m {job}" if gpus else job
+
+
+# How a job is run, and what the result does not depend on: global variables, and no params, a change of which reruns.
+GPUS = config.get("gpus", 0)
+GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
+TRAIN_LAUNCHER = launcher(GPUS, GPUS)
+GENERATE_LAUNCHER = launcher(GENERATION_GPUS, 1)
+SAVE_STEPS = f"--save-steps {config['save_steps']}" if config.get("save_steps") else ""
 
 
 def run_of(wildcards):

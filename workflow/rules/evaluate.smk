@@ -15,14 +15,14 @@ rule generate:
         "../../envs/workflow.yaml"
     threads: 1
     resources:
-        gpu=min(1, config.get("gpus", 0)),
+        gpu=GENERATION_GPUS,
     params:
         prompt=lambda wildcards: run_of(wildcards).prompt,
         settings=lambda wildcards: json.dumps(evaluation_settings(wildcards)),
         seed=lambda wildcards: run_of(wildcards).seed,
         code=fingerprint("mcgrpo.generate"),
     shell:
-        "python -m mcgrpo.preload mcgrpo.generate --model {input.model} --data {input.data} --prompt {params.prompt} "
+        "python -m {GENERATE_LAUNCHER} mcgrpo.generate --model {input.model} --data {input.data} --prompt {params.prompt} "
         "--settings {params.settings:q} --seed {params.seed} --output {output} --threads {threads} > {log} 2>&1"
 
 

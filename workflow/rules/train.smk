@@ -17,12 +17,13 @@ rule train:
         "../../envs/workflow.yaml"
     threads: 1
     resources:
-        gpu=config.get("gpus", 0),
+        gpu=GPUS,
     params:
         run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
         test=lambda wildcards, input: f"--test {input.test}" if input.get("test") else "",
-        launch=launcher(config.get("gpus", 0)),
+        unfinished=lambda wildcards: f"{RESULTS}/unfinished/{wildcards.run}",
         code=fingerprint("mcgrpo.train"),
     shell:
-        "python -m {params.launch} mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} {params.test} "
-        "--output {output.run} --weights {output.weights} --threads {threads} --gpus {resources.gpu} > {log} 2>&1"
+        "python -m {TRAIN_LAUNCHER} mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} "
+        "{params.test} --output {output.run} --weights {output.weights} --unfinished {params.unfinished} {SAVE_STEPS} "
+        "--threads {threads} --gpus {resources.gpu} --code {params.code} > {log} 2>&1"

@@ -1,0 +1,68 @@
+"""A rough estimate of the bytes on disk that a study takes.
+
+Completions are counted at their full length, 4 bytes a token: an upper bound. Weights are fp32. A training needs the
+room of two checkpoints of weights and optimizer (16 bytes a parameter with AdamW's moments and what is being written)
+and of the weights at its end, and gives that of the checkpoints back.
+"""
+
+from typing import Any
+
+from mcgrpo.forecast.sizes import Sizes
+from mcgrpo.plan import Config, Planned, benchmarks, grading
+from mcgrpo.records import Run
+
+TOKEN_BYTES = 4
+ROW_BYTES = 400
+"""Of a row of completions beside the text (ids, hash, gold)."""
+GRADE_BYTES = 120
+STEP_BYTES = 2500
+"""Of a row of metrics.jsonl."""
+WEIGHT_BYTES = 4
+CHECKPOINT_BYTES = 12
+
+
+def weights(run: Run, sizes: Sizes) -> int | None:
+    """Bytes of a trained model; None where the size of the model is not known."""
+    return WEIGHT_BYTES * sizes.models[run.model].parameters or None
+
+
+def while_training(run: Run, sizes: Sizes) -> int | None:
+    """Bytes that a training needs while it lasts: two checkpoints, and the weights at its end."""
+    parameters = sizes.models[run.model].parameters
+    return (2 * CHECKPOINT_BYTES + WEIGHT_BYTES) * parameters or None
+
+
+def kept(config: Config, entry: Planned, steps: int | None, sizes: Sizes) -> int | None:
+    """Bytes that a trained run leaves: its texts, and its weights where the study keeps them."""
+    parts = [texts(config, entry, steps, sizes), weights(entry.run, sizes) if config.get("keep_models") else 0]
+    return None if None in parts else sum(parts)
+
+
+def to_download(sizes: Sizes) -> int | None:
+    """Bytes of the models and data sets that the hub has to send; None where it does not say."""
+    parts = [answer.download for answer in sizes.hub.values()]
+    return None if None in parts else sum(parts)
+
+
+def texts(config: Config, entry: Planned, steps: int | None, sizes: Sizes) -> int | None:
+    """Bytes of a run's metrics, completions and grades; None where a benchmark's size is not known."""
+    total = STEP_BYTES * (steps or 0)
+    for benchmark, role in benchmarks(config, entry.run.setting).items():
+        if role in entry.roles:
+            rows = sizes.rows[benchmark].get("test")
+            if rows is None:
+                return None
+            evaluation = {**config["evaluation"], **config["evaluation"].get("by_benchmark", {}).get(benchmark, {})}
+            total += rows * (1 + evaluation["samples"]) * _row(config, evaluation["max_new_tokens"])
+    return total + _rollouts(config, entry.flips)
+
+
+def _row(config: Config, tokens: int) -> int:
+    return ROW_BYTES + TOKEN_BYTES * tokens + GRADE_BYTES * len(grading(config))
+
+
+def _rollouts(config: Config, flips: dict[str, Any] | None) -> int:
+    if not flips:
+        return 0
+    evaluation = {**config["evaluation"], **config["evaluation"].get("by_benchmark", {}).get(flips["benchmark"], {})}
+    return flips["prompts"] * flips["rollouts"] * _row(config, evaluation["max_new_tokens"])

@@ -1,0 +1,86 @@
+"""What draws the rollouts of training: transformers' `generate`, or vLLM in the trainer's process or on a server.
+
+A study asks for vLLM with `use_vllm` and `vllm_mode`, TRL's names. How vLLM is driven is in `mcgrpo.vllm_rollouts`.
+"""
+
+import hashlib
+import os
+import time
+from importlib.util import find_spec
+from typing import Any
+
+PATIENCE_SECONDS = 240.0
+"""How long a vLLM server may take to answer; TRL's default for `vllm_server_timeout`."""
+
+
+def settled(training: dict[str, Any]) -> dict[str, Any]:
+    """A run's `training` with `use_vllm` turned off where vLLM is not installed, which is said in the log.
+
+    Raises:
+        ValueError: for what vLLM would refuse once the model is loaded.
+        ConnectionError: if the server that is to draw does not answer in time.
+    """
+    if not training.get("use_vllm"):
+        return training
+    first = os.environ.get("RANK", "0") == "0"
+    if not find_spec("vllm"):
+        if first:
+            print("vLLM is not installed: rollouts are drawn with transformers", flush=True)
+        return {**training, "use_vllm": False}
+    check(training, int(os.environ.get("WORLD_SIZE", "1")))
+    if first and training.get("vllm_mode") == "server" and "vllm_server_base_url" in training:
+        wait_for_server(training["vllm_server_base_url"], training.get("vllm_server_timeout", PATIENCE_SECONDS))
+    return training
+
+
+def check(training: dict[str, Any], processes: int) -> None:
+    """Refuse settings of vLLM that do not fit the rest of the run.
+
+    Raises:
+        ValueError: naming them.
+    """
+    size = training.get("vllm_tensor_parallel_size", 1)
+    if training.get("vllm_mode", "colocate") == "colocate" and processes % size:
+        raise ValueError(
+            f"vllm_tensor_parallel_size={size} does not divide the training's {processes} processes: each of vLLM's "
+            "engines is shared by that many"
+        )
+    room, completion = training.get("vllm_max_model_length"), training.get("max_completion_length", 0)
+    if room is not None and room <= completion:
+        raise ValueError(
+            f"vllm_max_model_length={room} leaves no room for a prompt beside max_completion_length={completion}"
+        )
+
+
+def wait_for_server(url: str, timeout: float) -> None:
+    """Return once a vLLM server answers at `url`.
+
+    TRL waits too, but only once the model is loaded, and without an end where something else answers.
+
+    Raises:
+        ConnectionError: after `timeout` seconds, with the last answer.
+    """
+    import requests
+
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            answer = requests.get(f"{url.rstrip('/')}/health", timeout=10)
+            if answer.ok:
+                return
+            problem = f"status {answer.status_code}"
+        except requests.RequestException as error:
+            problem = type(error).__name__
+        if time.monotonic() >= end:
+            raise ConnectionError(f"no vLLM server answers at vllm_server_base_url={url} within {timeout} s: {problem}")
+        time.sleep(min(2.0, timeout / 10))
+
+
+def engine_name(args: Any) -> str:
+    """What draws a training's rollouts, from its `GRPOConfig`: transformers, vllm-colocate or vllm-server."""
+    return f"vllm-{args.vllm_mode}" if args.use_vllm else "transformers"
+
+
+def seed_of(key: str, bits: int = 32) -> int:
+    """A seed of at most 64 bits that depends on `key` and on nothing else."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> (64 - bits)

@@ -1,0 +1,67 @@
+"""A hub that speaks the few routes that are asked here, on a port of this machine; the client is the real one."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+COMMIT = "c" * 40
+
+
+class Handler(BaseHTTPRequestHandler):
+    """`server.repositories`: "models/org/name" -> what the hub says of it; with `gated`, nobody may read its files.
+
+    `refused` is the error code that it answers with.
+    """
+
+    def do_GET(self):
+        path = self.path.partition("?")[0]
+        self.server.asked.append(path)
+        api, _, rest = path.removeprefix("/").partition("/")
+        if api != "api":
+            return self._file(*path.strip("/").partition("/resolve/")[::2])
+        name, _, revision = rest.removesuffix("/auth-check").partition("/revision/")
+        repository = self.server.repositories.get(name)
+        if repository is None:
+            return self._refuse(401, "RepoNotFound")
+        if revision not in ("", "main", COMMIT):
+            return self._refuse(404, "RevisionNotFound")
+        if rest.endswith("/auth-check"):
+            return self._refuse(403, "GatedRepo") if repository.get("gated") else self._send({})
+        return self._send({"id": name.partition("/")[2], "sha": COMMIT, "private": False, "siblings": [], **repository})
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def _file(self, name, place):
+        config = self.server.repositories.get(f"models/{name}", {}).get("config")
+        if config is None or not place.endswith("config.json"):
+            return self._refuse(404, "EntryNotFound")
+        return self._send(config, {"ETag": '"e"', "X-Repo-Commit": COMMIT})
+
+    def _refuse(self, code, why):
+        self._send({"error": why}, {"X-Error-Code": why}, code)
+
+    def _send(self, content, headers=(), code=200):
+        body = json.dumps(content).encode()
+        self.send_response(code)
+        for key, value in {**dict(headers), "Content-Length": str(len(body))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@contextmanager
+def serving(repositories):
+    """A hub with these repositories: its environment for a process that is to ask it, and what it was asked."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.repositories, server.asked = repositories, []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HUB_OFFLINE": "0"}, server.asked
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,65 @@
+"""Resumed trainings against uninterrupted ones, to the bit."""
+
+import pytest
+import torch
+from tiny_training import TRL, Ours, history, trainer_of
+
+RECIPES = {
+    "second-epoch": {"per_device_train_batch_size": 16, "lr_scheduler_type": "cosine", "warmup_steps": 3},
+    "iterations": {"num_iterations": 2, "advantage_flip_rate": 0.3},
+    "buffered": {"per_device_train_batch_size": 4, "steps_per_generation": 4, "loss_type": "dapo"},
+    "all": {
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 2,
+        "steps_per_generation": 4,
+        "num_iterations": 2,
+    },
+}
+"""Of 12 prompts, 4 a step where there are 16 rows of G=4: the second epoch begins at the fourth step."""
+
+SAVED = {"save_strategy": "steps", "save_steps": 1, "max_steps": 8}
+
+
+def logged(trainer):
+    """All that is logged of the steps, but for times."""
+    rows = [row for row in trainer.state.log_history if "loss" in row]
+    return [{name: row[name] for name in row if "time" not in name and "seconds" not in name} for row in rows]
+
+
+def weights(trainer):
+    return {name: value.clone() for name, value in trainer.model.named_parameters()}
+
+
+def resumed(kind, folder, step, recipe):
+    trainer = trainer_of(kind, folder, **SAVED | recipe)
+    trainer.train(resume_from_checkpoint=str(folder / f"checkpoint-{step}"))
+    return trainer
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_a_resumed_training_ends_as_an_uninterrupted_one(recipe, tmp_path):
+    whole = trainer_of(Ours, tmp_path, **SAVED | recipe)
+    whole.train()
+    for step in (3, 7):
+        again = resumed(Ours, tmp_path, step, recipe)
+        assert logged(again) == logged(whole)
+        ends = weights(again)
+        assert all(torch.equal(value, ends[name]) for name, value in weights(whole).items())
+        rows = len(again.losses)
+        for one, other in zip(whole.batches[-rows:], again.batches, strict=True):
+            assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_metrics_that_wait_for_their_row_are_in_the_checkpoint(tmp_path):
+    """With a row every 4 steps, that of step 8 is the mean over 5 to 8, though training went on at 6."""
+    rare = {"logging_steps": 4}
+    whole = trainer_of(Ours, tmp_path, **SAVED | rare)
+    whole.train()
+    for name in ("drawn/reward", "advantage/abs_max", "grad_norm"):
+        assert history(resumed(Ours, tmp_path, 6, rare), name) == history(whole, name)
+
+
+def test_a_checkpoint_of_trl_is_resumed_with_a_warning(tmp_path):
+    trainer_of(TRL, tmp_path, **SAVED | {"max_steps": 2}).train()
+    with pytest.warns(UserWarning, match="checkpoint-1 holds no rollouts"):
+        resumed(Ours, tmp_path, 1, {"max_steps": 2})

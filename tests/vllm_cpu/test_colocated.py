@@ -1,0 +1,133 @@
+"""MCGRPOTrainer with a real vLLM in its process. Every test builds engines: run with `make test-vllm`."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from colocated import built, greedy, greedy_of_transformers, trained
+from tiny_training import PROMPTS, Ours, dataset, history, texts_of, trainer_of
+
+from mcgrpo.rollouts import engine_name
+
+
+def states():
+    return torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()[1].tolist()
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A training that others are compared with."""
+    return trained(tmp_path_factory.mktemp("first"), learning_rate=0.05, shuffle_dataset=False)
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory):
+    """A trainer with an engine; and the random state of a trainer without one, and after its engine was built."""
+    folder = tmp_path_factory.mktemp("untrained")
+    without = trainer_of(Ours, folder, beta=0.0)
+    assert engine_name(without.args) == "transformers"
+    before, threads = states(), torch.get_num_threads()
+    trainer = built(folder, num_generations_eval=1, per_device_eval_batch_size=PROMPTS)
+    assert torch.get_num_threads() == threads
+    return trainer, before, states()
+
+
+def prompts_of(trainer):
+    return trainer.processing_class(list(dataset()["prompt"]))["input_ids"]
+
+
+def test_vllm_has_the_weights_that_are_trained(first):
+    differences = history(first, "sampling/sampling_logp_difference/max")
+    assert len(differences) == 3 and max(differences) < 1e-3
+    calls, prompts = list(first.calls), prompts_of(first)
+    assert greedy(first, prompts) != greedy_of_transformers(first, prompts)  # one step behind
+    first.vllm_generation.sync_weights()
+    assert greedy(first, prompts) == greedy_of_transformers(first, prompts)
+    first.calls[:] = calls
+
+
+def check_groups(trainer):
+    """Of each of 2 prompts 5 rollouts were drawn, and 4 of these trained on, at every step."""
+    assert len(trainer.calls) == len(trainer.batches)
+    for call, batch in zip(trainer.calls, trainer.batches, strict=True):
+        assert len(call) == 10 and all(len(completions) == 1 for _, completions in call)
+        trained_on = list(zip(texts_of(trainer, batch, "prompt_ids"), texts_of(trainer, batch), strict=True))
+        assert call[0][0] != call[5][0]
+        for group in (call[:5], call[5:]):
+            assert all(ids == group[0][0] for ids, _ in group)
+            prompt = trainer.processing_class.decode(group[0][0], skip_special_tokens=True)
+            drawn = [trainer.processing_class.decode(ids, skip_special_tokens=True) for _, (ids,) in group]
+            for text in (kept := [text for of, text in trained_on if of == prompt]):
+                drawn.remove(text)
+            assert len(kept) == 4 and len(drawn) == 1
+
+
+def test_one_more_rollout_than_are_trained_on_is_drawn_of_each_prompt(first):
+    check_groups(first)
+    assert len({tuple(ids) for call in first.drawn for ids in call}) > 20
+
+
+def test_the_control_draws_as_many_as_the_median(tmp_path):
+    check_groups(trained(tmp_path, estimator="mean-std-plus1"))
+
+
+def test_the_mean_draws_as_many_as_are_trained_on(tmp_path):
+    trainer = trained(tmp_path, estimator="mean-std", max_steps=1)
+    assert [len(call) for call in trainer.calls] == [8]
+
+
+def test_all_rollouts_of_a_batch_are_drawn_at_once(first):
+    assert first.vllm_generation.llm.llm_engine.vllm_config.scheduler_config.max_num_seqs == 10
+
+
+def test_the_engine_is_named(first):
+    assert engine_name(first.args) == "vllm-colocate"
+
+
+def test_the_same_seed_draws_the_same_rollouts_whatever_was_drawn_before(first, tmp_path):
+    torch.manual_seed(99), np.random.seed(99)
+    again = trained(tmp_path, learning_rate=0.05, shuffle_dataset=False)
+    assert again.calls == first.calls
+    assert all(torch.equal(a, b) for a, b in zip(again.losses, first.losses, strict=True))
+
+
+def test_another_seed_draws_other_rollouts_of_the_same_prompts(first, tmp_path):
+    other = trained(tmp_path, seed=4, max_steps=1, shuffle_dataset=False)
+    assert [prompt for prompt, _ in other.calls[0]] == [prompt for prompt, _ in first.calls[0]]
+    assert other.drawn[0] != first.drawn[0]
+
+
+def test_an_engine_leaves_the_random_state_of_training_alone(untrained):
+    trainer, before, after = untrained
+    assert after == before
+    now = states()
+    trainer.vllm_generation.generate(prompts_of(trainer), None, 4)
+    assert states() == now
+
+
+def test_every_generation_of_a_step_draws_anew(untrained):
+    trainer, *_ = untrained
+    prompts = prompts_of(trainer)[:1] * 8
+    draw = [trainer.vllm_generation.generate(prompts, None, 4)[1] for _ in range(3)]
+    assert draw[0] != draw[1] != draw[2] != draw[0]
+    assert len({tuple(ids) for ids in draw[0]}) > 1
+    trainer.model.eval()
+    assert trainer.vllm_generation.generate(prompts, None, 4)[1] not in draw
+    trainer.model.train()
+
+
+def test_an_evaluation_draws_with_vllm_too(untrained):
+    trainer, *_ = untrained
+    trainer.calls.clear()
+    trainer.evaluate(eval_dataset=dataset())
+    assert [len(call) for call in trainer.calls] == [PROMPTS]
+
+
+def test_a_resumed_training_draws_what_an_uninterrupted_one_draws(tmp_path):
+    settings = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2, "num_iterations": 2, "shuffle_dataset": True}
+    whole = trained(tmp_path, **settings)
+    resumed = built(tmp_path, **settings)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert len(whole.calls) == 2 and resumed.calls == whole.calls[1:]
+    assert all(torch.equal(a, b) for a, b in zip(resumed.losses, whole.losses[2:], strict=True))

@@ -1,0 +1,57 @@
+"""A study of a few steps whose every completion is drawn by a real vLLM, from data to tables."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from studies import ROOT, changed, load
+
+CHANGE = {
+    "study": "vllm",
+    "seeds": [0],
+    "preload": False,
+    "training": {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 128, "max_steps": 2},
+    "evaluation": {"backend": "vllm"},
+}
+EXPERIMENT = {"settings": ["toy-qwen3"], "methods": ["mc-grpo", "grpo-plus1"], "num_generations": [2]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the study ran."""
+    folder = tmp_path_factory.mktemp("study")
+    config = changed(changed(load("mini"), load("cut-down")), CHANGE)
+    config |= {"experiments": {"control": EXPERIMENT}, "variants": {}, "reports": "reports"}
+    (folder / "study.yaml").write_text(yaml.safe_dump(config))
+    bin_first = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder]
+    options = ["--cores", "2", "--configfile", folder / "study.yaml", "--workflow-profile", ROOT / "profiles/default"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, env=bin_first)
+    assert done.returncode == 0, done.stderr[-5000:]
+    return folder
+
+
+def test_rollouts_of_training_are_of_vllm(folder):
+    runs = sorted((folder / "results/vllm/runs").rglob("run.json"))
+    trained = [json.loads(path.read_text()) for path in runs]
+    assert {run["method"] for run in trained} >= {"mc-grpo", "grpo-plus1"}
+    for path, run in zip(runs, trained, strict=True):
+        assert run["outcome"]["status"] == "finished"
+        steps = [json.loads(line) for line in path.with_name("metrics.jsonl").read_text().splitlines()]
+        assert all(step["sampling/sampling_logp_difference/max"] < 1e-3 for step in steps)
+
+
+def test_completions_of_the_evaluation_are_of_vllm(folder):
+    logs = [path.read_text() for path in (folder / "logs").rglob("*") if path.is_file()]
+    assert sum("drawing completions with vllm" in log for log in logs) >= 3
+
+
+def test_its_tables_are_there(folder):
+    summary = pd.read_csv(folder / "results/vllm/summary.csv")
+    assert {"mc-grpo", "grpo-plus1"} <= set(summary["method"])
+    assert (folder / "reports/tables.tex").is_file()
