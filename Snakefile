@@ -28,3 +28,21 @@ onerror:
     print(
         f"What is finished can be reported: add `--config partial=true` to the call, with {REPORTS}/tables.tex as target."
     )
+
+
+# Submitted to no cluster: seconds of work, or the way to the hub, which compute nodes often do not have.
+localrules:
+    all,
+    dataset,
+    model,
+    audit,
+    plan,
+    overlap,
+    sign_flips,
+    collect,
+    summarise,
+    track,
+    tables,
+    claims,
+    figure,
+    reproduction,

@@ -30,6 +30,8 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
 
     With `save_steps` a checkpoint to go on from is written every so many optimizer steps.
     """
+    import torch
+
     from mcgrpo.released import ReleasedConfig
     from mcgrpo.trainer import MCGRPOConfig
 
@@ -47,7 +49,7 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
         num_generations=run.num_generations,
         reward_weights=list(run.rewards.values()),
         seed=run.seed,
-        use_cpu=gpus == 0,
+        use_cpu=gpus == 0 or not torch.cuda.is_available(),  # as with pretend devices
     )
     keep_log_probabilities(args)
     return args

@@ -13,6 +13,11 @@ import torch
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOTrainer
 
+# accelerate numbers the CPUs of several processes (cpu:0, cpu:1), which torch.load does not know how to load to.
+torch.serialization.register_package(
+    0, lambda storage: None, lambda storage, location: storage if location.startswith("cpu:") else None
+)
+
 
 class ResumableTrainer(GRPOTrainer):
     """`GRPOTrainer` whose checkpoints also hold, for each process, its buffered rollouts and its place among them.

@@ -27,18 +27,24 @@ def inputs(tmp_path_factory):
     return make_inputs(tmp_path_factory.mktemp("inputs"))
 
 
-def command(made):
+PRELOADED = ("mcgrpo.preload",)
+TWO_PROCESSES = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--")
+
+
+def command(made, launcher=PRELOADED):
     """The job as a command line."""
     places = {"model": made.model, "data": made.data, "test": made.test, "output": made.output}
     options = {**places, "weights": made.weights, "unfinished": made.home, "run": json.dumps(asdict(made.run))}
     flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    return [sys.executable, "-m", "mcgrpo.preload", "mcgrpo.train", *flags, "--save-steps", str(made.save_steps)]
+    return [sys.executable, "-m", *launcher, "mcgrpo.train", *flags, "--save-steps", str(made.save_steps)]
 
 
-def killed_at(made, step, environment):
+def killed_at(made, step, environment=None, launcher=PRELOADED):
     """Start a job and SIGKILL it as soon as it has written the checkpoint of a step."""
     complete = made.checkpoints / f"checkpoint-{step}" / attempts.COMPLETE
-    process = subprocess.Popen(command(made), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command(made, launcher), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     while not complete.is_file():
         assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.005)
@@ -46,8 +52,8 @@ def killed_at(made, step, environment):
     process.wait()
 
 
-def run(made, environment=None):
-    return subprocess.run(command(made), env=environment, capture_output=True, text=True)
+def run(made, environment=None, launcher=PRELOADED):
+    return subprocess.run(command(made, launcher), env=environment, capture_output=True, text=True)
 
 
 def timeless(rows):
@@ -77,9 +83,24 @@ def test_a_killed_training_ends_as_an_uninterrupted_one(inputs, tmp_path, traine
     assert [metric.step for metric in history] == list(range(1, 9)) and tracked.info.status == "FINISHED"
 
 
+@pytest.mark.parametrize("lora", [None, {"r": 4, "target_modules": "all-linear"}], ids=["whole", "lora"])
+def test_two_killed_processes_end_as_uninterrupted_ones(inputs, tmp_path, lora):
+    """torchrun is killed, and takes its processes along; a LoRA training has checkpoints of its adapters only."""
+    trained = replace(LONG, training=LONG.training | ({"lora": lora} if lora else {}))
+    whole, broken = (job(inputs, tmp_path / name, trained, save_steps=2) for name in ("whole", "broken"))
+    assert run(whole, launcher=TWO_PROCESSES).returncode == 0
+    killed_at(broken, 4, launcher=TWO_PROCESSES)
+    done = run(broken, launcher=TWO_PROCESSES)
+    assert done.returncode == 0, done.stderr
+    assert "going on from" in done.stdout
+    assert timeless(steps(broken.output)) == timeless(steps(whole.output))
+    ends = [(made.weights / "model.safetensors").read_bytes() for made in (whole, broken)]
+    assert ends[0] == ends[1]
+
+
 def test_another_training_does_not_go_on_from_it(inputs, tmp_path):
     made = job(inputs, tmp_path, LONG, save_steps=2)
-    killed_at(made, 2, os.environ)
+    killed_at(made, 2)
     other = replace(made, run=replace(LONG, seed=LONG.seed + 1))
     done = run(other)
     assert f"starting afresh: run changed since {made.home} was left" in done.stdout
@@ -88,7 +109,7 @@ def test_another_training_does_not_go_on_from_it(inputs, tmp_path):
 
 def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(inputs, tmp_path):
     made = job(inputs, tmp_path, LONG, save_steps=2)
-    killed_at(made, 4, os.environ)
+    killed_at(made, 4)
     (made.checkpoints / "checkpoint-4" / attempts.COMPLETE).unlink()
     assert attempts.last_checkpoint(made.checkpoints) in (None, made.checkpoints / "checkpoint-2")
 

@@ -3,6 +3,7 @@
 import os
 
 import torch
+from peft import LoraConfig
 from tiny_training import Ours, trainer_of
 
 VLLM = {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 64, "beta": 0.0}
@@ -29,6 +30,13 @@ class Watched(Ours):
         return [[list(ids) for _, drawn in call for ids in drawn] for call in self.calls]
 
 
+class Adapted(Watched):
+    """Trains LoRA's adapters; vLLM gets the weights with these merged."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, peft_config=LoraConfig(r=8, target_modules="all-linear"), **kwargs)
+
+
 def built(tmp_path, kind=Watched, **settings):
     if "TORCHELASTIC_RUN_ID" not in os.environ:  # left by TRL: a later trainer would take itself for one of several
         for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
@@ -36,8 +44,8 @@ def built(tmp_path, kind=Watched, **settings):
     return trainer_of(kind, tmp_path, **{**VLLM, **settings})
 
 
-def trained(tmp_path, **settings):
-    trainer = built(tmp_path, **settings)
+def trained(tmp_path, kind=Watched, **settings):
+    trainer = built(tmp_path, kind, **settings)
     trainer.train()
     return trainer
 

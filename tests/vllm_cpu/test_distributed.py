@@ -28,7 +28,6 @@ def test_each_process_draws_groups_of_its_own_with_a_seed_of_its_own(tmp_path, m
         assert all(len({tuple(ids) for ids in call}) == 1 for call in process["prompts"][:2])
     assert first["prompts"] != second["prompts"]
     assert first["same prompts"] != second["same prompts"]
-    assert two_processes(tmp_path / "b", monkeypatch, per_device_train_batch_size=4) == [first, second]
 
 
 def test_processes_that_share_an_engine_draw_the_same_and_keep_their_own(tmp_path, monkeypatch):

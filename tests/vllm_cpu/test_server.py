@@ -3,7 +3,7 @@
 import socket
 import subprocess
 import sys
-from pathlib import Path
+from contextlib import suppress
 
 import pytest
 from tiny_training import model_folder
@@ -21,19 +21,27 @@ def client(tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    vllm = [Path(sys.executable).with_name("vllm"), "serve", model_folder()]
-    options = ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "64", "--enforce-eager"]
+    # Not `vllm serve`, which asks for the metadata of a package of that name; it calls this.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model_folder())]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "64"]
     log = tmp_path_factory.mktemp("server") / "log"
     with log.open("w") as file:
-        server = subprocess.Popen([*vllm, *options], stdout=file, stderr=file)
+        server = subprocess.Popen([*command, *options], stdout=file, stderr=file)
     try:
-        wait_for_server(f"http://127.0.0.1:{port}", 300)
+        wait_for(server, f"http://127.0.0.1:{port}", log)
         yield VLLMClient(base_url=f"http://127.0.0.1:{port}")
-    except ConnectionError:
-        pytest.fail(log.read_text()[-3000:])
     finally:
         server.terminate()
         server.wait(60)
+
+
+def wait_for(server, url, log):
+    """Until it answers, or has ended."""
+    for _ in range(60):
+        assert server.poll() is None, log.read_text()[-3000:]
+        with suppress(ConnectionError):
+            return wait_for_server(url, 5)
+    pytest.fail(log.read_text()[-3000:])
 
 
 def drawn(client, key):

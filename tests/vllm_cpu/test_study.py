@@ -18,7 +18,7 @@ CHANGE = {
     "training": {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 128, "max_steps": 2},
     "evaluation": {"backend": "vllm"},
 }
-EXPERIMENT = {"settings": ["toy-qwen3"], "methods": ["mc-grpo", "grpo-plus1"], "num_generations": [2]}
+EXPERIMENT = {"settings": ["toy-qwen3"], "methods": ["mc-grpo"], "num_generations": [2]}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 def test_rollouts_of_training_are_of_vllm(folder):
     runs = sorted((folder / "results/vllm/runs").rglob("run.json"))
     trained = [json.loads(path.read_text()) for path in runs]
-    assert {run["method"] for run in trained} >= {"mc-grpo", "grpo-plus1"}
+    assert "mc-grpo" in {run["method"] for run in trained}
     for path, run in zip(runs, trained, strict=True):
         assert run["outcome"]["status"] == "finished"
         steps = [json.loads(line) for line in path.with_name("metrics.jsonl").read_text().splitlines()]
@@ -48,10 +48,10 @@ def test_rollouts_of_training_are_of_vllm(folder):
 
 def test_completions_of_the_evaluation_are_of_vllm(folder):
     logs = [path.read_text() for path in (folder / "logs").rglob("*") if path.is_file()]
-    assert sum("drawing completions with vllm" in log for log in logs) >= 3
+    assert sum("drawing completions with vllm" in log for log in logs) == 2  # untrained, and trained
 
 
 def test_its_tables_are_there(folder):
     summary = pd.read_csv(folder / "results/vllm/summary.csv")
-    assert {"mc-grpo", "grpo-plus1"} <= set(summary["method"])
+    assert "mc-grpo" in set(summary["method"])
     assert (folder / "reports/tables.tex").is_file()
