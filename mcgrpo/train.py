@@ -33,6 +33,7 @@ from mcgrpo.records import Run
 from mcgrpo.rollouts import engine_name
 
 FULL = 1 << 20  # bytes: less than this is free where a disk is full
+SAVE_STEPS = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
 
 
@@ -218,7 +219,7 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")
     parser.add_argument("--unfinished", type=Path, help="folder of the training until it is finished")
     parser.add_argument("--test", type=Path, help="the benchmark that a checkpoint is selected on")
-    parser.add_argument("--save-steps", type=int, help="optimizer steps between two checkpoints; default: none")
+    parser.add_argument("--save-steps", type=int, default=os.environ.get("MCGRPO_SAVE_STEPS"), help=SAVE_STEPS)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("--code", default="", help="what tells this code from other code")

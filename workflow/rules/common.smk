@@ -55,6 +55,9 @@ AUDITS = [f"resources/data/{config['study']}/{dataset}.audit.json" for dataset i
 
 environment.prepare(config)
 
+GPUS = config.get("gpus", 0)
+GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
+
 # Trained weights are large; once evaluated they are removed unless the study keeps them.
 weights_output = directory if config.get("keep_models") else lambda path: temp(directory(path))
 
@@ -71,22 +74,6 @@ wildcard_constraints:
 def found(paths):
     """Which of the paths are there, and since when."""
     return [(path, Path(path).stat().st_mtime_ns) for path in paths if Path(path).exists()]
-
-
-def launcher(gpus, processes):
-    """What starts a job, after `python -m`: on GPUs that no other job has, and as many processes as it wants."""
-    job = (
-        f"torch.distributed.run --standalone --nproc-per-node {processes} -m --" if processes > 1 else "mcgrpo.preload"
-    )
-    return f"mcgrpo.gpus {gpus} python -m {job}" if gpus else job
-
-
-# How a job is run, and what the result does not depend on: global variables, and no params, a change of which reruns.
-GPUS = config.get("gpus", 0)
-GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
-TRAIN_LAUNCHER = launcher(GPUS, GPUS)
-GENERATE_LAUNCHER = launcher(GENERATION_GPUS, 1)
-SAVE_STEPS = f"--save-steps {config['save_steps']}" if config.get("save_steps") else ""
 
 
 def run_of(wildcards):

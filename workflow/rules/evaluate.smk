@@ -22,7 +22,7 @@ rule generate:
         seed=lambda wildcards: run_of(wildcards).seed,
         code=fingerprint("mcgrpo.generate"),
     shell:
-        "python -m {GENERATE_LAUNCHER} mcgrpo.generate --model {input.model} --data {input.data} --prompt {params.prompt} "
+        "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.generate --model {input.model} --data {input.data} --prompt {params.prompt} "
         "--settings {params.settings:q} --seed {params.seed} --output {output} --threads {threads} > {log} 2>&1"
 
 

@@ -24,6 +24,7 @@ rule train:
         unfinished=lambda wildcards: f"{RESULTS}/unfinished/{wildcards.run}",
         code=fingerprint("mcgrpo.train"),
     shell:
-        "python -m {TRAIN_LAUNCHER} mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} "
-        "{params.test} --output {output.run} --weights {output.weights} --unfinished {params.unfinished} {SAVE_STEPS} "
+        "python -m mcgrpo.launch --gpus {resources.gpu} --processes {resources.gpu} "
+        "mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} {params.test} "
+        "--output {output.run} --weights {output.weights} --unfinished {params.unfinished} "
         "--threads {threads} --gpus {resources.gpu} --code {params.code} > {log} 2>&1"
