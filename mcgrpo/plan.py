@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import rollouts
 from mcgrpo.files import write_json
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.protocols import training_changes
@@ -101,8 +102,7 @@ def _run(config: Config, setting: str, method: str, num_generations: int, varian
     try:
         training = _training(config, setting, change, method, task) if trained else {}
         if trained:
-            _set_batch(training, num_generations, max(config.get("gpus", 0), 1))
-            check_sharding(training.get("sharding", "none"), config.get("gpus", 0))
+            _fit(training, num_generations, config.get("gpus", 0))
     except ValueError as error:
         raise PlanError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None
     estimator = training.pop("estimator", METHODS[method].estimator) if trained else ""
@@ -145,6 +145,18 @@ def _training(config: Config, setting: str, change: Config, method: str, task: s
         **here.get("training", {}),
     }
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _fit(training: Config, num_generations: int, gpus: int) -> None:
+    """Set the batch, and refuse what does not fit the GPUs of a training; without any, it is one process.
+
+    Raises:
+        ValueError: with the arithmetic.
+    """
+    _set_batch(training, num_generations, max(gpus, 1))
+    check_sharding(training.get("sharding", "none"), gpus)
+    if training.get("use_vllm"):
+        rollouts.check(training, max(gpus, 1))
 
 
 def _set_batch(training: Config, num_generations: int, processes: int) -> None:

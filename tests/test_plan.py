@@ -154,6 +154,20 @@ def test_a_batch_that_does_not_fit_is_refused_with_the_arithmetic(training, mess
         plan.runs(only(changed(MINI, {"training": training})))
 
 
+@pytest.mark.parametrize(
+    ("gpus", "training", "message"),
+    [
+        (2, {"use_vllm": True, "vllm_tensor_parallel_size": 3}, "=3 does not divide the training's 2 processes"),
+        (2, {"use_vllm": True, "vllm_max_model_length": 36}, "=36 leaves no room for a prompt"),
+        (1, {"sharding": "zero3"}, "zero3"),
+    ],
+)
+def test_what_does_not_fit_the_gpus_is_refused(gpus, training, message):
+    study = only(changed(MINI, {"gpus": gpus, "training": training}))
+    with pytest.raises(PlanError, match=f"run toy-qwen3/grpo/G2/default: .*{message}"):
+        plan.runs(study)
+
+
 def test_a_sweep_of_flips_is_a_variant_each():
     runs = plan.runs(only(MINI, injected_flips={"bernoulli": [0.05], "exact": [0.5]}, seeds=[4]))
     flips = {r.variant: r.training["advantage_flip_rate"] for r in runs if r.method != UNTRAINED}
