@@ -1,9 +1,11 @@
 """A run's arguments for TRL: the hyper-parameters of its study, and what every run sets otherwise than TRL."""
 
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.devices import PRETENDED
 from mcgrpo.records import Run
 from mcgrpo.rollouts import settled
 from mcgrpo.sharding import check_sharding, keep_log_probabilities, sharding_arguments
@@ -49,7 +51,7 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
         num_generations=run.num_generations,
         reward_weights=list(run.rewards.values()),
         seed=run.seed,
-        use_cpu=gpus == 0 or not torch.cuda.is_available(),  # as with pretend devices
+        use_cpu=gpus == 0 or (PRETENDED in os.environ and not torch.cuda.is_available()),
     )
     keep_log_probabilities(args)
     return args
@@ -66,6 +68,8 @@ def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
     One is chosen by the mean reward on the test split, one sample a question, every `eval_steps` and at the last step.
     """
     chosen = {"save_strategy": "steps", "save_only_model": save_steps is None}
+    if save_steps is None:  # otherwise mcgrpo.callbacks.Checkpoints removes what is replaced
+        chosen["save_total_limit"] = 1
     if not selects(run):
         return {**chosen, "save_steps": save_steps} if save_steps else {}
     every = run.training.get("eval_steps", 100)

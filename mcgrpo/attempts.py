@@ -17,6 +17,7 @@ from filelock import FileLock
 from mcgrpo.files import read_json, write_json
 
 LOCK = ".lock"
+IDENTITY = "identity.json"
 PATIENCE_SECONDS = 60
 COMPLETE = "complete.json"
 """Written into a checkpoint last, by the first process, when all processes have written their parts."""
@@ -42,16 +43,16 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
         folder: made if it is not there.
         identity: the run, and all that its result depends on; as JSON.
     """
-    file = folder / "identity.json"
+    file = folder / IDENTITY
     identity = json.loads(json.dumps(identity))
     left = read_json(file) if file.is_file() else None
     changed = [key for key in identity if left and left.get(key) != identity[key]]
     if changed:
         print(f"starting afresh: {', '.join(changed)} changed since {folder} was left", flush=True)
     elif left and (checkpoint := last_checkpoint(folder / "checkpoints")):
-        started = read_json(folder / "run.json")["outcome"]["started"]
-        return Earlier(started, read_json(checkpoint / COMPLETE)["seconds"])
-    _clear(folder)
+        _discard_later(checkpoint)
+        return Earlier(**read_json(checkpoint / COMPLETE))
+    clear(folder)
     write_json(file, identity)
     return Earlier()
 
@@ -66,12 +67,21 @@ def alone(folder: Path) -> FileLock:
     return FileLock(folder / LOCK, timeout=PATIENCE_SECONDS)
 
 
-def _clear(folder: Path) -> None:
+def clear(folder: Path) -> None:
+    """Remove a training, first what makes it one: of what a crash leaves here nothing is taken over."""
+    (folder / IDENTITY).unlink(missing_ok=True)
     for path in folder.glob("*"):
         if path.is_dir():
             shutil.rmtree(path)
         elif path.name != LOCK:
             path.unlink()
+
+
+def _discard_later(checkpoint: Path) -> None:
+    """Remove checkpoints of later steps, which are not whole: they would pass for newer than those to come."""
+    for other in checkpoint.parent.glob("checkpoint-*"):
+        if int(other.name.rpartition("-")[2]) > int(checkpoint.name.rpartition("-")[2]):
+            shutil.rmtree(other)
 
 
 def last_checkpoint(folder: Path) -> Path | None:

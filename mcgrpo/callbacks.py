@@ -4,14 +4,15 @@ import json
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
 
-from mcgrpo.attempts import COMPLETE
-from mcgrpo.files import iter_json_lines, write_json
+from mcgrpo.attempts import COMPLETE, Earlier
+from mcgrpo.files import atomic, iter_json_lines, write_json
 from mcgrpo.records import Run
 from mcgrpo.tracking import Journal
 
@@ -34,8 +35,8 @@ class MetricsFile(TrainerCallback):
         """Leave the rows of the steps that have been taken."""
         if state.is_world_process_zero:
             lines = self.path.read_text().splitlines()[: state.global_step] if self.path.is_file() else []
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text("".join(f"{line}\n" for line in lines))
+            with atomic(self.path) as temporary:
+                temporary.write_text("".join(f"{line}\n" for line in lines))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Append the row of a step."""
@@ -92,11 +93,15 @@ class Checkpoints(TrainerCallback):
     None is written at the last step, whose weights are saved anyway, unless one is to be chosen among checkpoints.
 
     Args:
-        spent: seconds that the training had taken when this attempt began.
+        earlier: what the attempts before this one have come to.
     """
 
-    def __init__(self, spent: float = 0.0):
-        self.spent, self.started = spent, time.time()
+    def __init__(self, earlier: Earlier):
+        self.earlier, self.begun = earlier, time.time()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Save as often as is asked for now: transformers would go on as the checkpoint did."""
+        state.save_steps = args.save_steps
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Keep transformers from saving at the end."""
@@ -108,8 +113,8 @@ class Checkpoints(TrainerCallback):
         if args.save_only_model or not state.is_world_process_zero:
             return
         folder = Path(args.output_dir)
-        seconds = self.spent + time.time() - self.started
-        write_json(folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}" / COMPLETE, {"seconds": seconds})
+        so_far = Earlier(self.earlier.started or self.begun, self.earlier.seconds + time.time() - self.begun)
+        write_json(folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}" / COMPLETE, asdict(so_far))
         # Not before: until now the one before was the last to go on from, as it is while the training's end is saved
         if state.global_step < state.max_steps:
             rotate_checkpoints(str(folder), 1, state.best_model_checkpoint)

@@ -16,6 +16,9 @@ NOTHING = ("", "-1", "NoDevFiles")
 """What CUDA_VISIBLE_DEVICES holds where nothing is visible, or nothing further; the last one is Slurm's."""
 
 
+PRETENDED = "MCGRPO_DEVICES"
+
+
 class DeviceError(RuntimeError):
     """There are not the devices that are wanted; the message says which there are, or why none could be listed."""
 
@@ -43,7 +46,7 @@ def devices() -> list[Device]:
 
 
 def _machine() -> list[Device]:
-    names = os.environ.get("MCGRPO_DEVICES")
+    names = os.environ.get(PRETENDED)
     if names is None:
         return parse(_nvidia_smi())
     pretended = [name.strip() for name in names.split(",") if name.strip()]

@@ -114,6 +114,7 @@ class VLLMEngine:
             dtype=dtype(),
             generation_config="vllm",  # not the folder's: its sampling habits are not the study's
             gpu_memory_utilization=settings.get("vllm_gpu_memory_utilization", 0.9),
+            max_model_len=settings.get("vllm_max_model_length"),
             tensor_parallel_size=settings.get("vllm_tensor_parallel_size", 1),
             **options,
         )

@@ -18,7 +18,9 @@ def prepare(config: dict[str, Any]) -> None:
     # Under Slurm a server would die with the job that happened to start it, and take other jobs along.
     if not config.get("preload") or "SLURM_JOB_ID" in os.environ:
         os.environ["MCGRPO_PRELOAD"] = "off"
-    if steps := config.get("save_steps"):  # no parameter of a rule: it changes no result, and so reruns nothing
-        os.environ.setdefault("MCGRPO_SAVE_STEPS", str(steps))
+    # No parameter of a rule: it changes no result, and so reruns nothing.
+    os.environ.pop("MCGRPO_SAVE_STEPS", None)
+    if steps := config.get("save_steps"):
+        os.environ["MCGRPO_SAVE_STEPS"] = str(steps)
     if store := config.get("tracking_uri", DEFAULT_STORE):
         os.environ.setdefault("MLFLOW_TRACKING_URI", store)

@@ -1,4 +1,4 @@
-"""Run a program on GPUs that nobody else uses: it sees those, and no others.
+"""Run a program on GPUs that no other program started this way uses: it sees those, and no others.
 
     python -m mcgrpo.gpus COUNT PROGRAM [ARGS...]     waits for COUNT free devices; 0 shows the program none
 
@@ -129,6 +129,7 @@ def _owners(found: list[Device], folder: Path) -> str:
 def _lock_folder() -> Path:
     """The folder of the locks, made if need be, and kept from being cleaned up: systemd-tmpfiles heeds a lock on it."""
     folder = Path(os.environ.get("MCGRPO_LOCKS") or LOCKS)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o1777, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(fd, fcntl.LOCK_SH)

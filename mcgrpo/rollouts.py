@@ -7,10 +7,23 @@ import hashlib
 import os
 import time
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
+
+OPERATIONAL = (
+    "vllm_server_base_url",
+    "vllm_server_timeout",
+    "vllm_gpu_memory_utilization",
+    "vllm_enable_sleep_mode",
+)
+"""Keys of `training` that change how rollouts are drawn, but not which: a training goes on under others."""
 
 PATIENCE_SECONDS = 240.0
 """How long a vLLM server may take to answer; TRL's default for `vllm_server_timeout`."""
+
+HELD: list[Any] = []
+"""Locks that are let go when the process ends."""
 
 
 def settled(training: dict[str, Any]) -> dict[str, Any]:
@@ -29,6 +42,7 @@ def settled(training: dict[str, Any]) -> dict[str, Any]:
         return {**training, "use_vllm": False}
     check(training, int(os.environ.get("WORLD_SIZE", "1")))
     if first and training.get("vllm_mode") == "server" and "vllm_server_base_url" in training:
+        hold(training["vllm_server_base_url"])
         wait_for_server(training["vllm_server_base_url"], training.get("vllm_server_timeout", PATIENCE_SECONDS))
     return training
 
@@ -50,6 +64,22 @@ def check(training: dict[str, Any], processes: int) -> None:
         raise ValueError(
             f"vllm_max_model_length={room} leaves no room for a prompt beside max_completion_length={completion}"
         )
+
+
+def hold(url: str) -> None:
+    """Keep a server to this process until it ends: another training would send it other weights.
+
+    Among the trainings of this machine and user; it waits for one that has the server.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(Path(gettempdir(), f"mcgrpo-server-{os.getuid()}-{seed_of(url)}.lock"), is_singleton=True)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print(f"waiting for the training that uses the vLLM server at {url}", flush=True)
+        lock.acquire()
+    HELD.append(lock)
 
 
 def wait_for_server(url: str, timeout: float) -> None:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -27,10 +28,11 @@ from typing import Any
 from mcgrpo import attempts
 from mcgrpo.arguments import arguments_of, selects
 from mcgrpo.assemble import save_weights, trainer_of
+from mcgrpo.devices import PRETENDED
 from mcgrpo.files import as_record, read_json, write_json
 from mcgrpo.parents import die_with_parent
 from mcgrpo.records import Run
-from mcgrpo.rollouts import engine_name
+from mcgrpo.rollouts import OPERATIONAL, engine_name
 
 FULL = 1 << 20  # bytes: less than this is free where a disk is full
 SAVE_STEPS = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
@@ -94,7 +96,7 @@ def attempt(job: Job) -> None:
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)
     try:
-        outcome |= {**_train(job, outcome, earlier.seconds), "status": "finished"}
+        outcome |= {**_train(job, outcome, earlier), "status": "finished"}
     except BaseException as error:
         outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
         raise
@@ -120,7 +122,7 @@ def check(job: Job) -> None:
             raise FileNotFoundError(f"{path} is not there (any more)")
     if job.weights.exists():
         raise FileExistsError(f"{job.weights} is there already: remove it to train anew")
-    if job.gpus and not torch.cuda.is_available() and "MCGRPO_DEVICES" not in os.environ:
+    if job.gpus and not torch.cuda.is_available() and PRETENDED not in os.environ:
         raise ValueError(f"--gpus {job.gpus}: torch sees no GPU on this machine")
 
 
@@ -128,14 +130,16 @@ def identity(job: Job) -> dict[str, Any]:
     """All that the result of a training depends on: an attempt that differs in any of it is another training."""
     from mcgrpo.closure import fingerprint
 
-    weights = sorted(job.model.glob("*.safetensors"))
+    training = {key: value for key, value in job.run.training.items() if key not in OPERATIONAL}
+    model = sorted(path for path in job.model.iterdir() if path.is_file())
     return {
-        "run": asdict(job.run),
-        "model": [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in weights],
+        "run": asdict(job.run) | {"training": training},
+        "model": [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in model],
         "data": [hashlib.sha256(path.read_bytes()).hexdigest() for path in (job.data, job.test) if path],
         "code": job.code or fingerprint("mcgrpo.train"),
         "packages": versions(),
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "device": "cuda" if job.gpus else "cpu",
     }
 
 
@@ -153,7 +157,7 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _train(job: Job, outcome: dict[str, Any], spent: float) -> dict[str, Any]:
+def _train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
     """Returns the number of optimizer steps taken, and the one that was selected where one was."""
     import torch
 
@@ -162,7 +166,7 @@ def _train(job: Job, outcome: dict[str, Any], spent: float) -> dict[str, Any]:
     torch.set_num_threads(job.threads)
     metrics = job.home / "metrics.jsonl"
     tracking = TrackingCallback(job.run, outcome, metrics)
-    callbacks = [StopAtNonFinite(), MetricsFile(metrics), tracking, Checkpoints(spent)]  # in this order
+    callbacks = [StopAtNonFinite(), MetricsFile(metrics), tracking, Checkpoints(earlier)]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
     outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
@@ -186,10 +190,11 @@ def _train(job: Job, outcome: dict[str, Any], spent: float) -> dict[str, Any]:
 def finish(job: Job) -> None:
     """Put the outputs in their places, and remove the unfinished training once all of them are there."""
     job.weights.parent.mkdir(parents=True, exist_ok=True)
-    (job.home / "weights").rename(job.weights)
+    shutil.move(job.home / "weights", job.weights)
     job.output.mkdir(parents=True, exist_ok=True)
     for name in ("metrics.jsonl", "run.json"):
         shutil.copy(job.home / name, job.output)
+    attempts.clear(job.home)
     shutil.rmtree(job.home)
 
 
@@ -229,6 +234,8 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("--code", default="", help="what tells this code from other code")
     job = Job(**vars(parser.parse_args()))
+    # torchrun ends the other processes so when one fails, Slurm a job: run.json is to say that, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     try:
         train(job)
     except Exception as error:

@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 from training_jobs import RUN, changed, job, make_inputs, outcome, steps
 
 from mcgrpo import attempts
-from mcgrpo.train import train
+from mcgrpo.train import identity, train
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
@@ -27,6 +27,7 @@ def inputs(tmp_path_factory):
     return make_inputs(tmp_path_factory.mktemp("inputs"))
 
 
+HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
 PRELOADED = ("mcgrpo.preload",)
 TWO_PROCESSES = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--")
 
@@ -36,14 +37,14 @@ def command(made, launcher=PRELOADED):
     places = {"model": made.model, "data": made.data, "test": made.test, "output": made.output}
     options = {**places, "weights": made.weights, "unfinished": made.home, "run": json.dumps(asdict(made.run))}
     flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    return [sys.executable, "-m", *launcher, "mcgrpo.train", *flags, "--save-steps", str(made.save_steps)]
+    return [sys.executable, "-m", *launcher, "learning_job", *flags, "--save-steps", str(made.save_steps)]
 
 
 def killed_at(made, step, environment=None, launcher=PRELOADED):
     """Start a job and SIGKILL it as soon as it has written the checkpoint of a step."""
     complete = made.checkpoints / f"checkpoint-{step}" / attempts.COMPLETE
     process = subprocess.Popen(
-        command(made, launcher), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command(made, launcher), env=environment or HERE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     while not complete.is_file():
         assert process.poll() is None, "it ended before it could be killed"
@@ -53,7 +54,12 @@ def killed_at(made, step, environment=None, launcher=PRELOADED):
 
 
 def run(made, environment=None, launcher=PRELOADED):
-    return subprocess.run(command(made, launcher), env=environment, capture_output=True, text=True)
+    return subprocess.run(command(made, launcher), env=environment or HERE, capture_output=True, text=True)
+
+
+def learned(made):
+    """Whether the updates had gradients: of a training without any, all ends are the same."""
+    return min(row["grad_norm"] for row in steps(made.output)) > 0
 
 
 def timeless(rows):
@@ -63,9 +69,9 @@ def timeless(rows):
 @pytest.mark.parametrize("trained", [LONG, BEST], ids=["last", "best-on-test"])
 def test_a_killed_training_ends_as_an_uninterrupted_one(inputs, tmp_path, trained):
     """Twice killed: the same weights and metrics to the bit, in the same MLflow run."""
-    environment = os.environ | {"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db"}
+    environment = HERE | {"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db"}
     whole, broken = (job(inputs, tmp_path / name, trained, save_steps=2) for name in ("whole", "broken"))
-    assert run(whole).returncode == 0
+    assert run(whole).returncode == 0 and learned(whole)
     for step in (2, 6):
         killed_at(broken, step, environment)
     kept = steps(broken.home)
@@ -88,7 +94,7 @@ def test_two_killed_processes_end_as_uninterrupted_ones(inputs, tmp_path, lora):
     """torchrun is killed, and takes its processes along; a LoRA training has checkpoints of its adapters only."""
     trained = replace(LONG, training=LONG.training | ({"lora": lora} if lora else {}))
     whole, broken = (job(inputs, tmp_path / name, trained, save_steps=2) for name in ("whole", "broken"))
-    assert run(whole, launcher=TWO_PROCESSES).returncode == 0
+    assert run(whole, launcher=TWO_PROCESSES).returncode == 0 and learned(whole)
     killed_at(broken, 4, launcher=TWO_PROCESSES)
     done = run(broken, launcher=TWO_PROCESSES)
     assert done.returncode == 0, done.stderr
@@ -112,6 +118,38 @@ def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(inputs, tmp
     killed_at(made, 4)
     (made.checkpoints / "checkpoint-4" / attempts.COMPLETE).unlink()
     assert attempts.last_checkpoint(made.checkpoints) in (None, made.checkpoints / "checkpoint-2")
+
+
+def test_a_later_checkpoint_that_is_not_whole_does_not_outlive_those_to_come(inputs, tmp_path):
+    """Killed while it wrote that of step 6, and called again with checkpoints at other steps."""
+    made = job(inputs, tmp_path, LONG, save_steps=2)
+    killed_at(made, 4)
+    unfinished = made.checkpoints / "checkpoint-6"
+    unfinished.mkdir(exist_ok=True)
+    (unfinished / attempts.COMPLETE).unlink(missing_ok=True)
+    killed_at(replace(made, save_steps=5), 5)
+    assert attempts.last_checkpoint(made.checkpoints).name == "checkpoint-5" and not unfinished.exists()
+
+
+def test_a_training_that_was_killed_while_it_was_cleared_away_starts_afresh(inputs, tmp_path, monkeypatch):
+    made = job(inputs, tmp_path, LONG, save_steps=2)
+    killed_at(made, 4)
+
+    def killed(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(attempts.shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        attempts.clear(made.home)
+    monkeypatch.undo()
+    assert attempts.begin(made.home, {}) == attempts.Earlier() and not made.checkpoints.exists()
+
+
+def test_what_says_only_how_rollouts_are_drawn_does_not_start_it_afresh(inputs, tmp_path):
+    made = job(inputs, tmp_path, changed(vllm_gpu_memory_utilization=0.3))
+    assert identity(made) == identity(replace(made, run=changed(vllm_gpu_memory_utilization=0.2)))
+    assert identity(made) != identity(replace(made, run=changed(learning_rate=1.0)))
+    assert identity(made) != identity(replace(made, gpus=1))
 
 
 def test_two_processes_never_train_one_run(inputs, tmp_path, monkeypatch):
@@ -176,7 +214,7 @@ def test_a_full_disk_is_named(inputs, small_disk):
 
 def test_ctrl_c_leaves_a_training_to_go_on_with(inputs, tmp_path):
     made = job(inputs, tmp_path, LONG, save_steps=2)
-    process = subprocess.Popen(command(made), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command(made), env=HERE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not (made.checkpoints / "checkpoint-2" / attempts.COMPLETE).is_file():
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
