@@ -240,7 +240,7 @@ def test_packages_are_those_that_the_project_declares(install):
 
 def test_settings_ask_for_packages_of_their_own(install):
     install("vllm", "0.1.0")
-    install("deepspeed", "0.20.0")
+    install("deepspeed", "0.19.8")
     install("flash_attn", "2.8.0")
     asked = {"use_vllm": True, "sharding": "zero3", "attn_implementation": "flash_attention_2"}
     found = by_topic({"gpus": 2}, asked)

@@ -176,21 +176,22 @@ SHARDED = {
 }
 
 
+@pytest.fixture(scope="module", params=["fsdp", "zero3"])
+def sharded(request, inputs, tmp_path_factory):
+    if request.param == "zero3":
+        pytest.importorskip("deepspeed")
+    folder = tmp_path_factory.mktemp(request.param)
+    launch(
+        [
+            case(inputs, folder / name, "mc-grpo", 2, gpus=2, sharding=request.param, **training)
+            for name, training in SHARDED.items()
+        ]
+    )
+    return folder
+
+
 class TestSharded:
     """The weights divided between two processes, gathered layer by layer."""
-
-    @pytest.fixture(scope="class", params=["fsdp", "zero3"])
-    def sharded(self, request, inputs, tmp_path_factory):
-        if request.param == "zero3":
-            pytest.importorskip("deepspeed")
-        folder = tmp_path_factory.mktemp(request.param)
-        launch(
-            [
-                case(inputs, folder / name, "mc-grpo", 2, gpus=2, sharding=request.param, **training)
-                for name, training in SHARDED.items()
-            ]
-        )
-        return folder
 
     @pytest.mark.parametrize("name", SHARDED)
     def test_every_process_holds_a_part(self, sharded, name):
