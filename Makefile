@@ -31,7 +31,7 @@ readme: mini ## put the mini study's table and figure into README.md
 	@python workflow/scripts/readme.py
 
 test: .venv/ready ## every test
-	pytest --numprocesses 2 --dist loadfile
+	pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-slurm: .venv/ready ## a study through a real SLURM with two pretend GPUs, started here (as root)
 	pytest tests/slurm

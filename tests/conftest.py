@@ -11,3 +11,10 @@ from hypothesis import settings
 
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
+
+LONGEST = ("workflow/test_whole_study", "test_processes", "test_attempts")
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first, so that of two processes none waits for the other at the end."""
+    items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))

@@ -99,6 +99,11 @@ def test_how_a_study_is_run_is_no_reason_to_run_it_again(finished):
     assert finished.changed("save_steps: 3").jobs() == {}
 
 
+def test_as_many_processes_train_anew_where_rows_are_counted_for_each(finished):
+    """Some variants say the rows of a process: what such a run is does not change with their number, a step does."""
+    assert finished.changed("gpus: 2").jobs()["train"] == TRAINED
+
+
 def test_a_figure_alone(finished):
     assert finished.jobs("--force", "reports/quick/figures/rewards.pdf") == {"figure": 1}
 
