@@ -15,8 +15,8 @@ LISTED = re.compile(
 NOTHING = ("", "-1", "NoDevFiles")
 """What CUDA_VISIBLE_DEVICES holds where nothing is visible, or nothing further; the last one is Slurm's."""
 
-
 PRETENDED = "MCGRPO_DEVICES"
+"""The variable that names devices in place of nvidia-smi; with it, and without CUDA, a job of GPUs runs on the CPU."""
 
 
 class DeviceError(RuntimeError):

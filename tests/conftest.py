@@ -7,6 +7,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.pop("MLFLOW_TRACKING_URI", None)
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("project", deadline=None)
@@ -18,3 +19,14 @@ LONGEST = ("workflow/test_whole_study", "test_processes", "test_attempts")
 def pytest_collection_modifyitems(items):
     """The longest files first, so that of two processes none waits for the other at the end."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Two pretend devices, and jobs on them that end with the test."""
+    from pretend_machine import Machine
+
+    machine = Machine(tmp_path)
+    yield machine
+    for job in machine.jobs:
+        job.end()

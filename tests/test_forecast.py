@@ -87,11 +87,17 @@ def test_what_has_finished_is_not_counted_again(here):
     assert by_name(forecast(MINI))["main"].finished == 0
 
 
-def test_measured_times_stand_for_their_cell_and_for_what_is_the_same_work(here):
+def times_with(**seconds):
+    """The time of each run once some, by method, have been measured at G=2 and seed 0."""
     known = trainings(MINI)
-    finish(known["toy-qwen3/grpo/G2/default/seed0"], 20.0)
-    finish(known["toy-qwen3/grpo/G2/default/seed1"], 30.0)
-    times = {job.name: job.time for row in forecast(MINI) for job in row.jobs}
+    for method, took in seconds.items():
+        finish(known[f"toy-qwen3/{method}/G2/default/seed0"], took)
+    return {job.name: job.time for row in forecast(MINI) for job in row.jobs}
+
+
+def test_measured_times_stand_for_their_cell_and_for_what_is_the_same_work(here):
+    finish(trainings(MINI)["toy-qwen3/grpo/G2/default/seed1"], 30.0)
+    times = times_with(grpo=20.0)
     assert times["toy-qwen3/grpo/G2/default/seed2"] == Estimate(25.0, "measured")
     assert times["toy-qwen3/dapo/G2/default/seed0"] == Estimate(25.0, "like measured")
     assert times["toy-qwen3/grpo/G2/composite/seed0"] == Estimate(25.0, "like measured")
@@ -100,10 +106,7 @@ def test_measured_times_stand_for_their_cell_and_for_what_is_the_same_work(here)
 
 
 def test_its_own_times_go_before_those_of_others(here):
-    known = trainings(MINI)
-    finish(known["toy-qwen3/grpo/G2/default/seed0"], 20.0)
-    finish(known["toy-qwen3/dapo/G2/default/seed0"], 50.0)
-    times = {job.name: job.time for row in forecast(MINI) for job in row.jobs}
+    times = times_with(grpo=20.0, dapo=50.0)
     assert times["toy-qwen3/dapo/G2/default/seed1"] == Estimate(50.0, "measured")
     assert times["toy-qwen3/dr-grpo/G2/default/seed1"] == Estimate(35.0, "like measured")
 

@@ -1,5 +1,3 @@
-"""Real processes on pretend devices: a job runs when it has written which devices it sees."""
-
 import fcntl
 import itertools
 import os
@@ -14,112 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-
-from mcgrpo import gpus
-from mcgrpo.parents import HOLDER
-
-ROOT = Path(__file__).parents[1]
-SLEEP = "echo $CUDA_VISIBLE_DEVICES; exec sleep 60"
-LISTING = """\
-GPU 0: NVIDIA H200 (UUID: GPU-5d2a7c11-0000-0000-0000-000000000000)
-GPU 1: NVIDIA H200 (UUID: GPU-5d2a9f22-0000-0000-0000-000000000000)
-GPU 2: NVIDIA A100 (UUID: GPU-e81b0c33-0000-0000-0000-000000000000)
-"""
-DIVIDED = """\
-GPU 0: NVIDIA H200 (UUID: GPU-5d2a7c11-0000-0000-0000-000000000000)
-  MIG 3g.71gb     Device  0: (UUID: MIG-c6d4f1ef-0000-0000-0000-000000000000)
-  MIG 3g.71gb     Device  1: (UUID: MIG-cba663e8-0000-0000-0000-000000000000)
-GPU 1: NVIDIA H200 (UUID: GPU-5d2a9f22-0000-0000-0000-000000000000)
-"""
-
-
-def wait_until(condition) -> bool:
-    deadline = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-class Job:
-    def __init__(self, folder: Path, command: list[str], env: dict[str, str]) -> None:
-        self.out, self.err = (Path(tempfile.mkstemp(dir=folder, suffix=suffix)[1]) for suffix in (".out", ".err"))
-        with self.out.open("w") as out, self.err.open("w") as err:
-            options = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "start_new_session": True}
-            self.process = subprocess.Popen(command, env=env, cwd=folder, **options)
-
-    def devices(self) -> str:
-        assert wait_until(lambda: "\n" in self.out.read_text()), self.err.read_text()
-        return self.out.read_text().splitlines()[0]
-
-    def waits(self) -> bool:
-        return wait_until(lambda: "waits for" in self.err.read_text()) and not self.runs_within(2 * gpus.POLL_SECONDS)
-
-    def runs_within(self, seconds: float) -> bool:
-        time.sleep(seconds)
-        return self.out.read_text() != ""
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-
-
-class Machine:
-    """Pretend devices, with a folder of locks of their own; its jobs end with the test."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.locks, self.jobs = folder, folder / "locks", []
-        self.env = os.environ | {"PYTHONPATH": str(ROOT), "MCGRPO_LOCKS": str(self.locks), "MCGRPO_DEVICES": "a,b"}
-        for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", HOLDER):
-            self.env.pop(name, None)
-
-    def start(self, count: int, *command: str, **env: str) -> Job:
-        ours = [sys.executable, "-m", "mcgrpo.gpus", str(count), *(command or ("sh", "-c", SLEEP))]
-        self.jobs.append(job := Job(self.folder, ours, self.env | env))
-        return job
-
-    def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "mcgrpo.gpus", *args]
-        return subprocess.run(command, env=self.env | env, capture_output=True, text=True, timeout=60)
-
-
-@pytest.fixture
-def machine(tmp_path):
-    machine = Machine(tmp_path)
-    yield machine
-    for job in machine.jobs:
-        job.end()
-
-
-@pytest.fixture
-def listed(monkeypatch, tmp_path):
-    """A machine whose nvidia-smi lists what a test says, and which GPUs CUDA_VISIBLE_DEVICES leaves of it."""
-
-    def visible(value: str | None, listing: str = LISTING) -> list[str]:
-        script = tmp_path / "nvidia-smi"
-        script.write_text(f"#!/bin/sh\n[ \"$*\" = -L ] || exit 9\ncat <<'end'\n{listing}end\n")
-        script.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        monkeypatch.delenv("MCGRPO_DEVICES", raising=False)
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-        if value is not None:
-            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
-        return [f"{each.visible} {each.uuid[:12]}" for each in gpus.devices()]
-
-    return visible
+from pretend_machine import is_alive, wait_until
 
 
 def test_jobs_that_run_at_once_have_devices_of_their_own(machine):
@@ -335,63 +228,6 @@ def test_a_lock_that_is_a_link_is_not_followed(machine):
     assert victim.read_text() == "text"
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (None, ["0 GPU-5d2a7c11", "1 GPU-5d2a9f22", "2 GPU-e81b0c33"]),
-        ("2, 0", ["2 GPU-e81b0c33", "0 GPU-5d2a7c11"]),
-        ("GPU-e81b0c33-0000-0000-0000-000000000000", ["GPU-e81b0c33-0000-0000-0000-000000000000 GPU-e81b0c33"]),
-        ("GPU-e8,GPU-5d2a9", ["GPU-e8 GPU-e81b0c33", "GPU-5d2a9 GPU-5d2a9f22"]),
-        ("1,-1,0", ["1 GPU-5d2a9f22"]),
-        ("", []),
-        ("NoDevFiles", []),
-    ],
-)
-def test_devices_are_those_that_cuda_would_show(listed, value, expected):
-    assert listed(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "fault"),
-    [
-        ("0,7", "7 names no device"),
-        ("GPU-5d2a", "GPU-5d2a names several devices"),
-        ("0,GPU-5d2a7", "GPU-5d2a7 names a device twice"),
-        ("MIG-c6d4", "MIG-c6d4 names no device"),
-    ],
-)
-def test_a_name_that_cuda_would_not_take_is_refused(listed, value, fault):
-    with pytest.raises(
-        gpus.DeviceError, match=f"CUDA_VISIBLE_DEVICES={value}: {fault} of this machine: 0 .NVIDIA H200"
-    ):
-        listed(value)
-
-
-def test_a_divided_gpu_counts_as_its_parts(listed):
-    parts = [f"MIG-{start}-0000-0000-0000-000000000000 MIG-{start}" for start in ("c6d4f1ef", "cba663e8")]
-    assert listed(None, DIVIDED) == [*parts, "1 GPU-5d2a9f22"]
-    assert listed("MIG-cb,1", DIVIDED) == ["MIG-cb MIG-cba663e8", "1 GPU-5d2a9f22"]
-    assert gpus.devices()[0].name == "NVIDIA H200 MIG 3g.71gb     Device  1"
-
-
-def test_one_device_under_two_names_is_one_lock(machine, listed):
-    listed(None)
-    del machine.env["MCGRPO_DEVICES"]
-    machine.env["PATH"] = os.environ["PATH"]
-    machine.start(1, CUDA_VISIBLE_DEVICES="1").devices()
-    assert machine.start(1, CUDA_VISIBLE_DEVICES="GPU-5d2a9").waits()
-
-
-def test_nvidia_smi_that_fails_is_told(machine):
-    script = machine.folder / "nvidia-smi"
-    script.write_text("#!/bin/sh\necho 'Driver/library version mismatch'; exit 18\n")
-    script.chmod(0o755)
-    del machine.env["MCGRPO_DEVICES"]
-    done = machine.run("1", "echo", "ran", PATH=f"{machine.folder}:{os.environ['PATH']}")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "mcgrpo.gpus: nvidia-smi -L failed (18): Driver/library version mismatch\n"
-
-
 PRELOADED = """
 import ctypes, os, sys, time
 getenv = ctypes.CDLL(None).getenv
@@ -423,44 +259,3 @@ def test_a_job_forked_by_a_server_sees_its_devices_and_its_client_holds_them(mac
     machine.jobs[0].kill()
     assert both.devices() == "a,b"
     assert wait_until(lambda: not is_alive(int(pid))) and is_alive(int(server))
-
-
-WORKER = """
-import os, time
-from mcgrpo.parents import die_with_parent
-die_with_parent()
-print(os.getpid(), flush=True)
-time.sleep(60)
-"""
-
-
-def test_a_worker_dies_with_its_parent_whatever_that_dies_of(machine):
-    worker = [sys.executable, "-c", WORKER]
-    parent = f"import subprocess; subprocess.run({worker}, check=True)"
-    job = machine.start(1, sys.executable, "-c", parent)
-    pid = int(job.devices())
-    assert is_alive(pid)
-    job.kill()
-    assert wait_until(lambda: not is_alive(pid))
-
-
-def test_a_worker_whose_parent_died_before_it_could_ask_ends(machine):
-    orphan = f"{sys.executable} -c '{WORKER}' > orphan.out 2> orphan.err; echo $? > code"
-    parent = machine.start(1, "sh", "-c", f"(while kill -0 $$ 2>&-; do sleep 0.01; done; {orphan}) & echo begun")
-    assert (parent.devices(), parent.process.wait(30)) == ("begun", 0)
-    code = machine.folder / "code"
-    assert wait_until(lambda: code.exists() and code.read_text())
-    assert (code.read_text(), (machine.folder / "orphan.out").read_text()) == ("1\n", "")
-    assert f"process {parent.process.pid}, which started this one" in (machine.folder / "orphan.err").read_text()
-
-
-@pytest.mark.slow
-def test_the_workers_of_a_killed_torchrun_die_and_their_devices_are_free(machine):
-    (machine.folder / "worker.py").write_text(WORKER)
-    launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "worker.py")
-    job = machine.start(2, sys.executable, *launch)
-    assert wait_until(lambda: len(job.out.read_text().splitlines()) == 2), job.err.read_text()
-    workers = [int(line) for line in job.out.read_text().splitlines()]
-    job.kill()
-    assert wait_until(lambda: not any(map(is_alive, workers)))
-    assert machine.start(2).devices() == "a,b"

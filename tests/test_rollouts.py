@@ -1,4 +1,7 @@
+import os
 import random
+import subprocess
+import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -186,3 +189,31 @@ def test_another_seed_takes_the_prompts_in_another_order(tmp_path):
     orders = [list(trainer_of(Ours, tmp_path, seed=seed)._get_train_sampler()) for seed in (3, 3, 4)]
     assert orders[0] == orders[1] != orders[2]
     assert set(orders[0]) == set(orders[2]) == set(range(len(dataset())))
+
+
+HOLDER = """
+import sys
+from mcgrpo.rollouts import hold
+hold(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_server_is_kept_to_one_training_until_that_ends(tmp_path):
+    """The other waits, and says so; a server elsewhere is another one."""
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+
+    def start(url):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+        return subprocess.Popen([sys.executable, "-c", HOLDER, url], **pipes)
+
+    first = start("http://one")
+    assert first.stdout.readline() == "held\n"
+    second, elsewhere = start("http://one"), start("http://two")
+    assert elsewhere.stdout.readline() == "held\n"
+    assert second.stdout.readline() == "waiting for the training that uses the vLLM server at http://one\n"
+    first.kill()
+    assert second.stdout.readline() == "held\n"
+    for process in (first, second, elsewhere):
+        process.communicate()
