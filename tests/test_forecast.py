@@ -267,6 +267,18 @@ def test_a_model_whose_size_is_not_known_takes_nothing_by_mistake():
     assert memory(run, Model(), batches(run, 2, None)).state == 0 < GIB
 
 
+def test_disk_counts_the_checkpoints_of_a_training():
+    run, known = trainings(MINI)["toy-qwen3/grpo/G2/default/seed0"], sizes(MINI)
+    parameters = known.models["toy-qwen3"].parameters
+    for training, checkpoints in (
+        ({}, 2 * 12),
+        ({"select_checkpoint": "best-on-test"}, 3 * 12),
+        ({"sharding": "fsdp"}, 2 * 16),
+    ):
+        changed = replace(run, training=run.training | training)
+        assert while_training(changed, known) == (checkpoints + 4) * parameters
+
+
 def test_disk_counts_kept_weights_and_completions(here):
     entry = planned(MINI)["toy-qwen3/grpo/G2/default/seed0"]
     known = sizes(MINI)

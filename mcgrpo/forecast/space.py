@@ -1,12 +1,14 @@
 """A rough estimate of the bytes on disk that a study takes.
 
 Completions are counted at their full length, 4 bytes a token: an upper bound. Weights are fp32. A training needs the
-room of two checkpoints of weights and optimizer (16 bytes a parameter with AdamW's moments and what is being written)
-and of the weights at its end, and gives that of the checkpoints back.
+room of two checkpoints, one whole and one being written, of three where it keeps the best on the test split, and of the
+weights at its end; it gives that of the checkpoints back. A checkpoint is weights and AdamW's two moments; where
+processes share them, a whole copy of the weights beside.
 """
 
 from typing import Any
 
+from mcgrpo.arguments import selects
 from mcgrpo.forecast.sizes import Sizes
 from mcgrpo.plan import Config, Planned, benchmarks, grading
 from mcgrpo.records import Run
@@ -18,7 +20,7 @@ GRADE_BYTES = 120
 STEP_BYTES = 2500
 """Of a row of metrics.jsonl."""
 WEIGHT_BYTES = 4
-CHECKPOINT_BYTES = 12
+CHECKPOINT_BYTES = {"none": 12, "zero3": 16, "fsdp": 16}
 
 
 def weights(run: Run, sizes: Sizes) -> int | None:
@@ -27,9 +29,10 @@ def weights(run: Run, sizes: Sizes) -> int | None:
 
 
 def while_training(run: Run, sizes: Sizes) -> int | None:
-    """Bytes that a training needs while it lasts: two checkpoints, and the weights at its end."""
-    parameters = sizes.models[run.model].parameters
-    return (2 * CHECKPOINT_BYTES + WEIGHT_BYTES) * parameters or None
+    """Bytes that a training needs while it lasts: its checkpoints, and the weights at its end."""
+    checkpoints = 3 if selects(run) else 2
+    each = CHECKPOINT_BYTES[run.training.get("sharding", "none")]
+    return (checkpoints * each + WEIGHT_BYTES) * sizes.models[run.model].parameters or None
 
 
 def kept(config: Config, entry: Planned, steps: int | None, sizes: Sizes) -> int | None:
