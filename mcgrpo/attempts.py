@@ -1,8 +1,8 @@
 """A training that may be killed at any moment: what it leaves behind, and how the next attempt takes it over.
 
 All of it lies in one folder outside the outputs that Snakemake knows of (which it deletes when a job fails), until the
-training is finished: `identity.json`, what the attempts must have in common; `run.json` and `metrics.jsonl`, as far as
-they go; `checkpoints/`.
+training is finished: `identity.json`, what the attempts must have in common; `run.json`, metrics and rollouts, as far
+as they go; `checkpoints/`.
 """
 
 import json

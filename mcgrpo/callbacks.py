@@ -1,4 +1,4 @@
-"""Callbacks of the transformers Trainer: a run's metrics into its file and into MLflow, its checkpoints, its health."""
+"""Callbacks of the transformers Trainer: a run's metrics into their file, its checkpoints, its health."""
 
 import json
 import math
@@ -12,9 +12,7 @@ from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
 
 from mcgrpo.attempts import COMPLETE, Earlier
-from mcgrpo.files import atomic, iter_json_lines, write_json
-from mcgrpo.records import Run
-from mcgrpo.tracking import Journal
+from mcgrpo.files import atomic, write_json
 
 
 def is_step(logs: Mapping[str, Any] | None) -> bool:
@@ -43,34 +41,6 @@ class MetricsFile(TrainerCallback):
         if state.is_world_process_zero and is_step(logs):
             with self.path.open("a") as file:
                 file.write(json.dumps({"step": state.global_step, "time": time.time(), **logs}) + "\n")
-
-
-class TrackingCallback(TrainerCallback):
-    """The same rows to MLflow. Its run is FINISHED when training ends; `failed` says otherwise."""
-
-    def __init__(self, run: Run, outcome: Mapping[str, Any], metrics: Path):
-        self.journal = Journal(run)
-        self.outcome, self.metrics = outcome, metrics
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Begin the MLflow run, or go on with it: rows that a crash kept from being sent are sent now."""
-        if state.is_world_process_zero:
-            self.journal.start(self.outcome)
-            for _, row in iter_json_lines(self.metrics):
-                self.journal.add(row)
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Hand over the row of a step."""
-        if is_step(logs):
-            self.journal.add({"step": state.global_step, **logs})
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """End the MLflow run well."""
-        self.journal.finish("FINISHED")
-
-    def failed(self, error: BaseException) -> None:
-        """End the MLflow run as what it was: KILLED on an interrupt, FAILED on any other error."""
-        self.journal.finish("KILLED" if isinstance(error, KeyboardInterrupt | SystemExit) else "FAILED")
 
 
 class StopAtNonFinite(TrainerCallback):

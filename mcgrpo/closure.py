@@ -15,7 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 VIEWS = frozenset({"mcgrpo", "mcgrpo.tracking"})
-"""Modules that cannot change what comes out: the package's front (a version), and what a stage tells how it goes."""
+"""Modules that cannot change what comes out: the package's front (a version), and what a stage tells how it goes. Of a
+package, only the front can be reached: what it imports of its own is not followed."""
 
 
 def _path(module: str) -> Path | None:
@@ -83,7 +84,7 @@ def fingerprint(stage: str) -> str:
 
 @cache
 def _dumped(module: str, place: int) -> bytes:
-    return ast.dump(_without_docstrings(_tree(module).body[place])).encode()
+    return ast.dump(without_docstrings(_tree(module).body[place])).encode()
 
 
 def _reached(stage: str) -> dict[str, set[int]]:
@@ -152,7 +153,7 @@ def _flat(target: ast.expr) -> list[str]:
     return [target.id if isinstance(target, ast.Name) else ""]
 
 
-def _without_docstrings(tree: ast.stmt) -> ast.stmt:
+def without_docstrings(tree: ast.stmt) -> ast.stmt:
     """The tree less every statement that is a bare string (docstrings, and strings that document a constant)."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)

@@ -19,8 +19,10 @@ def diagnose(
         the median, it is what the authors' release logs as the reward;
     advantage/abs_max: largest |A| among kept rows;
     advantage/frac_zero: share of kept rows with A = 0;
-    advantage/frac_groups_zero: share of groups in which every kept row has A = 0;
-    advantage/frac_scale_zero: share of groups whose scale (std, MAD) is 0; only for estimators that have one;
+    advantage/frac_groups_zero: share of groups in which every kept row has A = 0: no signal;
+    advantage/frac_scale_zero: share of groups whose scale (std, MAD) is 0, before `mad_zero` says what takes its place;
+        only for estimators that have one;
+    advantage/frac_scale_zero_signal: share of groups whose scale is 0 though their rewards differ, as above;
     flips/*: see `sign_flips`.
     """
     spread = std(rewards, mean(rewards))
@@ -37,8 +39,16 @@ def diagnose(
     if centre is not None:
         found["drawn/centre"] = torch.nanmean(centre)
     if scale is not None:
-        found["advantage/frac_scale_zero"] = (scale == 0).float().mean()
+        zero = (scale == 0).expand(len(rewards), 1)
+        found["advantage/frac_scale_zero"] = zero.float().mean()
+        found["advantage/frac_scale_zero_signal"] = (zero & _differ(rewards)).float().mean()
     return found | sign_flips(rewards)
+
+
+def _differ(rewards: Tensor) -> Tensor:
+    """Which groups hold two different rewards; (groups, drawn) -> (groups, 1) booleans."""
+    highest = torch.nan_to_num(rewards, nan=-torch.inf).amax(dim=1, keepdim=True)
+    return torch.nan_to_num(rewards, nan=torch.inf).amin(dim=1, keepdim=True) < highest
 
 
 def sign_flips(rewards: Tensor) -> dict[str, Tensor]:

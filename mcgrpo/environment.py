@@ -1,9 +1,12 @@
 """The environment variables that a study's jobs inherit from Snakemake."""
 
+import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
+
+from mcgrpo import tracking
 
 DEFAULT_STORE = "sqlite:///mlflow.db"
 
@@ -15,12 +18,24 @@ def prepare(config: dict[str, Any]) -> None:
     # Several jobs share the cores, and torch takes all of them unless told.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Jobs write to log files, in which a progress bar is noise (transformers heeds the hub's variable, too).
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     # Under Slurm a server would die with the job that happened to start it, and take other jobs along.
     if not config.get("preload") or "SLURM_JOB_ID" in os.environ:
         os.environ["MCGRPO_PRELOAD"] = "off"
-    # No parameter of a rule: it changes no result, and so reruns nothing.
+    # No parameters of a rule: they change no result, and so rerun nothing.
     os.environ.pop("MCGRPO_SAVE_STEPS", None)
     if steps := config.get("save_steps"):
         os.environ["MCGRPO_SAVE_STEPS"] = str(steps)
+    os.environ.pop("MCGRPO_ROLLOUT_TABLES", None)
+    if tables := config.get("rollout_tables"):
+        os.environ["MCGRPO_ROLLOUT_TABLES"] = json.dumps(tables)
     if store := config.get("tracking_uri", DEFAULT_STORE):
         os.environ.setdefault("MLFLOW_TRACKING_URI", store)
+
+
+def follow(results: str) -> None:
+    """Start the process that keeps the MLflow store up to date with a study's trainings, which then start none."""
+    if tracking.follower("--results", results):
+        os.environ[tracking.FOLLOWED] = "1"

@@ -14,6 +14,7 @@ def main() -> None:
     reports = parser.parse_args().reports
     print((reports / "headline.md").read_text())
     figures = list((reports / "figures").glob("*.png"))
+    print(f"Report    {reports}/report.html (open it in a browser)")
     print(f"Tables    {reports}/tables.md (also .tex, .csv)")
     print(f"Figures   {reports}/figures/ ({len(figures)}, as PDF and PNG)")
     print(f"Claims    {reports}/claims.md (also .tex, .csv)")

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Method:
-    """`loss_type` is TRL's name; `estimator` one of `mcgrpo.estimators`, whose `extra_rollouts` stand here too."""
+    """`loss_type` is TRL's name; `estimator` one of `mcgrpo.estimators`.
+
+    Its `extra_rollouts` stand here too; those of all estimators in `mcgrpo.study_estimators`.
+    """
 
     label: str
     loss_type: str

@@ -17,6 +17,7 @@ from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.protocols import training_changes
 from mcgrpo.records import Role, Run
 from mcgrpo.sharding import check_sharding
+from mcgrpo.study_estimators import check_estimator
 from mcgrpo.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
 
 Config = dict[str, Any]
@@ -101,11 +102,12 @@ def _run(config: Config, setting: str, method: str, num_generations: int, varian
     change = _change(config, variant)
     try:
         training = _training(config, setting, change, method, task) if trained else {}
+        estimator = training.pop("estimator", METHODS[method].estimator) if trained else ""
         if trained:
+            check_estimator(estimator)
             _fit(training, num_generations, config.get("gpus", 0))
     except ValueError as error:
         raise PlanError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None
-    estimator = training.pop("estimator", METHODS[method].estimator) if trained else ""
     return Run(
         study=config["study"],
         setting=setting,

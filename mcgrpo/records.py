@@ -96,6 +96,45 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Group:
+    """A row of `results/{study}/runs/{run}/groups.jsonl`: the numbers of one group of a training, in the order drawn.
+
+    `step` is the first optimizer step that the group is used for, `group` its place among those drawn for it. Of each
+    of its rollouts: the reward (None where it could not be scored), the advantage, whether it was kept (0 or 1), and
+    the length in tokens.
+    """
+
+    step: int
+    group: int
+    rewards: list[float | None]
+    advantages: list[float]
+    kept: list[int]
+    lengths: list[int]
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A row of `results/{study}/runs/{run}/rollouts.jsonl`: one rollout of a training, to be read.
+
+    `sample` counts from 0 within its group, whose first `step` is that of `Group`. The `pivot` is left out as the
+    median of its group; `flipped` is said of a sign against the oracle (`mcgrpo.rollout_files.is_flipped`), which is
+    the mean reward of many more rollouts of the prompt. Both are None where there was none; `length` is in tokens.
+    """
+
+    step: int
+    prompt: str
+    sample: int
+    completion: str
+    reward: float | None
+    advantage: float
+    kept: bool
+    pivot: bool
+    flipped: bool | None
+    length: int
+    oracle: float | None = None
+
+
+@dataclass(frozen=True)
 class OfRun:
     """Which run a row belongs to; see `Run`."""
 
@@ -160,7 +199,10 @@ class CurvePoint(OfRun):
     completion_length: float | None
     advantage_abs_max: float | None
     frac_scale_zero: float | None
+    frac_scale_zero_signal: float | None
     frac_advantage_zero: float | None
+    frac_groups_zero: float | None
+    kl_share: float | None
     flips_mean_median: float | None
     flips_loo_mean: float | None
     flips_loo_median: float | None

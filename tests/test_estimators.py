@@ -1,27 +1,17 @@
-"""Estimators: by hand, by property, against TRL's arithmetic, and the paper's appendix as numbers."""
+"""Estimators: by hand, their options, and the paper's appendix as numbers."""
 
 import math
-import statistics
 import subprocess
 import sys
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
+from reward_batches import MEDIAN, NAN, batches, of, one
 
-from mcgrpo.estimators import ESTIMATORS, check_flips, draw_flips, estimate
-from mcgrpo.group_statistics import mad, median
-
-NAN = float("nan")
-MEDIAN = ("median-mad", "median")
-
-
-def one(rewards, estimator, num_generations, **kwargs):
-    """Advantages and kept rows of one group, as lists."""
-    advantages, keep, _ = estimate(torch.tensor([rewards]), estimator, num_generations, **kwargs)
-    return advantages[0].tolist(), keep[0].tolist()
+from mcgrpo.estimators import ESTIMATORS, check_options, estimate
+from mcgrpo.group_statistics import median
 
 
 class TestByHand:
@@ -123,70 +113,7 @@ class TestRefused:
             estimate(rewards, estimator, num_generations)
 
 
-class TestFlips:
-    KEEP = torch.tensor([[True, False, True, True, True], [True, True, True, True, False]]).repeat(500, 1)
-
-    @pytest.mark.parametrize(("rate", "flipped"), [(0.0, 0), (0.25, 1), (0.5, 2), (1.0, 4)])
-    def test_exact_is_that_many_of_the_kept_rows_of_every_group(self, rate, flipped):
-        flips = draw_flips(self.KEEP, rate, "exact", "0/0/0")
-        assert (flips.sum(dim=1) == flipped).all()
-        assert not (flips & ~self.KEEP).any()
-
-    def test_exact_favours_no_kept_row(self):
-        share = draw_flips(self.KEEP, 0.25, "exact", "0/0/0")[::2].float().mean(dim=0)
-        assert share[1] == 0
-        assert share[[0, 2, 3, 4]].tolist() == pytest.approx([0.25] * 4, abs=0.08)  # 500 groups: 4 standard errors
-
-    def test_bernoulli_flips_each_drawn_row_at_the_rate(self):
-        flips = draw_flips(self.KEEP, 0.25, "bernoulli", "0/0/0")
-        assert flips.float().mean().item() == pytest.approx(0.25, abs=0.025)  # 5000 rows: 4 standard errors
-        assert flips[~self.KEEP].float().mean().item() == pytest.approx(0.25, abs=0.055)
-        assert len(flips.sum(dim=1).unique()) > 2  # a number of its own in each group
-
-    @pytest.mark.parametrize("rate", [0.0, 1.0])
-    def test_bernoulli_at_its_ends(self, rate):
-        assert (draw_flips(self.KEEP, rate, "bernoulli", "0/0/0") == bool(rate)).all()
-
-    @pytest.mark.parametrize("rule", ["bernoulli", "exact"])
-    def test_only_the_key_decides(self, rule):
-        before = torch.get_rng_state()
-        first = draw_flips(self.KEEP, 0.25, rule, "0/7/0")
-        torch.manual_seed(1)
-        assert torch.equal(first, draw_flips(self.KEEP, 0.25, rule, "0/7/0"))
-        assert not torch.equal(first, draw_flips(self.KEEP, 0.25, rule, "7/0/0"))
-        torch.set_rng_state(before)
-        draw_flips(self.KEEP, 0.25, rule, "0/7/0")
-        assert torch.equal(before, torch.get_rng_state())
-
-    @pytest.mark.parametrize(
-        ("rate", "rule", "message"),
-        [
-            (-0.1, "bernoulli", r"in \[0, 1\], not -0.1"),
-            (1.5, "exact", r"in \[0, 1\], not 1.5"),
-            (NAN, "bernoulli", r"in \[0, 1\], not nan"),
-            (0.1, "exakt", "unknown flip rule 'exakt'; there are: bernoulli, exact"),
-            (0.05, "exact", r"0.05 x 8 \(num_generations\) = 0.4 rollouts of each group"),
-        ],
-    )
-    def test_refused(self, rate, rule, message):
-        with pytest.raises(ValueError, match=message):
-            check_flips(rate, rule, 8)
-
-    def test_a_rate_that_is_whole_but_for_rounding_is_taken(self):
-        check_flips(0.07, "exact", 100)  # 7.000000000000001
-        check_flips(1 / 3, "exact", 3)
-
-    @given(st.floats(0, 1), st.integers(0, 100), st.data())
-    def test_flipping_deviations_before_scaling_equals_negating_advantages(self, rate, step, data):
-        """The release's order: flip after centring, then divide by a scale which the flips leave as it is."""
-        rewards, estimator, size = data.draw(batches().filter(lambda batch: ESTIMATORS[batch[1]].scale is mad))
-        advantages, keep, _ = estimate(rewards, estimator, size)
-        flips = draw_flips(keep, rate, "bernoulli", f"0/{step}/0")
-        centred = rewards - median(rewards)
-        flipped = torch.where(flips, -centred, centred)
-        expected = flipped / (mad(flipped, torch.zeros(len(flipped), 1)) + ESTIMATORS[estimator].epsilon)
-        assert torch.equal(torch.where(flips, -advantages, advantages), expected.nan_to_num(nan=0.0))
-
+class TestAdjusted:
     def test_an_adjustment_is_seen_by_the_diagnostics(self):
         def tenfold(rewards, advantages, keep):
             return advantages * 10, torch.tensor([[True, True, False]])
@@ -194,91 +121,6 @@ class TestFlips:
         advantages, keep, found = estimate(torch.tensor([[0.0, 1.5, 2.0]]), "median", 2, adjust=tenfold)
         assert advantages.tolist() == [[-15.0, 0.0, 5.0]] and keep.tolist() == [[True, True, False]]
         assert found["advantage/abs_max"] == 15 and found["advantage/frac_zero"] == 0.5
-
-
-@st.composite
-def batches(draw):
-    """(rewards as drawn by some estimator, its name, G): discrete rewards, so that ties are common."""
-    estimator = draw(st.sampled_from(sorted(ESTIMATORS)))
-    num_generations = draw(st.sampled_from([2, 3, 4, 8]))
-    shape = (draw(st.integers(1, 5)), num_generations + ESTIMATORS[estimator].extra_rollouts)
-    levels = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])
-    return torch.from_numpy(draw(arrays("float32", shape, elements=levels))), estimator, num_generations
-
-
-class TestProperties:
-    @given(batches())
-    def test_exactly_g_rows_of_each_group_are_kept(self, batch):
-        _, keep, _ = estimate(*batch)
-        assert (keep.sum(dim=1) == batch[2]).all()
-
-    @given(batches())
-    def test_advantages_are_finite_and_zero_where_unscorable(self, batch):
-        advantages, _, _ = estimate(*batch)
-        assert torch.isfinite(advantages).all()
-        assert (advantages[batch[0].isnan()] == 0).all()
-
-    @given(batches())
-    def test_deterministic_and_group_by_group(self, batch):
-        rewards, estimator, num_generations = batch
-        advantages, keep, _ = estimate(rewards, estimator, num_generations)
-        for group in range(len(rewards)):
-            alone, kept, _ = estimate(rewards[group : group + 1], estimator, num_generations)
-            assert torch.equal(alone[0], advantages[group])
-            assert torch.equal(kept[0], keep[group])
-
-    @given(batches(), st.sampled_from([1.0, -2.0, 0.5]))
-    def test_a_shift_of_all_rewards_changes_nothing(self, batch, shift):
-        rewards, estimator, num_generations = batch
-        before, kept, _ = estimate(rewards, estimator, num_generations)
-        after, kept_after, _ = estimate(rewards + shift, estimator, num_generations)
-        torch.testing.assert_close(before, after, rtol=1e-4, atol=1e-2)
-        if estimator in MEDIAN:  # exact in floating point, so the choice among ties is the same as well
-            assert torch.equal(kept, kept_after)
-
-    @given(batches())
-    def test_better_rewards_never_have_smaller_advantages(self, batch):
-        rewards, estimator, num_generations = batch
-        advantages, _, _ = estimate(rewards, estimator, num_generations)
-        better = rewards[:, :, None] > rewards[:, None, :]  # false wherever either is unscorable
-        assert (advantages[:, :, None] >= advantages[:, None, :])[better].all()
-
-    @given(batches())
-    def test_what_is_dropped_deviates_least(self, batch):
-        rewards, estimator, num_generations = batch
-        _, keep, _ = estimate(rewards, estimator, num_generations)
-        deviations = (rewards - ESTIMATORS[estimator].centre(rewards)).abs().nan_to_num(nan=-1.0)
-        dropped = deviations.masked_fill(keep, -torch.inf).amax(dim=1)
-        kept = deviations.masked_fill(~keep, torch.inf).amin(dim=1)
-        assert (dropped <= kept).all()
-
-    @given(batches().filter(lambda batch: batch[1] in MEDIAN and batch[2] % 2 == 0))
-    def test_a_dropped_pivot_has_no_advantage(self, batch):
-        """True of every odd group, ties or not, and of a group whose dropped rollout was unscorable."""
-        advantages, keep, _ = estimate(*batch)
-        assert (advantages[~keep] == 0).all()
-
-    @settings(max_examples=200)
-    @given(batches().filter(lambda batch: batch[1] in MEDIAN))
-    def test_median_agrees_with_the_standard_library(self, batch):
-        for row, found in zip(batch[0].tolist(), median(batch[0])[:, 0].tolist(), strict=True):
-            scorable = [reward for reward in row if not math.isnan(reward)]
-            assert math.isnan(found) if not scorable else found == statistics.median(scorable)
-
-
-class TestAgainstTRL:
-    @given(batches().filter(lambda batch: batch[1] in ("mean", "mean-std")))
-    def test_bit_for_bit(self, batch):
-        """The lines of GRPOTrainer (1.16) that make advantages, on the same rewards."""
-        from trl.trainer.utils import nanstd
-
-        rewards, estimator, size = batch
-        flat = rewards.flatten()
-        expected = flat - torch.nanmean(flat.view(-1, size), dim=1).repeat_interleave(size, dim=0)
-        if estimator == "mean-std":
-            expected = expected / (nanstd(flat.view(-1, size), dim=1).repeat_interleave(size, dim=0) + 1e-4)
-        found, _, _ = estimate(rewards, estimator, size)
-        assert torch.equal(found.flatten(), torch.nan_to_num(expected, nan=0.0))
 
 
 class TestAppendix:
@@ -333,9 +175,66 @@ class TestAppendix:
         assert not torch.allclose(full, kept)
 
 
-def test_estimators_need_torch_only():
+OPTIONS = [
+    ({"mad_zero": "median"}, "unknown mad_zero 'median'; there are: epsilon, std, mean_absolute_deviation, unit, skip"),
+    ({"ties": "last"}, "unknown ties 'last'; there are: first, longest"),
+    ({"max_advantage": 0.0}, "max_advantage is None or more than 0, not 0.0"),
+    ({"max_advantage": NAN}, "max_advantage is None or more than 0, not nan"),
+    ({"extra_rollouts": -1}, "extra_rollouts is None or a whole number of at least 0, not -1"),
+]
+
+
+class TestOptions:
+    @pytest.mark.parametrize(("option", "message"), OPTIONS)
+    def test_that_mean_nothing_are_refused(self, option, message):
+        for refuse in (check_options, lambda **option: estimate(torch.zeros(1, 3), "median", 2, **option)):
+            with pytest.raises(ValueError, match=message):
+                refuse(**option)
+
+    @pytest.mark.parametrize("option", [{"estimator": "opo"}, {"ties": "longest"}])
+    def test_lengths_that_are_missing_are_asked_for(self, option):
+        option = {"estimator": "mean", **option}
+        with pytest.raises(ValueError, match=r"(estimator 'opo'|ties='longest') needs `lengths`"):
+            estimate(torch.zeros(1, 2), num_generations=2, **option)
+        with pytest.raises(ValueError, match=r"lengths have shape \(2, 1\), rewards \(1, 2\)"):
+            estimate(torch.zeros(1, 2), num_generations=2, lengths=torch.ones(2, 1), **option)
+
+    def test_another_number_of_extra_rollouts(self):
+        # median of the five 1, deviations 1 1 0 0 2: both zeros go, and the first of the ones, to leave two
+        advantages, keep = one([0.0, 2.0, 1.0, 1.0, 3.0], "median", 2, extra_rollouts=3)
+        assert advantages == [-1.0, 1.0, 0.0, 0.0, 2.0]
+        assert keep == [False, True, False, False, True]
+        assert one([0.0, 2.0], "median", 2, extra_rollouts=0) == ([-1.0, 1.0], [True, True])
+
+    def test_a_bound_on_advantages_is_logged(self):
+        rewards = torch.tensor([[0.0, 0.0, 2.0], [0.0, 1.0, 2.0]])
+        advantages, _, found = estimate(rewards, "median-mad", 2, max_advantage=10.0)
+        assert advantages[0].tolist() == [0.0, 0.0, 10.0]
+        assert found["advantage/abs_max"] == 10 and found["advantage/frac_clamped"] == 0.25
+        assert "advantage/frac_clamped" not in estimate(rewards, "median-mad", 2)[2]
+
+    def test_the_bound_holds_for_what_was_adjusted(self):
+        adjusted = estimate(torch.tensor([[0.0, 2.0]]), "mean", 2, max_advantage=2.0, adjust=lambda r, a, k: (a * 9, k))
+        assert adjusted[0].tolist() == [[-2.0, 2.0]]
+
+    @given(batches(), st.floats(0.01, 3))
+    def test_a_bound_changes_nothing_within_it(self, batch, bound):
+        free, keep, _ = of(batch)
+        bounded, kept, _ = of(batch, max_advantage=bound)
+        assert torch.equal(keep, kept)
+        inside = free.abs() <= bound
+        assert torch.equal(bounded[inside], free[inside])
+        assert (bounded[~inside].abs() == torch.tensor(bound)).all()
+
+
+IMPORTED = "import sys, mcgrpo{}; print(*{{m.split('.')[0] for m in sys.modules}})"
+HEAVY = {"trl", "transformers", "datasets", "mlflow", "vllm", "pandas", "snakemake", "hypothesis"}
+
+
+@pytest.mark.parametrize(("module", "torch_too"), [("", False), (".estimators", True), ("; mcgrpo.estimate", True)])
+def test_estimators_need_torch_only(module, torch_too):
     """A person who wants one estimator does not wait for TRL."""
-    script = "import sys, mcgrpo; mcgrpo.estimate; print(*{m.split('.')[0] for m in sys.modules})"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert "torch" in loaded
-    assert not {"trl", "transformers", "datasets", "mlflow", "pandas", "snakemake"} & set(loaded)
+    command = [sys.executable, "-c", IMPORTED.format(module)]
+    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert not HEAVY & loaded
+    assert ("torch" in loaded) == torch_too

@@ -15,10 +15,9 @@ import runs
 import studies
 import yaml
 
-from mcgrpo.estimators import ESTIMATORS
 from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.forecast import sizes as sizes_of
-from mcgrpo.forecast.batches import EXTRA_ROLLOUTS, batches
+from mcgrpo.forecast.batches import batches
 from mcgrpo.forecast.memory import GIB, memory
 from mcgrpo.forecast.sizes import VOCABULARIES, Model, of_folder, of_toy, sizes
 from mcgrpo.forecast.space import kept, to_download, while_training
@@ -171,8 +170,11 @@ def test_wall_clock_is_that_of_the_longest_lane():
     assert wall_seconds(row, 9) == 7.0
 
 
-def test_extra_rollouts_are_those_of_the_estimators():
-    assert {name: ESTIMATORS[name].extra_rollouts for name in EXTRA_ROLLOUTS} == EXTRA_ROLLOUTS
+@pytest.mark.parametrize(("training", "drawn"), [({}, 12), ({"extra_rollouts": 2}, 6), ({"extra_rollouts": 0}, 4)])
+def test_rollouts_drawn_are_those_of_the_estimator_or_of_the_run(training, drawn):
+    run = trainings(MINI)["toy-qwen3/grpo/G4/default/seed0"]
+    run = replace(run, estimator="pods", training=run.training | training)
+    assert batches(run, 0, 100).drawn == drawn
 
 
 def test_the_batch_arithmetic_of_the_paper():

@@ -154,6 +154,57 @@ class TestTwoAreOne:
             assert set((first + second).values()) == {G}
 
 
+COMPACT = {
+    "mc-grpo": ("mc-grpo", {}),
+    "mc-dapo-reused": ("mc-dapo", {"num_iterations": 2, "max_steps": 4}),
+    "mc-dr-grpo-finely-divided": ("mc-dr-grpo", {"gradient_accumulation_steps": 4}),
+}
+
+
+@pytest.fixture(scope="module")
+def compact(inputs, tmp_path_factory):
+    """(processes, case): one process that computes every row, and two that leave out what adds nothing."""
+    folder = tmp_path_factory.mktemp("compact")
+    for processes in (1, 2):
+        cases = []
+        for name, (method, training) in COMPACT.items():
+            settings = {"beta": 0.0, "compact_updates": processes == 2, **training}
+            accumulated = settings.get("gradient_accumulation_steps", TRAINING["gradient_accumulation_steps"])
+            settings["per_device_train_batch_size"] = ROWS // processes // accumulated
+            cases.append(case(inputs, folder / f"{processes}/{name}", method, processes, **settings))
+        launch(cases, processes)
+    return folder
+
+
+@pytest.mark.parametrize("name", COMPACT)
+class TestCompact:
+    """Rows without an advantage are left out on two processes that have unequal numbers of them."""
+
+    def test_all_others_are_computed(self, compact, name):
+        one, two = (rows_by_step(seen(compact / f"{n}/{name}", n)) for n in (1, 2))
+        signed = {step: [row for row in rows if row[2]] for step, rows in one.items()}
+        assert signed == {step: [row for row in rows if row[2]] for step, rows in two.items()}
+        assert sum(map(len, two.values())) < sum(map(len, one.values()))
+
+    def test_processes_have_unequal_numbers_and_compute_as_many_rows(self, compact, name):
+        ranks = seen(compact / f"2/{name}", 2)
+        signed = [[sum(bool(row[2]) for row in update["rows"]) for update in rank["updates"]] for rank in ranks]
+        assert signed[0] != signed[1]
+        computed = [[len(update["rows"]) for update in rank["updates"]] for rank in ranks]
+        assert computed[0] == computed[1]
+
+    def test_the_weights_are_the_same(self, compact, inputs, name):
+        one, two = weights(compact / f"1/{name}"), weights(compact / f"2/{name}")
+        start = AutoModelForCausalLM.from_pretrained(inputs / "model", dtype=torch.float32).state_dict()
+        moved = max((one[key] - start[key]).abs().max() for key in one)
+        assert moved > 1e-3 and max((one[key] - two[key]).abs().max() for key in one) < 1e-2 * moved
+
+
+def test_micro_batches_that_nothing_is_left_for_are_not_computed(compact):
+    for rank in seen(compact / "2/mc-dr-grpo-finely-divided", 2):
+        assert 0 in [len(update["rows"]) for update in rank["updates"]]
+
+
 def test_completions_differ_in_length_between_processes(runs):
     """So that normalisers that count tokens are put to the test."""
     first, second = seen(runs / "2/mc-dapo", 2)
@@ -173,6 +224,7 @@ SHARDED = {
     "plain": {"gradient_checkpointing": True},
     "lora": {"lora": CASES["mc-grpo-lora"][1]["lora"]},
     "bf16": {"bf16": True, "num_iterations": 2, "max_steps": 2, "learning_rate": 1e-6},
+    "compact": {"beta": 0.0, "gradient_accumulation_steps": 4, "per_device_train_batch_size": 2},
 }
 
 
@@ -206,6 +258,13 @@ class TestSharded:
         assert found.keys() == one.keys() == start.keys()
         moved = max((one[key] - start[key]).abs().max() for key in one)
         assert max((one[key] - found[key]).abs().max() for key in one) < 1e-2 * moved
+
+    def test_compact_updates_are_those_of_all_rows_of_one_process(self, sharded, compact, inputs):
+        one = load_file(compact / "1/mc-grpo/weights/model.safetensors")
+        found = load_file(sharded / "compact/weights/model.safetensors")
+        start = load_file(inputs / "model/model.safetensors")
+        moved = max((one[key] - start[key]).abs().max() for key in one)
+        assert moved > 1e-3 and max((one[key] - found[key]).abs().max() for key in one) < 1e-2 * moved
 
     def test_small_steps_in_bf16_move_weights_that_are_saved_in_fp32(self, sharded, inputs):
         start = load_file(inputs / "model/model.safetensors")

@@ -14,6 +14,13 @@ RECIPES = {
         "steps_per_generation": 4,
         "num_iterations": 2,
     },
+    "compact": {
+        "per_device_train_batch_size": 2,
+        "gradient_accumulation_steps": 4,
+        "steps_per_generation": 8,
+        "num_iterations": 2,
+        "beta": 0.0,
+    },
 }
 """Of 12 prompts, 4 a step where there are 16 rows of G=4: the second epoch begins at the fourth step."""
 

@@ -1,22 +1,19 @@
-import json
 import sqlite3
 import subprocess
 import sys
-import time
-from dataclasses import asdict
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
+import tracked_files as files
+from filelock import FileLock
 from runs import RUN
+from tracked_files import LOGS, content, place
 
-from mcgrpo.callbacks import MetricsFile, TrackingCallback
-from mcgrpo.files import iter_json_lines, write_csv, write_json, write_jsonl
-from mcgrpo.records import Run, Score
-from mcgrpo.tracking import Journal, Store, main, metric_name, replay
-
-OUTCOME = {"status": "finished", "started": 1_700_000_000.25, "commit": "abc-dirty", "seconds": 9.0}
-LOGS = [{"loss": 0.5 / step, "drawn/reward": step / 4, "odd@2": step, "grad_norm": 1.0} for step in (1, 2, 3)]
-LOGS[1]["grad_norm"] = float("nan")
+from mcgrpo.attempts import LOCK
+from mcgrpo.protocols import training_changes
+from mcgrpo.tracking import contents, follow
+from mcgrpo.tracking.store import Store, metric_name
+from mcgrpo.tracking.sync import Training, places
 
 
 @pytest.fixture(scope="module")
@@ -28,145 +25,213 @@ def empty_store(tmp_path_factory):
 
 
 @pytest.fixture
-def uri(empty_store, tmp_path, monkeypatch):
-    """A store of the test's own, in MLFLOW_TRACKING_URI."""
+def uri(empty_store, tmp_path):
     with sqlite3.connect(empty_store) as source, sqlite3.connect(tmp_path / "mlflow.db") as copy:
         source.backup(copy)
-    address = f"sqlite:///{tmp_path}/mlflow.db"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-    return address
+    return f"sqlite:///{tmp_path}/mlflow.db"
 
 
-def train(folder, run=RUN, outcome=OUTCOME, logs=LOGS, error=None):
-    """What a training does with its callbacks: rows to metrics.jsonl and, where there is a store, to MLflow."""
-    callbacks = [MetricsFile(folder / "metrics.jsonl"), TrackingCallback(run, outcome, folder / "metrics.jsonl")]
-    for callback in callbacks:
-        callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True, global_step=0), None)
-    for step, row in enumerate([*logs, {"train_runtime": 3.0}], 1):
-        for callback in callbacks:
-            callback.on_log(None, SimpleNamespace(global_step=step, is_world_process_zero=True), None, logs=row)
-    if error is None:
-        callbacks[1].on_train_end(None, None, None)
-    else:
-        callbacks[1].failed(error)
-    write_json(folder / "run.json", asdict(run) | {"outcome": outcome})
+@pytest.fixture
+def store(uri):
+    return Store(uri, "mini")
 
 
-def history(store, run_id):
-    names = store.client.get_run(run_id).data.metrics
-    return {name: [(m.step, m.value) for m in store.client.get_metric_history(run_id, name)] for name in names}
+def only(store):
+    (run,) = store.search()
+    return run
 
 
-def runs_of(uri):
-    store = Store(uri, "mini")
-    return store, store.client.search_runs([store.experiment])
+class TestATraining:
+    def test_is_one_run(self, store, tmp_path):
+        files.write(place(tmp_path).finished, steps=3)
+        assert Training(store, place(tmp_path)).update() == "FINISHED"
+        found = content(store, only(store))
+        assert found["info"] == {
+            "run_name": "toy/mc-grpo/G4/default/seed3",
+            "status": "FINISHED",
+            "start_time": 1_700_000_000_250,
+            "end_time": 1_700_000_013_000,
+        }
+        assert found["params"]["learning_rate"] == "0.0002" and found["params"]["rewards"] == '{"accuracy": 1.0}'
+        tags = {"setting": "toy", "method": "mc-grpo", "G": "4", "estimator": "median-mad", "seed": "3"}
+        assert (tags | {"protocol": "paper", "commit": "abc-dirty", "steps": "3"}).items() <= found["tags"].items()
+        assert {name: [(step, value) for step, value, _ in rows] for name, rows in found["metrics"].items()} == {
+            "loss": [(1, 0.5), (2, 0.25), (3, 0.5 / 3)],
+            "drawn/reward": [(1, 0.25), (2, 0.5), (3, 0.75)],
+            "odd_at_2": [(1, 1.0), (2, 2.0), (3, 3.0)],
+            "grad_norm": [(1, 1.0), (3, 1.0)],
+            "system/cpu_utilization_percentage": [(0, 50.0)],
+        }
+
+    def test_has_its_data_set_as_one(self, store, tmp_path):
+        import mlflow.data
+
+        files.write(place(tmp_path).finished)
+        Training(store, place(tmp_path)).update()
+        (used,) = only(store).inputs.dataset_inputs
+        assert (used.dataset.name, used.dataset.digest) == ("sums", "ab" * 8)
+        assert mlflow.data.get_source(used.dataset).uri == "resources/data/mini/sums.jsonl"
+        assert [(tag.key, tag.value) for tag in used.tags] == [("mlflow.data.context", "training")]
+
+    def test_is_followed_row_by_row(self, store, tmp_path):
+        where = place(tmp_path)
+        training = Training(store, where)
+        assert training.update() == "" and not list(store.search())
+        with FileLock(files.write(where.unfinished, logs=LOGS[:1], status="running") or where.unfinished / LOCK):
+            assert training.update() == "RUNNING"
+            files.write(where.unfinished, status="running", samples=2)
+            with (where.unfinished / "metrics.jsonl").open("a") as file:
+                file.write('{"step": 4, "lo')  # half a line
+            assert training.update() == "RUNNING"
+        found = content(store, only(store))
+        assert [step for step, *_ in found["metrics"]["loss"]] == [1, 2, 3]
+        assert [step for step, *_ in found["metrics"]["system/cpu_utilization_percentage"]] == [0, 1]
+        assert found["info"]["status"] == "RUNNING"
+
+    @pytest.mark.parametrize(
+        ("outcome", "status"),
+        [
+            ({"status": "failed", "error": "RuntimeError: x"}, "FAILED"),
+            ({"status": "failed", "error": "KeyboardInterrupt: "}, "KILLED"),
+            ({"status": "failed", "error": "SystemExit: terminated"}, "KILLED"),
+            ({"status": "running"}, "KILLED"),  # by SIGKILL: it had no time to say so, but its lock is free
+        ],
+    )
+    def test_that_ends_badly_is_marked_so(self, store, tmp_path, outcome, status):
+        files.write(place(tmp_path).unfinished, **outcome)
+        assert Training(store, place(tmp_path)).update() == status
+        run = only(store)
+        assert run.info.status == status and run.info.end_time == 1_700_000_013_000
+        assert run.data.metrics["loss"] == 0.5 / 3
+        assert run.data.tags[contents.NOTE] == (f"`{outcome['error']}`" if "error" in outcome else "")
+
+    def test_that_is_resumed_goes_on_in_its_run(self, store, tmp_path):
+        """Killed after 3 steps with a checkpoint at 2; a follower of its own for each attempt."""
+        where = place(tmp_path)
+        files.write(where.unfinished, status="failed", error="SystemExit: terminated")
+        Training(store, where).update()
+        first = only(store).info.run_id
+        training = Training(store, where)
+        with FileLock(where.unfinished / LOCK):
+            files.write(where.unfinished, logs=LOGS[:2], status="running")
+            training.update()
+            assert only(store).info.status == "RUNNING"
+        files.write(where.finished, logs=[*LOGS, LOGS[0]], begun=1_700_000_500.0)
+        (where.unfinished / "run.json").unlink()
+        assert training.update() == "FINISHED"
+        run = only(store)
+        assert (run.info.run_id, run.info.status) == (first, "FINISHED")
+        assert [step for step, *_ in content(store, run)["metrics"]["loss"]] == [1, 2, 3, 4]
+
+    def test_of_another_start_takes_its_place(self, store, tmp_path):
+        files.write(place(tmp_path).finished, logs=LOGS[:1])
+        Training(store, place(tmp_path)).update()
+        files.write(place(tmp_path).finished, started=1_700_000_100.0)
+        Training(store, place(tmp_path)).update()
+        assert only(store).info.start_time == 1_700_000_100_000
+        assert only(store).data.metrics["loss"] == 0.5 / 3
+
+    def test_told_twice_is_told_once(self, store, tmp_path):
+        files.write(place(tmp_path).finished)
+        Training(store, place(tmp_path)).update()
+        before = content(store, only(store)), only(store).info.run_id
+        Training(store, place(tmp_path)).update()
+        assert (content(store, only(store)), only(store).info.run_id) == before
+
+    def test_followed_live_is_what_a_replay_makes(self, store, uri, tmp_path):
+        where = place(tmp_path)
+        live = Training(store, where)
+        for steps in (1, 2, 3):
+            files.write(where.unfinished, logs=LOGS[:steps], status="running")
+            with FileLock(where.unfinished / LOCK):
+                live.update()
+        files.write(where.finished, steps=3, seconds=9.5, rollouts="transformers")
+        (where.unfinished / "run.json").unlink()
+        live.update()
+        again = Store(uri, "again")
+        Training(again, where).update()
+        assert content(again, only(again)) == content(store, only(store))
+
+    def test_is_told_what_a_store_has_missed(self, store, tmp_path, monkeypatch):
+        """A store that fails in between: nothing is lost, nothing told twice."""
+        where = place(tmp_path)
+        files.write(where.unfinished, logs=LOGS[:1], status="running")
+        follower = follow.Follower("", lambda: places(tmp_path))
+        follower.store = store
+        follower.look()
+        with monkeypatch.context() as broken:
+            broken.setattr(store.client, "log_batch", lambda *_, **__: 1 / 0)
+            files.write(where.unfinished, logs=LOGS[:2], status="running")
+            assert not follower.look()
+        files.write(where.finished)
+        (where.unfinished / "run.json").unlink()
+        assert follower.look()
+        assert [step for step, *_ in content(store, only(store))["metrics"]["loss"]] == [1, 2, 3]
 
 
-def test_a_training_job_is_one_run(uri, tmp_path):
-    train(tmp_path / "run")
-    store, (found,) = runs_of(uri)
-    assert found.info.run_name == "toy/mc-grpo/G4/default/seed3"
-    assert (found.info.status, found.info.start_time) == ("FINISHED", 1_700_000_000_250)
-    assert found.data.params["estimator"] == "median-mad"
-    assert found.data.params["learning_rate"] == "0.0002"
-    assert found.data.tags["mcgrpo.run"] == RUN.name
-    assert found.data.tags["commit"] == "abc-dirty"
-    assert history(store, found.info.run_id) == {
-        "loss": [(1, 0.5), (2, 0.25), (3, 0.5 / 3)],
-        "drawn/reward": [(1, 0.25), (2, 0.5), (3, 0.75)],
-        "odd_at_2": [(1, 1.0), (2, 2.0), (3, 3.0)],
-        "grad_norm": [(1, 1.0), (3, 1.0)],
-        "last_step": [(3, 3.0)],
-    }
+class TestAFollower:
+    def test_leaves_what_was_finished_before_it_came(self, store, tmp_path):
+        files.write(place(tmp_path).finished)
+        follower = follow.Follower("", lambda: places(tmp_path))
+        follower.store = store
+        other = replace(RUN, seed=4)
+        files.write(place(tmp_path, other).finished, other)
+        assert follower.look()
+        assert only(store).data.tags["seed"] == "4"
+
+    def test_warns_once_of_a_store_that_is_gone(self, tmp_path, capfd):
+        follower = follow.Follower(f"sqlite:///{tmp_path}/runs.db/no", lambda: places(tmp_path))
+        (tmp_path / "runs.db").write_text("a file")
+        files.write(place(tmp_path).finished)
+        assert not follower.look() and not follower.look()
+        (line,) = capfd.readouterr().err.splitlines()
+        assert line.startswith(f"warning: run {RUN.name} was not tracked in MLflow: ")
 
 
-def test_a_rerun_takes_its_place(uri, tmp_path):
-    train(tmp_path / "run", logs=LOGS[:2])
-    train(tmp_path / "run", outcome=OUTCOME | {"started": 1_700_000_100.0})
-    _, (found,) = runs_of(uri)
-    assert found.data.metrics["last_step"] == 3
+class TestAStore:
+    def test_is_in_wal_mode_so_that_readers_do_not_block_the_writer(self, empty_store):
+        with sqlite3.connect(empty_store) as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+    def test_of_an_earlier_mlflow_is_migrated(self, tmp_path):
+        path = tmp_path / "old.db"
+        done = subprocess.run([sys.executable, "-c", OLD_STORE, f"sqlite:///{path}"], capture_output=True, text=True)
+        before, head = done.stdout.split()
+        assert version_of(path) == before != head
+        Store(f"sqlite:///{path}", "mini")
+        assert version_of(path) == head
+        assert version_of(tmp_path / "old.db.before-migration") == before
+
+    def test_sends_a_step_whole(self, store, tmp_path):
+        """More metrics than MLflow takes at once: a request ends between two steps."""
+        sizes = []
+        log = store.client.log_batch
+        store.client.log_batch = lambda run_id, metrics: sizes.append(len(metrics)) or log(run_id, metrics=metrics)
+        run = store.client.create_run(store.experiment).info.run_id
+        store.log(run, [{"step": step, "time": 1.0, **{f"m{n}": 1.0 for n in range(300)}} for step in range(5)])
+        assert sizes == [900, 600]
 
 
-@pytest.mark.parametrize(("error", "status"), [(RuntimeError("x"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
-def test_a_training_that_fails_is_marked_so(uri, tmp_path, error, status):
-    train(tmp_path / "run", logs=LOGS[:1], error=error)
-    _, (found,) = runs_of(uri)
-    assert found.info.status == status
-    assert found.data.metrics["loss"] == 0.5
-    assert "last_step" not in found.data.metrics
+OLD_STORE = """
+import sys
+from alembic import command
+from alembic.script import ScriptDirectory
+from mlflow.store.db.utils import InitialBase, _get_alembic_config, create_sqlalchemy_engine
+config = _get_alembic_config(sys.argv[1])
+scripts = ScriptDirectory.from_config(config)
+head = scripts.get_revision("head")
+engine = create_sqlalchemy_engine(sys.argv[1])
+InitialBase.metadata.create_all(engine)
+with engine.begin() as connection:
+    config.attributes["connection"] = connection
+    command.upgrade(config, head.down_revision)
+print(head.down_revision, head.revision)
+"""
 
 
-def test_without_a_store_nothing_happens(tmp_path, monkeypatch):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    train(tmp_path / "run")
-    assert len(list(iter_json_lines(tmp_path / "run" / "metrics.jsonl"))) == 3
-
-
-def test_one_process_of_several_writes(uri, tmp_path):
-    callback = MetricsFile(tmp_path / "metrics.jsonl")
-    callback.on_log(None, SimpleNamespace(global_step=1, is_world_process_zero=False), None, logs=LOGS[0])
-    assert not (tmp_path / "metrics.jsonl").exists()
-    other = SimpleNamespace(is_world_process_zero=False)
-    TrackingCallback(RUN, OUTCOME, tmp_path / "metrics.jsonl").on_train_begin(None, other, None)
-    assert runs_of(uri)[1] == []
-
-
-def test_the_last_step_is_marked_though_all_was_sent(uri):
-    journal = Journal(RUN)
-    journal.start(OUTCOME)
-    journal.add({"step": 1, "loss": 0.5})
-    journal.flush()
-    journal.finish("FINISHED")
-    _, (found,) = runs_of(uri)
-    assert found.data.metrics["last_step"] == 1
-
-
-def test_replay_is_what_live_journaling_is(uri, tmp_path, monkeypatch):
-    train(tmp_path / "run")
-    store, (live,) = runs_of(uri)
-    replayed = Store(uri, "again")
-    run_id = replayed.replay(RUN, tmp_path / "run")
-    again = replayed.client.get_run(run_id)
-    assert history(replayed, run_id) == history(store, live.info.run_id)
-    assert again.data.params == live.data.params
-    assert again.data.tags == live.data.tags
-    assert (again.info.status, again.info.start_time) == (live.info.status, live.info.start_time)
-
-
-def test_replay_leaves_a_whole_run_and_mends_all_others(uri, tmp_path, monkeypatch):
-    train(tmp_path / "run")
-    store, (live,) = runs_of(uri)
-    assert store.replay(RUN, tmp_path / "run") == live.info.run_id
-    monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    train(tmp_path / "run", outcome=OUTCOME | {"started": 1_700_000_200.0}, logs=[{"loss": 7.0}] * 3)  # untracked
-    mended = store.replay(RUN, tmp_path / "run")
-    assert mended != live.info.run_id
-    assert [run.info.run_id for run in runs_of(uri)[1]] == [mended]
-    assert store.client.get_run(mended).data.metrics["loss"] == 7.0
-
-
-def study(tmp_path):
-    """A plan of an untrained run and a trained one, its folder, and their scores."""
-    untrained = Run(**{**asdict(RUN), "method": "none", "num_generations": 0, "seed": 0, "training": {}})
-    write_json(tmp_path / "plan.json", {"study": "mini", "runs": [asdict(untrained), asdict(RUN)]})
-    cell = ("toy", "mc-grpo", 4, "default", 3)
-    rows = [
-        Score(*cell, "sums", "in", "avg@2", 0.625, 4),
-        Score(*cell, "sums", "in", "greedy", 0.5, 4),
-        Score(*cell, "train", "train", "seconds", 9.0, 3),
-        Score("toy", "none", 0, "default", 0, "sums", "in", "greedy", 0.1, 4),
-    ]
-    write_csv(tmp_path / "scores.csv", Score, rows)
-    train(tmp_path / "runs" / RUN.name)
-    return {"study": "mini", "runs": [asdict(untrained), asdict(RUN)]}
-
-
-def test_scores_are_added(uri, tmp_path):
-    found = replay(study(tmp_path), tmp_path, tmp_path / "scores.csv")
-    assert list(found) == [RUN.name]
-    metrics = Store(uri, "mini").client.get_run(found[RUN.name]).data.metrics
-    scores = {name: value for name, value in metrics.items() if name.startswith("accuracy")}
-    assert scores == {"accuracy/sums/avg_at_2": 0.625, "accuracy/sums/greedy": 0.5}
+def version_of(path):
+    with sqlite3.connect(path) as connection:
+        return connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
 
 
 def test_names_are_made_fit_in_one_place():
@@ -175,107 +240,14 @@ def test_names_are_made_fit_in_one_place():
     assert metric_name("rewards/accuracy_reward/mean: x-1.0") == "rewards/accuracy_reward/mean: x-1.0"
 
 
-def test_readers_do_not_block_writers(empty_store):
-    with sqlite3.connect(empty_store) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+def test_the_protocol_is_known_by_what_it_changes():
+    changes = training_changes("released", RUN.method, RUN.task)
+    estimator = changes.pop("estimator", RUN.estimator)
+    assert contents.protocol_of(RUN) == "paper"
+    assert contents.protocol_of(replace(RUN, estimator=estimator, training=RUN.training | changes)) == "released"
 
 
-WRITER = """
-import dataclasses, json, sys
-from mcgrpo.records import Run
-from mcgrpo.tracking import Journal
-run = dataclasses.replace(Run(**json.loads(sys.argv[1])), seed=int(sys.argv[2]))
-journal = Journal(run)
-journal.start({"started": 1.7e9})
-for step in range(1, 31):
-    journal.add({"step": step, **{f"metric{i}": float(step) for i in range(20)}})
-    if step % 3 == 0:
-        journal.flush()
-journal.finish("FINISHED")
-sys.exit(journal.store is None)
-"""
-
-
-def test_a_resumed_training_goes_on_in_its_run(tmp_path, uri):
-    """Killed after 3 steps, of which the store had 1, with a checkpoint at 2: nothing is missing, nothing twice."""
-    train(tmp_path / "run", logs=LOGS[:1], error=RuntimeError("killed"))
-    metrics = tmp_path / "run/metrics.jsonl"
-    write_jsonl(metrics, [{"step": step, "time": time.time(), "loss": 0.5} for step in (1, 2, 3)])
-    state = SimpleNamespace(is_world_process_zero=True, global_step=2)
-    callbacks = [MetricsFile(metrics), TrackingCallback(RUN, OUTCOME, metrics)]
-    for callback in callbacks:
-        callback.on_train_begin(None, state, None)
-    for step in (3, 4):
-        callbacks[1].on_log(None, SimpleNamespace(global_step=step), None, logs={"loss": 0.25})
-    callbacks[1].on_train_end(None, None, None)
-    store, (run,) = runs_of(uri)
-    assert run.info.status == "FINISHED"
-    assert [step for step, _ in history(store, run.info.run_id)["loss"]] == [1, 2, 3, 4]
-    assert [row["step"] for _, row in iter_json_lines(metrics)] == [1, 2]
-
-
-@pytest.mark.slow
-def test_four_processes_at_once_lose_nothing(tmp_path, monkeypatch):
-    uri = f"sqlite:///{tmp_path}/fresh/mlflow.db"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    command = [sys.executable, "-c", WRITER, json.dumps(asdict(RUN))]
-    writers = [subprocess.Popen([*command, str(seed)], stderr=subprocess.PIPE, text=True) for seed in range(4)]
-    assert {writer.communicate()[1] for writer in writers if writer.wait()} == set()
-    store, found = runs_of(uri)
-    assert sorted(run.data.params["seed"] for run in found) == ["0", "1", "2", "3"]
-    for run in found:
-        assert run.info.status == "FINISHED"
-        rows = history(store, run.info.run_id)
-        assert len(rows) == 21
-        steps = [(step, float(step)) for step in range(1, 31)]
-        assert all(sorted(points) == steps for name, points in rows.items() if name != "last_step")
-
-
-def test_a_server_that_is_gone_costs_a_warning(tmp_path, monkeypatch, capfd):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
-    start = time.monotonic()
-    train(tmp_path / "run")
-    assert time.monotonic() - start < 15
-    (warning,) = capfd.readouterr().err.splitlines()
-    assert warning.startswith("warning: run toy/mc-grpo/G4/default/seed3 was not tracked in MLflow: ")
-    assert len(list(iter_json_lines(tmp_path / "run" / "metrics.jsonl"))) == 3
-
-
-def test_a_store_that_breaks_later_costs_a_warning(uri, tmp_path, capfd):
-    journal = Journal(RUN)
-    journal.start(OUTCOME)
-    journal.store.client.delete_run(journal.run_id)
-    for step in range(3):
-        journal.add({"step": step, "loss": 1.0})
-    journal.flush()
-    journal.finish("FINISHED")
-    assert capfd.readouterr().err.count("warning: run toy/mc-grpo/G4/default/seed3 was not tracked in MLflow") == 1
-
-
-def run_main(tmp_path, monkeypatch):
-    options = {"plan": "plan.json", "results": ".", "scores": "scores.csv", "output": "tracking.json"}
-    flags = [part for key, name in options.items() for part in (f"--{key}", str(tmp_path / name))]
-    monkeypatch.setattr("sys.argv", ["tracking", *flags])
-    main()
-    return (tmp_path / "tracking.json").read_text()
-
-
-def test_the_command_says_which_run_is_which(uri, tmp_path, monkeypatch):
-    study(tmp_path)
-    (live,) = runs_of(uri)[1]
-    assert f'"{RUN.name}": "{live.info.run_id}"' in run_main(tmp_path, monkeypatch)
-
-
-def test_the_command_never_fails(tmp_path, monkeypatch, capfd):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    study(tmp_path)
-    assert run_main(tmp_path, monkeypatch) == "{}\n"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/plan.json")  # no database
-    assert run_main(tmp_path, monkeypatch) == "{}\n"
-    assert "warning: the study was not tracked in MLflow: " in capfd.readouterr().err
-
-
-def test_mlflow_is_imported_only_for_a_store():
-    code = "import sys, mcgrpo.tracking; print('mlflow' in sys.modules)"
+def test_nothing_a_training_imports_imports_mlflow():
+    code = "import sys, mcgrpo.train, mcgrpo.callbacks; print('mlflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

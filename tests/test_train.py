@@ -37,7 +37,7 @@ def test_no_checkpoint_is_chosen_unless_it_is_asked_for(tmp_path):
 def test_the_best_checkpoint_is_what_is_saved_and_no_other_is_left(inputs, tmp_path):
     train(job(inputs, tmp_path, changed(**BEST)))
     assert outcome(tmp_path / "run")["steps"] == 3 and outcome(tmp_path / "run")["selected_step"] in (2, 3)
-    assert {path.name for path in (tmp_path / "run").iterdir()} == {"run.json", "metrics.jsonl"}
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"run.json", "metrics.jsonl", "groups.jsonl"}
     assert (tmp_path / "weights/model.safetensors").is_file()
     assert [row["step"] for row in steps(tmp_path / "run")] == [1, 2, 3]
     assert all(row[f"seconds/{phase}"] > 0 for row in steps(tmp_path / "run") for phase in ("generation", "update"))

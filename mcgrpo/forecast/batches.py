@@ -3,10 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from mcgrpo.methods import METHODS
 from mcgrpo.records import Run
+from mcgrpo.study_estimators import extra_rollouts
 
-EXTRA_ROLLOUTS = {method.estimator: method.extra_rollouts for method in METHODS.values()}
 TRL_EPOCHS = 3.0
 """The default of `num_train_epochs`."""
 
@@ -63,10 +62,18 @@ def batches(run: Run, gpus: int, examples: int | None) -> Batches:
         rows=rows,
         accumulation=accumulation,
         group_rows=run.num_generations,
-        drawn=run.num_generations + EXTRA_ROLLOUTS[run.estimator],
+        drawn=drawn(run),
         prompts_at_once=at_once,
         steps=_steps(run, generated, accumulation, None if examples is None else examples // at_once),
     )
+
+
+def drawn(run: Run) -> int:
+    """Rollouts that a run draws for each prompt: G, and its `extra_rollouts` or those of its estimator."""
+    extra = run.training.get("extra_rollouts")
+    if extra is None:
+        extra = extra_rollouts(run.estimator) if run.estimator else 0
+    return run.num_generations + extra
 
 
 def _steps(run: Run, generated: int, accumulation: int, whole: int | None) -> int | None:

@@ -15,7 +15,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from mcgrpo.files import RecordError, as_record, read_json
-from mcgrpo.forecast.batches import EXTRA_ROLLOUTS
+from mcgrpo.forecast.batches import drawn
 from mcgrpo.plan import Config, runs
 from mcgrpo.records import Run
 from mcgrpo.study_file import ROOT, read
@@ -25,8 +25,8 @@ PAPER, NUMBERS = ROOT / "config/config.yaml", ROOT / "config/published.csv"
 LENGTH = ("max_steps", "num_train_epochs")
 FREE = (
     *LENGTH, "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "max_grad_norm", "epsilon",
-    "epsilon_high", "advantage_epsilon", "advantage_flip_rate", "advantage_flip_rule", "group_by", "rescale_by_nonzero",
-    "drop_rule", "count_dropped_tokens", "vllm_gpu_memory_utilization",
+    "epsilon_high", "advantage_epsilon", "mad_zero", "max_advantage", "advantage_flip_rate", "advantage_flip_rule",
+    "group_by", "rescale_by_nonzero", "drop_rule", "count_dropped_tokens", "vllm_gpu_memory_utilization",
 )  # fmt: skip
 """Hyper-parameters that change what is learnt, or how far, but not what a step costs (beyond the length of answers)."""
 
@@ -95,9 +95,8 @@ def _length(run: Run) -> str:
 def _work(run: Run, gpus: int, spec: Mapping[str, Any]) -> str:
     hardness = {key: value for key, value in run.training.items() if key not in FREE}
     hardness["beta"] = bool(hardness.get("beta"))
-    drawn = run.num_generations + EXTRA_ROLLOUTS.get(run.estimator, 0)
     source = {key: value for key, value in spec.items() if key != "revision"}
-    place = [run.setting, source, run.dataset, run.num_generations, drawn, gpus, hardness]
+    place = [run.setting, source, run.dataset, run.num_generations, drawn(run), gpus, hardness]
     return json.dumps(place, sort_keys=True)
 
 

@@ -24,11 +24,9 @@ def headline(summary: pd.DataFrame) -> str:
     All at the smallest G that the study plans for the method, with the intervals of the summary.
     """
     cells = accuracies(summary, "in")
-    medians = cells[cells.method.map(is_median)]
+    medians = at_least_g(cells)
     if medians.empty:
         return "No median-centred run to compare.\n"
-    smallest = medians.groupby(["setting", "benchmark", "method"]).num_generations.transform("min")
-    medians = medians[medians.num_generations == smallest]
     lines = [_answer(medians)]
     for (setting, benchmark), rows in medians.groupby(["setting", "benchmark"], sort=False):
         found = intervals(list(rows.itertuples()))
@@ -36,9 +34,16 @@ def headline(summary: pd.DataFrame) -> str:
         order = rows.method.map(list(METHODS).index) * len(DECODINGS) - rows.decoding.map(DECODINGS.index)
         rows = rows.loc[order.sort_values().index]
         run = rows["mean"].notna()
-        lines += [f"- {_sentence(cell, _control(cells, cell))}" for _, cell in rows[run].iterrows()]
+        lines += [f"- {_sentence(cell, control(cells, cell))}" for _, cell in rows[run].iterrows()]
         lines += [f"- Missing: {', '.join(map(label, rows[~run].method.unique()))}."] if not run.all() else []
     return "\n".join(lines) + "\n"
+
+
+def at_least_g(cells: pd.DataFrame) -> pd.DataFrame:
+    """Of accuracies, the median-centred ones at the smallest G of each method: what the answer is about."""
+    medians = cells[cells.method.map(is_median).astype(bool)]
+    smallest = medians.groupby(["setting", "benchmark", "method"]).num_generations.transform("min")
+    return medians[medians.num_generations == smallest]
 
 
 def _answer(medians: pd.DataFrame) -> str:
@@ -96,7 +101,8 @@ def _sentence(cell: pd.Series, control: pd.DataFrame) -> str:
     return f"{text}; the mean over as many rollouts, the control ({label(beside.method)}), {_claim(beside)}."
 
 
-def _control(cells: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
+def control(cells: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
+    """The cells beside a median-centred one that share its baseline without being median-centred: one row or none."""
     same = ["setting", "benchmark", "num_generations", "measure", "baseline"]
     beside = cells[(cells[same] == cell[same]).all(axis=1)]
     return beside[~beside.method.map(is_median)]

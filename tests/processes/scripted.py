@@ -51,9 +51,9 @@ class Scripted(MCGRPOTrainer):
 
     def _compute_loss(self, model, inputs):
         loss = super()._compute_loss(model, inputs)
-        decode = self.processing_class.batch_decode
         prompts, completions = (
-            decode(inputs[f"{part}_ids"], skip_special_tokens=True) for part in ("prompt", "completion")
+            [self.processing_class.decode(ids, skip_special_tokens=True) for ids in inputs[f"{part}_ids"]]
+            for part in ("prompt", "completion")
         )
         rows = list(zip(prompts, completions, inputs["advantages"].tolist(), strict=True))
         old = inputs.get("old_per_token_logps")

@@ -3,12 +3,13 @@
 import csv
 import json
 import random
+import re
 
 import pytest
 from document import DOCUMENT
 
 pytestmark = pytest.mark.slow
-ANALYSIS = ("collect", "summarise", "tables", "claims", "figure", *DOCUMENT, "track")
+ANALYSIS = ("collect", "summarise", "tables", "claims", "figure", *DOCUMENT, "page", "track")
 TRAINED = 2 * (14 + 2 + 2) + 2 + 2 + 1 + 2  # two seeds of the grid, composite and flips; one of the four others
 PLAN = ("plan", "overlap")
 SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
@@ -29,6 +30,8 @@ def test_it_makes_every_table_and_figure(finished):
     for figure in FIGURES:
         assert (reports / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
         assert (reports / f"figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
+    page = (reports / "report.html").read_text()
+    assert "Does the median help at G=2 here?" in page and page.count("data:image/png") == len(FIGURES)
 
 
 def test_every_number_comes_from_its_runs(finished):
@@ -61,7 +64,12 @@ def test_the_runs_are_in_mlflow(finished):
 
     client = MlflowClient(f"sqlite:///{finished.folder}/mlflow.db")
     experiment = client.get_experiment_by_name("quick")
-    found = client.search_runs([experiment.experiment_id], "tags.method = 'mc-grpo' AND tags.variant = 'default'")
+    wanted = "tags.method = 'mc-grpo' AND tags.variant = 'default' AND tags.`mcgrpo.kind` = "
+    found = client.search_runs([experiment.experiment_id], f"{wanted} 'training'")
+    parents = client.search_runs([experiment.experiment_id], f"{wanted} 'cell'")
+    cells = {run.info.run_id: run.data.metrics for run in parents}
+    assert {run.data.tags["mlflow.parentRunId"] for run in found} == set(cells)
+    assert all(cell["seeds"] == 2 and "difference/two-step/greedy_low" in cell for cell in cells.values())
     assert len(found) == 4 and len({run.info.run_name for run in found}) == 4
     assert {run.info.status for run in found} == {"FINISHED"}
     for run in found:
@@ -76,7 +84,7 @@ def test_a_second_call_runs_no_job(finished):
 @pytest.mark.parametrize(
     ("change", "rerun"),
     [
-        ("title: Another", {"all", "tables", "claims", *DOCUMENT}),
+        ("title: Another", {"all", "tables", "claims", *DOCUMENT, "page", "track"}),
         ("variants: {other: {rewards: {format: 1.0}}}", {"all", *PLAN, *ANALYSIS}),
         ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", *SIGN_FLIPS, *ANALYSIS}),
         (
@@ -126,6 +134,8 @@ def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_
     tables = (study.folder / "reports/quick/tables.md").read_text()
     assert "missing" in tables.split("## composite")[1].split("##")[0]
     assert "missing" not in tables.split("## main")[1].split("##")[0]
+    page = (study.folder / "reports/quick/report.html").read_text()
+    assert re.search(r"4 of \d+ planned trainings are not finished", page) and "none-such" in page
     made = study.folder / "reports/quick/reproduction.pdf"
     assert not DOCUMENT or made.stat().st_mtime > (study.folder / "results/quick/summary.csv").stat().st_mtime
 

@@ -85,24 +85,4 @@ rule summarise:
         "--published {input.published} --output {output} > {log} 2>&1"
 
 
-rule track:
-    input:
-        plan=rules.plan.output,
-        scores=rules.collect.output.scores,
-    output:
-        f"{RESULTS}/tracking.json",
-    log:
-        f"{LOGS}/track.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/track.tsv"
-    conda:
-        "../../envs/workflow.yaml"
-    threads: 1
-    params:
-        results=subpath(output[0], parent=True),
-    shell:
-        "python -m mcgrpo.tracking --plan {input.plan} --results {params.results} --scores {input.scores} "
-        "--output {output} > {log} 2>&1"
-
-
-CHECKS = [*AUDITS, *rules.overlap.output, *rules.track.output]
+CHECKS = [*AUDITS, *rules.overlap.output]

@@ -12,6 +12,7 @@ from mcgrpo import environment, lock, plan, study
 from mcgrpo.closure import fingerprint
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import PROTOCOL_SUFFIXES
+from mcgrpo.study_estimators import training_code
 
 try:
     study.check(config, yaml.safe_load(Path(workflow.source_path("../schemas/study.schema.yaml")).read_text()))

@@ -14,7 +14,8 @@ FIGURES = expand(
 )
 # Where there is no LaTeX the tables are made all the same.
 DOCUMENT = [f"{REPORTS}/reproduction.pdf"] if shutil.which("latexmk") else []
-REPORT = [*TABLES, *CLAIMS, *FIGURES, *DOCUMENT]
+PAGE = f"{REPORTS}/report.html"
+REPORT = [*TABLES, *CLAIMS, *FIGURES, *DOCUMENT, PAGE]
 
 
 rule tables:
@@ -104,3 +105,40 @@ rule reproduction:
     shell:
         "(cd {params.folder:q} && SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1 latexmk -g -pdf -interaction=nonstopmode "
         "-halt-on-error -outdir=.latex {input.document:q} && mv .latex/reproduction.pdf .) > {log} 2>&1"
+
+
+rule page:
+    input:
+        TABLES,
+        CLAIMS,
+        FIGURES,
+        plan=rules.plan.output,
+        summary=rules.summarise.output,
+        curves=rules.collect.output.curves,
+        runs=[] if PARTIAL else [f"{RESULTS}/runs/{name}" for name in TRAINED],
+        claims=repository("config/claims.yaml"),
+        schema=repository("workflow/schemas/claims.schema.yaml"),
+        published=PUBLISHED,
+        template=expand(repository("mcgrpo/report/page/{part}"), part=["report.html", "style.css", "script.js"]),
+        captions=expand(repository("workflow/report/{figure}.rst"), figure=plan.figures(config)),
+    output:
+        PAGE,
+    log:
+        f"{LOGS}/page.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/page.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        results=lambda wildcards, input: Path(input.curves).parent,
+        folder=subpath(output[0], parent=True),
+        captions=lambda wildcards, input: Path(input.captions[0]).parent,
+        figures=plan.figures(config),
+        title=config.get("title", config["study"]),
+        found=found([f"{RESULTS}/runs/{name}" for name in TRAINED]) if PARTIAL else [],
+        code=fingerprint("mcgrpo.report.html"),
+    shell:
+        "python -m mcgrpo.report.html --results {params.results} --reports {params.folder} --figures {params.figures} "
+        "--captions {params.captions} --claims {input.claims} --published {input.published} "
+        "--title {params.title:q} > {log} 2>&1"

@@ -23,7 +23,7 @@ rule train:
         test=lambda wildcards, input: f"--test {input.test}" if input.get("test") else "",
         unfinished=lambda wildcards: f"{RESULTS}/unfinished/{wildcards.run}",
         processes=max(GPUS, 1),  # rows of a step are counted over them
-        code=fingerprint("mcgrpo.train"),
+        code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
         "python -m mcgrpo.launch --gpus {resources.gpu} --processes {params.processes} "
         "mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} {params.test} "

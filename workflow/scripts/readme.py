@@ -1,10 +1,14 @@
-"""Put the mini study's own sentences, tables and figure into README.md: `make readme`, after `make mini`."""
+"""Put the mini study's own numbers into README.md and docs/: `make readme`, after `make mini`.
+
+docs/drop-in.md gets those of the benchmark of training, if it has been run (`make bench`).
+"""
 
 import re
 import shutil
 from pathlib import Path
 
 import pandas as pd
+import paper_and_code
 
 from mcgrpo.frames import accuracies, read_frame
 from mcgrpo.records import Cell
@@ -13,7 +17,15 @@ from mcgrpo.report import wording
 REPORTS = Path("reports/mini")
 SUMMARY = Path("results/mini/summary.csv")
 FIGURE = Path("docs/mini-accuracy-sampled.png")
-BLOCK = re.compile(r"(<!-- mini study: begin.*?-->\n).*?(<!-- mini study: end -->)", re.DOTALL)
+BENCHMARK = Path("reports/bench/training.md")
+MAD_ZERO = {
+    "default": "`epsilon` (the paper)",
+    "mad-zero-std": "`std`",
+    "mad-zero-mean-absolute-deviation": "`mean_absolute_deviation`",
+    "mad-zero-unit": "`unit`",
+    "mad-zero-skip": "`skip`",
+}
+"""Variants of the mini study -> the choice that each makes."""
 
 
 def claims() -> str:
@@ -41,6 +53,54 @@ def changes() -> str:
     return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
 
 
+def one_cell() -> str:
+    """The cell of docs/reproduce-one-cell.md, mean and median: its accuracies and their difference."""
+    cells = accuracies(read_frame(SUMMARY, Cell), "in").query("num_generations == 2 and method in ['grpo', 'mc-grpo']")
+    rows = [
+        {
+            "Method": f"{wording.label(cell.method)}, G={wording.rollouts(cell.method, cell.num_generations)}",
+            "Decoding": cell.decoding,
+            "Accuracy (%)": wording.accuracy(cell.mean, cell.low, cell.high),
+            "Gain": wording.gain(cell.difference, cell.difference_low, cell.difference_high) if cell.baseline else "",
+            "Problems": f"{cell.n}",
+            "Seeds": f"{cell.seeds}",
+        }
+        for cell in cells.dropna(subset="mean").sort_values(["decoding", "method"], kind="stable").itertuples()
+    ]
+    return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+
+
+def mad_zero() -> str:
+    """What each choice of `mad_zero` does in the mini study: what was logged, and what came of it."""
+    cells = read_frame(SUMMARY, Cell)
+    cells = cells[(cells.method == "mc-grpo") & cells.variant.isin(MAD_ZERO) & cells.num_generations.isin([2, 4])]
+    wanted = [(size, variant) for size in (2, 4) for variant in MAD_ZERO]
+    rows = [
+        mad_zero_row(cells[(cells.num_generations == size) & (cells.variant == variant)]) for size, variant in wanted
+    ]
+    return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+
+
+def mad_zero_row(cells: pd.DataFrame) -> dict[str, str]:
+    """One line: a G and a choice."""
+    (variant,), (size,) = cells.variant.unique(), cells.num_generations.unique()
+    trained = cells[cells.role == "train"].set_index("measure")["mean"]
+    (sampled,) = accuracies(cells, "in", variant=variant).query("decoding == 'sampled'").itertuples()
+    change = wording.interval(sampled.change, sampled.change_low, sampled.change_high) if variant != "default" else ""
+    return {
+        "G": f"{size}+1",
+        "`mad_zero`": MAD_ZERO[variant],
+        "MAD 0, rewards differ": f"{trained['frac_scale_zero_signal']:.0%}",
+        "Groups without a signal": f"{trained['frac_groups_zero']:.0%}",
+        "Rows with A = 0": f"{trained['frac_advantage_zero']:.0%}",
+        "Largest abs. A": f"{trained['advantage_abs_max']:.3g}",
+        "KL's share of the gradient": f"{trained['kl_share']:.1%}",
+        "Sampled accuracy (%)": f"{100 * sampled.mean:.1f}",
+        "Change": change,
+        "Seeds": f"{sampled.seeds}",
+    }
+
+
 def section(name: str) -> str:
     """The caption and table of one section of tables.md."""
     found = re.search(rf"^## {name}\n\n(.*?)(?=^## |\Z)", (REPORTS / "tables.md").read_text(), re.DOTALL | re.MULTILINE)
@@ -49,9 +109,17 @@ def section(name: str) -> str:
     return found.group(1).strip()
 
 
+def put(file: Path, mark: str, text: str) -> None:
+    """Rewrite what stands between a file's two marks."""
+    block = re.compile(rf"(<!-- {mark}: begin.*?-->).*?(<!-- {mark}: end -->)", re.DOTALL)
+    found, count = block.subn(lambda marks: f"{marks[1]}\n\n{text}\n\n{marks[2]}", file.read_text())
+    if count != 1:
+        raise SystemExit(f"{file} has no place for {mark}")
+    file.write_text(found)
+
+
 def main() -> None:
-    """Rewrite what stands between the two marks."""
-    readme = Path("README.md")
+    """Rewrite README.md and the pages of docs/ that have numbers."""
     shutil.copyfile(REPORTS / "figures/accuracy-sampled.png", FIGURE)
     parts = [
         (REPORTS / "headline.md").read_text().strip(),
@@ -60,10 +128,12 @@ def main() -> None:
         changes(),
         claims(),
     ]
-    text, count = BLOCK.subn(lambda marks: marks[1] + "\n" + "\n\n".join(parts) + "\n\n" + marks[2], readme.read_text())
-    if count != 1:
-        raise SystemExit("README.md has no place for the mini study")
-    readme.write_text(text)
+    put(Path("README.md"), "mini study", "\n\n".join(parts))
+    put(Path("docs/mad-zero.md"), "mini", mad_zero())
+    put(Path("docs/reproduce-one-cell.md"), "mini", one_cell())
+    put(Path("docs/paper-and-code.md"), "mini", paper_and_code.measured(read_frame(SUMMARY, Cell)))
+    if BENCHMARK.is_file():
+        put(Path("docs/drop-in.md"), "bench", BENCHMARK.read_text().strip())
 
 
 if __name__ == "__main__":

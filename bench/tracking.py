@@ -1,0 +1,121 @@
+"""What tracking adds to a run of the mini study: `python bench/tracking.py --results results/mini`.
+
+One run of a study that has been made (`make mini`) is trained again and again, with and without an MLflow store in
+turn, as a study's jobs are: in processes forked from one that has imported everything (`mcgrpo.preload`), followed by
+one process for all of them. What counts is the ratio within a pair, by two clocks: wall time, and CPU time, which is
+of the training and of its follower and says more where the machine does other things, too. Exits with an error if the
+median of either is over `--limit`.
+"""
+
+import argparse
+import csv
+import importlib
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from mcgrpo.files import atomic
+from mcgrpo.preload_server import PRELOAD
+from mcgrpo.tracking import FOLLOWED, URI, follower
+from mcgrpo.tracking.follow import INTERVAL_SECONDS
+from mcgrpo.train import Job, parse_run, train
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_of(process: subprocess.Popen) -> float:
+    """CPU seconds of a process so far."""
+    parts = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(parts[11]) + int(parts[12])) / TICKS
+
+
+def trained(job: Job, store: str | None, said: Path) -> tuple[float, float]:
+    """Wall and CPU seconds of one training in a process of its own, which writes to `said`."""
+    start = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.environ |= {URI: store, FOLLOWED: "1"} if store else {}
+            log = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            train(job)
+            code = 0
+        finally:
+            os._exit(code)
+    _, status, used = os.wait4(child, 0)
+    if status:
+        sys.exit(f"the training failed: {said.read_text()[-2000:]}")
+    return time.monotonic() - start, used.ru_utime + used.ru_stime
+
+
+def pairs(results: Path, job: Job, store: str, following: subprocess.Popen, repetitions: int) -> list[dict[str, float]]:
+    """A row for each repetition: seconds without and with tracking, of both clocks."""
+    rows = []
+    for number in range(-1, repetitions):  # the first pair warms up
+        row: dict[str, float] = {"repetition": number}
+        for name in ("without", "with") if number % 2 else ("with", "without"):
+            run = replace(job.run, seed=number + 1)
+            home = results if name == "with" else results.with_name("without")
+            place = {"output": home / "runs" / run.name, "unfinished": home / "unfinished" / run.name}
+            used = cpu_of(following)
+            made = replace(job, run=run, weights=home / "models" / run.name, **place)
+            wall, cpu = trained(made, store if name == "with" else None, results.with_name("log"))
+            if name == "with":
+                time.sleep(2 * INTERVAL_SECONDS)  # what the follower has to do for this one, it has done by then
+                cpu += cpu_of(following) - used
+            row |= {f"wall_{name}": wall, f"cpu_{name}": cpu}
+        if number >= 0:
+            rows.append(row)
+            print("  ".join(f"{key} {value:.2f}" for key, value in row.items()), flush=True)
+    return rows
+
+
+def main() -> None:
+    """Measure, write the table, print the medians."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--results", type=Path, default=Path("results/mini"))
+    parser.add_argument("--run", default="toy-qwen3/mc-grpo/G2/default/seed0")
+    parser.add_argument("--repetitions", type=int, default=8)
+    parser.add_argument("--limit", type=float, default=1.05)
+    parser.add_argument("--csv", type=Path, default=Path("reports/bench/tracking.csv"))
+    options = parser.parse_args()
+    for module, _, names in (item.partition(":") for item in PRELOAD.split()):
+        loaded = importlib.import_module(module)
+        [getattr(loaded, name) for name in names.split(",") if name]
+    run = parse_run(str(options.results / "runs" / options.run / "run.json"))
+    resources = options.results.parents[1] / "resources"
+    model, data = resources / "models" / run.study / run.model, resources / "data" / run.study / f"{run.dataset}.jsonl"
+    with tempfile.TemporaryDirectory() as folder:
+        results, store = Path(folder) / run.study, f"sqlite:///{folder}/mlflow.db"
+        job = Job(run, model, data, Path(), Path(), save_steps=20)
+        os.environ[URI] = store
+        following = follower("--results", results)
+        del os.environ[URI]
+        try:
+            rows = pairs(results, job, store, following, options.repetitions)
+        finally:
+            following.terminate()
+            following.wait()
+    with atomic(options.csv) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    ratio = {}
+    for clock in ("wall", "cpu"):
+        found = sorted(row[f"{clock}_with"] / row[f"{clock}_without"] for row in rows)
+        ratio[clock], seconds = statistics.median(found), statistics.median(row[f"{clock}_without"] for row in rows)
+        spread = f"{len(rows)} pairs, {found[0]:.3f} to {found[-1]:.3f}"
+        print(f"{clock}: {seconds:.2f} s without tracking; with it x {ratio[clock]:.3f} ({spread})")
+    if max(ratio.values()) > options.limit:
+        sys.exit(f"tracking adds more than a factor of {options.limit}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Rewards in, advantages and the rows to train on out."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from mcgrpo.diagnostics import diagnose
+from mcgrpo.estimators.estimator import Estimator
+from mcgrpo.estimators.keep import TIES, Ties
+from mcgrpo.estimators.registry import get_estimator
+from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero, divisor
+
+Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""(rewards, advantages, keep) -> (advantages, keep), each (groups, drawn): what is done to an estimate before it is
+described and used."""
+
+
+def estimate(
+    rewards: Tensor,
+    estimator: str,
+    num_generations: int,
+    *,
+    lengths: Tensor | None = None,
+    extra_rollouts: int | None = None,
+    epsilon: float | None = None,
+    mad_zero: MadZero = "epsilon",
+    max_advantage: float | None = None,
+    ties: Ties = "first",
+    adjust: Adjust | None = None,
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Advantages of a batch of groups, and which rows of each group reach the update.
+
+    Args:
+        rewards: (groups, drawn) floats, a group per row, `drawn` = num_generations + the extra rollouts; NaN where a
+            rollout could not be scored. All groups of the batch, since some estimators look at others of it.
+        estimator: a name that `get_estimator` knows.
+        num_generations: G, the rows of each group that are kept.
+        lengths: (groups, drawn), the completions' tokens; for estimators and ties that ask for them.
+        extra_rollouts: replaces the estimator's own number.
+        epsilon: replaces the estimator's own.
+        mad_zero: what divides where the scale is 0 though rewards differ, see `zero_scale.divisor`.
+        max_advantage: advantages are clamped to [-max_advantage, max_advantage].
+        ties: which of equally small deviations is dropped: the `first` drawn, or, of those without an advantage, the
+            `longest`.
+        adjust: changes advantages and kept rows, before they are clamped and diagnosed.
+
+    Returns:
+        advantages: (groups, drawn), in the dtype of rewards; exactly 0 for unscorable rollouts.
+        keep: (groups, drawn) booleans, exactly G of them true in each group.
+        diagnostics: scalars over the batch (see `mcgrpo.diagnostics`).
+
+    Raises:
+        ValueError: for an unknown estimator or option, a shape that does not fit G, an infinite reward, or lengths that
+            are missing.
+    """
+    rule = get_estimator(estimator)
+    check_options(mad_zero=mad_zero, max_advantage=max_advantage, ties=ties, extra_rollouts=extra_rollouts)
+    extra = rule.extra_rollouts if extra_rollouts is None else extra_rollouts
+    _check_rewards(rewards, estimator, num_generations, extra)
+    _check_lengths(lengths, rewards, estimator, rule, ties)
+    epsilon = rule.epsilon if epsilon is None else epsilon
+    tie_breaker = lengths if ties == "longest" else None
+
+    keep = rule.keep(rewards, num_generations, tie_breaker) if rule.keep_first else None
+    used = rewards if keep is None else rewards.masked_fill(~keep, torch.nan)
+    centre = rule.centre(used, lengths) if rule.needs_lengths else rule.centre(used)
+    scale = None if rule.scale is None else rule.scale(used, centre)
+    deviations = used - centre
+    advantages = deviations if scale is None else deviations / divisor(mad_zero, used, centre, scale, epsilon)
+    advantages = torch.nan_to_num(advantages, nan=0.0)
+    if keep is None:
+        keep = rule.keep(deviations, num_generations, tie_breaker)
+    if adjust is not None:
+        advantages, keep = adjust(rewards, advantages, keep)
+    found = {}
+    if max_advantage is not None:
+        found["advantage/frac_clamped"] = ((advantages.abs() > max_advantage) & keep).sum() / keep.sum()
+        advantages = advantages.clamp(-max_advantage, max_advantage)
+    return advantages, keep, diagnose(rewards, scale, advantages, keep, centre=centre) | found
+
+
+def check_options(
+    *,
+    mad_zero: str = "epsilon",
+    max_advantage: float | None = None,
+    ties: str = "first",
+    extra_rollouts: int | None = None,
+) -> None:
+    """Refuse options of `estimate` that mean nothing.
+
+    Raises:
+        ValueError: naming the option, its value and what it can be.
+    """
+    for name, value, known in (("mad_zero", mad_zero, MAD_ZERO), ("ties", ties, TIES)):
+        if value not in known:
+            raise ValueError(f"unknown {name} {value!r}; there are: {', '.join(known)}")
+    if max_advantage is not None and not max_advantage > 0:
+        raise ValueError(f"max_advantage is None or more than 0, not {max_advantage!r}")
+    if extra_rollouts is not None and (extra_rollouts != int(extra_rollouts) or extra_rollouts < 0):
+        raise ValueError(f"extra_rollouts is None or a whole number of at least 0, not {extra_rollouts!r}")
+
+
+def _check_rewards(rewards: Tensor, name: str, num_generations: int, extra: int) -> None:
+    if rewards.dim() != 2 or not rewards.is_floating_point():
+        raise ValueError(
+            f"rewards should be floats of shape (groups, drawn), not {rewards.dtype} of shape {tuple(rewards.shape)}"
+        )
+    drawn = num_generations + extra
+    if num_generations < 2 or rewards.size(1) != drawn:
+        raise ValueError(
+            f"estimator {name!r} with num_generations={num_generations} needs {num_generations} + "
+            f"{extra} = {drawn} rollouts a group (and num_generations at least 2), "
+            f"but rewards has shape {tuple(rewards.shape)}"
+        )
+    if torch.isinf(rewards).any():
+        raise ValueError("rewards hold an infinite value; return None (NaN) for a rollout that cannot be scored")
+
+
+def _check_lengths(lengths: Tensor | None, rewards: Tensor, name: str, rule: Estimator, ties: Ties) -> None:
+    if lengths is None:
+        if rule.needs_lengths or ties == "longest":
+            whose = f"estimator {name!r}" if rule.needs_lengths else "ties='longest'"
+            raise ValueError(f"{whose} needs `lengths`, the completions' tokens, of the shape of rewards")
+    elif lengths.shape != rewards.shape:
+        raise ValueError(f"lengths have shape {tuple(lengths.shape)}, rewards {tuple(rewards.shape)}: one for each")

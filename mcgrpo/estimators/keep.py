@@ -1,0 +1,72 @@
+"""Which rows of each group are trained on."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+Ties = Literal["first", "longest"]
+TIES: tuple[str, ...] = get_args(Ties)
+
+
+def keep_largest(deviations: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
+    """All but the unscorable, then the least deviating, then the first drawn.
+
+    The median of an odd group is thus dropped itself (MC-GRPO's pivot), and with the mean the row of the
+    smallest |A| (its control). Among ties with an advantage of exactly 0 any choice gives the same policy gradient,
+    so the longest can go; among others a choice by length would favour short completions, and is not made.
+
+    Args:
+        deviations: (groups, drawn) from the centre, NaN where unscorable.
+        num_generations: G, the rows of each group that are kept.
+        lengths: (groups, drawn) tokens; the longest of tied rows without an advantage is dropped, not the first drawn.
+
+    Returns:
+        (groups, drawn) booleans, G true in each row.
+    """
+    keep = torch.ones_like(deviations, dtype=torch.bool)
+    dropped = deviations.size(1) - num_generations
+    if not dropped:
+        return keep
+    size = torch.nan_to_num(deviations.abs(), nan=-1.0)
+    if lengths is None:
+        order = size.argsort(dim=1, stable=True)
+    else:
+        by_length = lengths.where(size <= 0, 0).argsort(dim=1, stable=True, descending=True)
+        order = by_length.gather(1, size.gather(1, by_length).argsort(dim=1, stable=True))
+    return keep.scatter(1, order[:, :dropped], False)
+
+
+def keep_max_variance(rewards: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
+    """The G rewards of each group with the largest variance: max-variance down-sampling.
+
+    PODS, arXiv 2504.13818: these are the i smallest and the G - i largest of the group for some i, so that sorting and
+    G + 1 sums find them, in O(n log n). Advantages are of these rows only, as in its authors' code. Of equal variances,
+    the one with the fewest small rewards; of equal rewards, the first drawn among the smallest and the last among the
+    largest. Unscorable rollouts come last.
+
+    Args:
+        rewards: (groups, drawn), NaN where unscorable.
+        num_generations: G.
+        lengths: not used; these rows have no tied pivot.
+
+    Returns:
+        (groups, drawn) booleans, G true in each row.
+    """
+    missing = torch.isnan(rewards)
+    ranked, order = rewards.double().masked_fill(missing, torch.inf).sort(dim=1, stable=True)
+    count = (~missing).sum(dim=1, keepdim=True)
+    position = torch.arange(rewards.size(1), device=rewards.device)
+    lowest = torch.arange(num_generations + 1, device=rewards.device).expand(len(rewards), -1)
+    highest = (count - num_generations + lowest).clamp(min=0)  # where the largest begin
+    centred = torch.where(position < count, ranked - ranked[:, :1], 0)
+
+    def of_candidates(values: Tensor) -> Tensor:
+        sums = torch.nn.functional.pad(values.cumsum(dim=1), (1, 0))
+        return sums.gather(1, lowest) + sums.gather(1, count) - sums.gather(1, highest)
+
+    spread = of_candidates(centred**2) - of_candidates(centred) ** 2 / num_generations
+    best = spread.argmax(dim=1, keepdim=True)
+    chosen = (position < best) | ((position >= highest.gather(1, best)) & (position < count))
+    chosen = torch.where(count > num_generations, chosen, position < num_generations)
+    return torch.zeros_like(missing).scatter(1, order, chosen)

@@ -1,0 +1,115 @@
+"""Every estimator by its name, and how to add one of your own."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from mcgrpo.estimators.baselines import Interpolation, james_stein, leave_one_out, length_weighted, quantile_centre
+from mcgrpo.estimators.estimator import Estimator, Scale
+from mcgrpo.estimators.keep import keep_max_variance
+from mcgrpo.estimators.scales import batch_deviation, batch_std, beta_density
+from mcgrpo.group_statistics import mad, mean, median, std
+
+
+def quantile(
+    level: float,
+    *,
+    scale: Scale | None = std,
+    extra_rollouts: int = 0,
+    epsilon: float = 1e-4,
+    interpolation: Interpolation = "linear",
+) -> Estimator:
+    """An estimator whose centre is the `level` quantile: QAE, arXiv 2509.22611, Eq. 3.
+
+    `quantile(0.5, scale=mad, extra_rollouts=1, epsilon=1e-3)` is `median-mad`. Raises ValueError for a level
+    outside (0, 1).
+    """
+    source = f"QAE, arXiv 2509.22611, Eq. 3, K = {level:g}"
+    return Estimator(quantile_centre(level, interpolation), scale, extra_rollouts, epsilon, source)
+
+
+def bnpo(alpha: float | None = None, beta: float | None = None, high: float = 1.0) -> Estimator:
+    """BNPO (arXiv 2506.02864), with alpha and beta fitted to the batch or given, for rewards of 0 and `high`."""
+    scale = partial(beta_density, alpha=alpha, beta=beta, high=high)
+    return Estimator(mean, scale, 0, 1e-6, "BNPO, arXiv 2506.02864; epsilon bounds 1 / density as its code does")
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "mean-std": Estimator(mean, std, 0, 1e-4, "GRPO, arXiv 2402.03300; epsilon as in TRL's GRPOTrainer"),
+    "mean": Estimator(mean, None, 0, 0.0, "Dr. GRPO, arXiv 2503.20783: no division by the standard deviation"),
+    "median-mad": Estimator(median, mad, 1, 1e-3, "MC-GRPO, Eqs. 2-4; epsilon as in the authors' release"),
+    "median": Estimator(median, None, 1, 0.0, "MC-GRPO, Eq. 2 in Dr. GRPO: no normalisation (appendix A)"),
+    "mean-std-plus1": Estimator(mean, std, 1, 1e-4, "MC-GRPO, extra-sampling control: smallest |A| dropped"),
+    "batch-std": Estimator(mean, batch_std, 0, 1e-4, "arXiv 2508.08221; TRL's scale_rewards='batch'"),
+    "rloo": Estimator(leave_one_out, None, 0, 0.0, "RLOO, arXiv 2402.14740"),
+    "reinforce++": Estimator(mean, batch_deviation, 0, 1e-4, "REINFORCE++ with a group baseline, arXiv 2501.03262"),
+    "mean-mad": Estimator(mean, mad, 0, 1e-3, "the scale of MC-GRPO about GRPO's centre; not of a paper"),
+    "quantile-0.4": quantile(0.4),
+    "quantile-0.6": quantile(0.6),
+    "james-stein": Estimator(james_stein, None, 0, 0.0, "arXiv 2511.03710, two-level leave-one-out shrinkage"),
+    "opo": Estimator(length_weighted, None, 0, 0.0, "OPO, arXiv 2505.23585", needs_lengths=True),
+    "bnpo": bnpo(),
+    "pods": Estimator(
+        mean, std, 8, 1e-4, "PODS, arXiv 2504.13818: GRPO on the kept rows", keep=keep_max_variance, keep_first=True
+    ),
+}
+
+
+def register(name: str, estimator: Estimator) -> Estimator:
+    """Make an estimator known by a name in this process; returns it.
+
+    Raises:
+        ValueError: for a name that is taken, empty or holds a colon (which stands for `module:attribute`).
+        TypeError: for anything but an `Estimator`.
+    """
+    if not isinstance(estimator, Estimator):
+        raise TypeError(f"estimator {name!r} should be an mcgrpo.estimators.Estimator, not {estimator!r}")
+    if not name or ":" in name:
+        raise ValueError(f"{name!r} cannot name an estimator: a name is not empty and has no colon")
+    if name in ESTIMATORS:
+        raise ValueError(f"the name {name!r} is taken by another estimator ({ESTIMATORS[name].source or 'no source'})")
+    ESTIMATORS[name] = estimator
+    return estimator
+
+
+def get_estimator(name: str) -> Estimator:
+    """The estimator of that name: one of `ESTIMATORS`, or `module:attribute`, which is imported.
+
+    The module is looked for as `import` does, and in the current folder.
+
+    Raises:
+        ValueError: naming those there are, or what is missing of `module:attribute`.
+    """
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise ValueError(
+            f"unknown estimator {name!r}; there are: {', '.join(ESTIMATORS)}, and module:attribute for your own"
+        )
+    try:
+        with _current_folder():
+            found = getattr(import_module(module), attribute, None)
+    except (ImportError, ValueError) as error:
+        raise ValueError(f"estimator {name!r}: cannot import {module!r}: {error}") from error
+    if not isinstance(found, Estimator):
+        what = "there is none" if found is None else f"it is {found!r}"
+        raise ValueError(f"estimator {name!r}: {attribute!r} of {module} should be an Estimator, but {what}")
+    return found
+
+
+@contextmanager
+def _current_folder() -> Iterator[None]:
+    """Import from the current folder too: an installed command does not have it on its path."""
+    here = str(Path.cwd())
+    if here in sys.path or "" in sys.path:
+        yield
+        return
+    sys.path.append(here)
+    try:
+        yield
+    finally:
+        sys.path.remove(here)

@@ -1,0 +1,42 @@
+"""What divides the deviations of a group whose scale is 0 although its rewards differ.
+
+The rule, not an accident: the MAD of a group is 0 as soon as more than half of its rewards are equal.
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from mcgrpo.group_statistics import mean, std
+
+MadZero = Literal["epsilon", "std", "mean_absolute_deviation", "unit", "skip"]
+MAD_ZERO: tuple[str, ...] = get_args(MadZero)
+
+
+def divisor(mad_zero: MadZero, rewards: Tensor, centre: Tensor, scale: Tensor, epsilon: float) -> Tensor:
+    """What deviations from the centre are divided by: scale + epsilon, and another where the scale is exactly 0.
+
+    `epsilon`: epsilon alone, so that advantages are deviation / epsilon (MC-GRPO, Eq. 3, and its release);
+    `std`: the group's standard deviation about its mean + epsilon, as GRPO;
+    `mean_absolute_deviation`: the mean of |reward - centre| over the group + epsilon;
+    `unit`: 1, so that deviations stay as they are (as in Dr. GRPO);
+    `skip`: infinity, so that such a group has no advantage.
+
+    Args:
+        rewards: (groups, drawn), NaN where unscorable.
+        centre: broadcasts to it.
+        scale: (groups, 1) or (1, 1).
+
+    Returns:
+        (groups, 1), or (1, 1) with `epsilon`.
+    """
+    if mad_zero == "epsilon":
+        return scale + epsilon
+    if mad_zero == "std":
+        other = std(rewards, mean(rewards)) + epsilon
+    elif mad_zero == "mean_absolute_deviation":
+        other = mean((rewards - centre).abs()) + epsilon
+    else:
+        other = torch.full_like(scale, 1.0 if mad_zero == "unit" else torch.inf)
+    return torch.where(scale == 0, other, scale + epsilon)

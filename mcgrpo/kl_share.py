@@ -1,0 +1,37 @@
+"""How much of a gradient is the KL penalty's; needs torch only."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CLIPPED_LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo")
+"""Losses with PPO's clipped ratio, of which the shares are known."""
+
+
+def gradient_parts(batch: Mapping[str, Any], logps: Tensor, args: Any) -> Tensor:
+    """Sizes of the penalty's and of the policy's gradient with respect to the tokens' log-probabilities: shape (2,).
+
+    Each is the sum over tokens of the absolute derivative, weighted as the loss weights tokens (`grpo`: by the length
+    of their row). For the policy that is |A| times the ratio, 0 where it is clipped; for the penalty
+    beta |1 - exp(ref - logp)|, the derivative of TRL's estimator k3, or with `use_bias_correction_kl`
+    beta * ratio * |logp - ref|.
+
+    Args:
+        batch: what TRL computes its loss from, with `ref_per_token_logps`.
+        logps: (rows, tokens), without a graph.
+        args: `MCGRPOConfig` with a loss of `CLIPPED_LOSSES`.
+    """
+    mask = batch["completion_mask"] * batch.get("tool_mask", 1)
+    advantages = batch["advantages"].unsqueeze(1)
+    ratio = torch.exp(logps - batch.get("old_per_token_logps", logps))
+    high = 1 + (args.epsilon if args.epsilon_high is None else args.epsilon_high)
+    clipped = ((advantages > 0) & (ratio > high)) | ((advantages < 0) & (ratio < 1 - args.epsilon))
+    if args.delta is not None:
+        clipped |= ratio > args.delta
+    policy = advantages.abs() * ratio * ~clipped * batch.get("importance_sampling_ratio", 1.0)
+    ref = batch["ref_per_token_logps"]
+    penalty = ratio * (logps - ref).abs() if args.use_bias_correction_kl else (1 - torch.exp(ref - logps)).abs()
+    weights = mask / mask.sum(dim=1, keepdim=True).clamp(min=1) if args.loss_type == "grpo" else mask
+    return torch.stack([(args.beta * penalty * weights).sum(), (policy * weights).sum()])

@@ -1,0 +1,131 @@
+"""A sample of what was drawn in training, to be read: groups of completions with rewards, advantages and marks."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.files import read_jsonl
+from mcgrpo.frames import method_order
+from mcgrpo.records import Rollout, Run
+from mcgrpo.report import wording
+from mcgrpo.report.page.jobs import Job
+from mcgrpo.variants import DEFAULT
+
+FILE = "rollouts.jsonl"
+OF_GROUP = ("step", "prompt", "oracle")
+"""Fields of `Rollout` that all rollouts of a group share."""
+LONGEST = 4000
+"""Characters of a prompt or completion that are shown."""
+PROMPTS = 4
+"""Groups of one step that are shown."""
+BUDGET = 4_000_000
+"""Bytes of all that is shown."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """All completions of one prompt at one step; `rollouts` have the other fields of `Rollout`.
+
+    `oracle` is the mean reward of many more rollouts of the prompt, None where none were drawn.
+    """
+
+    step: int
+    prompt: str
+    oracle: float | None
+    rollouts: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run's groups, and what it is called."""
+
+    name: str
+    label: str
+    estimator: str
+    groups: list[Group]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of which runs: counts of runs that are shown, could be, and have no file."""
+
+    runs: list[RunView] = field(default_factory=list)
+    chosen: int = 0
+    absent: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def completions(results: Path, jobs: list[Job], budget: int = BUDGET) -> Shown:
+    """The first seed of each cell: a few prompts of the first, the middle and the last step that were recorded.
+
+    The default variant at the smallest G comes first; what would not fit `budget` bytes is left out, whole runs.
+
+    Raises:
+        RecordError: for a file that does not hold rollouts, naming the line.
+    """
+    views, absent, left_out = [], [], []
+    chosen = list(_first_seeds(jobs))
+    for run in chosen:
+        path = results / "runs" / run.name / FILE
+        if not path.is_file():
+            absent.append(run.name)
+            continue
+        view = RunView(run.name, _label(run), run.estimator, _sample(path))
+        size = len(json.dumps(asdict(view)))
+        if size > budget:
+            left_out.append(run.name)
+            continue
+        budget -= size
+        views.append(view)
+    return Shown(views, len(chosen), absent, left_out)
+
+
+def _first_seeds(jobs: list[Job]) -> Iterator[Run]:
+    """One run of each cell, the default variant first."""
+    cells: dict[tuple, Run] = {}
+    for run in (job.run for job in jobs):
+        cells.setdefault((run.setting, run.method, run.num_generations, run.variant), run)
+    return iter(sorted(cells.values(), key=_place))
+
+
+def _place(run: Run) -> tuple:
+    return run.variant != DEFAULT, run.setting, run.num_generations, method_order(run.method), run.variant
+
+
+def _label(run: Run) -> str:
+    variant = "" if run.variant == DEFAULT else f", {run.variant}"
+    return f"{wording.label(run.method)}, G={run.num_generations}{variant} · {run.setting}, seed {run.seed}"
+
+
+def _sample(path: Path) -> list[Group]:
+    """Of a file's groups those of three steps."""
+    groups = list(_groups(path))
+    steps = sorted({group.step for group in groups})
+    wanted = {steps[0], steps[len(steps) // 2], steps[-1]} if steps else set()
+    return [group for step in sorted(wanted) for group in [each for each in groups if each.step == step][:PROMPTS]]
+
+
+def _groups(path: Path) -> Iterator[Group]:
+    """Rows of one step and prompt that follow one another; a sample number that does not rise begins another group."""
+    for _, found in groupby(read_jsonl(path, Rollout), key=lambda row: (row.step, row.prompt)):
+        held: list[Rollout] = []
+        for row in found:
+            if held and row.sample <= held[-1].sample:
+                yield _group(held)
+                held = []
+            held.append(row)
+        yield _group(held)
+
+
+def _group(rows: list[Rollout]) -> Group:
+    first = rows[0]
+    texts = [replace(row, completion=_cut(row.completion)) for row in rows]
+    own = [{name: value for name, value in asdict(row).items() if name not in OF_GROUP} for row in texts]
+    return Group(first.step, _cut(first.prompt), first.oracle, own)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST} characters more in {FILE})"

@@ -1,0 +1,217 @@
+"""Tables and figures as the page shows them: title, caption, n, where they come from, and files to take along."""
+
+import base64
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+
+from mcgrpo.frames import accuracies
+from mcgrpo.methods import UNTRAINED
+from mcgrpo.report import accuracy, flip_rates, timings, wording
+from mcgrpo.report.display import Display, Entry
+from mcgrpo.report.figures import FIGURES
+from mcgrpo.report.markdown import markdown
+from mcgrpo.report.rows import is_injected, is_other
+from mcgrpo.report.tables import displays
+from mcgrpo.variants import COMPOSITE, DEFAULT
+
+TITLES = {
+    "main": "GRPO: mean against median",
+    "dapo": "DAPO: mean against median",
+    "dr_grpo": "DR-GRPO: mean against median",
+    "ood": "Out of distribution",
+    "composite": "Composite reward",
+    "control": "Median, or one rollout more?",
+    "injected-flips": "Injected sign flips",
+    "variants": "Variants",
+    "sign-flips": "Measured sign-flip rates",
+    "timings": "Training time",
+}
+SCALE = 0.42
+"""Pixels of the page for one of a figure, of which there are 300 an inch: type of 8 points is then 14 pixels high."""
+CAPTION = re.compile(r"\*\*(.+?)\*\*\s+(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Head:
+    """A place of a row's block: text, the number of rows it spans, and whether rows end below it."""
+
+    text: str
+    span: int
+
+
+@dataclass(frozen=True)
+class TableView:
+    """One table; `rows` holds for each line the heads that start at it, its entries, and whether it is a median's."""
+
+    name: str
+    title: str
+    caption: str
+    n: str
+    headings: tuple[str, ...]
+    blocks: int
+    rows: tuple[tuple[tuple[Head, ...], tuple[Entry, ...], bool, bool], ...]
+    csv: str
+    markdown: str
+
+
+@dataclass(frozen=True)
+class FigureView:
+    """One figure, or with an empty `image` the place of one that is not there."""
+
+    name: str
+    title: str
+    caption: str
+    n: str
+    image: str
+    size: tuple[int, int]
+    source: str
+
+
+def table_views(summary: pd.DataFrame, title: str) -> list[TableView]:
+    """Every table that the study plans, in the order of tables.md; the training times are apart."""
+    return [view(cells, display) for cells, display in displays(summary, title)]
+
+
+def timings_view(summary: pd.DataFrame, title: str) -> TableView | None:
+    """The training times, where any is planned."""
+    cells = timings.select(summary)
+    return None if cells.empty else view(cells, timings.display(cells, title))
+
+
+def view(cells: pd.DataFrame, display: Display) -> TableView:
+    """A displayed table, and the cells behind it as files to take along."""
+    return TableView(
+        name=display.name,
+        title=TITLES.get(display.name, display.name),
+        caption=display.caption,
+        n=sizes(cells),
+        headings=display.headings,
+        blocks=len(display.lines[0].block),
+        rows=tuple(_rows(display)),
+        csv=_data("text/csv", cells.to_csv(index=False, lineterminator="\n")),
+        markdown=_data("text/markdown", markdown(display) + "\n"),
+    )
+
+
+def sizes(cells: pd.DataFrame) -> str:
+    """The n of what is shown: seeds of each trained cell, and problems of each benchmark."""
+    rows = list(cells.itertuples())
+    trained = [row for row in rows if row.method != UNTRAINED]
+    parts = [f"{accuracy.seeds(trained)} of each trained cell"] if trained else ["untrained models alone"]
+    tested = [row for row in rows if row.role != "train"]
+    return "; ".join([*parts, *([accuracy.problems(tested)] if tested else [])])
+
+
+def _rows(display: Display):
+    """Each line with those places of its block that begin at it: how many lines a place spans is read downwards."""
+    blocks = [line.block for line in display.lines]
+    breaks = display.breaks()
+    for number, line in enumerate(display.lines):
+        shared = 0 if number == 0 else breaks.get(number, len(line.block))
+        heads = tuple(Head(text, _span(blocks, number, place)) for place, text in enumerate(line.block)
+                      if place >= shared)  # fmt: skip
+        yield heads, line.entries, line.shaded, number > 0 and shared < display.ruled
+
+
+def _span(blocks: list[tuple[str, ...]], number: int, place: int) -> int:
+    head = blocks[number][: place + 1]
+    end = number
+    while end < len(blocks) and blocks[end][: place + 1] == head:
+        end += 1
+    return end - number
+
+
+def _data(kind: str, text: str) -> str:
+    return f"data:{kind};charset=utf-8,{quote(text)}"
+
+
+def figure_views(names: list[str], folder: Path, captions: Path, frames: dict[str, pd.DataFrame]) -> list[FigureView]:
+    """The named figures, embedded; `captions` has NAME.rst with a bold title before each caption.
+
+    Args:
+        names: keys of `mcgrpo.report.figures.FIGURES`.
+        folder: where NAME.png are.
+        captions: the folder of captions.
+        frames: `summary` (rows of `Cell`) and `curves` (rows of `CurvePoint`).
+
+    Raises:
+        ValueError: for a figure without a caption, naming the file.
+    """
+    return [
+        FigureView(name, *_caption(captions / f"{name}.rst"), _figure_n(name, **frames),
+                   *_image(folder / f"{name}.png"), _source(name))
+        for name in names
+    ]  # fmt: skip
+
+
+def _caption(path: Path) -> tuple[str, str]:
+    found = CAPTION.fullmatch(path.read_text(encoding="utf-8").strip()) if path.is_file() else None
+    if found is None:
+        raise ValueError(f"{path}: no caption of the form '**Title.** Text'")
+    return found[1].rstrip("."), " ".join(found[2].split())
+
+
+def _image(path: Path) -> tuple[str, tuple[int, int]]:
+    """The figure as a data URI, and its width and height in pixels of the page (a PNG says its own in its head)."""
+    if not path.is_file():
+        return "", (0, 0)
+    content = path.read_bytes()
+    width, height = (round(pixels * SCALE) for pixels in struct.unpack(">II", content[16:24]))
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}", (width, height)
+
+
+def _source(name: str) -> str:
+    source = FIGURES[name][0]
+    return f"{source}.csv" if source else ""
+
+
+def _figure_n(name: str, summary: pd.DataFrame, curves: pd.DataFrame) -> str:
+    if name in SHOWN:
+        cells = SHOWN[name](summary)
+        return sizes(cells) if len(cells) else "nothing measured yet"
+    if name in ("rewards", "latency"):
+        return _runs(curves[curves.variant == DEFAULT])
+    return "a drawing, without data"
+
+
+def _runs(curves: pd.DataFrame) -> str:
+    if curves.empty:
+        return "nothing measured yet"
+    runs = curves.groupby(["setting", "method", "num_generations", "seed"]).step.count()
+    seeds = runs.groupby(level=[0, 1, 2]).count()
+    return f"{wording.count(len(runs), 'run')}, {wording.span(seeds)} seeds a cell, {wording.span(runs)} steps each"
+
+
+def _inside(summary: pd.DataFrame, decoding: str) -> pd.DataFrame:
+    cells = accuracies(summary, "in")
+    return cells[cells.decoding == decoding]
+
+
+def _varied(summary: pd.DataFrame, wanted: Any) -> pd.DataFrame:
+    cells = accuracies(summary, "in", variant=None)
+    return cells[cells.variant.map(wanted).astype(bool)]
+
+
+def _first(summary: pd.DataFrame) -> pd.DataFrame:
+    cells = accuracies(summary, "in")
+    return cells[cells.setting == cells.setting.iloc[0]] if len(cells) else cells
+
+
+SHOWN: dict[str, Any] = {
+    "accuracy-first": _first,
+    "accuracy-greedy": lambda summary: _inside(summary, "greedy"),
+    "accuracy-sampled": lambda summary: _inside(summary, "sampled"),
+    "ood": lambda summary: accuracies(summary, "out"),
+    "composite": lambda summary: _varied(summary, COMPOSITE.__eq__),
+    "injected-flips": lambda summary: _varied(summary, is_injected),
+    "variants": lambda summary: _varied(summary, is_other),
+    "sign-flips": flip_rates.select,
+    "sign-flip-conventions": flip_rates.select,
+}
+"""By figure: the cells that it shows."""

@@ -1,0 +1,125 @@
+"""What the run records say: which runs are there, on what they were trained, how long it took, and what is missing."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mcgrpo.files import RecordError, as_record, read_json
+from mcgrpo.frames import accuracies
+from mcgrpo.methods import UNTRAINED
+from mcgrpo.records import Run
+from mcgrpo.report import wording
+
+FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One planned training: `state` is finished, failed, unfinished or not started; `outcome` as run.json has it."""
+
+    run: Run
+    state: str
+    outcome: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the jobs of one rule took: seconds in all and of the longest."""
+
+    rule: str
+    jobs: int
+    seconds: float
+    longest: float
+
+
+def planned_jobs(results: Path) -> list[Job]:
+    """Every training of the plan, by its run.json where it has one.
+
+    Raises:
+        RecordError: for a missing or broken plan.json or run.json, naming it.
+    """
+    runs = [as_record(Run, row, f"{results}/plan.json") for row in read_json(results / "plan.json")["runs"]]
+    return [_job(results, run) for run in runs if run.method != UNTRAINED]
+
+
+def _job(results: Path, run: Run) -> Job:
+    for folder, states in (("runs", {}), ("unfinished", {"running": "unfinished", FINISHED: "unfinished"})):
+        path = results / folder / run.name / "run.json"
+        if path.is_file():
+            outcome = read_json(path).get("outcome", {})
+            if not isinstance(outcome, dict):
+                raise RecordError(f"{path}: outcome should be an object, not {outcome!r}")
+            state = outcome.get("status", "unfinished")
+            return Job(run, states.get(state, state), outcome)
+    return Job(run, "not started")
+
+
+def commits(jobs: Iterable[Job]) -> list[tuple[str, int]]:
+    """The commits that runs were trained at, and by how many: the most frequent first."""
+    return Counter(str(job.outcome.get("commit") or "unknown") for job in jobs if job.outcome).most_common()
+
+
+def ended(jobs: Iterable[Job]) -> str:
+    """The day on which the last training ended, as 21 November 2026, in UTC; nothing where none has."""
+    ends = [job.outcome["started"] + job.outcome.get("seconds", 0) for job in jobs if "started" in job.outcome]
+    if not ends:
+        return ""
+    day = datetime.fromtimestamp(max(ends), UTC)
+    return f"{day.day} {day:%B %Y}"
+
+
+def environment(jobs: list[Job]) -> list[tuple[str, str]]:
+    """What trainings ran on, each thing with the values that occur (and in how many runs, where there are several)."""
+    told = [job.outcome for job in jobs if job.outcome]
+    packages = sorted({name for outcome in told for name in outcome.get("versions", {})})
+    things = {
+        "Commit": [outcome.get("commit") for outcome in told],
+        "Device": [outcome.get("device") for outcome in told],
+        "GPUs a training": [outcome.get("gpus") for outcome in told],
+        "Rollouts drawn by": [outcome.get("rollouts") for outcome in told],
+        **{name: [outcome.get("versions", {}).get(name) for outcome in told] for name in packages},
+    }
+    return [(name, _values(values)) for name, values in things.items() if any(value is not None for value in values)]
+
+
+def _values(values: list[Any]) -> str:
+    found = Counter("none" if value is None else str(value) for value in values).most_common()
+    if len(found) == 1:
+        return found[0][0]
+    return ", ".join(f"{value} ({wording.count(times, 'run')})" for value, times in found)
+
+
+def stages(results: Path) -> list[Stage]:
+    """What Snakemake measured of each rule's jobs (`benchmarks/`), the longest in all first."""
+    folder = results / "benchmarks"
+    found: dict[str, list[float]] = {}
+    for path in sorted(folder.rglob("*.tsv")):
+        rule = path.relative_to(folder).parts[0].removesuffix(".tsv")
+        with path.open(newline="") as file:
+            found.setdefault(rule, []).extend(float(row["s"]) for row in csv.DictReader(file, delimiter="\t"))
+    rows = [Stage(rule, len(seconds), sum(seconds), max(seconds)) for rule, seconds in found.items() if seconds]
+    return sorted(rows, key=lambda stage: -stage.seconds)
+
+
+def missing_runs(jobs: list[Job]) -> list[tuple[str, str, str]]:
+    """Trainings that are not finished: name, state, and the error where one is known."""
+    left = [job for job in jobs if job.state != FINISHED]
+    return [(job.run.name, job.state, str(job.outcome.get("error", "")).split("\n")[0]) for job in left]
+
+
+def missing_cells(summary: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Accuracies that not all seeds of a cell have: the cell, its benchmark, and "2/5" seeds."""
+    roles = [accuracies(summary, role, variant=None) for role in ("in", "out")]
+    cells = pd.concat(roles)
+    short = cells[cells.seeds < cells.planned]
+    rows = {
+        (f"{row.setting}/{row.method}/G{row.num_generations}/{row.variant}", row.benchmark): (row.seeds, row.planned)
+        for row in short.itertuples()
+    }
+    return [(*key, f"{there}/{planned}") for key, (there, planned) in rows.items()]

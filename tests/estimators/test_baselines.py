@@ -1,0 +1,148 @@
+"""Baselines by hand, against numpy and torch, and what leaving a rollout out of its own baseline is for."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from mcgrpo.estimators import estimate, quantile
+from mcgrpo.estimators.baselines import james_stein, leave_one_out, length_weighted, quantile_of
+from mcgrpo.group_statistics import mean, median
+
+NAN = float("nan")
+LEVELS = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])
+GROUPS = st.tuples(st.integers(1, 5), st.sampled_from([2, 3, 4, 8])).flatmap(
+    lambda shape: arrays("float32", shape, elements=LEVELS).map(torch.from_numpy)
+)
+
+
+class TestLeaveOneOut:
+    def test_by_hand(self):
+        found = leave_one_out(torch.tensor([[0.0, 1.0, 1.0, 2.0]]))
+        assert found[0].tolist() == pytest.approx([4 / 3, 1, 1, 2 / 3])
+
+    def test_an_unscorable_rollout_is_no_other(self):
+        found = leave_one_out(torch.tensor([[0.0, NAN, 1.0, 3.0], [NAN, NAN, 1.0, NAN]]))
+        assert found[0, [0, 2, 3]].tolist() == [2.0, 1.5, 0.5]
+        assert found[1].isnan().all()
+
+    @given(GROUPS)
+    def test_is_the_mean_but_for_a_factor(self, rewards):
+        count = (~rewards.isnan()).sum(dim=1, keepdim=True)
+        there = count.expand(rewards.shape) > 1
+        found = rewards - leave_one_out(rewards)
+        expected = count / (count - 1) * (rewards - mean(rewards))
+        torch.testing.assert_close(found[there], expected[there], equal_nan=True, rtol=1e-4, atol=1e-5)
+
+
+class TestJamesStein:
+    def test_by_hand(self):
+        # means 1 2 0, variances / number 1 0 0. First group: the others have no spread, so lambda 0. Second: noise of
+        # the others 1/2, their means 1 0 about 1/2, squared deviation 1/4, lambda 2/3: 2/3 + 1/3. Third: 0 + 2/3 x 3/2.
+        found = james_stein(torch.tensor([[0.0, 2.0], [2.0, 2.0], [0.0, 0.0]]))
+        assert found.flatten().tolist() == pytest.approx([2, 0, 1, 1, 1, 1])
+
+    def test_alone_it_is_leave_one_out(self):
+        rewards = torch.tensor([[0.0, 1.0, 1.0, 2.0]])
+        assert torch.equal(james_stein(rewards), leave_one_out(rewards))
+
+    def test_a_group_without_rewards_is_no_other_group(self):
+        rewards = torch.tensor([[0.0, 2.0, 1.0], [2.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
+        with_one = torch.cat([rewards, torch.full((1, 3), NAN)])
+        torch.testing.assert_close(james_stein(with_one)[:3], james_stein(rewards))
+        assert james_stein(with_one)[3].isnan().all()
+
+    @given(GROUPS)
+    def test_lies_between_the_others_of_its_group_and_the_other_groups(self, rewards):
+        own, found, means = leave_one_out(rewards), james_stein(rewards), mean(rewards)
+        assert torch.equal(found.isnan(), own.isnan())
+        for group in range(len(rewards)):
+            rest = torch.cat([means[:group], means[group + 1 :]])
+            other = rest[~rest.isnan()].mean() if (~rest.isnan()).any() else own[group]
+            low, high = torch.minimum(own[group], other) - 1e-5, torch.maximum(own[group], other) + 1e-5
+            inside = (found[group] >= low) & (found[group] <= high)
+            assert (inside | found[group].isnan()).all()
+
+    @given(GROUPS, st.sampled_from([0.0, 5.0]))
+    def test_depends_on_no_reward_of_its_own(self, rewards, other):
+        changed = rewards.clone()
+        changed[0, 0] = torch.where(rewards[0, 0].isnan(), NAN, other)
+        torch.testing.assert_close(james_stein(rewards)[0, 0], james_stein(changed)[0, 0], equal_nan=True)
+
+
+class TestBias:
+    """Of the gradient at p of a policy that succeeds with probability p, over all that can be drawn; it should be 1."""
+
+    @staticmethod
+    def gradient(estimator, groups, size, p=0.3):
+        total = 0.0
+        for outcome in itertools.product([0.0, 1.0], repeat=groups * size):
+            rewards = torch.tensor(outcome, dtype=torch.float64).view(groups, size)
+            chance = math.prod(p if success else 1 - p for success in outcome)
+            advantages, _, _ = estimate(rewards, estimator, size, lengths=torch.ones_like(rewards), extra_rollouts=0)
+            score = rewards / p - (1 - rewards) / (1 - p)
+            total += chance * (advantages * score).mean().item()
+        return total
+
+    @pytest.mark.parametrize(("groups", "size"), [(1, 2), (1, 4), (3, 3)])
+    def test_none_where_a_rollout_is_left_out_of_its_baseline(self, groups, size):
+        for estimator in ("rloo", "james-stein"):
+            assert self.gradient(estimator, groups, size) == pytest.approx(1)
+
+    @pytest.mark.parametrize("size", [2, 4])
+    def test_a_factor_where_it_is_not(self, size):
+        for estimator in ("mean", "opo"):
+            assert self.gradient(estimator, 1, size) == pytest.approx((size - 1) / size)
+
+
+class TestLengthWeighted:
+    def test_by_hand(self):
+        rewards, lengths = torch.tensor([[0.0, 1.0], [NAN, 1.0]]), torch.tensor([[30, 10], [500, 7]])
+        assert length_weighted(rewards, lengths).flatten().tolist() == [0.25, 1.0]
+        advantages, _, _ = estimate(rewards, "opo", 2, lengths=lengths)
+        assert advantages.tolist() == [[-0.25, 0.75], [0.0, 0.0]]
+
+    @given(GROUPS, st.integers(1, 1000))
+    def test_is_the_mean_where_lengths_are_equal(self, rewards, length):
+        found = length_weighted(rewards, torch.full(rewards.shape, length))
+        torch.testing.assert_close(found, mean(rewards), equal_nan=True)
+
+
+class TestQuantile:
+    def test_by_hand(self):
+        rewards = torch.tensor([[4.0, 0.0, 3.0, 1.0, 2.0], [4.0, NAN, NAN, NAN, 2.0]])
+        assert quantile_of(rewards, 0.4).flatten().tolist() == pytest.approx([1.6, 2.8])
+        assert quantile_of(rewards, 0.4, "inverted_cdf").flatten().tolist() == [1.0, 2.0]
+
+    @given(GROUPS)
+    def test_the_median_is_its_special_case(self, rewards):
+        assert torch.equal(quantile_of(rewards, 0.5).nan_to_num(), median(rewards).nan_to_num())
+
+    @given(GROUPS, st.sampled_from([0.1, 0.4, 0.6, 0.75]), st.sampled_from(["linear", "inverted_cdf"]))
+    def test_agrees_with_numpy(self, rewards, level, interpolation):
+        found = quantile_of(rewards.double(), level, interpolation)[:, 0].tolist()
+        for row, value in zip(rewards.tolist(), found, strict=True):
+            scorable = [reward for reward in row if not math.isnan(reward)]
+            expected = np.quantile(scorable, level, method=interpolation) if scorable else NAN
+            assert value == pytest.approx(expected, nan_ok=True)
+
+    @pytest.mark.parametrize("successes", range(6))
+    def test_is_a_threshold_for_rewards_of_zero_and_one(self, successes):
+        """QAE, Eq. 4: 0 up to a share of 1 - K of successes, 1 above."""
+        rewards = torch.tensor([[1.0] * successes + [0.0] * (5 - successes)])
+        assert quantile_of(rewards, 0.4, "inverted_cdf").item() == (0.0 if successes <= 3 else 1.0)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [((0.0,), r"inside \(0, 1\), not 0.0"), ((40,), "not 40"), ((NAN,), "not nan")],
+    )
+    def test_a_level_that_is_none_is_refused(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            quantile(*arguments)
+        with pytest.raises(ValueError, match="unknown interpolation 'lower'; there are: linear, inverted_cdf"):
+            quantile(0.4, interpolation="lower")

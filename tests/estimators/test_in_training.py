@@ -1,0 +1,61 @@
+"""Every estimator in a real trainer: what it asks for reaches it, and what it says reaches the updates."""
+
+from collections import Counter
+
+import pytest
+import torch
+from tiny_training import TRL, Ours, digits_reward, history, same_training, texts_of, trained
+
+from mcgrpo.estimators import ESTIMATORS, MAD_ZERO
+
+SIZE = 4
+
+
+def binary_reward(completions, **kwargs):
+    return [float(reward > 0) for reward in digits_reward(completions)]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_it_trains(name, tmp_path):
+    trainer = trained(Ours, tmp_path, binary_reward, estimator=name, num_generations=SIZE, max_steps=1)
+    (batch,) = trainer.batches
+    assert batch["advantages"].shape == (8,) and batch["advantages"].isfinite().all()
+    assert batch["advantages"].any() and torch.isfinite(trainer.losses[0])
+    assert set(Counter(texts_of(trainer, batch, "prompt_ids")).values()) == {SIZE}
+    (largest,) = history(trainer, "advantage/abs_max")
+    assert largest == pytest.approx(batch["advantages"].abs().max().item())
+
+
+def test_lengths_are_those_of_the_completions(tmp_path):
+    """About the length-weighted mean, deviations times lengths add up to zero."""
+    trainer = trained(Ours, tmp_path, estimator="opo", num_generations=SIZE, max_completion_length=150)
+    weighted, lengths = Counter(), set()
+    for step, batch in enumerate(trainer.batches):  # whose rows TRL shuffled
+        of_rows = batch["completion_mask"].sum(dim=1)
+        lengths |= set(of_rows.tolist())
+        for prompt, part in zip(texts_of(trainer, batch, "prompt_ids"), of_rows * batch["advantages"], strict=True):
+            weighted[step, prompt] += part.item()
+    assert len(lengths) > 2
+    assert list(weighted.values()) == pytest.approx([0.0] * 6, abs=1e-3)
+
+
+def test_the_standard_deviation_of_the_batch_is_trls_bit_for_bit(tmp_path):
+    ours = trained(Ours, tmp_path, estimator="batch-std", num_generations=SIZE, compact_updates=False)
+    theirs = trained(TRL, tmp_path, scale_rewards="batch", num_generations=SIZE)
+    assert same_training(ours, theirs)
+
+
+def test_as_many_extra_rollouts_as_are_asked_for(tmp_path):
+    trainer = trained(Ours, tmp_path, estimator="pods", extra_rollouts=2, num_generations=SIZE, max_steps=1)
+    assert trainer.args.extra_rollouts == 2 and trainer.batches[0]["advantages"].shape == (8,)
+
+
+@pytest.mark.parametrize("mad_zero", MAD_ZERO)
+def test_where_the_mad_is_zero_and_how_large_an_advantage_may_be_is_up_to_the_config(mad_zero, tmp_path):
+    options = {"mad_zero": mad_zero, "max_advantage": 50.0, "estimator": "median-mad", "num_generations": SIZE}
+    trainer = trained(Ours, tmp_path, binary_reward, **options)
+    largest = {"epsilon": 50.0, "unit": 1.0, "skip": 0.0}.get(mad_zero)
+    assert history(trainer, "advantage/abs_max")[0] == largest or largest is None
+    assert history(trainer, "advantage/frac_scale_zero") == [1.0] * 3
+    assert 0 < history(trainer, "advantage/frac_scale_zero_signal")[0] <= 1
+    assert (history(trainer, "advantage/frac_clamped")[0] > 0) == (mad_zero == "epsilon")

@@ -1,0 +1,101 @@
+"""Which rows are kept: by hand, and the largest variance against all subsets there are."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from mcgrpo.estimators import estimate, keep_largest
+from mcgrpo.estimators.keep import keep_max_variance
+
+NAN = float("nan")
+LEVELS = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])
+
+
+def kept(rewards, num_generations, **options):
+    rewards = torch.tensor([rewards])
+    extra = rewards.size(1) - num_generations
+    options = {"estimator": "median", "extra_rollouts": extra} | options
+    if "lengths" in options:
+        options |= {"lengths": torch.tensor([options["lengths"]]), "ties": options.get("ties", "longest")}
+    return estimate(rewards, num_generations=num_generations, **options)[1][0].tolist()
+
+
+class TestTies:
+    def test_the_longest_of_tied_pivots_goes(self):
+        assert kept([0.0, 0.0, 0.0, 2.0, 1.0], 4, lengths=[5, 9, 7, 20, 20]) == [True, False, True, True, True]
+
+    def test_of_equally_long_ones_the_first_drawn_goes(self):
+        assert kept([2.0, 0.0, 0.0, 0.0, 1.0], 4, lengths=[9, 3, 9, 9, 9]) == [True, True, False, True, True]
+
+    def test_the_longest_of_unscorable_ones_goes(self):
+        assert kept([0.0, NAN, NAN, 2.0], 3, lengths=[9, 3, 4, 9]) == [True, True, False, True]
+
+    def test_lengths_do_not_decide_between_rows_that_have_an_advantage(self):
+        # the mean is 1, so 0 and 2 deviate alike: to drop the longer would be to prefer short answers
+        for lengths in ([1, 9, 5], [9, 1, 5]):
+            options = {"estimator": "mean-std-plus1", "lengths": lengths}
+            assert kept([0.0, 2.0, 1.0], 1 + 1, **options) == [True, True, False]
+            assert kept([0.0, 2.0, 0.0, 2.0], 3, **options | {"lengths": [*lengths, 7]}) == [False, True, True, True]
+
+    def test_lengths_are_not_looked_at_unless_asked_for(self):
+        assert kept([0.0, 0.0, 0.0], 2, lengths=[1, 9, 1], ties="first") == [False, True, True]
+
+    @given(arrays("float32", (3, 5), elements=LEVELS), arrays("int64", (3, 5), elements=st.integers(1, 4)))
+    def test_the_gradient_is_that_of_any_other_choice(self, drawn, lengths):
+        """What is dropped has the same |A| either way, so that the advantages that are kept are the same ones."""
+        rewards, lengths = torch.from_numpy(drawn), torch.from_numpy(lengths)
+        advantages, first, _ = estimate(rewards, "median-mad", 4)
+        _, longest, _ = estimate(rewards, "median-mad", 4, lengths=lengths, ties="longest")
+        assert (longest.sum(dim=1) == 4).all()
+        one, other = ((advantages * keep).sort(dim=1).values for keep in (first, longest))
+        assert torch.equal(one, other)
+        assert (lengths * longest).sum() <= (lengths * first).sum()
+
+    def test_by_deviations_alone(self):
+        deviations = torch.tensor([[0.5, -0.5, 0.25, NAN, -2.0]])
+        assert keep_largest(deviations, 2)[0].tolist() == [False, True, False, False, True]
+
+
+class TestMaxVariance:
+    def test_by_hand(self):
+        # of 0 1 1 2 5, three: 0 1 5 have 14/3, 0 2 5 38/9 and 1 2 5 26/9
+        assert keep_max_variance(torch.tensor([[1.0, 5.0, 2.0, 0.0, 1.0]]), 3)[0].tolist() == [
+            True,
+            True,
+            False,
+            True,
+            False,
+        ]
+
+    def test_small_differences_between_large_rewards_are_seen(self):
+        rewards = torch.tensor([[1.0, 5.0, 2.0, 0.0, 1.0]], dtype=torch.float64)
+        assert torch.equal(keep_max_variance(rewards + 1e9, 3), keep_max_variance(rewards, 3))
+
+    def test_unscorable_rollouts_are_kept_only_for_want_of_others(self):
+        rewards = torch.tensor([[NAN, 1.0, NAN, 1.0, 1.0], [NAN, 1.0, NAN, NAN, 0.0], [NAN] * 5])
+        keep = keep_max_variance(rewards, 3)
+        assert keep[:2].tolist() == [[False, True, False, True, True], [True, True, False, False, True]]
+        assert keep.sum(dim=1).tolist() == [3, 3, 3]
+
+    @given(arrays("float32", 7, elements=LEVELS), st.integers(1, 7))
+    def test_no_other_rows_have_a_larger_variance(self, drawn, size):
+        rewards = torch.from_numpy(drawn)
+        scorable = rewards[~rewards.isnan()].double()
+        keep = keep_max_variance(rewards[None], size)[0]
+        assert keep.sum() == size
+        if len(scorable) < size:
+            assert keep[~rewards.isnan()].all()
+            return
+        best = max(torch.tensor(rows).var(correction=0) for rows in itertools.combinations(scorable.tolist(), size))
+        assert rewards[keep].double().var(correction=0).item() == pytest.approx(best.item())
+
+    def test_advantages_are_those_of_grpo_on_the_rows_that_are_kept(self):
+        rewards = torch.rand(6, 12, generator=torch.Generator().manual_seed(0))
+        advantages, keep, _ = estimate(rewards, "pods", 4)
+        alone, _, _ = estimate(rewards[keep].view(6, 4), "mean-std", 4)
+        torch.testing.assert_close(advantages[keep].view(6, 4), alone)
+        assert (advantages[~keep] == 0).all()

@@ -1,0 +1,135 @@
+"""Scales by hand and against torch's own, and what takes the place of one that is 0."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from mcgrpo.estimators import MAD_ZERO, Estimator, bnpo, estimate, register
+from mcgrpo.estimators import registry as registry_of
+from mcgrpo.estimators.scales import beta_density
+from mcgrpo.group_statistics import mad, mean, median
+
+NAN = float("nan")
+SHARES = [[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0]]  # of successes: 1/4, 1/2, 3/4
+
+
+def advantages(rewards, estimator, **options):
+    rewards = torch.tensor(rewards)
+    return estimate(rewards, estimator, rewards.size(1), extra_rollouts=0, **options)[0]
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Names that a test registers are forgotten after it."""
+    monkeypatch.setattr(registry_of, "ESTIMATORS", dict(registry_of.ESTIMATORS))
+    return registry_of.ESTIMATORS
+
+
+class TestByHand:
+    def test_the_batch(self):
+        # all four about 1: squares 1 1 0 0 over 3
+        found = advantages([[0.0, 2.0], [1.0, 1.0]], "batch-std")
+        expected = 1 / (math.sqrt(2 / 3) + 1e-4)
+        assert found.flatten().tolist() == pytest.approx([-expected, expected, 0, 0])
+
+    def test_the_centred_batch_does_not_count_what_groups_differ_by(self):
+        one, other = (
+            advantages([[0.0, 2.0], [1.0, 1.0]], "reinforce++"),
+            advantages([[0.0, 2.0], [9.0, 9.0]], "reinforce++"),
+        )
+        assert torch.equal(one, other)
+        assert one[0, 1].item() == pytest.approx(1 / (math.sqrt(2 / 3) + 1e-4))
+
+    def test_the_mad_about_the_mean(self):
+        # mean 1, absolute deviations 1 1 1 3: median 1, where about the median it would be 0
+        found = advantages([[0.0, 0.0, 0.0, 4.0]], "mean-mad")
+        assert found[0].tolist() == pytest.approx([-1 / 1.001] * 3 + [3 / 1.001])
+
+
+class TestBeta:
+    def test_by_hand(self):
+        # shares 1/4 1/2 3/4: mean 1/2, variance 1/16, so a = b = 3/2 and alpha = beta = 3/2, whose density at p is
+        # sqrt(p (1 - p)) x 8 / pi
+        found = advantages(SHARES, "bnpo")
+        density = [math.sqrt(p * (1 - p)) * 8 / math.pi for p in (0.25, 0.5, 0.75)]
+        assert found[:, 0].tolist() == pytest.approx([0.75 / density[0], 0.5 / density[1], 0.25 / density[2]])
+
+    def test_one_and_one_is_the_mean_baseline_alone(self, registry):
+        register("flat", bnpo(1, 1))
+        torch.testing.assert_close(advantages(SHARES, "flat"), advantages(SHARES, "mean"))
+
+    def test_three_halves_is_grpo_up_to_a_factor(self, registry):
+        register("sqrt", bnpo(1.5, 1.5))
+        share = advantages(SHARES, "sqrt") / advantages(SHARES, "mean-std", epsilon=0.0)
+        torch.testing.assert_close(share, torch.full((3, 4), share[0, 0].item()))
+
+    @given(arrays("float64", (4, 5), elements=st.sampled_from([0.0, 1.0])))
+    def test_the_density_is_torchs(self, drawn):
+        rewards = torch.from_numpy(drawn)
+        share = mean(rewards)
+        found = beta_density(rewards, share, alpha=2.5, beta=1.5)
+        expected = torch.distributions.Beta(2.5, 1.5).log_prob(share).exp()
+        torch.testing.assert_close(found, expected)
+
+    @pytest.mark.parametrize("rewards", [[[1.0, 0.0, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    def test_where_nothing_can_be_fitted_it_is_the_mean_baseline(self, rewards):
+        torch.testing.assert_close(advantages(rewards, "bnpo"), advantages(rewards, "mean"))
+
+    def test_more_spread_than_any_beta_has(self):
+        assert advantages([[1.0, 1.0], [0.0, 0.0], [NAN, NAN]], "bnpo").tolist() == [[0.0, 0.0]] * 3
+
+    def test_rewards_of_zero_and_two(self, registry):
+        register("bnpo-2", bnpo(high=2.0))
+        found = advantages([[2 * reward for reward in group] for group in SHARES], "bnpo-2")
+        torch.testing.assert_close(found, 2 * advantages(SHARES, "bnpo"))
+
+    def test_other_rewards_are_named(self):
+        with pytest.raises(ValueError, match=r"\(BNPO\) need binary rewards, 0 or 1; these hold 0.5, 2 too"):
+            advantages([[0.5, 0.0, NAN], [1.0, 2.0, 0.0]], "bnpo")
+
+
+class TestWhereTheScaleIsZero:
+    @pytest.mark.parametrize(
+        ("mad_zero", "divisor"),
+        [
+            ("epsilon", 1e-3),
+            ("std", math.sqrt(4 / 3) + 1e-3),  # mean 2/3: squares 4/9 4/9 16/9 over 2
+            ("mean_absolute_deviation", 2 / 3 + 1e-3),  # about the median: 0 0 2 over 3
+            ("unit", 1.0),
+            ("skip", math.inf),
+        ],
+    )
+    def test_by_hand(self, mad_zero, divisor):
+        found = advantages([[0.0, 0.0, 2.0], [0.0, 1.0, 2.0]], "median-mad", mad_zero=mad_zero)
+        assert found[0].tolist() == pytest.approx([0.0, 0.0, 2 / divisor])
+        assert found[1].tolist() == pytest.approx([-1 / 1.001, 0.0, 1 / 1.001])
+
+    def test_every_choice_is_tested(self):
+        (mark,) = TestWhereTheScaleIsZero.test_by_hand.pytestmark
+        assert [case[0] for case in mark.args[1]] == list(MAD_ZERO)
+
+    @given(arrays("float32", (4, 5), elements=st.sampled_from([0.0, 1.0, 2.0, NAN])), st.sampled_from(MAD_ZERO))
+    def test_other_groups_are_left_alone_and_all_that_comes_out_is_finite(self, drawn, mad_zero):
+        rewards = torch.from_numpy(drawn)
+        found, _, _ = estimate(rewards, "median-mad", 4, mad_zero=mad_zero)
+        plain, _, _ = estimate(rewards, "median-mad", 4)
+        there = (mad(rewards, median(rewards)) > 0).flatten()
+        assert torch.equal(found[there], plain[there])
+        assert torch.isfinite(found).all()
+
+    @pytest.mark.parametrize("mad_zero", MAD_ZERO)
+    def test_how_often_is_logged_whatever_takes_its_place(self, mad_zero):
+        rewards = torch.tensor([[0.0, 0.0, 2.0], [2.0, 2.0, 2.0], [0.0, 1.0, 2.0], [1.0, NAN, NAN], [NAN, NAN, NAN]])
+        _, _, found = estimate(rewards, "median-mad", 2, mad_zero=mad_zero)
+        assert found["advantage/frac_scale_zero"].item() == pytest.approx(3 / 5)
+        assert found["advantage/frac_scale_zero_signal"].item() == pytest.approx(1 / 5)
+        assert found["advantage/frac_groups_zero"].item() == pytest.approx(4 / 5 if mad_zero == "skip" else 3 / 5)
+
+    def test_without_an_epsilon_equal_rewards_have_no_advantage_either(self, registry):
+        register("bare", Estimator(median, mad))
+        for mad_zero in MAD_ZERO:
+            assert advantages([[2.0, 2.0, 2.0]], "bare", mad_zero=mad_zero).tolist() == [[0.0] * 3]

@@ -1,0 +1,92 @@
+"""A study as small as studies get, and archives of it that somebody has changed."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+from mcgrpo.evidence import archive
+from mcgrpo.evidence.manifest import MANIFEST, SUMS, read_manifest, sums
+from mcgrpo.evidence.verify import verify
+from mcgrpo.files import read_json, write_json
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+BASE = "results/tiny"
+MC_RUN = "toy/mc-grpo/G2/default/seed1"
+FILES = ["base.yaml", "title.yaml"]
+
+STUDY = {
+    "study": "tiny",
+    "reports": "reports/tiny",
+    "title": "Tiny study",
+    "seeds": [0, 1],
+    "preload": True,
+    "tracking_uri": None,
+    "models": {
+        "toy": {
+            "toy": {"architecture": "qwen3", "hidden_size": 32, "layers": 1, "heads": 1, "intermediate_size": 64,
+                    "seed": 0, "warm_start": {"steps": 5, "batch_size": 8, "learning_rate": 5e-3}},
+        }
+    },
+    "datasets": {
+        "two-step": {
+            "task": "gsm8k",
+            "toy": {"kind": "two-step", "seed": 1},
+            "splits": {"train": {"rows": 16}, "test": {"rows": 16}},
+        }
+    },
+    "settings": {"toy": {"model": "toy", "dataset": "two-step", "prompt": "plain", "benchmarks": {"in": ["two-step"]}}},
+    "training": {"prompts_per_step": 2, "max_steps": 2, "learning_rate": 2e-4, "max_completion_length": 16},
+    "evaluation": {"samples": 2, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 16, "batch_size": 64},
+    "grading": ["paper", "released"],
+    "experiments": {
+        "main": {"settings": ["toy"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]},
+        "sign-flips": {
+            "settings": ["toy"],
+            "evaluate": [],
+            "sign_flips": {"prompts": 4, "rollouts": 8, "subset_sizes": [2], "subsamples": 3, "temperature": 1.0},
+        },
+    },
+}  # fmt: skip
+
+
+def run(*command, folder):
+    return subprocess.run([sys.executable, "-m", *map(str, command)], cwd=folder, capture_output=True, text=True)
+
+
+def set_commit(path, commit):
+    record = read_json(path)
+    record["outcome"]["commit"] = commit
+    write_json(path, record)
+
+
+def pack(content, manifest=None):
+    """An archive of an extracted one's files as they are now; told to its manifest, where one is given."""
+    if manifest:
+        files = {name: path for name, path in listed(content).items() if name not in (MANIFEST, SUMS)}
+        entries = {name: {"size": path.stat().st_size, "sha256": archive.sha256(path)} for name, path in files.items()}
+        manifest = replace(manifest, files=entries)
+        (content / MANIFEST).write_bytes(manifest.as_bytes())
+        (content / SUMS).write_bytes(sums({**manifest.hashes, MANIFEST: archive.sha256(content / MANIFEST)}))
+    path = content.parent / "changed.tar.xz"
+    archive.write(path, content.name, listed(content), {})
+    return path
+
+
+def forged(content, **changed):
+    """An archive whose manifest is made to fit what was changed in it."""
+    return pack(content, replace(read_manifest(content / MANIFEST), **changed))
+
+
+def listed(folder):
+    return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+
+
+def failures(path, **options):
+    """Topic -> culprits of every check that failed."""
+    return {check.topic: check.culprits for check in verify(path, **options) if check.status == "FAILED"}
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))

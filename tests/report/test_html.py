@@ -1,0 +1,305 @@
+import csv
+import io
+import math
+import re
+from dataclasses import asdict
+from urllib.parse import unquote
+
+import cells
+import pytest
+from claim_rows import claim, claims_of, gain
+from page_study import COMMIT, ROOT, RUNS, PageStudy, drawn_of, outcome_of, rollouts, run, summary
+from synthetic import summary_frame
+
+from mcgrpo.files import RecordError, write_json, write_jsonl
+from mcgrpo.report import html
+from mcgrpo.report.claims import judge
+from mcgrpo.report.figures import FIGURES
+from mcgrpo.report.page import completions, contents, jobs, verdicts
+from mcgrpo.report.page.answer import answer
+
+GAIN, WIDE = (0.05, 0.04, 0.06), (0.01, -0.1, 0.12)
+
+
+@pytest.fixture
+def study(tmp_path):
+    return PageStudy(tmp_path)
+
+
+class TestTheAnswer:
+    def of(self, tmp_path, *rows):
+        return answer(cells.frame(tmp_path, rows or cells.study()))
+
+    def test_it_is_the_headlines_with_the_first_comparison_and_one_that_is_sure_in_numbers(self, tmp_path):
+        found = self.of(tmp_path)
+        assert (found.question, found.word) == ("Does the median help at G=2 here?", "It depends.")
+        assert found.told.startswith("Of 2 comparisons with the mean")
+        assert found.lead == (
+            "At G=2, MC-GRPO beats GRPO (toy_a on sums, sampled, avg@4): +5.0 points, 95% interval +4.5 to +6.0 "
+            "(3 seeds, 100 problems). At G=2, MC-GRPO falls behind GRPO (toy_a on sums, greedy): −6.0 points, 95% "
+            "interval −7.0 to −5.5 (3 seeds, 100 problems)."
+        )
+
+    def test_every_comparison_is_drawn_on_one_scale_with_its_control_below_it(self, tmp_path):
+        found = self.of(tmp_path)
+        assert [(row.name, row.decoding, row.is_control) for row in found.comparisons] == [
+            ("MC-GRPO − GRPO, G=2", "sampled, avg@4", False),
+            ("GRPO+1 − GRPO, G=2", "sampled, avg@4", True),
+            ("MC-GRPO − GRPO, G=2", "greedy", False),
+            ("GRPO+1 − GRPO, G=2", "greedy", True),
+        ]
+        assert found.scale == 0.12 and found.ends == ("−12", "0", "+12")  # the control's bar ends at 12
+        first = found.comparisons[0]
+        assert (first.dot, first.left, first.width) == pytest.approx((70.83, 68.75, 6.25))
+
+    def test_what_is_better_and_what_is_worse_are_both_said(self, tmp_path):
+        gains = {"mc-grpo": (0.0, -0.1, 0.1), "mc-dapo": (0.05, 0.04, 0.06), "mc-dr-grpo": (-0.05, -0.06, -0.04)}
+        found = self.of(tmp_path, *(cells.cell(method, 2, 0.5, gain=gain) for method, gain in gains.items()))
+        assert re.findall(r"MC-\S+ (?:is|beats|falls) ", found.lead) == [
+            "MC-GRPO is ", "MC-DAPO beats ", "MC-DR-GRPO falls ",
+        ]  # fmt: skip
+
+    def test_of_a_study_that_has_not_been_run_it_says_so(self, tmp_path):
+        found = self.of(tmp_path, cells.cell("grpo", 2, 0.5), cells.cell("mc-grpo", 2))
+        assert (found.word, found.told) == ("Not known.", "None of 1 planned comparison has been run.")
+        assert found.lead == ""
+        assert [row.verdict for row in found.comparisons] == ["missing"]
+        assert found.comparisons[0].dot is None
+
+    def test_of_a_study_without_the_median_it_says_so(self, tmp_path):
+        found = self.of(tmp_path, cells.cell("grpo", 2, 0.5))
+        assert (found.told, found.comparisons) == ("No median-centred run to compare.", ())
+
+    def test_without_any_difference_the_scale_is_still_one(self, tmp_path):
+        found = self.of(tmp_path, cells.cell("mc-grpo", 2, 0.5, gain=(0.0, 0.0, 0.0)))
+        assert found.scale > 0 and found.comparisons[0].dot == 50
+
+
+class TestTheClaims:
+    def test_each_has_both_verdicts_and_the_n_behind_ours(self, tmp_path):
+        rows = [cells.cell("mc-grpo", 2, 0.5, gain=GAIN), cells.cell("mc-grpo", 4, 0.5, gain=WIDE)]
+        summary = cells.frame(tmp_path, rows)
+        asked = claims_of(tmp_path, claim(gain(2, above=0), gain(4, above=0)), claim(gain(8, above=0), id="other"))
+        ours, published = judge(asked, summary, "ours"), judge(asked, summary.iloc[:0], "published")
+        first, second = verdicts.claim_rows(published, ours, summary)
+        assert (first.published.verdict, first.ours.verdict) == ("not measured", "indistinguishable")
+        assert first.n == "3 seeds; 100 problems; 2 comparisons"
+        assert [verdict for verdict, _ in first.ours.findings] == ["holds", "indistinguishable"]
+        assert "toy_a/sums: gain of MC-GRPO at G=2 is +5.0 [+4.0, +6.0] points" in first.ours.findings[0][1]
+        assert (second.ours.verdict, second.n) == ("not measured", "–")
+        assert verdicts.counts(ours) == {"indistinguishable": 1, "not measured": 1}
+
+
+class TestTables:
+    def test_heads_span_the_rows_that_share_them(self, tmp_path):
+        views = {view.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()), "")}
+        main = views["main"]
+        starts = [[(head.text, head.span) for head in heads] for heads, *_ in main.rows]
+        assert starts == [[("toy_a", 5), ("sums", 5)], [], [], [], []]
+        assert main.blocks == 2 and len(main.headings) == 2 + len(main.rows[0][1])
+
+    def test_every_row_fills_its_headings(self, tmp_path):
+        views = contents.table_views(summary_frame(tmp_path, summary(("toy_a", "toy_b"))), "")
+        assert len(views) == 8
+        for view in views:
+            open_until = [0] * view.blocks
+            for number, (heads, entries, *_) in enumerate(view.rows):
+                for place, head in zip(range(view.blocks - len(heads), view.blocks), heads, strict=True):
+                    assert open_until[place] == number
+                    open_until[place] = number + head.span
+                assert min(open_until) > number and view.blocks + len(entries) == len(view.headings)
+
+    def test_each_has_its_n_and_its_cells_to_take_along(self, tmp_path):
+        views = {view.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()), "")}
+        assert views["main"].n == "3 seeds planned, 0 to 3 there of each trained cell; 100 problems on sums"
+        kind, text = views["main"].csv.split(",", 1)
+        rows = list(csv.DictReader(io.StringIO(unquote(text))))
+        assert kind == "data:text/csv;charset=utf-8"
+        assert {row["method"] for row in rows} == {"none", "grpo", "mc-grpo"} and rows[0]["mean"] == "0.3"
+        assert "| MC-GRPO" in unquote(views["main"].markdown)
+
+
+class TestFigures:
+    def test_every_figure_has_a_caption_and_an_n(self, study):
+        frames = {
+            name: html.read_frame(study.results / f"{name}.csv", kind)
+            for name, kind in (("summary", html.Cell), ("curves", html.CurvePoint))
+        }
+        views = contents.figure_views(list(FIGURES), study.reports, ROOT / "workflow/report", frames)
+        assert all(view.title and view.caption.endswith(".") for view in views)
+        told = {view.name: view.n for view in views}
+        assert told["accuracy-greedy"] == "5 seeds planned, 0 to 5 there of each trained cell; 100 problems on sums"
+        assert told["rewards"] == "36 runs, 3 seeds a cell, 3 steps each"
+        assert told["ood"] == "5 seeds of each trained cell; 100 problems on far"
+        assert [name for name, n in told.items() if n == "a drawing, without data"] == ["overview"]
+        assert all("nothing" not in n for n in told.values())
+        assert all(view.image == "" for view in views)
+
+    def test_without_a_caption_the_file_is_named(self, study, tmp_path):
+        with pytest.raises(ValueError, match=r"rewards\.rst: no caption"):
+            contents.figure_views(["rewards"], study.reports, tmp_path, {"summary": None, "curves": None})
+
+    def test_a_picture_is_shown_at_a_size_at_which_its_type_is_read(self, study):
+        study.draw(["rewards"])
+        page = study.made("rewards", "overview").read_text()
+        assert re.search(r'<img src="data:image/png;base64,[^"]{1000,}" alt="Reward over training\. [^"]+"', page)
+        assert 'width="252" height="126"' in page
+        assert "Figures that have not been made: What MC-GRPO does to one group." in page
+
+
+class TestCompletions:
+    def shown(self, study, **options):
+        return completions.completions(study.results, jobs.planned_jobs(study.results), **options)
+
+    def test_the_first_seed_of_each_cell_at_its_first_middle_and_last_step(self, study):
+        shown = self.shown(study)
+        assert [view.label for view in shown.runs] == [
+            *(f"{name}, G={g} · toy_a, seed 0" for g in (2, 4) for name in ("GRPO", "MC-GRPO")),
+            "GRPO, G=4, flip-exact-0.25 · toy_a, seed 0",
+        ]
+        assert [group.step for group in shown.runs[1].groups] == [1, 1, 3, 3, 5, 5]
+        group = shown.runs[1].groups[0]
+        assert group.prompt.startswith("Question: What is 1 plus 0?")
+        assert [(row["reward"], row["pivot"], row["kept"]) for row in group.rollouts] == [
+            (0.0, False, True), (1.0, True, False), (1.0, False, True),
+        ]  # fmt: skip
+
+    def test_a_prompt_that_comes_twice_in_a_step_makes_two_groups(self, study):
+        rows = [*rollouts(3, steps=[1], prompts=1)] * 2
+        write_jsonl(study.results / "runs" / RUNS[0].name / "rollouts.jsonl", rows)
+        groups = next(view.groups for view in self.shown(study).runs if view.name == RUNS[0].name)
+        assert [len(group.rollouts) for group in groups] == [3, 3]
+
+    def test_what_would_not_fit_is_left_out_and_named(self, study):
+        size = len(str(self.shown(study).runs[0]))
+        shown = self.shown(study, budget=2 * size)
+        assert shown.runs and shown.left_out and len(shown.runs) + len(shown.left_out) == shown.chosen == 5
+
+    def test_long_texts_are_cut_and_say_so(self, study):
+        path = study.results / "runs" / RUNS[0].name / "rollouts.jsonl"
+        write_jsonl(path, rollouts(2, steps=[1], completion="x" * 5000))
+        (text, *_) = [row["completion"] for view in self.shown(study).runs if view.name == RUNS[0].name
+                      for group in view.groups for row in group.rollouts]  # fmt: skip
+        assert text.endswith("x … (1000 characters more in rollouts.jsonl)") and len(text) < 4100
+
+    def test_runs_without_a_file_are_counted_on_the_page(self, study):
+        (study.results / "runs" / RUNS[0].name / "rollouts.jsonl").unlink()
+        assert self.shown(study).absent == [RUNS[0].name]
+        assert f"1 of 5 runs that would be shown here has no <code>rollouts.jsonl</code>: {RUNS[0].name}" in (
+            study.made().read_text()
+        )
+
+    def test_a_broken_line_is_named(self, study):
+        path = study.results / "runs" / RUNS[0].name / "rollouts.jsonl"
+        rows = [asdict(row) for row in rollouts(2, steps=[1])]
+        del rows[1]["reward"]
+        write_jsonl(path, rows)
+        with pytest.raises(RecordError, match=r"rollouts\.jsonl:2: field 'reward' is missing"):
+            self.shown(study)
+
+
+class TestRuns:
+    def test_what_is_not_finished_is_listed_with_its_reason(self, study):
+        for place in RUNS[:3]:
+            (study.results / "runs" / place.name / "run.json").unlink()
+        outcome_of(study.results, RUNS[0], "unfinished", status="failed", error="ValueError: no such schedule\nmore")
+        outcome_of(study.results, RUNS[1], "unfinished", status="running")
+        found = jobs.missing_runs(jobs.planned_jobs(study.results))
+        assert found == [
+            (RUNS[0].name, "failed", "ValueError: no such schedule"),
+            (RUNS[1].name, "unfinished", ""),
+            (RUNS[2].name, "not started", ""),
+        ]
+        page = study.made().read_text()
+        assert "6 of 9 trainings finished" in page and "The study is not finished" in page
+        assert "ValueError: no such schedule" in page and "3 of 9 planned trainings are not finished" in page
+
+    def test_untrained_models_are_no_trainings(self, study):
+        write_json(study.results / "plan.json", {"study": "toy", "runs": [vars(run("none", 0)), vars(RUNS[0])]})
+        assert [job.run.name for job in jobs.planned_jobs(study.results)] == [RUNS[0].name]
+
+    def test_environments_that_differ_are_counted(self, study):
+        outcome_of(study.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty")
+        found = jobs.planned_jobs(study.results)
+        told = dict(jobs.environment(found))
+        assert told["Device"] == "cpu (8 runs), NVIDIA H200 (1 run)" and told["torch"] == "2.13.0"
+        assert jobs.commits(found) == [(COMMIT, 8), (f"{COMMIT}-dirty", 1)]
+        assert jobs.ended(found) == "21 November 2026"
+
+    def test_times_are_added_up_by_rule(self, study):
+        assert jobs.stages(study.results) == [jobs.Stage("train", 2, 90.0, 60.0), jobs.Stage("tables", 1, 5.0, 5.0)]
+
+    def test_cells_without_all_their_seeds_are_listed(self, tmp_path):
+        summary = cells.frame(tmp_path, [cells.cell("mc-grpo", 2, 0.5, seeds=2), cells.cell("grpo", 2, 0.5)])
+        assert jobs.missing_cells(summary) == [("toy_a/mc-grpo/G2/default", "sums", "2/3")]
+
+
+class TestThePage:
+    def test_it_needs_nothing_from_elsewhere(self, study):
+        study.draw()
+        page = study.made(*FIGURES).read_text()
+        assert "default-src 'none'" in page
+        links = re.findall(r'(?:src|href)="([^"]*)"', page)
+        assert len(links) > 30 and not [link for link in links if re.match(r"\w+:", link) and link[:5] != "data:"]
+        assert not re.search(r"@import|url\(|<script[^>]+src=|<link[^>]+stylesheet", page)
+
+    def test_the_first_words_are_the_question_and_its_answer(self, study):
+        body = study.made().read_text().split("<body>")[1]
+        words = " ".join(re.sub(r"<[^>]+>", " ", body).split())
+        assert "Does the median help at G=2 here?" in words[:400] and COMMIT[:10] in words[:300]
+
+    def test_what_a_model_wrote_cannot_become_part_of_the_page(self, study):
+        path = study.results / "runs" / RUNS[0].name / "rollouts.jsonl"
+        hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+        write_jsonl(path, rollouts(2, steps=[1], completion=hostile))
+        outcome_of(study.results, RUNS[1], "runs", status="failed", error=hostile)
+        page = study.made().read_text()
+        assert "<script>alert" not in page and "<img src=x" not in page
+        assert drawn_of(page)[RUNS[0].name]["groups"][0]["rollouts"][0]["completion"] == hostile
+
+    def test_links_lead_from_the_page_to_its_sources(self, study):
+        page = study.made("rewards")
+        for link in set(re.findall(r'href="(\.\./[^"]*)"', page.read_text())):
+            assert (page.parent / link).exists()
+
+    def test_one_that_would_be_too_large_is_refused(self, study, monkeypatch):
+        monkeypatch.setattr(html, "LARGEST", 10_000)
+        with pytest.raises(SystemExit, match=r"html: .*report\.html would have .* MB, over"):
+            study.made()
+        assert not (study.reports / "report.html").exists()
+
+    def test_a_missing_input_is_named(self, study):
+        (study.results / "curves.csv").unlink()
+        with pytest.raises(SystemExit, match=r"html: .*curves\.csv: no such file"):
+            study.made()
+
+    @pytest.mark.parametrize(("seconds", "text"), [(0.44, "0.4 s"), (48.4, "48 s"), (312, "5 min 12 s"), (12000, "3 h 20 min")])  # fmt: skip  # noqa: E501
+    def test_durations_are_said_as_people_do(self, seconds, text):
+        assert html.duration(seconds) == text
+
+    def test_the_command_is_that_of_the_study(self, study):
+        page = html.Path("reports/mini/report.html")
+        assert html.command("mini", page) == f"snakemake {page} --cores all --configfile config/mini.yaml"
+        for name, files in html.STUDY_FILES.items():
+            assert all((ROOT / path).is_file() for path in re.findall(r"config/\S+", files)), name
+
+    def test_colours_are_told_apart_from_their_grounds(self):
+        """Contrast of text on its background, by WCAG 2: at least 4.5, in light and in dark."""
+        css = (html.TEMPLATES / "style.css").read_text()
+        themes = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in css.split("@media")[:2]]
+        inks = ("ink", "soft", "link", "good", "bad")
+        pairs = [(ink, ground) for ink in inks for ground in ("paper", "card", "shade")]
+        pairs += [(name, f"{name}-wash") for name in ("good", "bad", "same", "none", "amber")]
+        for theme in themes:
+            found = {(ink, ground): contrast(theme[ink], theme[ground]) for ink, ground in pairs}
+            assert {pair: ratio for pair, ratio in found.items() if ratio < 4.5} == {}
+
+
+def contrast(a: str, b: str) -> float:
+    def luminance(colour):
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else math.pow((part + 0.055) / 1.055, 2.4) for part in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)

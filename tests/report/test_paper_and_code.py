@@ -1,0 +1,104 @@
+"""The numbers of docs/paper-and-code.md and docs/reproduce-one-cell.md come out of a summary as they stand in it."""
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+from cells import cell, flip, frame
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
+
+import paper_and_code  # noqa: E402
+import readme  # noqa: E402
+
+SURE, UNSURE = (0.04, 0.01, 0.07), (-0.01, -0.03, 0.02)
+
+
+def rates(about, rate):
+    """Of both oracles and both conventions at k=2; `cell` makes intervals two points wide on either side."""
+    names = [
+        f"{about}/oracle-{oracle}/{zeros}/k2/exact" for oracle in ("mean", "median") for zeros in ("strict", "zeros")
+    ]
+    return [flip(name, rate, n=16) for name in names]
+
+
+def study(*, without=()):
+    """MC-GRPO at G=2: surely better greedy in every variant, sampled not told apart; the same at default, mirrored."""
+    sampled = {"measure": "avg@4"}
+    rows = [cell("mc-grpo", 2, 0.5, gain=UNSURE), cell("mc-grpo", 2, 0.4, gain=SURE, **sampled)]
+    for name in (*paper_and_code.VARIANTS, "flip-0.2", "mad-zero-std"):
+        if name not in without:
+            rows += [cell("mc-grpo", 2, 0.5, gain=SURE, change=SURE, variant=name)]
+            rows += [cell("mc-grpo", 2, 0.4, gain=UNSURE, change=UNSURE, variant=name, **sampled)]
+    pairs = {"mean": 0.3, "median": 0.3, "median-plus1": 0.2, "mean-plus1": 0.29}
+    return rows + [one for about, rate in pairs.items() for one in rates(about, rate)]
+
+
+def lines(text, start):
+    return [
+        [part.strip() for part in line.strip("|").split("|")] for line in text.splitlines() if line.startswith(start)
+    ]
+
+
+class TestTheNumbersOfThePage:
+    def test_a_change_has_its_interval_and_seeds_and_is_bold_where_it_is_sure(self, tmp_path):
+        text = paper_and_code.measured(frame(tmp_path, study()))
+        changed, gained = lines(text, "| mixed-groups")
+        assert changed == ["mixed-groups", "MC-GRPO, G=2", "**+4.0 [+1.0, +7.0]**", "−1.0 [−3.0, +2.0]", "3"]
+        assert gained[2:] == [
+            "**+4.0 [+1.0, +7.0]**",
+            "−1.0 [−3.0, +2.0]",
+            "−1.0 [−3.0, +2.0]",
+            "**+4.0 [+1.0, +7.0]**",
+            "3; 3",
+        ]
+        assert "100 problems" in text and "It does in 6 of 12;" in text
+
+    def test_variants_stand_in_the_order_of_the_page_and_no_other_does(self, tmp_path):
+        text = paper_and_code.measured(frame(tmp_path, study())).split("### Does")[0]
+        names = [row[0] for row in lines(text, "| ")][1:]
+        assert names == [*paper_and_code.VARIANTS, "flip-0.2"]
+
+    def test_a_variant_that_has_not_been_run_is_named(self, tmp_path):
+        with pytest.raises(SystemExit, match="no change by best-on-test"):
+            paper_and_code.measured(frame(tmp_path, study(without=["best-on-test"])))
+
+    def test_a_summary_without_sign_flips_is_refused(self, tmp_path):
+        rows = [row for row in study() if row.role != "flips"]
+        with pytest.raises(SystemExit, match="no sign-flip rates"):
+            paper_and_code.measured(frame(tmp_path, rows))
+
+    def test_sign_flips_are_told_apart_by_disjoint_intervals(self, tmp_path):
+        text = paper_and_code.measured(frame(tmp_path, study()))
+        assert "lower in 4, higher in 0, not told apart in 0 of 4" in text and "16 prompts" in text
+        assert lines(text, "| median   | a sign")[0][3:5] == ["30.0 [28.0, 32.0]", "30.0 [28.0, 32.0]"]
+        near = [row if "median-plus1" not in row.measure else flip(row.measure, 0.27, n=16) for row in study()]
+        assert "not told apart in 4 of 4" in paper_and_code.measured(frame(tmp_path, near))
+
+
+def test_a_number_without_an_interval_is_never_bold():
+    class One:
+        change, change_low, change_high = 0.04, math.nan, math.nan
+
+    assert paper_and_code.told(One, "change") == "+4.0 (no interval)"
+    assert paper_and_code.told(None, "change") == "missing"
+
+
+class TestTheBlocksOfThePages:
+    def test_one_cell_has_mean_and_median_with_n_and_seeds(self, tmp_path, monkeypatch):
+        frame(tmp_path, [cell("grpo", 2, 0.5), cell("mc-grpo", 2, 0.54, gain=SURE), cell("mc-grpo", 4, 0.6, gain=SURE)])
+        monkeypatch.setattr(readme, "SUMMARY", tmp_path / "summary.csv")
+        assert lines(readme.one_cell(), "| ")[1:] == [
+            ["GRPO, G=2", "greedy", "50.0 [48.0, 52.0]", "", "100", "3"],
+            ["MC-GRPO, G=2+1", "greedy", "54.0 [52.0, 56.0]", "+4.0 [+1.0, +7.0]", "100", "3"],
+        ]
+
+    @pytest.mark.parametrize("name", ["paper-and-code", "reproduce-one-cell", "mad-zero"])
+    def test_a_page_has_one_place_for_them_which_can_be_filled_again(self, tmp_path, name):
+        page = tmp_path / "page.md"
+        page.write_text((ROOT / f"docs/{name}.md").read_text(encoding="utf-8"), encoding="utf-8")
+        for text in ("first", "second"):
+            readme.put(page, "mini", text)
+        assert "second" in page.read_text(encoding="utf-8") and "\nfirst\n" not in page.read_text(encoding="utf-8")

@@ -1,0 +1,413 @@
+"""The evidence bundle of a real study, as small as studies get: four trainings of two steps, run once for all tests."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import yaml
+from evidence_archives import BASE, COMMIT, FILES, MC_RUN, STUDY, edit, failures, forged, listed, pack, run, set_commit
+
+from mcgrpo import study_file
+from mcgrpo.evidence import archive, regenerate
+from mcgrpo.evidence.bundle import bundle
+from mcgrpo.evidence.contents import contents
+from mcgrpo.evidence.manifest import MANIFEST, SUMS, read_manifest
+from mcgrpo.evidence.verify import check_study, difference, verify
+from mcgrpo.files import read_json, write_json
+from mcgrpo.plan import plan
+from mcgrpo.study import StudyError
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory):
+    """A finished study; its trainings are said to be of a commit, as the work tree of a developer is dirty."""
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "base.yaml").write_text(yaml.safe_dump({**STUDY, "title": "Untitled"}))
+    (folder / "title.yaml").write_text("title: Tiny study\n")
+    targets = ["reports/tiny/tables.tex", "reports/tiny/claims.csv", f"{BASE}/overlap.json",
+               "resources/data/tiny/two-step.audit.json"]  # fmt: skip
+    made = run("snakemake", *targets, "--snakefile", ROOT / "Snakefile", "--cores", 2, "--quiet", "all",
+               "--configfile", *FILES, folder=folder)  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    for path in folder.glob(f"{BASE}/runs/**/run.json"):
+        set_commit(path, COMMIT)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def packed(study):
+    """Its bundle."""
+    made = run("mcgrpo.cli", "bundle", *FILES, "--completions", folder=study)
+    assert made.returncode == 0, made.stderr
+    return study / "tiny-evidence.tar.xz"
+
+
+@pytest.fixture
+def content(packed, tmp_path):
+    """What is in it, extracted, to be changed."""
+    with tarfile.open(packed) as tar:
+        tar.extractall(tmp_path, filter=lambda member, _: member.replace(mtime=None))  # as `tar --touch` does
+    return tmp_path / "tiny-evidence"
+
+
+@pytest.fixture
+def copied(study, tmp_path, monkeypatch):
+    """The study in a folder of its own, to be changed, as the working directory."""
+    monkeypatch.chdir(shutil.copytree(study, tmp_path / "copy"))
+    return Path.cwd()
+
+
+class TestABundle:
+    def test_is_the_same_to_the_byte_for_the_same_study(self, packed, copied):
+        for path in sorted(copied.rglob("*"), reverse=True):
+            os.utime(path)
+        path, _ = bundle(FILES, Path("again.tar.xz"), completions=True)
+        assert path.read_bytes() == packed.read_bytes()
+
+    def test_is_checked_by_coreutils_too(self, content):
+        done = subprocess.run(["sha256sum", "--check", "--strict", SUMS], cwd=content, capture_output=True, text=True)
+        assert done.returncode == 0
+        assert done.stdout.count(": OK") == len(listed(content)) - 1
+
+    def test_has_everything_that_a_number_comes_from(self, content):
+        for name in (
+            f"{BASE}/runs/{MC_RUN}/metrics.jsonl", f"{BASE}/runs/{MC_RUN}/run.json",
+            f"{BASE}/grades/{MC_RUN}/two-step.jsonl", f"{BASE}/grades/{MC_RUN}/two-step.released.jsonl",
+            f"{BASE}/rollout-grades/toy/none/G0/default/seed0/two-step.jsonl",
+            f"{BASE}/flips/toy/none/G0/default/seed0/two-step.jsonl",
+            f"{BASE}/plan.json", f"{BASE}/scores.csv", f"{BASE}/values.jsonl", f"{BASE}/curves.csv",
+            f"{BASE}/summary.csv", f"{BASE}/overlap.json", "resources/data/tiny/two-step.audit.json",
+            "reports/tiny/tables.tex", "reports/tiny/values.tex", "reports/tiny/claims.csv",
+            "study/0-base.yaml", "study/1-title.yaml", "study/study.json",
+            "config/claims.yaml", "config/published.csv", "envs/cpu.txt", "envs/gpu.txt",
+        ):  # fmt: skip
+            assert (content / name).is_file(), name
+        manifest = read_manifest(content / MANIFEST)
+        assert manifest.commits == {COMMIT: 4} and manifest.trainings == 4 and manifest.missing == []
+        assert manifest.versions[0]["runs"] == 4 and "trl" in manifest.versions[0]["versions"]
+        assert not [name for name in listed(content) if "model" in name]
+
+    def test_takes_along_whatever_a_run_has_written(self, copied):
+        folder = copied / BASE / "runs" / MC_RUN
+        (folder / "rollouts.jsonl").write_text('{"step": 1}\n')
+        (folder / ".half-written.tmp").write_text("{")
+        _, made = bundle(FILES)
+        assert f"{BASE}/runs/{MC_RUN}/rollouts.jsonl" in made.files
+        assert not [name for name in made.files if "half-written" in name]
+
+    def test_has_the_locks_of_the_study_files(self, copied):
+        (copied / "base.lock.yaml").write_text("{}\n")
+        path, made = bundle(FILES)
+        assert "study/0-base.lock.yaml" in made.files
+        assert not failures(path)
+
+    def test_has_the_modules_of_estimators_of_its_own(self, copied, tmp_path):
+        (copied / "mine.py").write_text("midrange = None\n")
+        config = study_file.read(FILES)
+        config["training"]["estimator"] = "mine:midrange"
+        found = contents(config, [], plan(config))
+        assert found.files["study/mine.py"] == Path("mine.py")
+        (tmp_path / "study").mkdir()
+        shutil.move("mine.py", tmp_path / "study")
+        regenerate.make_plan(tmp_path, config, {}, tmp_path)
+        assert {run["estimator"] for run in read_json(tmp_path / BASE / "plan.json")["runs"]} == {"", "mine:midrange"}
+
+    def test_has_completions_only_where_asked(self, copied):
+        path, made = bundle(FILES)
+        assert not [name for name in made.files if "completions" in name or "rollouts/" in name]
+        assert not failures(path)
+
+    def test_has_the_record_of_a_training_that_failed(self, copied):
+        run_folder = copied / BASE / "runs" / MC_RUN
+        shutil.move(run_folder, copied / BASE / "unfinished" / MC_RUN)
+        path, made = bundle(FILES)
+        assert f"{BASE}/unfinished/{MC_RUN}/run.json" in made.files
+        assert made.missing == [f"{BASE}/runs/{MC_RUN}/run.json: no such file"]
+        assert failures(path)["complete"] == tuple(made.missing)
+
+    def test_names_grades_that_are_older_than_their_training(self, copied):
+        grades = f"{BASE}/grades/{MC_RUN}/two-step.jsonl"
+        os.utime(grades, (0, 0))
+        path, made = bundle(FILES)
+        assert made.missing == [f"{grades}: older than the training that it should be of"]
+        assert failures(path)["complete"] == tuple(made.missing)
+
+    def test_of_a_study_that_was_not_run_is_refused(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        Path("base.yaml").write_text(yaml.safe_dump(STUDY))
+        with pytest.raises(StudyError, match="nothing of study 'tiny' has been run here"):
+            bundle(["base.yaml"])
+
+    def test_of_other_study_files_than_were_run_is_refused(self, copied):
+        Path("other.yaml").write_text("seeds: [0]\n")
+        with pytest.raises(StudyError, match=r"plan\.json: runs differs from these study files"):
+            bundle([*FILES, "other.yaml"])
+
+    def test_is_reported_in_two_lines(self, study, tmp_path):
+        done = run("mcgrpo.cli", "bundle", "base.yaml", "title.yaml", "--output", tmp_path / "a.tar.xz", folder=study)
+        assert done.returncode == 0
+        lines = done.stdout.splitlines()
+        assert re.fullmatch(rf"{tmp_path}/a\.tar\.xz: \d+ files, 0\.\d+ MB, 4 of 4 trainings", lines[0])
+        assert lines[1:] == [f"sha256 {archive.sha256(tmp_path / 'a.tar.xz')}"]
+
+    def test_has_errors_of_one_line(self, study, tmp_path):
+        done = run("mcgrpo.cli", "bundle", "none.yaml", folder=study)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1) and "none.yaml: no such file" in done.stderr
+        done = run("mcgrpo.cli", "bundle", *FILES, "--output", "a.zip", folder=study)
+        assert done.returncode == 2 and "--output a.zip: the archive is a .tar.xz" in done.stderr
+
+
+class TestAWholeArchive:
+    def test_is_verified(self, packed, tmp_path):
+        done = run("mcgrpo.cli", "verify", packed, "--regrade", folder=tmp_path)
+        *checks, verdict = done.stdout.splitlines()
+        assert done.returncode == 0, done.stdout
+        assert verdict == f"{packed}: verified"
+        assert [line.split()[:2] for line in checks] == [
+            ["ok", topic]
+            for topic in ("archive", "manifest", "files", "version", "study", "complete", "commits",
+                          "rollouts", "grades", "plan", "flips", "scores", "summary", "tables")
+        ]  # fmt: skip
+        assert list(tmp_path.iterdir()) == []
+
+    def test_is_verified_without_snakemake_torch_or_a_network(self, packed, tmp_path):
+        code = (
+            "import runpy, socket, sys\n"
+            "class Absent:\n"
+            "    def find_spec(name, *_):\n"
+            "        if name.split('.')[0] in ('snakemake', 'torch', 'transformers', 'mlflow'):\n"
+            "            raise ModuleNotFoundError(name, name=name)\n"
+            "sys.meta_path.insert(0, Absent)\n"
+            "socket.socket.connect = None\n"
+            f"sys.argv = ['verify', {str(packed)!r}]\n"
+            "runpy.run_module('mcgrpo.evidence.verify', run_name='__main__')\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (
+            "note   study     whether study/study.json is of its files was not looked at: no snakemake" in done.stdout
+        )
+
+    def test_makes_everything_again_that_it_has_of_the_analysis(self, content, tmp_path):
+        config, planned = read_json(content / "study/study.json"), read_json(content / BASE / "plan.json")
+        for step in (regenerate.make_grades, *regenerate.STEPS.values()):
+            step(content, config, planned, tmp_path / "made")
+        raw = ("runs/", "completions/", "rollouts/", "overlap.json")
+        made = {name for name in listed(content) if name.startswith((f"{BASE}/", "reports/"))}
+        assert listed(tmp_path / "made").keys() == {
+            name for name in made if not name.startswith(tuple(f"{BASE}/{part}" for part in raw))
+        }
+
+
+class TestAChangedByte:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            f"{BASE}/grades/{MC_RUN}/two-step.jsonl", f"{BASE}/runs/{MC_RUN}/run.json",
+            f"{BASE}/runs/{MC_RUN}/metrics.jsonl", f"{BASE}/scores.csv", f"{BASE}/overlap.json",
+            "resources/data/tiny/two-step.audit.json", "reports/tiny/tables.md", "study/1-title.yaml", "envs/gpu.txt",
+        ],
+    )  # fmt: skip
+    def test_of_a_file_is_found_and_its_file_named(self, content, name):
+        data = bytearray((content / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (content / name).write_bytes(data)
+        assert failures(pack(content))["files"] == (f"{name}: not the SHA-256 of the manifest",)
+
+    @pytest.mark.parametrize("name", [MANIFEST, SUMS])
+    def test_of_the_manifest_or_its_sums_is_found(self, content, name):
+        original = (content / name).read_bytes()
+        for place in range(0, len(original), len(original) // 12):
+            data = bytearray(original)
+            data[place] ^= 1
+            (content / name).write_bytes(data)
+            path = pack(content)
+            culprits = next(check.culprits for check in verify(path) if check.status == "FAILED")
+            assert any(MANIFEST in line or SUMS in line for line in culprits), (place, culprits)
+
+    def test_of_the_sums_is_named_by_the_file_that_it_is_about(self, content):
+        original = (content / SUMS).read_text()
+        (content / SUMS).write_text(original.replace(archive.sha256(content / "envs/cpu.txt"), "0" * 64))
+        differ = f"{SUMS} and {MANIFEST} say different things"
+        assert failures(pack(content)) == {"manifest": (f"envs/cpu.txt: {differ}",)}
+        (content / SUMS).write_text("".join(reversed(original.splitlines(keepends=True))))
+        assert failures(pack(content)) == {"manifest": (f"its layout: {differ}",)}
+
+
+class TestAForgedArchive:
+    """Its manifest fits what was changed, so that only what the numbers come from can tell."""
+
+    def test_with_another_verdict_makes_other_tables(self, content):
+        edit(content / f"{BASE}/grades/{MC_RUN}/two-step.jsonl", '"verdict": "unparseable"', '"verdict": "correct"')
+        found = failures(forged(content), regrade=True)
+        assert found.keys() == {"grades", "scores", "summary", "tables"}
+        assert found["grades"] == (f"{BASE}/grades/{MC_RUN}/two-step.jsonl: line 1 differs",)
+        assert any(line.startswith("reports/tiny/tables.csv: line") for line in found["tables"])
+
+    @pytest.mark.parametrize(
+        ("old", "new", "told"),
+        [
+            ('"rewards":[0.0', '"rewards":[1.0', ": step 1: the mean reward is not that of metrics.jsonl"),
+            ('"rewards":[0.0', '"rewards":[null', ": step 1: the share of rollouts without a reward is not that of"),
+            ('"kept":[0', '"kept":[1', ":1: 3 rollouts kept of G=2"),
+            ('"advantages":[0.0,', '"advantages":[', ":1: not as many advantages, marks and lengths as rewards"),
+            ('{"step":1', '{"step":3', ": step 3 is only in groups.jsonl"),
+        ],
+    )
+    def test_with_other_rollouts_disagrees_with_the_metrics(self, content, old, new, told):
+        path = f"{BASE}/runs/{MC_RUN}/groups.jsonl"
+        edit(content / path, old, new)
+        found = failures(forged(content))
+        assert found.keys() == {"rollouts"}
+        assert any(line.startswith(f"{path}{told}") for line in found["rollouts"])
+
+    def test_with_the_rollouts_of_one_training_left_out_is_found(self, content):
+        (content / f"{BASE}/runs/{MC_RUN}/groups.jsonl").unlink()
+        assert failures(forged(content)) == {"rollouts": (f"{BASE}/runs/{MC_RUN}/groups.jsonl: no such file",)}
+        for path in content.glob(f"{BASE}/runs/**/groups.jsonl"):
+            path.unlink()
+        checks = {check.topic: check.status for check in verify(forged(content))}
+        assert checks["rollouts"] == "note" and "FAILED" not in checks.values()
+
+    def test_with_another_reward_makes_other_curves(self, content):
+        rows = [json.loads(line) for line in (content / f"{BASE}/runs/{MC_RUN}/metrics.jsonl").read_text().splitlines()]
+        rows[-1]["drawn/reward"] += 0.5
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (content / f"{BASE}/runs/{MC_RUN}/metrics.jsonl").write_text(text)
+        found = failures(forged(content))
+        assert found["rollouts"] == (
+            f"{BASE}/runs/{MC_RUN}/groups.jsonl: step 2: the mean reward is not that of metrics.jsonl",
+        )
+        curves, scores = found["scores"]
+        assert curves == f"{BASE}/curves.csv: line 9 differs" and scores.startswith(f"{BASE}/scores.csv")
+
+    @pytest.mark.parametrize(
+        ("name", "topic"),
+        [
+            (f"{BASE}/values.jsonl", "scores"), (f"{BASE}/summary.csv", "summary"),
+            ("reports/tiny/tables.tex", "tables"), ("reports/tiny/claims.md", "tables"),
+            ("reports/tiny/values.tex", "tables"), (f"{BASE}/flips/toy/none/G0/default/seed0/two-step.jsonl", "flips"),
+        ],
+    )  # fmt: skip
+    def test_with_another_number_is_found(self, content, name, topic):
+        text = (content / name).read_text()
+        place = [match.start() for match in re.finditer(r"\d", text)][-1]
+        digit = str((int(text[place]) + 1) % 10)
+        (content / name).write_text(text[:place] + digit + text[place + 1 :])
+        line = text[:place].count("\n") + 1
+        assert f"{name}: line {line} differs" in failures(forged(content))[topic]
+
+    def test_with_a_seed_left_out_of_the_plan_is_found(self, content):
+        planned = read_json(content / BASE / "plan.json")
+        planned["runs"] = [row for row in planned["runs"] if row["seed"] == 0]
+        planned["evaluations"] = {name: each for name, each in planned["evaluations"].items() if "seed0" in name}
+        write_json(content / BASE / "plan.json", planned)
+        (culprit,) = failures(forged(content))["plan"]
+        assert culprit.startswith(f"{BASE}/plan.json: line")
+
+    def test_with_a_study_that_is_not_its_files_is_found(self, content):
+        study = read_json(content / "study/study.json")
+        write_json(content / "study/study.json", study | {"title": "Another"})
+        assert failures(forged(content))["study"] == ("study/study.json: title is not what the study files say",)
+
+    def test_with_a_revision_that_is_not_its_lock_is_found(self, content):
+        hub = STUDY | {"title": "Tiny study", "models": {"toy": {"hub": "org/toy"}}}
+        (content / "study/0-base.yaml").write_text(yaml.safe_dump(hub))
+        (content / "study/0-base.lock.yaml").write_text(yaml.safe_dump({"models": {"toy": COMMIT}}))
+        manifest = read_manifest(content / MANIFEST)
+        for revision, status in ((COMMIT, "ok"), ("f" * 40, "FAILED")):
+            pinned = hub | {"models": {"toy": {"hub": "org/toy", "revision": revision}}}
+            assert check_study(content, manifest, pinned).status == status
+
+    def test_with_commits_that_are_not_those_of_the_runs_is_found(self, content):
+        found = failures(forged(content, commits={"f" * 40: 4}))
+        assert found == {"commits": (f"{MANIFEST}: its commits are not those of the runs",)}
+
+    @pytest.mark.parametrize("text", ["[]", "{}", "", "{", '{"runs": [{}], "evaluations": {"a": []}}', "\xff"])
+    def test_with_a_plan_that_is_none_has_a_failed_check_for_it(self, content, text):
+        (content / BASE / "plan.json").write_text(text, encoding="latin-1")
+        assert "contents" in failures(forged(content))
+
+
+class TestWhatIsNamed:
+    def test_trainings_of_a_dirty_work_tree_or_of_no_commit(self, content):
+        set_commit(content / f"{BASE}/runs/{MC_RUN}/run.json", f"{COMMIT}-dirty")
+        set_commit(content / f"{BASE}/runs/toy/grpo/G2/default/seed0/run.json", None)
+        found = failures(forged(content, commits={COMMIT: 2, f"{COMMIT}-dirty": 1, "None": 1}))
+        assert found == {"commits": (f"{MC_RUN}: {COMMIT}-dirty", "toy/grpo/G2/default/seed0: no commit")}
+
+    def test_several_commits_as_a_note(self, content):
+        set_commit(content / f"{BASE}/runs/{MC_RUN}/run.json", "f" * 40)
+        checks = {check.topic: check for check in verify(forged(content, commits={COMMIT: 3, "f" * 40: 1}))}
+        assert checks["commits"].status == "note"
+        assert checks["commits"].finding == f"trainings: 3 of {COMMIT}, 1 of {'f' * 40}"
+
+    def test_a_file_that_is_missing_or_that_no_manifest_lists(self, content):
+        (content / "envs/gpu.txt").unlink()
+        (content / "envs/more.txt").write_text("pip")
+        found = failures(pack(content))
+        assert found == {"files": ("envs/gpu.txt: missing from the archive", "envs/more.txt: not in the manifest")}
+
+    def test_a_run_that_is_missing_also_from_the_tables(self, content):
+        shutil.rmtree(content / f"{BASE}/runs/{MC_RUN}")
+        config, planned = read_json(content / "study/study.json"), read_json(content / BASE / "plan.json")
+        for topic in ("scores", "summary", "tables"):
+            regenerate.STEPS[topic](content, config, planned, content)
+        path = forged(content, commits={COMMIT: 3})
+        lacking = (f"{BASE}/runs/{MC_RUN}/run.json: no such file",)
+        assert failures(path) == {"complete": lacking}
+        checks = {check.topic: check for check in verify(path, partial=True)}
+        assert {check.status for check in checks.values()} == {"ok", "note"}
+        assert checks["complete"].culprits == lacking
+
+    def test_another_format(self, content):
+        write_json(content / MANIFEST, read_json(content / MANIFEST) | {"format": 2})
+        found = failures(pack(content))
+        assert found["manifest"] == (f"{MANIFEST}: format 2; this mcgrpo reads format 1",)
+
+    def test_another_version(self, content):
+        manifest = read_manifest(content / MANIFEST)
+        older = manifest.made_by | {"versions": manifest.made_by["versions"] | {"mcgrpo": "0.0.9"}}
+        (check,) = [check for check in verify(forged(content, made_by=older)) if check.topic == "version"]
+        assert check.status == "FAILED" and check.finding.startswith("made by mcgrpo 0.0.9, this is ")
+
+    def test_other_code_and_packages_as_a_note(self, content):
+        manifest = read_manifest(content / MANIFEST)
+        older = json.loads(json.dumps(manifest.made_by))
+        older["versions"]["pandas"] = "2.0"
+        older["stages"]["mcgrpo.collect"] = "0" * 16
+        (check,) = [check for check in verify(forged(content, made_by=older)) if check.topic == "version"]
+        assert check.status == "note" and check.culprits[0] == "mcgrpo.collect: other code here"
+        assert check.culprits[1].startswith("pandas: 2.0 there")
+
+    def test_in_which_line_a_file_differs(self, tmp_path):
+        one, other = tmp_path / "one", tmp_path / "other"
+        for mine, theirs, told in (("a\nb\n", "a\nb\n", ""), ("a\nb\n", "a\nc\n", "line 2 differs"),
+                                   ("a\n", "a\nb\n", "line 2 differs"), ("a", "a\nb", "one is longer")):  # fmt: skip
+            one.write_text(mine), other.write_text(theirs)
+            assert difference(one, other) == told
+        assert difference(one, tmp_path / "none") == "not in the archive"
+
+    def test_every_failed_check_in_the_verdict(self, content, tmp_path):
+        (content / "envs/gpu.txt").write_text("torch")
+        path = pack(content)
+        done = run("mcgrpo.cli", "verify", path, folder=tmp_path)
+        assert done.returncode == 1
+        assert done.stdout.splitlines()[-1] == f"{path}: FAILED: files"
+        done = run("mcgrpo.cli", "verify", "none.tar.xz", folder=tmp_path)
+        assert (done.returncode, done.stderr) == (1, "error: none.tar.xz: No such file or directory\n")
+
+
+def test_the_manifest_has_every_field_that_it_says(content):
+    row = read_json(content / MANIFEST)
+    assert row == asdict(read_manifest(content / MANIFEST))

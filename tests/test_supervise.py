@@ -1,0 +1,102 @@
+"""Snakemake itself, run by `mcgrpo progress --run`: what is on the screen, in files, and how it ends."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import studies
+import yaml
+
+from mcgrpo.study_file import ROOT
+
+SMALL = {**studies.load("mini"), "study": "small", "reports": "reports/small"}
+SNAKEFILE = """
+rule all:
+    input: "a.txt", "b.txt"
+rule good:
+    output: "a.txt"
+    log: "logs/good.log"
+    shell: "sleep {config[pause]}; touch {output}"
+rule bad:
+    output: "b.txt"
+    log: "logs/bad.log"
+    shell: "(seq 100; echo the reason; exit {config[code]}) > {log} 2>&1; touch {output}"
+"""
+pytestmark = pytest.mark.slow
+
+
+class TestSnakemakeBesideIt:
+    @pytest.fixture
+    def here(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        return tmp_path
+
+    @pytest.fixture
+    def start(self, here):
+        def start(*files, **config):
+            (here / "study.yaml").write_text(yaml.safe_dump(SMALL))
+            (here / "Snakefile").write_text(SNAKEFILE)
+            values = [f"{key}={value}" for key, value in {"pause": 0, "code": 0, **config}.items()]
+            command = ["snakemake", "--nolock", "--cores", "2", "--config", *values]
+            command = [sys.executable, "-m", "mcgrpo.progress", "study.yaml", "--run", sys.executable, "-m", *command]
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+            inherited = {"pass_fds": [file.fileno() for file in files], "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+            return subprocess.Popen(command, cwd=here, start_new_session=True, **inherited, **pipes)
+
+        return start
+
+    def test_its_output_goes_to_a_file_and_a_second_call_says_that_nothing_is_to_be_done(self, start, here):
+        process = start()
+        out = process.communicate()[0]
+        log = here / "logs/small/snakemake.log"
+        assert process.returncode == 0, out
+        assert out.startswith("Snakemake writes to logs/small/snakemake.log\n") and "Building DAG" not in out
+        assert "Building DAG" in log.read_text() and "Snakemake: 3 of 3 jobs" in out
+        process = start()
+        assert "\nNothing to be done" in process.communicate()[0] and process.returncode == 0
+
+    def test_a_job_that_fails_is_named_with_the_end_of_its_log_and_the_exit_code_is_kept(self, start):
+        process = start(code=7)
+        out = process.communicate()[0]
+        assert process.returncode == 1
+        assert "FAILED: rule bad\n  the end of logs/bad.log:\n  | 87\n" in out and "  | the reason\n" in out
+        assert out.count("FAILED") == 1
+        assert "exit code 1; all of its output: logs/small/snakemake.log" in out
+
+    def test_an_interrupt_ends_snakemake_and_its_jobs(self, start, here):
+        process = start(pause=60)
+        while not (here / "b.txt").exists():
+            assert process.poll() is None
+            time.sleep(0.1)
+        begun = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        out = process.communicate(timeout=50)[0]
+        assert time.monotonic() - begun < 40 and process.returncode != 0 and "interrupted" in out
+        assert not (here / "a.txt").exists()
+
+    def test_the_lock_on_the_study_is_held_as_long_as_snakemake_runs(self, start, here):
+        """Also where what shows its progress is killed."""
+        with (here / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = start(lock, pause=60)
+        try:
+            while not (here / "b.txt").exists():
+                assert process.poll() is None
+                time.sleep(0.1)
+            process.kill()
+            process.wait()
+            with (here / "lock").open() as lock, pytest.raises(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def test_a_study_that_is_wrong_is_refused_before_snakemake_starts(self, start, here):
+        (here / "wrong.yaml").write_text("study: x\nseedz: [0]\n")
+        command = [sys.executable, "-m", "mcgrpo.progress", "wrong.yaml", "--run", "snakemake"]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert done.returncode == 1 and done.stderr.startswith("error: ") and "seedz" in done.stderr
+        assert not (here / "logs").exists()

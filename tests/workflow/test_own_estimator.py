@@ -1,0 +1,60 @@
+"""A study that names an estimator of its own: planned, trained, and trained anew when that changes."""
+
+import json
+
+import pytest
+
+OWN = """
+from mcgrpo.estimators import Estimator
+
+
+def centre(rewards):
+    return (rewards.amin(1, keepdim=True) + rewards.amax(1, keepdim=True)) / 2
+
+
+midrange = Estimator(centre, extra_rollouts=2)
+"""
+NAMED = """
+datasets: {{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}
+variants: {{midrange: {{training: {{estimator: "{name}", max_completion_length: 8, max_steps: 1}}}}}}
+experiments: {{main: {{variants: [midrange]}}}}
+"""
+RUN = "results/smoke/runs/tiny-random/grpo/G4/midrange/seed0"
+
+
+@pytest.fixture
+def smoke(empty, root):
+    """The smoke test's study with a variant of somebody's own, in a folder that has its module."""
+    empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
+    (empty.folder / "my_estimators.py").write_text(OWN)
+    return lambda name="my_estimators:midrange": empty.changed(NAMED.format(root=root, name=name))
+
+
+@pytest.mark.parametrize(
+    ("name", "culprit"),
+    [
+        ("medain", "unknown estimator 'medain'; there are: mean-std, "),
+        ("my_estimaters:midrange", "no module 'my_estimaters' in "),
+        ("my_estimators:midrang", "my_estimators.py has no 'midrang'"),
+    ],
+)
+def test_a_name_that_nobody_knows_stops_with_one_line(smoke, name, culprit):
+    done = smoke(name).run("--dry-run")
+    assert done.returncode != 0
+    (line,) = [line for line in done.log.splitlines() if line.startswith("error")]
+    assert culprit in line and "run tiny-random/" in line
+
+
+def test_it_trains_and_trains_anew_when_its_code_changes(smoke):
+    study = smoke()
+    study.made(RUN, "--quiet", "rules")
+    record = json.loads((study.folder / RUN / "run.json").read_text())
+    assert record["estimator"] == "my_estimators:midrange" and record["outcome"]["status"] == "finished"
+    (row,) = [json.loads(line) for line in (study.folder / RUN / "metrics.jsonl").read_text().splitlines()][:1]
+    assert "drawn/centre" in row and "advantage/frac_scale_zero" not in row
+    assert study.jobs(RUN) == {}
+    module = study.folder / "my_estimators.py"
+    module.write_text(OWN.replace("    return", "    # the middle of the range\n    return"))
+    assert study.jobs(RUN) == {}
+    module.write_text(OWN.replace("/ 2", "/ 3"))
+    assert study.jobs(RUN) == {"train": 1}

@@ -1,0 +1,27 @@
+"""The study into MLflow, once all of it is there; while it runs, a process follows its trainings."""
+
+
+rule track:
+    input:
+        scores=rules.collect.output.scores,
+        summary=rules.summarise.output,
+        report=[*TABLES, *FIGURES],
+    output:
+        f"{RESULTS}/tracking.json",
+    log:
+        f"{LOGS}/track.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/track.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        results=subpath(output[0], parent=True),
+        reports=lambda wildcards, input: Path(input.report[0]).parent,
+        models="--register-models" if config.get("register_models") else "",
+    shell:
+        "python -m mcgrpo.tracking {params.results} --reports {params.reports} {params.models} --output {output} "
+        "> {log} 2>&1"
+
+
+CHECKS += rules.track.output

@@ -1,0 +1,161 @@
+"""What the paper and its released code disagree on, measured by a study: the numbers of docs/paper-and-code.md.
+
+    python workflow/scripts/paper_and_code.py results/mini/summary.csv
+
+prints them; `make readme` puts those of the mini study into the page.
+"""
+
+import sys
+from collections import Counter
+
+import pandas as pd
+
+from mcgrpo.frames import accuracies, read_frame
+from mcgrpo.records import Cell
+from mcgrpo.report import wording
+from mcgrpo.stats import verdict
+from mcgrpo.variants import DEFAULT
+
+VARIANTS = ("released", "mixed-groups", "best-on-test", "composite", "fixed-rows")
+"""Of the mini study, in the order of the page; the sweep of injected flips follows."""
+FLIPS = r"^([\w-]+)/oracle-(\w+)/(\w+)/k(\d+)/exact$"
+"""A measure of sign flips: baseline, the oracle's baseline, what a zero counts as, k."""
+KEYS = ("oracle", "zeros", "k")
+SURE = "**Bold**: the 95% interval excludes zero."
+
+
+def measured(summary: pd.DataFrame) -> str:
+    """Markdown: what each variant changes, whether the median fares otherwise in it, and sign flips by convention.
+
+    Args:
+        summary: a row per cell (`mcgrpo.records.Cell`), in which every one of `VARIANTS` has been run.
+    """
+    cells = accuracies(summary, "in", variant=None)
+    order = [*VARIANTS, *sorted(name for name in cells.variant.unique() if name.startswith("flip-"))]
+    if missing := [name for name in VARIANTS if cells[cells.variant == name]["change"].isna().all()]:
+        raise SystemExit(f"the summary has no change by {', '.join(missing)}")
+    cells = cells[cells.variant.isin([DEFAULT, *order])]
+    place = cells.variant.map({name: place for place, name in enumerate(order)})
+    cells = cells.assign(place=place).sort_values(["place", "num_generations", "method"], kind="stable")
+    return "\n\n".join([changes(cells), gains(cells), sign_flips(summary)])
+
+
+def changes(cells: pd.DataFrame) -> str:
+    """A row for each variant, method and G: what the variant changes against the same cell at default."""
+    rows = [
+        {
+            "Variant": one.variant,
+            "Method": f"{wording.label(one.method)}, G={one.num_generations}",
+            "Change, greedy": told(beside.get("greedy"), "change"),
+            "Change, sampled": told(beside.get("sampled"), "change"),
+            "Seeds": f"{one.change_seeds}",
+        }
+        for one, beside in decodings(cells[cells.change.notna()])
+    ]
+    known = cells[cells.change_low.notna()]
+    sure = sum(verdict(one.change_low, one.change_high) != "indistinguishable" for one in known.itertuples())
+    return (
+        "### What each changes\n\n"
+        f"Accuracy in points, paired by seed and problem with the same method and G at `default`; {problems(cells)}. "
+        f"{SURE} It does in {sure} of {len(known)}; of as many changes of nothing, about "
+        f"{len(known) / 20:.0f} would be expected to, as no interval is corrected for their number.\n\n{table(rows)}"
+    )
+
+
+def gains(cells: pd.DataFrame) -> str:
+    """A row for each variant and G: the median's gain over the mean there, and at default."""
+    same = ["setting", "benchmark", "method", "num_generations", "decoding"]
+    default = {tuple(getattr(one, key) for key in same): one for one in only(cells, DEFAULT).itertuples()}
+    rows = []
+    for one, beside in decodings(cells[(cells.variant != DEFAULT) & cells.difference.notna()]):
+        there = {how: default.get((one.setting, one.benchmark, one.method, one.num_generations, how)) for how in beside}
+        first = next(iter(there.values()))
+        rows.append(
+            {
+                "Variant": one.variant,
+                "Method": f"{wording.label(one.method)}, G={one.num_generations}",
+                "Greedy": told(beside.get("greedy"), "difference"),
+                "at default": told(there.get("greedy"), "difference"),
+                "Sampled": told(beside.get("sampled"), "difference"),
+                "at default ": told(there.get("sampled"), "difference"),
+                "Seeds": f"{one.difference_seeds}; {first.difference_seeds if first else 0}",
+            }
+        )
+    return (
+        "### Does the median fare otherwise there?\n\n"
+        f"Gain of the median over the mean at the same G, in points; {problems(cells)}; seeds of the variant; of "
+        f"default. {SURE}\n\n{table(rows)}"
+    )
+
+
+def sign_flips(summary: pd.DataFrame) -> str:
+    """A row for each convention and k: the exact rates about the mean of k and the median of k and of k + 1."""
+    flips = summary[(summary.role == "flips") & (summary.method == "none")].reset_index(drop=True)
+    parts = flips.measure.str.extract(FLIPS).set_axis(["about", *KEYS], axis=1)
+    flips = flips.join(parts.astype({"k": float})).dropna(subset="about")
+    if flips.empty:
+        raise SystemExit("the summary has no sign-flip rates of the untrained model")
+    rows, found = [], Counter()
+    for (oracle, zeros, k), group in flips.groupby(list(KEYS)):
+        by = {one.about: one for one in group.itertuples()}
+        found[apart(by["median-plus1"], by["mean"])] += 1
+        rows.append(
+            {"Oracle": oracle, "Zero": "no flip" if zeros == "strict" else "a sign", "k": f"{k:.0f}"}
+            | {head: rate(by[about]) for about, head in ABOUT.items()}
+        )
+    counts = ", ".join(f"{word} in {found[word]}" for word in ("lower", "higher", "not told apart"))
+    return (
+        "### Sign flips, by convention\n\n"
+        f"Of the untrained model, in percent of rollouts, exact over all subsets of k (+1); {wording.span(flips.n)} "
+        "prompts, intervals over them. With disjoint intervals the median of k + 1 against the mean of k is "
+        f"{counts} of {len(rows)}.\n\n{table(rows)}"
+    )
+
+
+ABOUT = {"mean": "Mean of k", "median": "Median of k", "median-plus1": "Median of k + 1", "mean-plus1": "Mean of k + 1"}
+
+
+def apart(one, other) -> str:
+    """How a rate lies to another, where their intervals do not meet."""
+    return "lower" if one.high < other.low else "higher" if one.low > other.high else "not told apart"
+
+
+def rate(cell) -> str:
+    """A rate in percent with its interval."""
+    return wording.accuracy(cell.mean, cell.low, cell.high)
+
+
+def decodings(cells: pd.DataFrame):
+    """For each setting, benchmark, variant, method and G: one of its rows, and its rows by decoding."""
+    keys = ["setting", "benchmark", "variant", "method", "num_generations"]
+    for _, group in cells.groupby(keys, sort=False):
+        rows = {one.decoding: one for one in group.itertuples()}
+        yield next(iter(rows.values())), rows
+
+
+def only(cells: pd.DataFrame, variant: str) -> pd.DataFrame:
+    """The rows of one variant."""
+    return cells[cells.variant == variant]
+
+
+def told(cell, field: str) -> str:
+    """A difference with its interval, bold where that excludes zero; "missing" where it has not been measured."""
+    if cell is None:
+        return wording.MISSING
+    low, high = getattr(cell, f"{field}_low"), getattr(cell, f"{field}_high")
+    text = wording.signed(getattr(cell, field), low, high)
+    return text if pd.isna(low) or verdict(low, high) == "indistinguishable" else f"**{text}**"
+
+
+def problems(cells: pd.DataFrame) -> str:
+    """On how many problems accuracies are measured."""
+    return f"{wording.span(cells.n.dropna())} problems"
+
+
+def table(rows: list[dict[str, str]]) -> str:
+    """Rows of texts as a Markdown table."""
+    return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+
+
+if __name__ == "__main__":
+    print(measured(read_frame(sys.argv[1], Cell)))
