@@ -34,8 +34,8 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
     """
     import torch
 
+    from mcgrpo.config import MCGRPOConfig
     from mcgrpo.released import ReleasedConfig
-    from mcgrpo.trainer import MCGRPOConfig
 
     training = settled({key: value for key, value in run.training.items() if key not in OURS})
     sharding = run.training.get("sharding", "none")

@@ -65,13 +65,15 @@ def choose(is_active: Tensor, lengths: Tensor, count: int) -> Tensor:
     return by_length[(~is_active[by_length]).byte().argsort(stable=True)][:count]
 
 
-def divide(rows: Tensor, lengths: Tensor, size: int, parts: int) -> list[Tensor]:
+def divide(rows: Tensor, lengths: Tensor, size: int, parts: int, least: int = 1) -> list[Tensor]:
     """Rows in `parts` of at most `size`, like lengths together: as few as hold them all, behind parts that are empty.
+
+    At least `least` parts have a row.
 
     Within a part rows keep their order. The last part is never empty: with it the gradients of an optimizer step are
     shared between processes.
     """
-    filled = -(-len(rows) // size)
+    filled = max(-(-len(rows) // size), least)
     by_length = rows[lengths[rows].argsort(stable=True)]
     return [rows[:0]] * (parts - filled) + [part.sort().values for part in by_length.tensor_split(filled)]
 
@@ -109,6 +111,26 @@ def trim(batch: Batch, prompts: bool, multiple: int | None = None) -> Batch:
     return batch | cut
 
 
+def lengths_of(batch: Batch) -> Tensor:
+    """Tokens of each row, prompt and completion."""
+    return batch["prompt_mask"].sum(dim=1) + batch["completion_mask"].sum(dim=1)
+
+
+def sees_no_padding(config: Any) -> tuple[bool, bool]:
+    """Whether a model computes the same without padding behind completions, and without padding before prompts.
+
+    The one moves the width that some rotary embeddings scale by, the other absolute positions as well.
+    """
+    text = config.get_text_config()
+    rope = getattr(text, "rope_parameters", None)
+    if not rope:
+        return True, False
+    kinds = [each for each in rope.values() if isinstance(each, dict)] or [rope]
+    by_width = any(each.get("rope_type") in ("dynamic", "longrope") for each in kinds)
+    by_place = getattr(text, "attn_temperature_tuning", False) or any("llama_4_scaling_beta" in each for each in kinds)
+    return not by_width, not by_width and not by_place
+
+
 class CompactTrainer(ResumableTrainer):
     """`GRPOTrainer` with compact updates, for subclasses whose arguments have `compact_updates`.
 
@@ -119,6 +141,8 @@ class CompactTrainer(ResumableTrainer):
 
     _active: Tensor | None = None
     """While the rows to train on are being prepared: which of this process's rows are active."""
+    _computed: Tensor | None = None
+    """Of which of them log-probabilities have been computed."""
     _logps: Tensor | None = None
     """Log-probabilities of the micro-batch whose loss is computed, (rows, tokens), without a graph."""
 
@@ -132,11 +156,10 @@ class CompactTrainer(ResumableTrainer):
         """Whether rows without an advantage are left out."""
         return self.packs and self.beta == 0
 
-    @property
-    def _trims_prompts(self) -> bool:
-        """Padding at the left of a prompt moves its absolute positions, which rotary embeddings do not see."""
-        config = self.accelerator.unwrap_model(self.model).config
-        return getattr(config.get_text_config(), "rope_parameters", None) is not None
+    def _trimmed(self, batch: Batch) -> Batch:
+        """Without padding, as far as the model does not see it."""
+        completions, prompts = sees_no_padding(self.accelerator.unwrap_model(self.model).config)
+        return trim(batch, prompts, self.pad_to_multiple_of) if completions else batch
 
     def _most(self, counts: Tensor) -> Tensor:
         """The largest of each count over processes."""
@@ -162,19 +185,32 @@ class CompactTrainer(ResumableTrainer):
         return [
             batch
             for each, mask, count in zip(windows, is_active, counts, strict=True)
-            for batch in self._repacked(each, mask, count, rows, size)
+            for batch in self._repacked(each, choose(mask, lengths_of(each), count), rows, size, least)
         ]
 
-    def _repacked(self, batch: Batch, is_active: Tensor, count: int, size: int, parts: int) -> list[Batch]:
-        lengths = batch["prompt_mask"].sum(dim=1) + batch["completion_mask"].sum(dim=1)
+    def _repacked(self, batch: Batch, chosen: Tensor, size: int, parts: int, least: int) -> list[Batch]:
         found = []
-        for rows in divide(choose(is_active, lengths, count), lengths, size, parts):
+        for rows in divide(chosen, lengths_of(batch), size, parts, least):
             part = select(batch, rows)
             if len(rows):
-                part = trim(part, self._trims_prompts, self.pad_to_multiple_of)
+                part = self._trimmed(part)
             scale = len(rows) / size if self.args.loss_type in MEAN_OF_ROWS else 1.0
             found.append(part | {"loss_scale": scale})
         return found
+
+    def _describe_ratios(self, batch: Batch) -> None:
+        """Log vLLM's importance sampling ratios of the rows that were computed; TRL counts the others as 1."""
+        ratios = batch.get("importance_sampling_ratio")
+        if ratios is None or self._computed is None or self._computed.all():
+            return
+        mask = batch["completion_mask"] * batch.get("tool_mask", 1)
+        computed = ratios[self._computed]
+        found = computed.flatten() if ratios.size(1) == 1 else computed[mask[self._computed].bool()]
+        if not len(found):
+            found = ratios.new_zeros(1)
+        for name, value in (("min", found.min()), ("mean", found.mean()), ("max", found.max())):
+            of_all = getattr(self.accelerator.gather(value.unsqueeze(0)), name)().item()
+            self._metrics["train"][f"sampling/importance_sampling_ratio/{name}"][-1] = of_all
 
     def _compute_loss(self, model: Any, inputs: Batch) -> Tensor:
         if len(inputs["advantages"]) == 0:
@@ -198,9 +234,10 @@ class CompactTrainer(ResumableTrainer):
         count = int(self._most(wanted.sum().clamp(min=1)))
         rows = choose(wanted, lengths, count)
         logps = torch.zeros(input_ids[:, -logits_to_keep:].shape, device=input_ids.device)
-        logps[~torch.isin(torch.arange(len(logps), device=rows.device), rows)] = torch.nan
+        self._computed = torch.isin(torch.arange(len(logps), device=rows.device), rows)
+        logps[~self._computed] = torch.nan
         for part in divide(rows, lengths, size, -(-count // size)):
-            short = trim({name: value[part] for name, value in batch.items()}, self._trims_prompts)
+            short = self._trimmed({name: value[part] for name, value in batch.items()})
             ids, mask = (torch.cat([short[f"prompt_{of}"], short[f"completion_{of}"]], dim=1) for of in ("ids", "mask"))
             width = short["completion_ids"].size(1)
             logps[part, :width] = compute(model, ids, mask, width)[0].to(logps.dtype)

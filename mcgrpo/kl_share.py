@@ -7,7 +7,14 @@ import torch
 from torch import Tensor
 
 CLIPPED_LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo")
-"""Losses with PPO's clipped ratio, of which the shares are known."""
+"""Losses with PPO's clipped ratio."""
+
+
+def is_known(args: Any) -> bool:
+    """Whether `gradient_parts` is right for these arguments: no mask over tokens or rows but the completion's."""
+    by_sequence = args.importance_sampling_level == "sequence" and args.use_bias_correction_kl
+    masked = args.top_entropy_quantile < 1 or args.off_policy_mask_threshold is not None
+    return args.loss_type in CLIPPED_LOSSES and not by_sequence and not masked
 
 
 def gradient_parts(batch: Mapping[str, Any], logps: Tensor, args: Any) -> Tensor:
@@ -21,11 +28,14 @@ def gradient_parts(batch: Mapping[str, Any], logps: Tensor, args: Any) -> Tensor
     Args:
         batch: what TRL computes its loss from, with `ref_per_token_logps`.
         logps: (rows, tokens), without a graph.
-        args: `MCGRPOConfig` with a loss of `CLIPPED_LOSSES`.
+        args: an `MCGRPOConfig` that `is_known`.
     """
     mask = batch["completion_mask"] * batch.get("tool_mask", 1)
     advantages = batch["advantages"].unsqueeze(1)
-    ratio = torch.exp(logps - batch.get("old_per_token_logps", logps))
+    log_ratio = logps - batch.get("old_per_token_logps", logps)
+    if args.importance_sampling_level == "sequence":
+        log_ratio = (log_ratio * mask).sum(dim=1, keepdim=True) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+    ratio = torch.exp(log_ratio)
     high = 1 + (args.epsilon if args.epsilon_high is None else args.epsilon_high)
     clipped = ((advantages > 0) & (ratio > high)) | ((advantages < 0) & (ratio < 1 - args.epsilon))
     if args.delta is not None:

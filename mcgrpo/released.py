@@ -4,9 +4,9 @@
 of the release's trainers turns which switch on for which method is in `mcgrpo.protocols`. The code is our own.
 
 Not reproduced: its vLLM server mode, in which some prompts are never generated and others' rows are graded against
-another prompt's solution; which of several tied rows it drops (an index that torch leaves undefined: here the first
-drawn, which matters with beta > 0 only where all tied rows have no advantage); and unscorable rollouts, to which it
-gives a reward of 0 (here they have no advantage and are dropped first; its own rewards always score).
+another prompt's solution; which of several tied rows it drops (an index that torch leaves undefined: here, with
+beta > 0 as in all its recipes, the first drawn); and unscorable rollouts, to which it gives a reward of 0 (here they
+have no advantage and are dropped first; its own rewards always score).
 """
 
 from dataclasses import dataclass, field
@@ -15,8 +15,9 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from mcgrpo.config import MCGRPOConfig
 from mcgrpo.estimators import keep_largest
-from mcgrpo.trainer import MCGRPOConfig, MCGRPOTrainer, Rollouts
+from mcgrpo.trainer import MCGRPOTrainer, Rollouts
 
 GroupBy = Literal["prompt", "position"]
 DropRule = Literal["advantage", "reward"]

@@ -1,11 +1,9 @@
 """MCGRPOTrainer: TRL's GRPOTrainer with another advantage estimator, and the extra rollouts that it needs."""
 
 import time
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -13,86 +11,13 @@ from transformers import TrainerCallback
 from trl import GRPOConfig
 
 from mcgrpo import vllm_rollouts
-from mcgrpo.compact import MEAN_OF_ROWS, CompactTrainer
-from mcgrpo.estimators import MadZero, check_options, estimate, get_estimator
-from mcgrpo.group_statistics import median
-from mcgrpo.injected_flips import check_flips, draw_flips
-from mcgrpo.kl_share import CLIPPED_LOSSES, gradient_parts
-from mcgrpo.variants import FlipRule
+from mcgrpo.compact import MEAN_OF_ROWS, CompactTrainer, needs_whole_batches
+from mcgrpo.config import MCGRPOConfig
+from mcgrpo.estimators import Ties, estimate
+from mcgrpo.injected_flips import draw_flips
+from mcgrpo.kl_share import gradient_parts, is_known
 
 PHASES = ("generation", "rewards", "logprobs", "update")
-
-
-@dataclass
-class MCGRPOConfig(GRPOConfig):
-    """TRL's `GRPOConfig` with an advantage estimator.
-
-    Args:
-        estimator: a name in `mcgrpo.estimators.ESTIMATORS`, or `module:attribute` for one of your own; it takes the
-            place of TRL's `scale_rewards`.
-        extra_rollouts: drawn for each prompt beside the `num_generations` that are trained on; None for the
-            estimator's own number.
-        advantage_epsilon: added to the scale, in units of the reward; None for the estimator's own.
-        mad_zero: what divides where a group's scale is 0 though its rewards differ (docs/mad-zero.md): `epsilon` (the
-            paper), `std`, `mean_absolute_deviation`, `unit` or `skip`.
-        max_advantage: advantages are clamped to [-max_advantage, max_advantage]; None for no bound.
-        compact_updates: leave rows that add nothing to the gradient out of log-probabilities and updates, and pack the
-            rest by length, wherever the gradient stays the same up to rounding (`mcgrpo.compact`). What TRL logs of
-            updates (entropy, clip_ratio) then describes the rows that are computed. Without it, the estimators that
-            TRL has give its losses bit for bit.
-        advantage_flip_rate: share of advantages that are negated on purpose, to see what wrong signs do to training
-            (MC-GRPO, section 2); 0 for none.
-        advantage_flip_rule: `bernoulli` negates each advantage with that probability; `exact` that share of the kept
-            rows of every group, which must be a whole number of rows. See `mcgrpo.estimators.draw_flips`.
-    """
-
-    estimator: str = field(default="median-mad", metadata={"help": "Advantage estimator; see mcgrpo.estimators."})
-    extra_rollouts: int | None = field(
-        default=None, metadata={"help": "Rollouts drawn beside num_generations; None for the estimator's own."}
-    )
-    advantage_epsilon: float | None = field(
-        default=None, metadata={"help": "Added to the estimator's scale; None for the estimator's own."}
-    )
-    mad_zero: MadZero = field(
-        default="epsilon", metadata={"help": "What divides where a group's scale is 0 though its rewards differ."}
-    )
-    max_advantage: float | None = field(default=None, metadata={"help": "Bound on |A|; None for none."})
-    advantage_flip_rate: float = field(
-        default=0.0, metadata={"help": "Share of advantages to negate on purpose, in [0, 1]."}
-    )
-    advantage_flip_rule: FlipRule = field(
-        default="bernoulli",
-        metadata={"help": "Negate each advantage with that probability, or exactly that share of every group."},
-    )
-
-    compact_updates: bool = field(
-        default=True, metadata={"help": "Leave out what adds nothing to the gradient, and pack the rest by length."}
-    )
-
-    def __post_init__(self):
-        super().__post_init__()
-        rule = get_estimator(self.estimator)
-        self.extra_rollouts = rule.extra_rollouts if self.extra_rollouts is None else self.extra_rollouts
-        check_options(mad_zero=self.mad_zero, max_advantage=self.max_advantage, extra_rollouts=self.extra_rollouts)
-        check_flips(self.advantage_flip_rate, self.advantage_flip_rule, self.num_generations)
-        if self.scale_rewards != "group" or self.multi_objective_aggregation != "sum_then_normalize":
-            raise ValueError(
-                "scale_rewards and multi_objective_aggregation are the estimator's to decide here: leave both at "
-                f"TRL's defaults and set `estimator` (now {self.estimator!r})"
-            )
-        if rule.centre is median and self.extra_rollouts and (self.num_generations + self.extra_rollouts) % 2 == 0:
-            warnings.warn(
-                f"num_generations={self.num_generations} with {self.extra_rollouts} extra makes groups of even size, "
-                "in which no rollout is the median: the one dropped has an advantage. Choose an even num_generations.",
-                stacklevel=3,
-            )
-        rows = self.per_device_train_batch_size * self.steps_per_generation
-        if rows % self.num_generations:
-            raise ValueError(
-                f"num_generations={self.num_generations} does not divide the {rows} rows that each process "
-                f"generates at a time (per_device_train_batch_size={self.per_device_train_batch_size} x "
-                f"steps_per_generation={self.steps_per_generation}): a group would straddle two processes"
-            )
 
 
 class Rollouts(NamedTuple):
@@ -142,9 +67,9 @@ class MCGRPOTrainer(CompactTrainer):
     `mean`, against `scale_rewards="none"`) and without `compact_updates` the losses are those of TRL bit for bit.
 
     Where several rollouts of a group have the median reward, the pivot that is dropped is the longest of them if the
-    gradient does not depend on the choice (beta = 0 and a loss that is a mean over rows), else the first drawn: with
-    beta > 0 its KL term goes with it, and `dapo` divides by the tokens of the kept rows, so that a choice by length
-    would be a bias.
+    gradient does not depend on the choice (beta = 0, a loss that is a mean over rows, and no term that looks at all
+    rows), else the first drawn: with beta > 0 its KL term goes with it, and `dapo` divides by the tokens of the kept
+    rows, so that a choice by length would be a bias.
 
     Sign flips (`advantage_flip_rate`) are drawn anew for each generation batch from `args.seed`, the global step it
     is generated at and its place among the micro-batches of that step, and from nothing else: the global random state
@@ -161,6 +86,7 @@ class MCGRPOTrainer(CompactTrainer):
     as no phase's.
 
     Raises:
+        TypeError: for arguments that are no `MCGRPOConfig`.
         ValueError: for what cannot be drawn ahead of TRL: environments and tools, and datasets with images; for a
             batch whose rows are not grouped by prompt.
     """
@@ -171,7 +97,11 @@ class MCGRPOTrainer(CompactTrainer):
         for name in ("tools", "environment_factory"):
             if kwargs.get(name):
                 raise ValueError(f"MCGRPOTrainer does not support `{name}`: rollouts are drawn before TRL sets it up")
+        config = kwargs.get("args") or next((each for each in args if isinstance(each, GRPOConfig)), None)
+        if not isinstance(config, MCGRPOConfig):
+            raise TypeError(f"MCGRPOTrainer needs args=MCGRPOConfig(...), not {type(config).__name__}")
         self._staged: tuple[Rollouts, torch.Tensor] | None = None
+        self._kl_parts: torch.Tensor | float = 0.0
         self._seconds: dict[str, float] = defaultdict(float)
         self.observers: list[Callable[[Drawn], None]] = []
         with vllm_rollouts.used_by(self):
@@ -195,7 +125,8 @@ class MCGRPOTrainer(CompactTrainer):
             return super()._generate_and_score_completions(inputs)
         drawn, rollouts, rewards_per_func = self._draw(inputs)
         rewards, lengths = self._grouped(rewards_per_func, rollouts)
-        advantages, keep, diagnostics = self._estimate(rewards, lengths)
+        with self._timed("logprobs"):  # as where TRL computes its advantages
+            advantages, keep, diagnostics = self._estimate(rewards, lengths)
         with self._timed("observers"):
             for observe in self.observers:
                 observe(Drawn(drawn, rollouts, rewards, lengths, advantages, keep))
@@ -211,6 +142,7 @@ class MCGRPOTrainer(CompactTrainer):
         output["advantages"] = kept
         if "old_per_token_logps" in output:  # any number does in a row that was left out, but NaN
             output["old_per_token_logps"].nan_to_num_(nan=0.0)
+            self._describe_ratios(output)
         self._log_estimate(advantages[keep], diagnostics)
         return output
 
@@ -272,19 +204,34 @@ class MCGRPOTrainer(CompactTrainer):
             epsilon=args.advantage_epsilon,
             mad_zero=args.mad_zero,
             max_advantage=args.max_advantage,
-            ties="longest" if self.beta == 0 and args.loss_type in MEAN_OF_ROWS else "first",
+            ties=self._ties,
             adjust=self._adjust,
         )
 
+    @property
+    def _ties(self) -> Ties:
+        """Which of tied pivots is dropped: the longest, where the gradient does not depend on the choice."""
+        depends = self.beta != 0 or needs_whole_batches(self.args) or self.aux_loss_enabled
+        return "longest" if self.args.loss_type in MEAN_OF_ROWS and not depends else "first"
+
+    def _packed(self, batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        with self._timed("logprobs"):
+            return super()._packed(batches)
+
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         loss = super()._compute_loss(model, inputs)
-        if "ref_per_token_logps" in inputs and len(inputs["advantages"]) and self.args.loss_type in CLIPPED_LOSSES:
-            self._log_kl_share(gradient_parts(inputs, self._logps, self.args))
+        if self.model.training and self.beta != 0 and is_known(self.args):
+            if len(inputs["advantages"]):
+                self._kl_parts = self._kl_parts + gradient_parts(inputs, self._logps, self.args)
+            if self.accelerator.sync_gradients:
+                self._log_kl_share()
         return loss
 
-    def _log_kl_share(self, parts: torch.Tensor) -> None:
-        penalty, policy = self.accelerator.reduce(parts, reduction="sum").tolist()
-        if self.model.training and penalty + policy > 0:
+    def _log_kl_share(self) -> None:
+        """Of an optimizer step: all its micro-batches, of all processes."""
+        penalty, policy = self.accelerator.reduce(self._kl_parts, reduction="sum").tolist()
+        self._kl_parts = 0.0
+        if penalty + policy > 0:
             self._metrics["train"]["gradient/kl_share"].append(penalty / (penalty + policy))
 
     def _adjust(

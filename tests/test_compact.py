@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 from tiny_training import TRL, Ours, digits_reward, history, same_training, trained, trainer_of
-from transformers import TrainerCallback
+from transformers import GPT2Config, Qwen3Config, TrainerCallback
 
 from mcgrpo import MCGRPOConfig, compact
 
@@ -45,6 +45,34 @@ class TestParts:
         lengths = torch.tensor([9, 1, 8, 2, 7, 3])
         parts = compact.divide(torch.arange(6), lengths, size=3, parts=4)
         assert [part.tolist() for part in parts] == [[], [], [1, 3, 5], [0, 2, 4]]
+
+    def test_as_many_parts_as_are_asked_for_have_a_row(self):
+        parts = compact.divide(torch.arange(5), torch.arange(5), size=2, parts=4, least=4)
+        assert sorted(map(len, parts)) == [1, 1, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("rope", "sees"),
+        [
+            ({"rope_type": "default"}, (True, True)),
+            ({"rope_type": "yarn", "factor": 2.0}, (True, True)),
+            ({"rope_type": "dynamic", "factor": 2.0}, (False, False)),
+            ({"full": {"rope_type": "default"}, "local": {"rope_type": "longrope"}}, (False, False)),
+            ({"rope_type": "yarn", "llama_4_scaling_beta": 0.1}, (True, False)),
+            (None, (True, False)),
+        ],
+    )
+    def test_padding_is_cut_off_where_the_model_does_not_see_it(self, rope, sees):
+        class Config:
+            rope_parameters = rope
+
+            def get_text_config(self):
+                return self
+
+        assert compact.sees_no_padding(Config()) == sees
+
+    def test_positions_of_real_models(self):
+        assert compact.sees_no_padding(Qwen3Config()) == (True, True)
+        assert compact.sees_no_padding(GPT2Config()) == (True, False)
 
     def test_what_fits_one_part_keeps_its_order(self):
         assert compact.divide(torch.tensor([2, 0, 1]), torch.tensor([3, 1, 2]), 4, 1)[0].tolist() == [0, 1, 2]
@@ -97,9 +125,10 @@ class Truncated(Uneven):
         return [each if row % 2 else [3, *each[:-1]] for row, each in enumerate(ids)], logprobs
 
 
-def gradients(tmp_path, compact_updates, reward=digits_reward, kind=Ours, **settings):
-    """A training and its gradients, before clipping."""
-    settings = {"beta": 0.0, "estimator": "median-mad", "learning_rate": 1e-4, **settings}
+def gradients(tmp_path, compact_updates, reward=digits_reward, kind=Uneven, **settings):
+    """A training and its gradients, none clipped: a clip would hide a loss of another scale."""
+    defaults = {"beta": 0.0, "estimator": "median-mad", "max_grad_norm": 0.0, "max_completion_length": 24}
+    settings = {**defaults, "learning_rate": 1e-6, **settings}
     trainer = trainer_of(kind, tmp_path, reward, compact_updates=compact_updates, **settings)
     trainer.add_callback(found := Gradients())
     trainer.train()
@@ -145,12 +174,32 @@ class TestGradients:
         for one, other in zip(expected, found, strict=True):
             assert one.abs().max() > 0 and (one - other).abs().max() < 1e-4 * one.abs().max()
 
-    def test_of_groups_without_any_signal_are_0(self, tmp_path):
-        """And the optimizer's step is taken: its momentum goes on, as with all rows."""
+    @pytest.mark.parametrize("reused", [{}, {"num_iterations": 2, "steps_per_generation": 4}])
+    def test_of_groups_without_any_signal_are_0(self, reused, tmp_path):
         settings = {"gradient_accumulation_steps": 2, "reward": lambda completions, **_: [1.0] * len(completions)}
-        trainer, found = gradients(tmp_path, True, **settings)
+        trainer, found = gradients(tmp_path, True, **settings, **reused)
         assert rows(trainer) == [0, 1] * 3
-        assert all((step == 0).all() for step in found)
+        assert len(found) == 3 and all((step == 0).all() for step in found)
+
+    def test_of_0_are_a_step_all_the_same(self, tmp_path):
+        """The optimizer's momentum goes on where nothing is left to compute, as it does with all rows."""
+        calls = iter(range(9))
+
+        def only_at_first(completions, **_):
+            return [0.0] * len(completions) if next(calls) else digits_reward(completions)
+
+        ends = []
+        for compact_updates in (False, True):
+            calls = iter(range(9))
+            settings = {"reward": only_at_first, "learning_rate": 1e-3, "gradient_accumulation_steps": 2}
+            trainer, found = gradients(tmp_path, compact_updates, **settings)
+            assert [bool(step.any()) for step in found] == [True, False, False]
+            ends.append(torch.cat([each.flatten() for each in trainer.model.parameters()]))
+        assert (ends[0] - ends[1]).abs().max() < 1e-5
+        calls = iter(range(9))
+        first, _ = gradients(tmp_path, True, **settings, max_steps=1, lr_scheduler_type="constant")
+        after_one = torch.cat([each.flatten() for each in first.model.parameters()])
+        assert (ends[1] - after_one).abs().max() > 1e-4
 
     def test_rows_that_are_left_out_have_no_log_probabilities_computed(self, tmp_path, monkeypatch):
         computed = []
@@ -165,8 +214,20 @@ class TestGradients:
         trainer, _ = gradients(tmp_path, True, num_iterations=2, max_steps=2)
         assert computed == rows(trainer)[:1] and computed[0] < 8
 
+    def test_log_probabilities_are_as_wide_as_trl_pads(self, tmp_path, monkeypatch):
+        widths = []
+        theirs = compact.ResumableTrainer._get_per_token_logps_and_entropies
 
-PENALTY = {"beta": 0.04, "kind": Uneven, "max_completion_length": 24, **WINDOWS["reused and accumulated"]}
+        def seen(self, model, input_ids, attention_mask, logits_to_keep, **kwargs):
+            widths.append((input_ids.size(1) - logits_to_keep, logits_to_keep))
+            return theirs(self, model, input_ids, attention_mask, logits_to_keep, **kwargs)
+
+        monkeypatch.setattr(compact.ResumableTrainer, "_get_per_token_logps_and_entropies", seen)
+        gradients(tmp_path, True, pad_to_multiple_of=8, **WINDOWS["reused and accumulated"])
+        assert len(set(widths)) > 1 and all(each % 8 == 0 for pair in widths for each in pair)
+
+
+PENALTY = {"beta": 0.04, **WINDOWS["reused and accumulated"]}
 
 
 class TestWithAPenalty:
@@ -191,6 +252,40 @@ class TestWithAPenalty:
         assert sum(rows(part)) < sum(rows(whole))
         for one, other in zip(expected, found, strict=True):
             assert one.abs().max() > 0 and (one - other).abs().max() < 1e-4 * one.abs().max()
+
+
+class TestTies:
+    """Which of tied pivots is dropped."""
+
+    @pytest.mark.parametrize(
+        ("settings", "dropped"),
+        [
+            ({}, "longest"),
+            ({"loss_type": "dr_grpo"}, "longest"),
+            ({"loss_type": "dapo"}, "first"),
+            ({"beta": 0.04}, "first"),
+            ({"entropy_coef": 0.1}, "first"),
+            ({"top_entropy_quantile": 0.3}, "first"),
+        ],
+    )
+    def test_the_longest_where_it_does_not_matter(self, settings, dropped, tmp_path):
+        settings = {"beta": 0.0, "num_generations": 2, "loss_type": "grpo", "max_steps": 1, **settings}
+        everything = []
+
+        def ties(completion_ids, **_):
+            everything.extend(map(len, completion_ids))
+            return [1.0] * len(completion_ids)
+
+        trainer = trainer_of(Uneven, tmp_path, ties, compact_updates=False, max_completion_length=24, **settings)
+        trainer.train()
+        kept = sorted(trainer.batches[0]["completion_mask"].sum(dim=1).tolist())
+        groups = [everything[start : start + 3] for start in range(0, len(everything), 3)]
+        expected = {
+            "first": [length for group in groups for length in group[1:]],
+            "longest": [length for group in groups for length in sorted(group)[:2]],
+        }
+        assert sorted(expected["first"]) != sorted(expected["longest"])
+        assert kept == sorted(expected[dropped])
 
 
 class TestWhereItIsNotExact:

@@ -7,9 +7,9 @@ import pytest
 from training_jobs import RUN, changed, job, make_inputs, outcome, steps
 
 from mcgrpo.arguments import arguments_of
+from mcgrpo.config import MCGRPOConfig
 from mcgrpo.released import ReleasedConfig
 from mcgrpo.train import train
-from mcgrpo.trainer import MCGRPOConfig
 
 BEST = {"select_checkpoint": "best-on-test", "eval_steps": 2}
 

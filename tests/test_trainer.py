@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from tiny_training import TRL, Ours, dataset, digits_reward, history, same_training, texts_of, trained, trainer_of
+from trl import GRPOConfig
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
 
@@ -271,6 +272,12 @@ class TestRefused:
             MCGRPOConfig(
                 output_dir=str(tmp_path), use_cpu=True, bf16=False, per_device_train_batch_size=9, num_generations=3
             )
+
+    def test_arguments_of_trls_own(self, tmp_path):
+        with pytest.raises(TypeError, match=r"needs args=MCGRPOConfig\(...\), not GRPOConfig"):
+            MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=GRPOConfig(str(tmp_path), use_cpu=True))
+        with pytest.raises(TypeError, match="not NoneType"):
+            MCGRPOTrainer(model="unused", reward_funcs=digits_reward)
 
     def test_tools(self):
         with pytest.raises(ValueError, match="`tools`"):

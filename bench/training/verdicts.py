@@ -14,7 +14,8 @@ def verdicts(rows: list[Row]) -> list[tuple[str, bool]]:
         theirs, more = here["trl"], here["trl-plus1"]
         extra = sum(more[phase] - theirs[phase] for phase in ("generation", "rewards"))
         allowed = NOISE * theirs["seconds"] + max(extra, 0.0)
-        found.append(judged(f"G={size}: mean", here["mean"], NOISE * theirs["seconds"], "TRL's mean x 1.05"))
+        for name in ("mean", "mean-compact"):
+            found.append(judged(f"G={size}: {name}", here[name], NOISE * theirs["seconds"], "TRL's mean x 1.05"))
         for name in ("mc", "mc-compact"):
             found.append(judged(f"G={size}: {name}", here[name], allowed, "TRL's mean x 1.05 + the extra rollout"))
         if size == 4:

@@ -1,5 +1,6 @@
 """Rewards in, advantages and the rows to train on out."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -38,7 +39,7 @@ def estimate(
         num_generations: G, the rows of each group that are kept.
         lengths: (groups, drawn), the completions' tokens; for estimators and ties that ask for them.
         extra_rollouts: replaces the estimator's own number.
-        epsilon: replaces the estimator's own.
+        epsilon: replaces the estimator's own; at least 0.
         mad_zero: what divides where the scale is 0 though rewards differ, see `zero_scale.divisor`.
         max_advantage: advantages are clamped to [-max_advantage, max_advantage].
         ties: which of equally small deviations is dropped: the `first` drawn, or, of those without an advantage, the
@@ -51,15 +52,17 @@ def estimate(
         diagnostics: scalars over the batch (see `mcgrpo.diagnostics`).
 
     Raises:
-        ValueError: for an unknown estimator or option, a shape that does not fit G, an infinite reward, or lengths that
-            are missing.
+        ValueError: for an unknown estimator or option, a shape that does not fit G, an infinite reward, lengths that
+            are missing, or a group whose rewards differ though what divides them is 0 (no epsilon or other `mad_zero`).
     """
     rule = get_estimator(estimator)
-    check_options(mad_zero=mad_zero, max_advantage=max_advantage, ties=ties, extra_rollouts=extra_rollouts)
+    epsilon = rule.epsilon if epsilon is None else epsilon
+    check_options(
+        mad_zero=mad_zero, max_advantage=max_advantage, ties=ties, extra_rollouts=extra_rollouts, epsilon=epsilon
+    )
     extra = rule.extra_rollouts if extra_rollouts is None else extra_rollouts
     _check_rewards(rewards, estimator, num_generations, extra)
     _check_lengths(lengths, rewards, estimator, rule, ties)
-    epsilon = rule.epsilon if epsilon is None else epsilon
     tie_breaker = lengths if ties == "longest" else None
 
     keep = rule.keep(rewards, num_generations, tie_breaker) if rule.keep_first else None
@@ -68,6 +71,8 @@ def estimate(
     scale = None if rule.scale is None else rule.scale(used, centre)
     deviations = used - centre
     advantages = deviations if scale is None else deviations / divisor(mad_zero, used, centre, scale, epsilon)
+    if advantages.isinf().any():
+        raise _nothing_divides(used, advantages, estimator, epsilon, mad_zero)
     advantages = torch.nan_to_num(advantages, nan=0.0)
     if keep is None:
         keep = rule.keep(deviations, num_generations, tie_breaker)
@@ -86,6 +91,7 @@ def check_options(
     max_advantage: float | None = None,
     ties: str = "first",
     extra_rollouts: int | None = None,
+    epsilon: float | None = None,
 ) -> None:
     """Refuse options of `estimate` that mean nothing.
 
@@ -99,6 +105,21 @@ def check_options(
         raise ValueError(f"max_advantage is None or more than 0, not {max_advantage!r}")
     if extra_rollouts is not None and (extra_rollouts != int(extra_rollouts) or extra_rollouts < 0):
         raise ValueError(f"extra_rollouts is None or a whole number of at least 0, not {extra_rollouts!r}")
+    if epsilon is not None and not 0 <= epsilon < math.inf:
+        raise ValueError(f"epsilon (a config's advantage_epsilon) is None or a finite number >= 0, not {epsilon!r}")
+
+
+def _nothing_divides(rewards: Tensor, advantages: Tensor, name: str, epsilon: float, mad_zero: MadZero) -> ValueError:
+    """The error for groups whose rewards differ, but whose scale is 0 with nothing that takes its place."""
+    groups = advantages.isinf().any(dim=1)
+    first = int(groups.nonzero()[0])
+    example = ", ".join(f"{reward:g}" for reward in rewards[first].tolist())
+    return ValueError(
+        f"estimator {name!r} with epsilon={epsilon!r} and mad_zero={mad_zero!r} makes advantages infinite in "
+        f"{int(groups.sum())} of {len(groups)} groups, whose scale is 0 though their rewards differ: first in group "
+        f"{first} (rewards {example}). Set epsilon (a config's advantage_epsilon) above 0, or mad_zero to "
+        f"what divides instead: {', '.join(choice for choice in MAD_ZERO if choice != 'epsilon')}"
+    )
 
 
 def _check_rewards(rewards: Tensor, name: str, num_generations: int, extra: int) -> None:

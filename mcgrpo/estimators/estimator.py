@@ -10,9 +10,9 @@ from mcgrpo.estimators.keep import keep_largest
 Centre = Callable[..., Tensor]
 """rewards, and lengths where the estimator asks for them, each (groups, drawn) -> baselines that broadcast to that."""
 Scale = Callable[[Tensor, Tensor], Tensor]
-"""(rewards, their centre) -> what divides the deviations, (groups, 1) or (1, 1)."""
+"""(rewards, the estimator's centre of them) -> what divides the deviations, (groups, 1) or (1, 1)."""
 Keep = Callable[[Tensor, int, Tensor | None], Tensor]
-"""(deviations, G, lengths that break ties or None) -> (groups, drawn) booleans, G true in each row."""
+"""(deviations, or rewards with `keep_first`; G; lengths that break ties or None) -> rows, see `Estimator`."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,18 @@ class Estimator:
 
     Args:
         centre: the baseline, of each group or of each rollout.
-        scale: None leaves the centred rewards as they are.
+        scale: None leaves the centred rewards as they are. `group_statistics.std` and `mad` are about the centre,
+            `scales.spread` is the standard deviation about the mean whatever the centre.
         extra_rollouts: drawn for each prompt beside the G that are trained on; a caller may ask for another number.
-        epsilon: added to the scale; in the unit of the rewards.
+        epsilon: added to the scale; in the unit of the rewards. With 0, a group whose scale is 0 though its rewards
+            differ is an error, unless `mad_zero` says what divides it.
         source: where it is from.
-        keep: which G rows of each group are trained on.
+        keep: which G rows of each group are trained on. Always called with three arguments, by position: the
+            deviations from the centre (groups, drawn), not scaled, NaN where unscorable, or with `keep_first` the
+            rewards; G; and the lengths of the completions (groups, drawn), None unless `ties="longest"`. Returns
+            booleans (groups, drawn), exactly G of them true in each group.
         needs_lengths: `centre` is called with the lengths of the completions too.
-        keep_first: rows are chosen by their rewards, before anything else; centre and scale are of those rows only.
+        keep_first: `keep` chooses rows by their rewards, before anything else; centre and scale are of those rows only.
     """
 
     centre: Centre

@@ -10,22 +10,25 @@ from pathlib import Path
 from mcgrpo.estimators.baselines import Interpolation, james_stein, leave_one_out, length_weighted, quantile_centre
 from mcgrpo.estimators.estimator import Estimator, Scale
 from mcgrpo.estimators.keep import keep_max_variance
-from mcgrpo.estimators.scales import batch_deviation, batch_std, beta_density
+from mcgrpo.estimators.scales import batch_deviation, batch_std, beta_density, spread
 from mcgrpo.group_statistics import mad, mean, median, std
 
 
 def quantile(
     level: float,
     *,
-    scale: Scale | None = std,
+    scale: Scale | None = spread,
     extra_rollouts: int = 0,
     epsilon: float = 1e-4,
     interpolation: Interpolation = "linear",
 ) -> Estimator:
     """An estimator whose centre is the `level` quantile: QAE, arXiv 2509.22611, Eq. 3.
 
-    `quantile(0.5, scale=mad, extra_rollouts=1, epsilon=1e-3)` is `median-mad`. Raises ValueError for a level
-    outside (0, 1).
+    Its scale is the standard deviation about the mean, as there (`spread`); `group_statistics.std` and `mad` would be
+    about the quantile. `quantile(0.5, scale=mad, extra_rollouts=1, epsilon=1e-3)` is `median-mad`.
+
+    Raises:
+        ValueError: for a level outside (0, 1), or an unknown interpolation.
     """
     source = f"QAE, arXiv 2509.22611, Eq. 3, K = {level:g}"
     return Estimator(quantile_centre(level, interpolation), scale, extra_rollouts, epsilon, source)

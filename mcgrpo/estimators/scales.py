@@ -1,9 +1,18 @@
-"""Scales beside a group's standard deviation and MAD: over the whole batch, or of a distribution fitted to it."""
+"""Scales beside those about a centre: about the mean, over the whole batch, or of a distribution fitted to it."""
 
 import torch
 from torch import Tensor
 
-from mcgrpo.group_statistics import std
+from mcgrpo.group_statistics import mean, std
+
+
+def spread(rewards: Tensor, centre: Tensor) -> Tensor:
+    """Standard deviation of each group about its mean, whatever the centre; with Bessel's correction.
+
+    What QAE (arXiv 2509.22611) divides by, where `group_statistics.std` is about the centre it is given.
+    (groups, drawn) -> (groups, 1); NaN for a group with fewer than two scorable rollouts.
+    """
+    return std(rewards, mean(rewards))
 
 
 def batch_std(rewards: Tensor, centre: Tensor) -> Tensor:
@@ -12,7 +21,7 @@ def batch_std(rewards: Tensor, centre: Tensor) -> Tensor:
     (groups, drawn) -> (1, 1), with Bessel's correction, by the operations of TRL's `nanstd`; `centre` does not matter.
     """
     flat = rewards.reshape(1, -1)
-    return std(flat, torch.nanmean(flat, dim=1, keepdim=True))
+    return spread(flat, centre)
 
 
 def batch_deviation(rewards: Tensor, centre: Tensor) -> Tensor:

@@ -8,7 +8,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from mcgrpo.group_statistics import mean, std
+from mcgrpo.estimators.scales import spread
+from mcgrpo.group_statistics import mean
 
 MadZero = Literal["epsilon", "std", "mean_absolute_deviation", "unit", "skip"]
 MAD_ZERO: tuple[str, ...] = get_args(MadZero)
@@ -34,7 +35,7 @@ def divisor(mad_zero: MadZero, rewards: Tensor, centre: Tensor, scale: Tensor, e
     if mad_zero == "epsilon":
         return scale + epsilon
     if mad_zero == "std":
-        other = std(rewards, mean(rewards)) + epsilon
+        other = spread(rewards, centre) + epsilon
     elif mad_zero == "mean_absolute_deviation":
         other = mean((rewards - centre).abs()) + epsilon
     else:

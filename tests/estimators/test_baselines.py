@@ -137,6 +137,15 @@ class TestQuantile:
         rewards = torch.tensor([[1.0] * successes + [0.0] * (5 - successes)])
         assert quantile_of(rewards, 0.4, "inverted_cdf").item() == (0.0 if successes <= 3 else 1.0)
 
+    @pytest.mark.parametrize("level", [0.25, 0.4, 0.5, 0.6])
+    @pytest.mark.parametrize("size", range(2, 12))
+    def test_interpolated_it_may_lie_between(self, size, level):
+        """docs/estimators.md: from (n - 1) K + 1 failures 0, up to (n - 1) K of them 1, else between."""
+        for failures in range(1, size):
+            found = quantile_of(torch.tensor([[0.0] * failures + [1.0] * (size - failures)]), level).item()
+            place = (size - 1) * level
+            assert (found == 0) == (failures >= place + 1) and (found == 1) == (failures <= place)
+
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [((0.0,), r"inside \(0, 1\), not 0.0"), ((40,), "not 40"), ((NAN,), "not nan")],

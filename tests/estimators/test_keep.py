@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mcgrpo.estimators import estimate, keep_largest
+from mcgrpo.estimators import Estimator, estimate, keep_largest, register
+from mcgrpo.estimators import registry as registry_of
 from mcgrpo.estimators.keep import keep_max_variance
+from mcgrpo.group_statistics import mad, median
 
 NAN = float("nan")
 LEVELS = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])
@@ -58,6 +60,44 @@ class TestTies:
     def test_by_deviations_alone(self):
         deviations = torch.tensor([[0.5, -0.5, 0.25, NAN, -2.0]])
         assert keep_largest(deviations, 2)[0].tolist() == [False, True, False, False, True]
+
+
+class TestOwnRule:
+    @pytest.fixture
+    def calls(self, monkeypatch):
+        """What an estimator's own rule was called with; it keeps the last rows drawn. `first` has keep_first."""
+        calls = []
+
+        def keep_last(*arguments):
+            calls.append(arguments)
+            rewards, num_generations, _ = arguments
+            return (torch.arange(rewards.size(1)) >= rewards.size(1) - num_generations).expand(rewards.shape)
+
+        monkeypatch.setattr(registry_of, "ESTIMATORS", dict(registry_of.ESTIMATORS))
+        register("after", Estimator(median, mad, 1, 1.0, keep=keep_last))
+        register("first", Estimator(median, mad, 1, 1.0, keep=keep_last, keep_first=True))
+        return calls
+
+    REWARDS = torch.tensor([[0.0, 1.0, 3.0, 5.0, NAN]])
+
+    def test_is_called_with_deviations_g_and_no_lengths(self, calls):
+        _, keep, _ = estimate(self.REWARDS, "after", 4, lengths=torch.ones_like(self.REWARDS))
+        ((values, size, lengths),) = calls
+        assert values[0, :4].tolist() == [-2.0, -1.0, 1.0, 3.0]  # about 2, not divided
+        assert values[0, 4].isnan() and size == 4 and lengths is None
+        assert keep.tolist() == [[False, True, True, True, True]]
+
+    def test_is_called_with_rewards_if_it_comes_first(self, calls):
+        advantages, _, _ = estimate(self.REWARDS, "first", 4, lengths=torch.ones_like(self.REWARDS))
+        ((values, size, lengths),) = calls
+        assert values[0, :4].tolist() == [0.0, 1.0, 3.0, 5.0] and size == 4 and lengths is None
+        assert advantages[0].tolist() == pytest.approx([0, -2 / 3, 0, 2 / 3, 0])  # of 1 3 5: median 3, MAD 2
+
+    @pytest.mark.parametrize("estimator", ["after", "first"])
+    def test_is_called_with_the_lengths_that_break_ties(self, calls, estimator):
+        of_rows = torch.tensor([[5, 4, 3, 2, 1]])
+        estimate(self.REWARDS, estimator, 4, lengths=of_rows, ties="longest")
+        assert torch.equal(calls[0][2], of_rows)
 
 
 class TestMaxVariance:

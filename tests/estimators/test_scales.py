@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from mcgrpo.estimators import MAD_ZERO, Estimator, bnpo, estimate, register
 from mcgrpo.estimators import registry as registry_of
-from mcgrpo.estimators.scales import beta_density
+from mcgrpo.estimators.scales import beta_density, spread
 from mcgrpo.group_statistics import mad, mean, median
 
 NAN = float("nan")
@@ -48,6 +48,25 @@ class TestByHand:
         # mean 1, absolute deviations 1 1 1 3: median 1, where about the median it would be 0
         found = advantages([[0.0, 0.0, 0.0, 4.0]], "mean-mad")
         assert found[0].tolist() == pytest.approx([-1 / 1.001] * 3 + [3 / 1.001])
+
+    def test_a_quantiles_is_about_the_mean(self):
+        # quantile 0; mean 1/5, squares 4 x 1/25 + 16/25 over 4: std sqrt(1/5), where about the quantile it is sqrt(1/4)
+        found = advantages([[0.0, 0.0, 0.0, 0.0, 1.0]], "quantile-0.4")
+        assert found[0].tolist() == pytest.approx([0, 0, 0, 0, 2.2356], abs=5e-5)
+        # quantile 1; mean 7/8, squares 49/64 + 7 x 1/64 over 7: std sqrt(1/8), where about the quantile it is sqrt(1/7)
+        found = advantages([[0.0] + [1.0] * 7], "quantile-0.4")
+        assert found[0].tolist() == pytest.approx([-2.828] + [0] * 7, abs=5e-4)
+
+    def test_a_quantiles_when_a_rollout_is_unscorable(self):
+        # of 0 0 3 at level 0.6: place 1.2, quantile 0.6; mean 1, squares 1 + 1 + 4 over 2
+        found = advantages([[0.0, NAN, 3.0, 0.0]], "quantile-0.6")
+        divisor = math.sqrt(3) + 1e-4
+        assert found[0].tolist() == pytest.approx([-0.6 / divisor, 0, 2.4 / divisor, -0.6 / divisor])
+
+    def test_the_spread_is_torchs_std_whatever_the_centre(self):
+        rewards = torch.rand(4, 6, generator=torch.Generator().manual_seed(0))
+        for centre in (mean(rewards), median(rewards), torch.full((4, 1), 9.0)):
+            torch.testing.assert_close(spread(rewards, centre), rewards.std(dim=1, keepdim=True))
 
 
 class TestBeta:
@@ -133,3 +152,32 @@ class TestWhereTheScaleIsZero:
         register("bare", Estimator(median, mad))
         for mad_zero in MAD_ZERO:
             assert advantages([[2.0, 2.0, 2.0]], "bare", mad_zero=mad_zero).tolist() == [[0.0] * 3]
+
+
+class TestWhereNothingDivides:
+    """Neither a scale nor an epsilon, though the rewards of a group differ."""
+
+    REWARDS = ((0.0, 1.0, 2.0), (2.0, 2.0, 2.0), (0.0, 0.0, 2.0), (0.0, NAN, NAN), (2.0, 2.0, 1.5))
+
+    @pytest.mark.parametrize(("estimator", "options"), [("median-mad", {"epsilon": 0.0}), ("bare", {})])
+    def test_it_is_an_error_with_the_ways_out(self, registry, estimator, options):
+        register("bare", Estimator(median, mad))
+        message = (
+            rf"estimator '{estimator}' with epsilon=0\.0 and mad_zero='epsilon' makes advantages infinite in 2 of 5 .*"
+            r"first in group 2 \(rewards 0, 0, 2\)\. Set epsilon \(a config's advantage_epsilon\) above 0, or mad_zero "
+            "to .*: std, mean_absolute_deviation, unit, skip$"
+        )
+        for bound in (None, 10.0):
+            with pytest.raises(ValueError, match=message):
+                advantages(self.REWARDS, estimator, max_advantage=bound, **options)
+
+    @pytest.mark.parametrize("mad_zero", MAD_ZERO)
+    def test_the_ways_out_are_ways_out(self, registry, mad_zero):
+        register("bare", Estimator(median, mad))
+        found = advantages(self.REWARDS, "bare", mad_zero=mad_zero, epsilon=1e-3 if mad_zero == "epsilon" else None)
+        assert found.abs().max() <= 2000 and found[0].any()
+
+    @pytest.mark.parametrize("estimator", ["mean-std", "quantile-0.4", "batch-std", "reinforce++", "pods"])
+    def test_a_std_needs_no_epsilon(self, estimator):
+        found = advantages(self.REWARDS, estimator, epsilon=0.0)
+        assert found.isfinite().all() and found[2].any()
