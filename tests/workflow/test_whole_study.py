@@ -10,7 +10,7 @@ from document import DOCUMENT
 
 pytestmark = pytest.mark.slow
 ANALYSIS = ("collect", "summarise", "tables", "claims", "figure", *DOCUMENT, "page", "track")
-TRAINED = 2 * (14 + 2 + 2) + 2 + 2 + 1 + 2  # two seeds of the grid, composite and flips; one of the four others
+TRAINED = 2 * (14 + 2 + 2) + 2 + 2 + 1 + 2 + 4  # two seeds of the grid, composite and flips; one of the five others
 PLAN = ("plan", "overlap")
 SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
 FIGURES = (
