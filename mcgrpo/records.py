@@ -222,7 +222,7 @@ class Cell:
 
     Paired differences, each with its own interval over what the two cells share (seeds, problems) and the number of
     shared seeds: `difference` to `baseline` (the method this one is compared with, at the same setting, G and
-    variant), and `change` to the same method and G under the variant `default`.
+    variant; empty where the study plans none), and `change` to the same method and G under the variant `default`.
 
     `published` is the number that the paper prints for the cell, on the same scale; `published_difference` the one it
     prints (or implies) for `difference`.

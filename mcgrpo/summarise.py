@@ -9,7 +9,7 @@ seeds (`mcgrpo.stats`).
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,16 +157,16 @@ def summarise(
     cells: dict[Key, Cell] = {}
     for keys in blocks.values():
         block = as_block({key: found[key] for key in keys if key in found})
-        cells |= {key: _cell(key, block, len(planned[key.place]), _printed(key, printed)) for key in keys}
+        cells |= {key: _cell(key, block, planned, _printed(key, printed)) for key in keys}
     return [cells[key] for key in rows]
 
 
-def _cell(key: Key, block: Block, planned: int, printed: tuple[float | None, float | None]) -> Cell:
+def _cell(key: Key, block: Block, planned: Mapping[Key, Any], printed: tuple[float | None, float | None]) -> Cell:
     own = block.mean(key)
-    baseline = key.baseline
+    baseline = key.baseline if key.baseline and key.baseline.place in planned else None
     return Cell(
         **key._asdict(),
-        planned=planned,
+        planned=len(planned[key.place]),
         seeds=own.n,
         n=next((score.n for score in block.scores.get(key, {}).values()), None),
         mean=own.mean,

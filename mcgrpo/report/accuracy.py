@@ -98,7 +98,9 @@ def _against(cell: Any) -> Entry:
 
 
 def _gain(method: str, cell: Any) -> Entry:
-    if method == UNTRAINED or METHODS[method].baseline is None:
+    if cell is None:
+        return Entry("" if method == UNTRAINED or METHODS[method].baseline is None else wording.MISSING)
+    if pd.isna(cell.baseline):
         return Entry("")
     return _paired(cell, "difference")
 

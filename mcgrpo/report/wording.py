@@ -35,7 +35,7 @@ def points(fraction: float, digits: int = 1) -> str:
 
 def percent(fraction: float, digits: int = 1) -> str:
     """A fraction in percent, without the sign; "missing" where there is none."""
-    return MISSING if pd.isna(fraction) else f"{100 * fraction:.{digits}f}".replace("-", "−")
+    return MISSING if pd.isna(fraction) else f"{100 * fraction:z.{digits}f}".replace("-", "−")
 
 
 def accuracy(mean: float, low: float, high: float) -> str:

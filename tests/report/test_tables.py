@@ -1,5 +1,6 @@
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -141,6 +142,14 @@ def test_variants_have_the_gain_within_and_the_change_to_the_default(tmp_path):
     assert (default["Variant"], released["Variant"]) == ("default", "released")
     assert released["Gain, greedy"] == "+10.0 [+5.0, +15.0]"
     assert released["Change, greedy"] == "+10.0 [−1.0, +20.0] indistinguishable"
+
+
+def test_a_gain_that_the_study_does_not_plan_is_blank_not_missing(tmp_path):
+    change = (-0.1, -0.2, -0.05)
+    rows = [cell("grpo", 2, 0.5), cell("mc-grpo", 2, 0.5, gain=(0.0, -0.1, 0.1))]
+    alone = replace(cell("mc-grpo", 2, 0.4, variant="mad-zero-skip", change=change), baseline=None)
+    *_, line = shown("variants", frame(tmp_path, [*rows, alone]))
+    assert (line["Gain, greedy"], line["Change, greedy"]) == ("", "−10.0 [−20.0, −5.0]")
 
 
 def test_out_of_distribution_benchmarks_have_a_table_of_their_own(tmp_path):
