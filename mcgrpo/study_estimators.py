@@ -64,7 +64,7 @@ def training_code(estimator: str) -> str:
     if path is None:
         return ours
     digest = hashlib.sha256(ours.encode())
-    for part in sorted(_with_neighbours(path, estimator)):
+    for part in sorted(with_neighbours(path, estimator)):
         digest.update(ast.dump(without_docstrings(_tree(part, estimator))).encode())
     return digest.hexdigest()[: len(ours)]
 
@@ -90,8 +90,16 @@ def _source(module: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin else None
 
 
-def _with_neighbours(path: Path, name: str) -> set[Path]:
-    """The file and those beside it that it imports, directly or not."""
+def with_neighbours(path: Path, name: str) -> set[Path]:
+    """The file of an estimator of somebody's own and those beside it that it imports, directly or not.
+
+    Args:
+        path: of the module.
+        name: of the estimator, for errors.
+
+    Raises:
+        ValueError: for a file that is no Python, naming it.
+    """
     found, waiting = set(), [path]
     while waiting:
         if (file := waiting.pop()) not in found and file.suffix == ".py":

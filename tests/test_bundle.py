@@ -122,6 +122,27 @@ class TestABundle:
         regenerate.make_plan(tmp_path, config, {}, tmp_path)
         assert {run["estimator"] for run in read_json(tmp_path / BASE / "plan.json")["runs"]} == {"", "mine:midrange"}
 
+    def test_has_what_these_modules_import_from_beside_them(self, copied):
+        (copied / "mine.py").write_text("from helpers_of_mine import centre\nmidrange = centre\n")
+        (copied / "helpers_of_mine.py").write_text("import deeper\ncentre = None\n")
+        (copied / "deeper.py").write_text("")
+        (copied / "other.py").write_text("")
+        config = study_file.read(FILES)
+        config["training"]["estimator"] = "mine:midrange"
+        found = contents(config, [], plan(config)).files
+        names = {name for name in found if name.startswith("study/")}
+        assert names == {"study/mine.py", "study/helpers_of_mine.py", "study/deeper.py"}
+
+    def test_of_an_unfinished_study_without_scores_is_verified_as_such(self, copied):
+        (copied / BASE / "scores.csv").unlink()
+        (copied / "reports/tiny/tables.md").unlink()
+        path, made = bundle(FILES)
+        lacking = (f"{BASE}/scores.csv: no such file", "reports/tiny/tables.md: no such file")
+        assert made.missing == list(lacking)
+        assert not failures(path, partial=True)
+        found = failures(path)
+        assert found["scores"] == (f"{BASE}/scores.csv: not in the archive",) and found["complete"] == lacking
+
     def test_has_completions_only_where_asked(self, copied):
         path, made = bundle(FILES)
         assert not [name for name in made.files if "completions" in name or "rollouts/" in name]
@@ -270,6 +291,15 @@ class TestAForgedArchive:
         found = failures(forged(content))
         assert found.keys() == {"rollouts"}
         assert any(line.startswith(f"{path}{told}") for line in found["rollouts"])
+
+    def test_with_other_advantages_disagrees_with_the_metrics(self, content):
+        path = content / f"{BASE}/runs/{MC_RUN}/groups.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        path.write_text("".join(json.dumps(row | {"advantages": [7.0] * len(row["kept"])}) + "\n" for row in rows))
+        found = failures(forged(content))
+        assert found.keys() == {"rollouts"}
+        told = f"{BASE}/runs/{MC_RUN}/groups.jsonl: step 1: the largest advantage is not that of metrics.jsonl"
+        assert told in found["rollouts"]
 
     def test_with_the_rollouts_of_one_training_left_out_is_found(self, content):
         (content / f"{BASE}/runs/{MC_RUN}/groups.jsonl").unlink()

@@ -29,6 +29,15 @@ rule bad:
 pytestmark = pytest.mark.slow
 
 
+def begun(folder, shell="", code=""):
+    """A process that shows the progress of a shell command, or of what Python code supervises."""
+    (folder / "study.yaml").write_text(yaml.safe_dump(SMALL))
+    command = ["-c", code] if code else ["-m", "mcgrpo.progress", "study.yaml", "--run", "sh", "-c", shell]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, **pipes)
+
+
 class TestSnakemakeBesideIt:
     @pytest.fixture
     def here(self, tmp_path, monkeypatch):
@@ -93,6 +102,34 @@ class TestSnakemakeBesideIt:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
+
+    def test_a_screen_that_nobody_reads_any_more_ends_nothing(self, here):
+        """As in `... | head -1`."""
+        process = begun(here, "sleep 1; touch done; exit 7")
+        assert process.stdout.readline() == "Snakemake writes to logs/small/snakemake.log\n"
+        process.stdout.close()
+        assert process.wait(30) == 7 and (here / "done").exists()
+
+    def test_a_screen_that_fails_says_so_once_and_the_command_goes_on(self, here):
+        code = (
+            "import sys\nfrom pathlib import Path\nfrom mcgrpo import study_file\n"
+            "from mcgrpo.progress.screen import Screen\nfrom mcgrpo.progress.supervise import supervise\n"
+            "screen = Screen(study_file.read([Path('study.yaml')]))\n"
+            "screen.study = None\n"  # whatever makes looking fail
+            "sys.exit(supervise(['sh', '-c', 'sleep 1; exit 7'], Path('log'), screen))\n"
+        )
+        process = begun(here, code=code)
+        out = process.communicate(timeout=30)[0]
+        assert process.returncode == 7
+        assert out.count("progress cannot be shown: AttributeError: ") == 1
+
+    def test_warnings_are_said_once_each(self, here):
+        lines = "echo 'warning: run a was not tracked'; echo ' warning: quoted'; sleep 1; echo 'warning: run a was not"
+        process = begun(here, f"{lines} tracked'; printf 'warning: half'; sleep 1; printf ' a line'")
+        out = process.communicate(timeout=30)[0]
+        assert process.returncode == 0
+        warnings = [line for line in out.splitlines() if "warning" in line]
+        assert warnings == ["warning: run a was not tracked", "warning: half a line"]
 
     def test_a_study_that_is_wrong_is_refused_before_snakemake_starts(self, start, here):
         (here / "wrong.yaml").write_text("study: x\nseedz: [0]\n")

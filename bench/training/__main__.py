@@ -45,8 +45,8 @@ def row(case: Case, timing: Timing) -> dict[str, object]:
     return {**asdict(case), **place, **{name: round(value, 5) for name, value in seconds.items()}}
 
 
-def run(task: Task, quick: bool, rounds: int, steps: int) -> list[dict[str, object]]:
-    """Every case, said as it is measured."""
+def run(task: Task, quick: bool, rounds: int, steps: int, csv: Path) -> pd.DataFrame:
+    """Every case, said and written as it is measured."""
     found = []
     for case, names in cases(quick):
         here = task.with_reward(scripted_reward(task.right)) if case.completion_length else task
@@ -57,7 +57,8 @@ def run(task: Task, quick: bool, rounds: int, steps: int) -> list[dict[str, obje
             label = CONTENDERS[each.contender].label
             print(f"  {label:42} {each.seconds:.3f} s, {each.seconds / base:.2f} of TRL", flush=True)
         found += [row(case, each) for each in timings]
-    return found
+        pd.DataFrame(found).to_csv(csv, index=False)
+    return pd.DataFrame(found)
 
 
 def main() -> None:
@@ -65,20 +66,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--output", type=Path, default=Path("reports/bench"))
     parser.add_argument("--work", type=Path, default=Path("resources/bench"), help="model and prompts, made once")
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--steps", type=int, default=6, help="steps of each contender a round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=5, help="steps of each contender a round")
     parser.add_argument("--quick", action="store_true", help="G = 2, 4, 8 without a penalty only")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     logging.disable_progress_bar()
-    rows = run(mini_task(options.work), options.quick, options.rounds, options.steps)
     options.output.mkdir(parents=True, exist_ok=True)
-    table = pd.DataFrame(rows)
-    table.to_csv(options.output / "training.csv", index=False)
+    task = mini_task(options.work)
+    table = run(task, options.quick, options.rounds, options.steps, options.output / "training.csv")
     (options.output / "training.md").write_text(as_markdown(table, options.threads))
     draw(table, options.output)
-    judged = verdicts(rows)
+    judged = verdicts(table.to_dict("records"))
     print(*(f"{'holds' if holds else 'FAILS'}: {what}" for what, holds in judged), sep="\n")
     sys.exit(not all(holds for _, holds in judged))
 

@@ -50,10 +50,11 @@ def make(study: dict[str, Any], run: Run, folder: Path, data: Path, model: Path)
 
 
 def stage(name: str, *arguments: Any) -> None:
-    """One stage of the workflow, its output in the terminal only if it fails."""
-    subprocess.run(
-        [sys.executable, "-m", f"mcgrpo.{name}", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL
-    )
+    """One stage of the workflow; what it prints is shown only if it fails."""
+    command = [sys.executable, "-m", f"mcgrpo.{name}", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
 
 
 def scripted_reward(share: float) -> Callable[..., list[float]]:

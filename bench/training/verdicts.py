@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pandas as pd
+
 NOISE = 1.05
 """Two timings of the same thing differ by up to this factor on a shared machine."""
 Row = dict[str, Any]
@@ -33,6 +35,6 @@ def plain_cases(rows: list[Row]) -> dict[int, dict[str, Row]]:
     """G -> contender -> row, of the cases without a penalty or forced lengths."""
     found: dict[int, dict[str, Row]] = {}
     for row in rows:
-        if row["beta"] == 0 and row["num_iterations"] == 1 and row["completion_length"] is None:
+        if row["beta"] == 0 and row["num_iterations"] == 1 and pd.isna(row["completion_length"]):
             found.setdefault(row["num_generations"], {})[row["contender"]] = row
     return found

@@ -13,6 +13,7 @@ from mcgrpo.methods import UNTRAINED
 from mcgrpo.plan import Config, plan
 from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.study import StudyError
+from mcgrpo.study_estimators import with_neighbours
 from mcgrpo.study_file import ROOT
 
 STUDY = "study/study.json"
@@ -24,6 +25,8 @@ REPORTS = (
     "claims.tex", "claims.md", "claims.csv",
 )  # fmt: skip
 UNFINISHED = ("run.json", "metrics.jsonl")
+NO_FILE = ": no such file"
+"""What is said of a file that is missing, after its name."""
 
 
 @dataclass
@@ -39,7 +42,7 @@ class Contents:
         if path.is_file():
             self.files[name] = path
         else:
-            self.missing.append(f"{name}: no such file")
+            self.missing.append(f"{name}{NO_FILE}")
 
     def add_folder(self, name: str, folder: Path) -> None:
         """Whatever lies in a folder; hidden files are half-written ones."""
@@ -131,10 +134,22 @@ def not_there(planned: dict[str, Any], folder: Path) -> list[str]:
 
 
 def own_modules(planned: dict[str, Any]) -> list[Path]:
-    """The modules in the study's folder that its runs take estimators from (`module:attribute`)."""
-    named = {run["estimator"].partition(":")[0] for run in planned["runs"] if ":" in run["estimator"]}
-    places = [Path(*name.split(".")) for name in sorted(named)]
-    return [path for each in places for path in (each.with_suffix(".py"), each / "__init__.py") if path.is_file()]
+    """The modules in the study's folder that its runs take estimators from (`module:attribute`), and what they import.
+
+    The latter from their own folder, directly or not.
+
+    Raises:
+        StudyError: for one that is no Python.
+    """
+    found: set[Path] = set()
+    for name in {run["estimator"] for run in planned["runs"] if ":" in run["estimator"]}:
+        place = Path(*name.partition(":")[0].split("."))
+        for path in filter(Path.is_file, (place.with_suffix(".py"), place / "__init__.py")):
+            try:
+                found |= with_neighbours(path, name)
+            except ValueError as error:
+                raise StudyError(str(error)) from None
+    return sorted(found)
 
 
 def run_names(planned: dict[str, Any]) -> list[str]:

@@ -12,14 +12,14 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from mcgrpo.evidence import regenerate
 from mcgrpo.evidence.archive import Unpacked, sha256, unpack
-from mcgrpo.evidence.contents import STUDY, not_there, results
+from mcgrpo.evidence.contents import NO_FILE, STUDY, not_there, results
 from mcgrpo.evidence.manifest import MANIFEST, SUMS, Manifest, installed, read_manifest, run_outcomes, sums
 from mcgrpo.evidence.rollouts import GROUPS, disagreements
 from mcgrpo.files import RecordError, as_record, read_json
@@ -85,9 +85,10 @@ def verify(archive: Path, partial: bool = False, regrade: bool = False) -> Itera
             yield Check("contents", "cannot be read", (_told(error, unpacked.folder),), "FAILED")
             return
         yield check_rollouts(unpacked.folder, config, planned)
+        lacking = {line.removesuffix(NO_FILE) for line in manifest.missing if line.endswith(NO_FILE)} if partial else ()
         steps = {**({"grades": regenerate.make_grades} if regrade else {}), **regenerate.STEPS}
         for topic, step in steps.items():
-            yield check_step(topic, step, unpacked.folder, config, planned, Path(folder) / "made")
+            yield check_step(topic, step, unpacked.folder, config, planned, Path(folder) / "made", lacking)
 
 
 def check_sums(unpacked: Unpacked, manifest: Manifest) -> Check:
@@ -180,25 +181,32 @@ def check_commits(folder: Path, manifest: Manifest, config: dict[str, Any], plan
 
 
 def check_rollouts(folder: Path, config: dict[str, Any], planned: dict[str, Any]) -> Check:
-    """Rewards, advantages and keep masks of every training agree with its metrics; older ones have no file of them."""
+    """What metrics say of rewards and advantages is what `groups.jsonl` says; older trainings have no such file."""
     base = folder / results(config) / "runs"
     try:
         runs = [as_record(Run, row, "plan") for row in planned["runs"]]
         there = [run for run in runs if (base / run.name).is_dir()]
         if not any((base / run.name / GROUPS).is_file() for run in there):
             return Check("rollouts", "no rewards and advantages were recorded", (), "note")
-        culprits = [line for run in there for line in disagreements(base / run.name, run.num_generations)]
+        culprits = [line for run in there for line in disagreements(base / run.name, run)]
     except Exception as error:
         return Check("rollouts", "cannot be read", (_told(error, folder),), "FAILED")
-    fine = f"rewards, advantages and keep masks of {len(there)} trainings agree with their metrics"
+    told = "mean reward, unscored rollouts, largest advantage and share of zeros agree with metrics"
+    fine = f"{told}, G are kept: {len(there)} trainings"
     return judged("rollouts", fine, f"{len(culprits)} disagreements with metrics",
                   [line.removeprefix(f"{folder}/") for line in culprits])  # fmt: skip
 
 
 def check_step(
-    topic: str, step: regenerate.Step, folder: Path, config: dict[str, Any], planned: dict[str, Any], made: Path
+    topic: str,
+    step: regenerate.Step,
+    folder: Path,
+    config: dict[str, Any],
+    planned: dict[str, Any],
+    made: Path,
+    lacking: Collection[str] = (),
 ) -> Check:
-    """What a step makes, after those before it, is in the archive, the same to the byte."""
+    """What a step makes, after those before it, is in the archive, the same to the byte; or not in it and `lacking`."""
     before = set(made.rglob("*"))
     try:
         with contextlib.redirect_stdout(io.StringIO()):
@@ -207,6 +215,7 @@ def check_step(
         return Check(topic, "cannot be made again", (_told(error, folder),), "FAILED")
     new = sorted(path for path in set(made.rglob("*")) - before if path.is_file())
     names = {str(path.relative_to(made)): path for path in new}
+    names = {name: path for name, path in names.items() if name not in lacking or (folder / name).exists()}
     culprits = [f"{name}: {odd}" for name, path in names.items() if (odd := difference(path, folder / name))]
     listed = ", ".join(Path(name).name for name in names) if len(names) < 5 else f"{len(names)} files"
     fine = f"made again, the same to the byte: {listed or 'there are none'}"

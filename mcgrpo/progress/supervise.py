@@ -4,11 +4,14 @@ Snakemake's words that are looked for are those of `snakemake/logging.py`, versi
 of its output is shown instead.
 """
 
+import contextlib
+import os
 import re
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mcgrpo.progress.screen import Screen
@@ -17,6 +20,8 @@ NOTHING, STARTED = "Nothing to be done", "Select jobs to execute"
 STEPS = re.compile(r"^(\d+ of \d+) steps \(", re.MULTILINE)
 FAILED = re.compile(r"^Error in (?:rule|group) (\S+?):\n((?:    .*\n)*)", re.MULTILINE)
 LOG = re.compile(r"^ +log: (.+?)(?: \(check log file\(s\) for error details\))?$", re.MULTILINE)
+WARNING = re.compile(r"^warning: .+$", re.MULTILINE)
+"""Of this package, about what fails nothing, as `mcgrpo.tracking.warn` has it."""
 LOOK_SECONDS = 0.2
 TAIL = 15  # lines of a log that failed
 ENDING = 5  # of Snakemake's own output, where it has said before which job failed
@@ -26,11 +31,12 @@ class Output:
     """What Snakemake has written: read as it comes."""
 
     def __init__(self, path: Path):
-        self.path, self.read, self.pending, self.failed = path, 0, "", False
+        self.path, self.read, self.pending, self.line, self.failed = path, 0, "", "", False
         self.steps, self.doing = "", "is planning the jobs"
+        self.warnings: set[str] = set()
 
-    def failures(self, *, ended: bool = False) -> list[str]:
-        """What failed since the last call, each with the end of its log."""
+    def news(self, *, ended: bool = False) -> list[str]:
+        """What was warned of since the last call, once in all, and what failed, each with the end of its log."""
         with self.path.open(encoding="utf-8", errors="replace") as file:
             file.seek(self.read)
             new = file.read()
@@ -39,6 +45,17 @@ class Output:
             self.steps = found[-1]
         if STARTED in new or ended:
             self.doing = ""
+        return [*self._warnings(new, ended), *self._failures(new, ended)]
+
+    def _warnings(self, new: str, ended: bool) -> list[str]:
+        text = self.line + new
+        whole = text if ended else text[: text.rfind("\n") + 1]
+        self.line = text[len(whole) :]
+        found = [each for each in dict.fromkeys(WARNING.findall(whole)) if each not in self.warnings]
+        self.warnings.update(found)
+        return found
+
+    def _failures(self, new: str, ended: bool) -> list[str]:
         text = self.pending + new
         whole = text if ended else text[: text.rfind("\n\n") + 2] if "\n\n" in text else ""
         self.pending = text[len(whole) :]
@@ -66,13 +83,36 @@ def _failure(rule: str, details: str) -> str:
     return "\n".join(lines if logs else [*lines, details])
 
 
+class Guard:
+    """Runs what shows something: whatever goes wrong with that must not end what is shown."""
+
+    def __init__(self) -> None:
+        self.said: set[str] = set()
+
+    def __call__(self, show: Callable[[], object]) -> None:
+        """Show it; without a reader (`... | head -1`) nothing is shown from then on, other errors are printed once."""
+        try:
+            show()
+        except BrokenPipeError:
+            # Also for what is still in the buffer, which Python would write when it ends
+            with Path(os.devnull).open("w") as nothing:
+                os.dup2(nothing.fileno(), sys.stdout.fileno())
+        except Exception as error:
+            told = f"progress cannot be shown: {type(error).__name__}: {error}"
+            if told not in self.said:
+                self.said.add(told)
+                with contextlib.suppress(OSError):
+                    print(told, file=sys.stderr, flush=True)
+
+
 def supervise(command: Sequence[str], log: Path, screen: Screen) -> int:
-    """Run a command to its end; returns its exit code, as a shell gives it.
+    """Run a command to its end; returns its exit code, as a shell gives it, whatever becomes of the screen.
 
     Ctrl-C reaches the command from the terminal, as all of its process group: it ends its jobs, and so this ends, too.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    screen.say(f"Snakemake writes to {log}")
+    guarded = Guard()
+    guarded(lambda: screen.say(f"Snakemake writes to {log}"))
     with log.open("w") as file:
         # Files that are open stay so: one is the lock on the study (see the Makefile), for as long as Snakemake lasts
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, close_fds=False)
@@ -87,21 +127,27 @@ def supervise(command: Sequence[str], log: Path, screen: Screen) -> int:
     signal.signal(signal.SIGINT, interrupted)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: process.send_signal(number))
-    while process.poll() is None:
-        for failure in output.failures():
+
+    def look() -> None:
+        for news in output.news():
             if not interrupts:  # what is interrupted fails
-                screen.say(failure)
-        screen.update()
+                screen.say(news)
+
+    while process.poll() is None:
+        guarded(look)
+        guarded(screen.update)
         time.sleep(LOOK_SECONDS)
+    code = _as_shell(process.returncode)
     if interrupts:
-        screen.say(f"interrupted; the same call goes on from here. All of Snakemake's output: {log}")
-        return _as_shell(process.returncode) or 130
-    return _ended(process.returncode, output, screen)
+        guarded(lambda: screen.say(f"interrupted; the same call goes on from here. All of Snakemake's output: {log}"))
+        return code or 130
+    guarded(lambda: _end(process.returncode, output, screen))
+    return code
 
 
-def _ended(code: int, output: Output, screen: Screen) -> int:
-    for failure in output.failures(ended=True):
-        screen.say(failure)
+def _end(code: int, output: Output, screen: Screen) -> None:
+    for news in output.news(ended=True):
+        screen.say(news)
     last = output.end()
     screen.update(last=True)
     if code:
@@ -111,7 +157,6 @@ def _ended(code: int, output: Output, screen: Screen) -> int:
         for text in last:
             if text.startswith(NOTHING):
                 print(text, flush=True)
-    return _as_shell(code)
 
 
 def _as_shell(code: int) -> int:

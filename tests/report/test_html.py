@@ -226,6 +226,12 @@ class TestRuns:
         assert jobs.commits(found) == [(COMMIT, 8), (f"{COMMIT}-dirty", 1)]
         assert jobs.ended(found) == "21 November 2026"
 
+    def test_the_environment_is_that_of_the_finished_ones_which_the_caption_counts(self, study):
+        outcome_of(study.results, RUNS[0], "runs", status="failed", device="NVIDIA H200")
+        assert dict(jobs.environment(jobs.planned_jobs(study.results)))["Device"] == "cpu"
+        page = study.made().read_text()
+        assert "What the 8 finished trainings of this study ran on" in page and "NVIDIA H200" not in page
+
     def test_times_are_added_up_by_rule(self, study):
         assert jobs.stages(study.results) == [jobs.Stage("train", 2, 90.0, 60.0), jobs.Stage("tables", 1, 5.0, 5.0)]
 

@@ -75,8 +75,8 @@ def ended(jobs: Iterable[Job]) -> str:
 
 
 def environment(jobs: list[Job]) -> list[tuple[str, str]]:
-    """What trainings ran on, each thing with the values that occur (and in how many runs, where there are several)."""
-    told = [job.outcome for job in jobs if job.outcome]
+    """What finished trainings ran on, each thing with the values that occur (in how many runs, where several do)."""
+    told = [job.outcome for job in jobs if job.state == FINISHED]
     packages = sorted({name for outcome in told for name in outcome.get("versions", {})})
     things = {
         "Commit": [outcome.get("commit") for outcome in told],
