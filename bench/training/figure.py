@@ -66,6 +66,6 @@ def as_markdown(frame: pd.DataFrame, threads: int) -> str:
         name += f", β={case[0]:g}, 2 iterations" if case[0] else ""
         shares = {CONTENDERS[each].label: f"{seconds / times['trl']:.2f}" for each, seconds in times.items()}
         columns[name] = shares | {CONTENDERS["trl"].label: f"{1000 * times['trl']:.0f} ms"}
-    made = f"{date.today():%Y-%m-%d}, {threads} CPU threads, medians over {frame['steps'].min()} steps or more each"
+    made = f"{date.today():%Y-%m-%d}, {threads} CPU thread{'s' * (threads > 1)}, the fastest round of each"
     text = f"Time of a step as a share of TRL's at the same G ({made}):"
     return f"{text}\n\n{pd.DataFrame(columns).to_markdown(disable_numparse=True)}\n"

@@ -9,15 +9,18 @@ Only this package imports mlflow, and none of it is imported here: a training ne
 """
 
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from mcgrpo.tracking.system import sampled
 
 URI = "MLFLOW_TRACKING_URI"
+MACHINE = "machine"
+"""In the folder of an unfinished training: the name of the machine that trains."""
 FOLLOWED = "MCGRPO_FOLLOWED"
 """Set for jobs whose files a process follows already."""
 PATIENCE_SECONDS = 60
@@ -38,7 +41,7 @@ def follower(*arguments: str | Path) -> subprocess.Popen | None:
     """
     if not os.environ.get(URI) or os.environ.get(FOLLOWED):
         return None
-    command = [sys.executable, "-m", "mcgrpo.tracking.follow", *map(str, arguments)]
+    command = [sys.executable, "-m", "mcgrpo.tracking.follow", "--parent", str(os.getpid()), *map(str, arguments)]
     # In a session of its own, so that what kills the training leaves it time to say so; it has no use for a GPU.
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     try:
@@ -55,6 +58,8 @@ def tracked(unfinished: Path, finished: Path) -> Iterator[None]:
         unfinished: the folder of the training, in which `run.json` says that it runs.
         finished: the folder that has its files when it is finished.
     """
+    with suppress(OSError):
+        (unfinished / MACHINE).write_text(platform.node())
     process = follower("--unfinished", unfinished, "--finished", finished)
     try:
         with sampled(unfinished / "system.jsonl") if os.environ.get(URI) else nullcontext():

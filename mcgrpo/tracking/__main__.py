@@ -8,14 +8,21 @@ again it adds what is new; with `--replay` it makes all of the study's runs anew
 import argparse
 import csv
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from filelock import Timeout
 
 from mcgrpo.environment import DEFAULT_STORE
 from mcgrpo.files import write_json
 from mcgrpo.tracking import URI, artifacts, cells, contents, warn
+from mcgrpo.tracking.identity import identity_of
 from mcgrpo.tracking.store import Store, metric_name
-from mcgrpo.tracking.sync import Training, places, telling
+from mcgrpo.tracking.sync import Training, of_one, places, telling
+
+LOCK_SECONDS = 60
 
 
 def accuracies(scores: Path) -> dict[str, dict[str, float]]:
@@ -34,24 +41,37 @@ class Tracked:
 
     def __init__(self, uri: str, results: Path):
         self.results, self.study = results, results.resolve().name
-        self.store = Store(uri, self.study)
+        self.store = Store(uri, self.study, identity_of(results))
+        self.skipped: set[str] = set()
 
     def forget(self) -> None:
-        """Remove every run of the study (MLflow keeps what is removed until `mlflow gc`)."""
-        for run in list(self.store.search()):
-            self.store.client.delete_run(run.info.run_id)
+        """Remove every run that was made of this study (MLflow keeps what is removed until `mlflow gc`)."""
+        for kind in ("training", "cell", artifacts.REPORT):
+            for run in self.store.find(contents.KIND, kind):
+                self.store.client.delete_run(run.info.run_id)
 
-    def trainings(self) -> dict[str, str]:
-        """Every training; returns the MLflow run id of each run's name."""
+    @contextmanager
+    def each(self, name: str) -> Iterator[None]:
+        """Go on with the others after an error of one training, with a warning."""
+        try:
+            yield
+        except Exception as error:
+            if not of_one(error):
+                raise
+            if name not in self.skipped:
+                warn(f"run {name}", error)
+            self.skipped.add(name)
+
+    def trainings(self, ids: dict[str, str]) -> None:
+        """Every training; puts the MLflow run id of each run's name into `ids`."""
         there: dict[str, list[Any]] = {}
         for run in self.store.find(contents.KIND, "training"):
             there.setdefault(run.data.tags[contents.RUN], []).append(run)
-        ids = {}
         for name, place in places(self.results).items():
-            training = Training(self.store, place, there.get(name, []))
-            if training.update():
-                ids[name] = training.run_id
-        return ids
+            with self.each(name):
+                training = Training(self.store, place, there.get(name, []))
+                if training.update():
+                    ids[name] = training.run_id
 
     def evaluations(self) -> None:
         """Accuracies and files of every training."""
@@ -65,7 +85,8 @@ class Tracked:
                 self.store.log(run.info.run_id, [{"step": step, "time": scores.stat().st_mtime, **new}])
             if run.info.status == "FINISHED":
                 folder = self.results / "runs" / name
-                artifacts.log_files(self.store, run, artifacts.files_of(self.results, name, folder))
+                with self.each(name):
+                    artifacts.log_files(self.store, run, artifacts.files_of(self.results, name, folder))
 
     def summary(self, reports: Path) -> None:
         """Parents, and the report."""
@@ -85,22 +106,46 @@ class Tracked:
     def models(self) -> None:
         """Trained models into the registry."""
         for run in self.store.find(contents.KIND, "training"):
+            name = run.data.tags[contents.RUN]
             if run.info.status == "FINISHED":
-                artifacts.register(self.store, self.study, run, self.results / "models" / run.data.tags[contents.RUN])
+                with self.each(name):
+                    artifacts.register(self.store, self.study, run, self.results / "models" / name)
 
 
-def track(uri: str, options: argparse.Namespace) -> dict[str, str]:
-    """All of a study; returns the MLflow run id of each run's name."""
-    with telling(options.results):
+def track(uri: str, options: argparse.Namespace, ids: dict[str, str]) -> set[str]:
+    """All of a study.
+
+    Args:
+        ids: gets the MLflow run id of each run's name, also if a later step fails.
+
+    Returns:
+        The names of the runs whose files were wrong, and not told whole.
+    """
+    with telling_alone(options.results):
         tracked = Tracked(uri, options.results)
         if options.replay:
             tracked.forget()
-        ids = tracked.trainings()
+        tracked.trainings(ids)
         tracked.evaluations()
         tracked.summary(options.reports)
         if options.register_models:
             tracked.models()
-    return ids
+    return tracked.skipped
+
+
+@contextmanager
+def telling_alone(results: Path) -> Iterator[None]:
+    """Hold the lock for telling of a study, which its follower has while it waits for a server.
+
+    Raises:
+        TimeoutError: if another process still has it after a minute.
+    """
+    try:
+        lock = telling(results).acquire(timeout=LOCK_SECONDS)
+    except Timeout as error:
+        raise TimeoutError(f"another process has been telling of {results} for {LOCK_SECONDS} s") from error
+    with lock:
+        yield
 
 
 def main() -> None:
@@ -119,8 +164,9 @@ def main() -> None:
         raise SystemExit(f"track: {options.results}: no such folder")
     options.reports = options.reports or Path("reports") / options.results.resolve().name
     found: dict[str, str] = {}
+    skipped: set[str] = set()
     try:
-        found = track(uri, options) if uri else {}
+        skipped = track(uri, options, found) if uri else skipped
     except Exception as error:
         if not options.output:
             raise SystemExit(f"track: {uri}: {type(error).__name__}: {error}") from None
@@ -128,6 +174,8 @@ def main() -> None:
     if options.output:
         write_json(options.output, found)
     print(f"{len(found)} trainings in {uri or 'no store'}")
+    if skipped and not options.output:
+        raise SystemExit(f"track: not told whole: {', '.join(sorted(skipped))}")
 
 
 if __name__ == "__main__":

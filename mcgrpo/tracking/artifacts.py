@@ -64,7 +64,7 @@ def log_report(store: Store, study: str, results: Path, reports: Path, note: str
     if not found:
         stamp = contents.milliseconds((results / "summary.csv").stat().st_mtime)
         tags = {contents.KIND: REPORT}
-        run_id = store.client.create_run(store.experiment, stamp, tags, f"{study}: tables and figures").info.run_id
+        run_id = store.create(f"{study}: tables and figures", stamp, tags).info.run_id
         store.client.set_terminated(run_id, "FINISHED", stamp)
         found = [store.client.get_run(run_id)]
     shown = [path for pattern in SHOWN for path in sorted(reports.glob(pattern))]

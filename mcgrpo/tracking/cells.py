@@ -94,7 +94,7 @@ def _write_cell(store: Store, name: str, rows: Rows, stamp: float, there: Any | 
     known = {contents.KIND: "cell", contents.CELL: name, contents.NOTE: _note(row, values)}
     if there is None:
         start = contents.milliseconds(stamp)
-        run_id = store.client.create_run(store.experiment, start, {**tags, **known}, label(row)).info.run_id
+        run_id = store.create(label(row), start, {**tags, **known}).info.run_id
         store.describe(run_id, tags, {})
     else:
         run_id = there.info.run_id

@@ -9,6 +9,7 @@ from mcgrpo.protocols import training_changes
 from mcgrpo.records import Run
 
 KIND, RUN, CELL, DIGEST = "mcgrpo.kind", "mcgrpo.run", "mcgrpo.cell", "mcgrpo.digest"
+STUDY_ID = "mcgrpo.study-id"
 NOTE, PARENT = "mlflow.note.content", "mlflow.parentRunId"
 INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
 COLUMNS = ("id", "split", "question", "answer", "solution")

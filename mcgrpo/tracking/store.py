@@ -34,9 +34,15 @@ def metric_name(name: str) -> str:
 
 
 class Store:
-    """The experiment of a study; made, as a sqlite file is, if it is not there."""
+    """The experiment of a study; made, as a sqlite file is, if it is not there.
 
-    def __init__(self, uri: str, study: str):
+    Args:
+        identity: which study of that name (see `mcgrpo.tracking.identity`): `find` finds what `create` made with the
+            same one, and nothing else. Without one, for who only reads, every run.
+    """
+
+    def __init__(self, uri: str, study: str, identity: str = ""):
+        self.own = {contents.STUDY_ID: identity} if identity else {}
         self.client = _opened(uri)
         place = str(Path(uri.removeprefix(SQLITE)).resolve().parent / "mlruns" / study) if _is_file(uri) else None
         found = self.client.get_experiment_by_name(study)
@@ -53,8 +59,9 @@ class Store:
             self.experiment = found.experiment_id
 
     def find(self, tag: str, value: str) -> list[Any]:
-        """The MLflow runs with that tag."""
-        return list(self.search(f"tags.`{tag}` = '{value}'"))
+        """The study's MLflow runs with that tag."""
+        wanted = {tag: value, **self.own}
+        return list(self.search(" AND ".join(f"tags.`{key}` = '{text}'" for key, text in wanted.items())))
 
     def search(self, wanted: str = "") -> Iterator[Any]:
         """Every run of the experiment, or those wanted in MLflow's filter language."""
@@ -65,9 +72,13 @@ class Store:
             if not (token := page.token):
                 return
 
+    def create(self, name: str, started: int, tags: Mapping[str, str]) -> Any:
+        """A new run of the study; `started` in milliseconds since the epoch."""
+        return self.client.create_run(self.experiment, started, {**tags, **self.own}, name)
+
     def begin(self, new: contents.Contents) -> str:
         """A new run, with all that is known at its start; returns its id."""
-        run = self.client.create_run(self.experiment, new.started, new.tags, new.name)
+        run = self.create(new.name, new.started, new.tags)
         self.describe(run.info.run_id, new.params, {})
         if new.data:
             self.client.log_inputs(run.info.run_id, [_dataset(new)])

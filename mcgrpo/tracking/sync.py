@@ -4,8 +4,11 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +16,15 @@ from typing import Any
 from filelock import FileLock
 
 from mcgrpo.attempts import LOCK
-from mcgrpo.files import as_record, read_json
+from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.records import Run
-from mcgrpo.tracking import contents
+from mcgrpo.tracking import MACHINE, contents
 from mcgrpo.tracking.store import Store
 
 SERIES = {"metrics.jsonl": "loss", "system.jsonl": "system/cpu_utilization_percentage"}
 """Files of rows with a `step`, and a metric that every row has."""
+SILENT_SECONDS = 60
+"""A training writes more often than that: its `system.jsonl` has a row every ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +41,41 @@ class Place:
 
     @property
     def alive(self) -> bool:
-        """Whether a process of this machine holds the unfinished training's lock (see `mcgrpo.attempts.alone`)."""
+        """Whether a process works on the unfinished training.
+
+        It holds a lock (see `mcgrpo.attempts.alone`). That this is free tells nothing of a training on another machine
+        of a cluster, whose file system may keep locks to a machine, or have none: then its files tell.
+        """
         try:
             with (self.unfinished / LOCK).open() as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # NFS lets none but this on a file open for reading
+        except BlockingIOError:
+            return True
         except FileNotFoundError:
             return False
         except OSError:
-            return True
-        return False
+            return self._heard_of()
+        return not self._is_here() and self._heard_of()
+
+    @property
+    def results(self) -> Path:
+        """The study's folder of results; of a training elsewhere, the folder that its own is in."""
+        parents = self.finished.absolute().parents
+        return parents[5] if len(parents) > 5 and parents[4].name == "runs" else parents[0]
+
+    def _is_here(self) -> bool:
+        try:
+            return (self.unfinished / MACHINE).read_text() == platform.node()
+        except FileNotFoundError:
+            return False
+
+    def _heard_of(self) -> bool:
+        """Whether any of its files has changed of late."""
+        times = [0.0]
+        for name in ("run.json", *SERIES):
+            with suppress(FileNotFoundError):
+                times.append((self.unfinished / name).stat().st_mtime)
+        return time.time() - max(times) < SILENT_SECONDS
 
 
 def alone(folder: Path) -> FileLock:
@@ -85,9 +116,17 @@ class Rows:
                     if not line.endswith(b"\n"):
                         return
                     self.offset += len(line)
-                    yield json.loads(line)
+                    yield self._row(line)
         except FileNotFoundError:
             return
+
+    def _row(self, line: bytes) -> dict[str, Any]:
+        try:
+            row = json.loads(line)
+            row["step"] + 0
+        except (ValueError, KeyError, TypeError):
+            raise RecordError(f"{self.path}: not a row with a step: {line[:80]!r}") from None
+        return row
 
 
 class Training:
@@ -108,24 +147,36 @@ class Training:
         """Tell the store what the files have by now; returns the training's status, empty before there is one.
 
         What a store that fails was not told is told it the next time.
+
+        Raises:
+            RecordError: for files that do not hold what they should.
         """
         folder, alive = self.place.folder, self.place.alive
         if folder is None:
             return self.status
         try:
             record = read_json(folder / "run.json")
-        except ValueError:  # it was moved meanwhile: the next call finds it
-            return self.status
-        outcome = record.pop("outcome")
-        new = contents.contents_of(as_record(Run, record, f"{folder}/run.json"), outcome)
+        except RecordError:
+            if self.place.folder == folder:
+                raise
+            return self.status  # it was moved meanwhile: the next call finds it
+        outcome, new = _told(record, f"{folder}/run.json")
         if new.started != self.started:
             self._attach(new)
         end, _ = (self._send(folder / name) for name in SERIES)
+        if self._moved(folder, outcome):
+            return "RUNNING"  # rows may have gone before they were read: the next call reads them where they are
         status = contents.status_of(outcome, alive)
         if status != self.status:
             self._end(outcome, status, end)
             self.status = status
         return status
+
+    def _moved(self, folder: Path, outcome: dict[str, Any]) -> bool:
+        """Whether the files were on their way to the folder of the finished training while they were read."""
+        place = self.place
+        leaving = outcome["status"] == "finished" and (place.finished / "run.json").is_file()  # this is copied last
+        return place.folder != folder or (folder == place.unfinished and leaving)
 
     def _attach(self, new: contents.Contents) -> None:
         """Go on with the MLflow run of this very training, or begin one in place of those of earlier ones."""
@@ -172,3 +223,20 @@ class Training:
         folder = self.place.folder
         rows = list(Rows(folder / "metrics.jsonl").new()) if folder else []
         return rows[-1].get("time") if rows else None
+
+
+def _told(record: dict[str, Any], where: str) -> tuple[dict[str, Any], contents.Contents]:
+    """The outcome and the contents that a `run.json` has."""
+    try:
+        outcome = record.pop("outcome")
+        contents.status_of(outcome, alive=True)
+        return outcome, contents.contents_of(as_record(Run, record, where), outcome)
+    except (KeyError, TypeError) as error:
+        raise RecordError(f"{where}: of no training: {error!r}") from None
+
+
+def of_one(error: Exception) -> bool:
+    """Whether an error is of one training's files or of what they hold, and so no reason to leave the others."""
+    return isinstance(error, RecordError | FileNotFoundError) or (
+        getattr(error, "error_code", None) == "INVALID_PARAMETER_VALUE"  # MLflow's, of a value that it refuses
+    )

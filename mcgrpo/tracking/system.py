@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 FIRST_SECONDS, INTERVAL_SECONDS = 1.0, 10.0
+LAST_SECONDS = 5.0
 
 
 @contextmanager
@@ -24,11 +25,13 @@ def sampled(path: Path) -> Iterator[None]:
         yield
         return
     ended = threading.Event()
-    threading.Thread(target=_sample, args=(path, ended), name="system metrics", daemon=True).start()
+    thread = threading.Thread(target=_sample, args=(path, ended), name="system metrics", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
+        thread.join(LAST_SECONDS)  # its row must not come into a folder that is moved by then
 
 
 def _sample(path: Path, ended: threading.Event) -> None:
