@@ -23,7 +23,7 @@ from mcgrpo.tracking.identity import identity_of
 from mcgrpo.tracking.store import Store
 from mcgrpo.tracking.sync import Place, Training, alone, of_one, places, telling
 
-INTERVAL_SECONDS = 5.0
+INTERVAL_SECONDS = 10.0
 FAILED_SECONDS = 60.0
 """How long a store that has failed is left alone."""
 LOOK_SECONDS = 0.5
