@@ -1,6 +1,7 @@
 """What all tests share: one torch thread, no hub, hypothesis without deadlines (shared machines are slow at times)."""
 
 import os
+import sqlite3
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -30,3 +31,21 @@ def machine(tmp_path):
     yield machine
     for job in machine.jobs:
         job.end()
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory):
+    """The file of a new MLflow store; to make its tables takes MLflow seconds."""
+    from mcgrpo.tracking.store import Store
+
+    path = tmp_path_factory.mktemp("store") / "mlflow.db"
+    Store(f"sqlite:///{path}", "another")
+    return path
+
+
+@pytest.fixture
+def uri(empty_store, tmp_path):
+    """A store of its own for each test."""
+    with sqlite3.connect(empty_store) as source, sqlite3.connect(tmp_path / "mlflow.db") as copy:
+        source.backup(copy)
+    return f"sqlite:///{tmp_path}/mlflow.db"

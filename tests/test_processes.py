@@ -103,6 +103,14 @@ def weights(folder):
     return AutoModelForCausalLM.from_pretrained(Path(folder) / "weights", dtype=torch.float32).state_dict()
 
 
+def assert_one_end(inputs, one, other):
+    """Two trainings moved the weights, to the same place."""
+    start = AutoModelForCausalLM.from_pretrained(inputs / "model", dtype=torch.float32).state_dict()
+    one, other = weights(one), weights(other)
+    moved = max((one[key] - start[key]).abs().max() for key in one)
+    assert moved > 1e-3 and max((one[key] - other[key]).abs().max() for key in one) < 1e-2 * moved
+
+
 CASES = {
     **{method: (method, {}) for method in METHODS},
     "mc-dapo-reused": ("mc-dapo", {"num_iterations": 2, "max_steps": 4}),
@@ -140,11 +148,7 @@ class TestTwoAreOne:
         assert one == pytest.approx(two, rel=1e-4, abs=1e-5)
 
     def test_the_weights_are_the_same(self, runs, name, inputs):
-        one, two = weights(runs / f"1/{name}"), weights(runs / f"2/{name}")
-        start = AutoModelForCausalLM.from_pretrained(inputs / "model", dtype=torch.float32).state_dict()
-        moved = max((one[key] - start[key]).abs().max() for key in one)
-        apart = max((one[key] - two[key]).abs().max() for key in one)
-        assert moved > 1e-3 and apart < 1e-2 * moved
+        assert_one_end(inputs, runs / f"1/{name}", runs / f"2/{name}")
 
     def test_no_group_straddles_two_processes(self, runs, name):
         ranks = [rows_by_step([rank]) for rank in seen(runs / f"2/{name}", 2)]
@@ -194,10 +198,7 @@ class TestCompact:
         assert computed[0] == computed[1]
 
     def test_the_weights_are_the_same(self, compact, inputs, name):
-        one, two = weights(compact / f"1/{name}"), weights(compact / f"2/{name}")
-        start = AutoModelForCausalLM.from_pretrained(inputs / "model", dtype=torch.float32).state_dict()
-        moved = max((one[key] - start[key]).abs().max() for key in one)
-        assert moved > 1e-3 and max((one[key] - two[key]).abs().max() for key in one) < 1e-2 * moved
+        assert_one_end(inputs, compact / f"1/{name}", compact / f"2/{name}")
 
 
 def test_micro_batches_that_nothing_is_left_for_are_not_computed(compact):
@@ -260,11 +261,7 @@ class TestSharded:
         assert max((one[key] - found[key]).abs().max() for key in one) < 1e-2 * moved
 
     def test_compact_updates_are_those_of_all_rows_of_one_process(self, sharded, compact, inputs):
-        one = load_file(compact / "1/mc-grpo/weights/model.safetensors")
-        found = load_file(sharded / "compact/weights/model.safetensors")
-        start = load_file(inputs / "model/model.safetensors")
-        moved = max((one[key] - start[key]).abs().max() for key in one)
-        assert moved > 1e-3 and max((one[key] - found[key]).abs().max() for key in one) < 1e-2 * moved
+        assert_one_end(inputs, compact / "1/mc-grpo", sharded / "compact")
 
     def test_small_steps_in_bf16_move_weights_that_are_saved_in_fp32(self, sharded, inputs):
         start = load_file(inputs / "model/model.safetensors")

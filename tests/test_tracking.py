@@ -16,21 +16,6 @@ from mcgrpo.tracking.store import Store, metric_name
 from mcgrpo.tracking.sync import Training, places
 
 
-@pytest.fixture(scope="module")
-def empty_store(tmp_path_factory):
-    """The file of a new store; to make its tables takes MLflow seconds."""
-    path = tmp_path_factory.mktemp("store") / "mlflow.db"
-    Store(f"sqlite:///{path}", "another")
-    return path
-
-
-@pytest.fixture
-def uri(empty_store, tmp_path):
-    with sqlite3.connect(empty_store) as source, sqlite3.connect(tmp_path / "mlflow.db") as copy:
-        source.backup(copy)
-    return f"sqlite:///{tmp_path}/mlflow.db"
-
-
 @pytest.fixture
 def store(uri):
     return Store(uri, "mini")

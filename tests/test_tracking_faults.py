@@ -7,7 +7,6 @@ import os
 import platform
 import shutil
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -24,24 +23,9 @@ from mcgrpo.attempts import LOCK
 from mcgrpo.tracking import FOLLOWED, MACHINE, __main__, contents, follow, system
 from mcgrpo.tracking.__main__ import Tracked
 from mcgrpo.tracking.identity import FILE, identity_of
-from mcgrpo.tracking.store import Store
 from mcgrpo.tracking.sync import Training, places, telling
 
 OTHER = replace(RUN, seed=4)
-
-
-@pytest.fixture(scope="module")
-def empty_store(tmp_path_factory):
-    path = tmp_path_factory.mktemp("store") / "mlflow.db"
-    Store(f"sqlite:///{path}", "another")
-    return path
-
-
-@pytest.fixture
-def uri(empty_store, tmp_path):
-    with sqlite3.connect(empty_store) as source, sqlite3.connect(tmp_path / "mlflow.db") as copy:
-        source.backup(copy)
-    return f"sqlite:///{tmp_path}/mlflow.db"
 
 
 @pytest.fixture
