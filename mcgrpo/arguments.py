@@ -20,6 +20,7 @@ TRL_CHANGES: dict[str, Any] = {
     "save_strategy": "no",
     "disable_tqdm": True,
     "shuffle_dataset": True,
+    "use_bias_correction_kl": False,  # TRL: True, the KL term times the ratio; that of the paper (P:260) is k3 alone
 }
 """What every run sets otherwise than TRL's defaults; a study's `training` goes on top."""
 

@@ -42,6 +42,16 @@ def test_what_is_ours_is_not_handed_to_trl(tmp_path):
     assert not args.fsdp and args.deepspeed is None and args.eval_strategy == "no"
 
 
+@pytest.mark.parametrize(
+    ("protocol", "faults"),
+    [("paper", {}), ("released", {"group_by": "position"})],
+)
+def test_the_kl_term_is_not_multiplied_by_the_ratio(protocol, faults, tmp_path):
+    args = arguments_of(changed(**faults, beta=0.04), tmp_path, 0)
+    assert args.beta == 0.04 and args.use_bias_correction_kl is False
+    assert type(args).__name__ == {"paper": "MCGRPOConfig", "released": "ReleasedConfig"}[protocol]
+
+
 class TestGradientCheckpointing:
     def test_it_is_off_unless_it_is_asked_for(self, tmp_path):
         assert not arguments_of(RUN, tmp_path, 0).gradient_checkpointing
