@@ -50,6 +50,9 @@ def _answer(medians: pd.DataFrame) -> str:
     """The first line: yes, no, in part or not told, and the comparisons that say so."""
     budgets = " and ".join(f"G={g}" for g in sorted(medians.num_generations.unique()))
     question = f"**Does the median help at {budgets} here?**"
+    medians = medians[medians.baseline.notna()]
+    if medians.empty:
+        return f"{question} Not asked: the study plans no mean-centred method to compare it with."
     compared = medians[medians.difference.notna()]
     if compared.empty:
         return f"{question} Not known: none of {count(len(medians), 'planned comparison')} has been run."
@@ -84,7 +87,7 @@ def _word(found: Counter) -> str:
 
 
 def _claim(cell: pd.Series) -> str:
-    baseline = f"the mean ({label(cell.baseline)})"
+    baseline = f"the mean ({label(METHODS[cell.method].baseline)})"
     if pd.isna(cell.difference):
         return f"has no run of {baseline} to be compared with"
     bounds = (cell.difference, cell.difference_low, cell.difference_high)

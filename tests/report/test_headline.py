@@ -57,3 +57,12 @@ def test_without_a_baseline_or_a_median(tmp_path):
         frame(tmp_path, [cell("mc-dapo", 2, 0.5)])
     )
     assert headline(frame(tmp_path, [cell("dapo", 2, 0.5)])) == "No median-centred run to compare.\n"
+
+
+def test_a_median_whose_mean_the_study_does_not_plan(tmp_path):
+    """As `mcgrpo.summarise` writes it: no name of a baseline, not only no number."""
+    text = headline(frame(tmp_path, [cell("mc-grpo", 2, 0.5, baseline=None)]))
+    assert "** Not asked: the study plans no mean-centred method to compare it with.\n" in text
+    assert "(MC-GRPO) has no run of the mean (GRPO) to be compared with." in text
+    beside = [cell("mc-grpo", 2, 0.5, baseline=None), cell("dapo", 2, 0.5), cell("mc-dapo", 2, 0.5, gain=ABOVE)]
+    assert "** Yes. Of 1 comparison with the mean" in headline(frame(tmp_path, beside))

@@ -79,6 +79,7 @@ def answer(summary: pd.DataFrame) -> Answer:
     question, word, told = found.groups() if found else ("Does the median help here?", "Not asked", first)
     cells = accuracies(summary, "in")
     medians = at_least_g(cells)
+    medians = medians[medians.baseline.notna()]
     rows = list(_comparisons(cells, medians))
     scale = _scale(rows)
     shown = list(medians.itertuples())
