@@ -1,7 +1,7 @@
 """A study expanded: its runs, what each is evaluated on, and the figures that its results allow.
 
 `python -m mcgrpo.plan --config JSON --output plan.json` writes what `collect` and `summarise` need to know of it. The
-study is one that `mcgrpo.study.check` has passed.
+study is one that `mcgrpo.study.check` has passed; it is all that a plan depends on, no file is looked at.
 """
 
 import argparse
@@ -17,7 +17,6 @@ from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.protocols import training_changes
 from mcgrpo.records import Role, Run
 from mcgrpo.sharding import check_sharding
-from mcgrpo.study_estimators import check_estimator
 from mcgrpo.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
 
 Config = dict[str, Any]
@@ -104,7 +103,6 @@ def _run(config: Config, setting: str, method: str, num_generations: int, varian
         training = _training(config, setting, change, method, task) if trained else {}
         estimator = training.pop("estimator", METHODS[method].estimator) if trained else ""
         if trained:
-            check_estimator(estimator)
             _fit(training, num_generations, config.get("gpus", 0))
     except ValueError as error:
         raise PlanError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None

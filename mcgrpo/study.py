@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
 from mcgrpo.plan import Config, PlanError, benchmarks, planned
+from mcgrpo.study_estimators import check_estimator
 from mcgrpo.variants import DEFAULT, Flips, flip_variant, flips_of
 
 
@@ -21,6 +22,30 @@ class StudyError(ValueError):
 def check(config: Config, schema: Config) -> None:
     """Refuse a study that breaks the schema, names what it does not define, or has a G that does not fit a batch.
 
+    Also one with folders or estimators of its own that are not here.
+
+    Raises:
+        StudyError: for the first mistake found.
+    """
+    check_form(config, schema)
+    for kind in ("models", "datasets"):
+        for name, spec in config[kind].items():
+            if "folder" in spec and not Path(spec["folder"]).expanduser().is_dir():
+                raise StudyError(f"{kind}.{name}.folder: {spec['folder']} is not a folder")
+    try:
+        runs = [entry.run for entry in planned(config).values()]
+    except PlanError as error:
+        raise StudyError(str(error)) from None
+    for run in filter(lambda run: run.estimator, runs):
+        try:
+            check_estimator(run.estimator)
+        except ValueError as error:
+            raise StudyError(f"run {run.name.rpartition('/')[0]}: {error}") from None
+
+
+def check_form(config: Config, schema: Config) -> None:
+    """Refuse a study that breaks the schema or names what it does not define; no file is looked at, nothing planned.
+
     Raises:
         StudyError: for the first mistake found.
     """
@@ -30,14 +55,6 @@ def check(config: Config, schema: Config) -> None:
     _check_splits(config)
     if config.get("register_models") and not config.get("keep_models"):
         raise StudyError("register_models: the models are removed before that, unless keep_models is true")
-    for kind in ("models", "datasets"):
-        for name, spec in config[kind].items():
-            if "folder" in spec and not Path(spec["folder"]).expanduser().is_dir():
-                raise StudyError(f"{kind}.{name}.folder: {spec['folder']} is not a folder")
-    try:
-        planned(config)
-    except PlanError as error:
-        raise StudyError(str(error)) from None
 
 
 def _explain(error: ValidationError) -> str:

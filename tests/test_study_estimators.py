@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 import studies
+import yaml
 
 from mcgrpo.estimators import ESTIMATORS, get_estimator
 from mcgrpo.forecast.batches import batches
-from mcgrpo.plan import PlanError, planned
+from mcgrpo.plan import planned
+from mcgrpo.study import StudyError, check
 from mcgrpo.study_estimators import EXTRA_ROLLOUTS, check_estimator, extra_rollouts, training_code
 
 MINI = studies.load("mini")
+SCHEMA = yaml.safe_load((studies.ROOT / "workflow/schemas/study.schema.yaml").read_text())
 OWN = '''
 """Somebody's own."""
 from helpers_of_mine import extremes
@@ -113,5 +116,6 @@ class TestRefused:
         with pytest.raises(ValueError, match=message):
             check_estimator(name)
         study = studies.changed(MINI, {"variants": {"fixed-rows": {"training": {"estimator": name}}}})
-        with pytest.raises(PlanError, match=f"run toy-qwen3/grpo/G8/fixed-rows: .*{message}"):
-            planned(study)
+        with pytest.raises(StudyError, match=f"run toy-qwen3/grpo/G8/fixed-rows: .*{message}"):
+            check(study, SCHEMA)
+        assert planned(study)  # of the study alone
