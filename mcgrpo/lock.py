@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from mcgrpo import strict_yaml
 from mcgrpo.files import atomic
 from mcgrpo.hub import COMMIT, HubError, commit, is_pinned
 from mcgrpo.study import StudyError
@@ -47,7 +48,7 @@ def read_lock(path: Path) -> Commits:
     Raises:
         StudyError: for a file that holds anything else.
     """
-    locked = _read_yaml(path) if path.is_file() else {}
+    locked = _read_yaml(path) if path.is_file() and path.stat().st_size else {}
     for kind, names in locked.items():
         for name, found in names.items() if isinstance(names, dict) else [("", names)]:
             if not COMMIT.fullmatch(str(found)):
@@ -57,14 +58,9 @@ def read_lock(path: Path) -> Commits:
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StudyError(f"{path}: no such file") from None
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise StudyError(f"{path}: no YAML that can be read: {' '.join(str(error).split())}") from None
-    if not isinstance(content or {}, dict):
-        raise StudyError(f"{path}: keys and values are expected, not {type(content).__name__}")
-    return content or {}
+        return strict_yaml.load(path)
+    except strict_yaml.YamlError as error:
+        raise StudyError(str(error)) from None
 
 
 def read_study(path: Path) -> dict[str, Any]:

@@ -5,7 +5,9 @@ culprit in one line.
 """
 
 import difflib
+import re
 from pathlib import Path
+from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
@@ -13,6 +15,8 @@ from jsonschema.exceptions import best_match
 from mcgrpo.plan import Config, PlanError, benchmarks, planned
 from mcgrpo.study_estimators import check_estimator
 from mcgrpo.variants import DEFAULT, Flips, flip_variant, flips_of
+
+_EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]+)?\.?[eE]([+-]?)([0-9]+)")
 
 
 class StudyError(ValueError):
@@ -68,7 +72,18 @@ def _explain(error: ValidationError) -> str:
     if error.validator == "oneOf" and all("required" in option for option in error.validator_value):
         keys = [option["required"][0] for option in error.validator_value]
         return f"{place}: exactly one of {', '.join(keys)} is needed"
+    if error.validator == "type" and "number" in error.validator_value and (number := _as_number(error.instance)):
+        return f"{place}: YAML reads {error.instance} as text; write {number}"
     return f"{place}: {error.message}"
+
+
+def _as_number(text: Any) -> str:
+    """A number with an exponent as YAML 1.1 wants it, with a point and the exponent's sign; empty for other text."""
+    match = _EXPONENT.fullmatch(text) if isinstance(text, str) else None
+    if not match:
+        return ""
+    whole, fraction, sign, digits = match.groups()
+    return f"{whole}{fraction or '.0'}e{sign or '+'}{digits}"
 
 
 def _check_names(config: Config) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from mcgrpo import strict_yaml
 from mcgrpo.lock import lock_file, pin, read_lock
 from mcgrpo.plan import Config
 from mcgrpo.study import StudyError, check
@@ -37,7 +38,7 @@ def merged(files: Sequence[str | Path]) -> tuple[Config, list[Path]]:
     """The files laid over one another, unchecked, and which they were, from the bottom up.
 
     Raises:
-        StudyError: naming the file that cannot be read.
+        StudyError: naming the file that cannot be read, and the line at fault.
     """
     from snakemake.utils import update_config
 
@@ -52,15 +53,10 @@ def merged(files: Sequence[str | Path]) -> tuple[Config, list[Path]]:
 
 
 def _load(file: Path) -> Config:
-    from snakemake.common.configfile import load_configfile
-    from snakemake_interface_common.exceptions import WorkflowError
-
-    if not file.is_file():
-        raise StudyError(f"{file}: no such file")
     try:
-        return load_configfile(file)
-    except (WorkflowError, OSError, ValueError, yaml.YAMLError) as error:
-        raise StudyError(f"{file}: {' '.join(str(error).split())}") from None
+        return strict_yaml.load(file)
+    except strict_yaml.YamlError as error:
+        raise StudyError(str(error)) from None
 
 
 def _schema() -> Config:

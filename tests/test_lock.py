@@ -127,8 +127,8 @@ def test_the_lock_of_the_study_on_top_wins(tmp_path):
     [
         ("models: {one: abc}", "study.lock.yaml: models.one: 'abc' is not a commit of 40 hexadecimal digits"),
         ("models: [one]", "study.lock.yaml: models.: ['one'] is not a commit"),
-        ("[one]", "study.lock.yaml: keys and values are expected, not list"),
-        ("models: {", "study.lock.yaml: no YAML that can be read: "),
+        ("[one]", "study.lock.yaml: holds no keys with values"),
+        ("models: {", "study.lock.yaml, line 1: while parsing a flow node"),
     ],
 )
 def test_a_broken_lock_file_is_named(study, text, culprit):

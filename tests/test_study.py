@@ -104,7 +104,9 @@ def test_an_unknown_key_is_named_with_a_suggestion(change, message):
     [
         ({"seeds": "0"}, "seeds: '0' is not of type 'array'"),
         ({"seeds": [0, 0]}, "seeds: [0, 0] has non-unique elements"),
-        ({"training": {"learning_rate": "6e-3"}}, "training.learning_rate: '6e-3' is not of type 'number'"),
+        ({"training": {"learning_rate": "fast"}}, "training.learning_rate: 'fast' is not of type 'number'"),
+        ({"training": {"learning_rate": "6e-3"}}, "training.learning_rate: YAML reads 6e-3 as text; write 6.0e-3"),
+        ({"training": {"beta": "1.5E2"}}, "training.beta: YAML reads 1.5E2 as text; write 1.5e+2"),
         ({"evaluation": {"top_p": 2}}, "evaluation.top_p: 2 is greater than the maximum of 1"),
         ({"study": "a/b"}, "study: 'a/b' does not match"),
         ({"experiments": {"main": {"methods": ["gpro"]}}}, "experiments.main.methods.0: 'gpro' is not one of"),
@@ -240,3 +242,8 @@ def test_the_schema_knows_the_toy_models():
     data = SCHEMA["properties"]["datasets"]["additionalProperties"]["properties"]
     assert set(data["toy"]["properties"]["kind"]["enum"]) == set(KINDS)
     assert tuple(data["task"]["enum"]) == TASKS
+
+
+@pytest.mark.parametrize(("written", "value"), [("6.0e-3", 6e-3), ("1.5e+2", 150.0)])
+def test_numbers_as_the_error_says_to_write_them_are_numbers(written, value):
+    assert yaml.safe_load(written) == value

@@ -78,8 +78,10 @@ def test_a_lock_is_applied_and_that_of_the_file_on_top_wins(tmp_path):
     ("text", "message"),
     [
         (None, "study.yaml: no such file"),
-        ("a: [", "study.yaml: Config file is not valid JSON or YAML"),
-        ("[1]", "study.yaml: Config file must be given as JSON or YAML with keys at top level"),
+        ("study: x\na: [1, 2\nb: 3", "study.yaml, line 3: while parsing a flow sequence"),
+        ("study: x\nseeds: [0]\nseeds: [1]", "study.yaml, line 3: the key 'seeds' is there already, in line 2"),
+        ("[1]", "study.yaml: holds no keys with values"),
+        ("__use_yte__: true\n__definitions__: [import os]", "the study: unknown key '__"),
         ("study: x", "the study: 'reports' is a required property"),
         ("study: x\nsedes: [1]", "the study: unknown key 'sedes'; did you mean 'seeds'?"),
     ],

@@ -43,6 +43,8 @@ def test_a_figure_and_a_run_are_targets_of_their_own(mini):
         ("training: {learning_rate: fast}", "training.learning_rate: 'fast' is not of type 'number'"),
         ("settings: {toy-qwen3: {model: gpt}}", "settings.toy-qwen3.model: no 'gpt' under models"),
         ("models: {other: {folder: no/such/folder}}", "models.other.folder: no/such/folder is not a folder"),
+        ("training: {learning_rate: 2e-4}", "YAML reads 2e-4 as text; write 2.0e-4"),
+        ("seeds: [0]\nseeds: [1]", "line 2: the key 'seeds' is there already, in line 1"),
         ("training: null", "training: None is not of type 'object'"),
     ],
 )

@@ -8,19 +8,22 @@ from pathlib import Path
 
 import yaml
 
-from mcgrpo import environment, lock, plan, study
+from mcgrpo import environment, lock, plan, strict_yaml, study
 from mcgrpo.closure import fingerprint
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.study_estimators import training_code
 
 try:
+    # Snakemake takes the last of two equal keys.
+    for file in workflow.configfiles:
+        strict_yaml.load(file)
     study.check(config, yaml.safe_load(Path(workflow.source_path("../schemas/study.schema.yaml")).read_text()))
     # What is on top is pinned by its own lock; the Snakefile's own `configfile:` comes last in the list, but lies below.
     default = str(Path(workflow.basedir) / "config/config.yaml")
     for file in sorted(reversed(workflow.configfiles), key=lambda file: str(Path(file).resolve()) == default):
         lock.pin(config, lock.read_lock(lock.lock_file(file)))
-except study.StudyError as error:
+except (study.StudyError, strict_yaml.YamlError) as error:
     # Not raised: Snakemake would point at this line, and the culprit is the study file
     sys.exit(f"error in the study file: {error}")
 
