@@ -16,10 +16,8 @@ TRL_CHANGES: dict[str, Any] = {
     "gradient_checkpointing_kwargs": {"use_reentrant": False},  # TRL: torch's default
     "logging_steps": 1,  # TRL: 10; metrics.jsonl has a row per step
     "logging_nan_inf_filter": False,  # TRL: True, which shows the average of earlier losses for one that is not finite
-    "report_to": "none",  # tracking reads metrics.jsonl's rows, see mcgrpo.tracking
     "save_strategy": "no",
     "disable_tqdm": True,
-    "shuffle_dataset": True,
     "use_bias_correction_kl": False,  # TRL: True, the KL term times the ratio; that of the paper (P:260) is k3 alone
 }
 """What every run sets otherwise than TRL's defaults; a study's `training` goes on top."""
