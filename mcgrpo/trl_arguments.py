@@ -3,8 +3,8 @@
 What a run sets otherwise than TRL is `mcgrpo.arguments.TRL_CHANGES`; `python -m mcgrpo.trl_arguments` prints the table
 that stands in `config/README.md`. A test holds every default against TRL's, and finds arguments that are not listed.
 
-In the sources, P:n is a line of the paper's LaTeX source, TRL is version 1.16, and R is the authors' release: its recipes
-and, where they are silent, the defaults of its trl 0.26.1.
+In the sources, P:n is a line of the paper's LaTeX source, TRL is version 1.16, and R is the authors' release: its
+recipes and, where they are silent, the defaults of its trl 0.26.1.
 """
 
 from typing import Any
