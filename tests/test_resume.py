@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny_training import TRL, Ours, history, trainer_of
+from tiny_training import TRL, Ours, dataset, history, trainer_of
 
 RECIPES = {
     "second-epoch": {"per_device_train_batch_size": 16, "lr_scheduler_type": "cosine", "warmup_steps": 3},
@@ -37,24 +37,36 @@ def weights(trainer):
     return {name: value.clone() for name, value in trainer.model.named_parameters()}
 
 
-def resumed(kind, folder, step, recipe):
-    trainer = trainer_of(kind, folder, **SAVED | recipe)
+def resumed(kind, folder, step, recipe, **inputs):
+    trainer = trainer_of(kind, folder, **SAVED | recipe, **inputs)
     trainer.train(resume_from_checkpoint=str(folder / f"checkpoint-{step}"))
     return trainer
 
 
-@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
-def test_a_resumed_training_ends_as_an_uninterrupted_one(recipe, tmp_path):
-    whole = trainer_of(Ours, tmp_path, **SAVED | recipe)
+def assert_resumed_alike(tmp_path, steps, recipe, **inputs):
+    """A training that is resumed at any of the steps ends as one that was never interrupted, to the bit."""
+    whole = trainer_of(Ours, tmp_path, **SAVED | recipe, **inputs)
     whole.train()
-    for step in (3, 7):
-        again = resumed(Ours, tmp_path, step, recipe)
+    for step in steps:
+        again = resumed(Ours, tmp_path, step, recipe, **inputs)
         assert logged(again) == logged(whole)
         ends = weights(again)
         assert all(torch.equal(value, ends[name]) for name, value in weights(whole).items())
         rows = len(again.losses)
         for one, other in zip(whole.batches[-rows:], again.batches, strict=True):
             assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_a_resumed_training_ends_as_an_uninterrupted_one(recipe, tmp_path):
+    assert_resumed_alike(tmp_path, (3, 7), recipe)
+
+
+@pytest.mark.parametrize(("recipe", "prompts"), [("second-epoch", 12), ("all", 4)])
+def test_a_streaming_data_set_is_resumed_in_its_second_epoch(recipe, prompts, tmp_path):
+    """Which has neither a sampler nor a length: an epoch is 3 steps here, or 4 that share a generation batch."""
+    data = dataset().select(range(prompts)).to_iterable_dataset()
+    assert_resumed_alike(tmp_path, (5, 7), RECIPES[recipe], data=data)
 
 
 def test_metrics_that_wait_for_their_row_are_in_the_checkpoint(tmp_path):
@@ -70,3 +82,10 @@ def test_a_checkpoint_of_trl_is_resumed_with_a_warning(tmp_path):
     trainer_of(TRL, tmp_path, **SAVED | {"max_steps": 2}).train()
     with pytest.warns(UserWarning, match="checkpoint-1 holds no rollouts"):
         resumed(Ours, tmp_path, 1, {"max_steps": 2})
+
+
+def test_torch_loads_as_it_did_before_the_trainer_was_imported(tmp_path):
+    """A device that torch does not know is refused still, though processes on CPUs are numbered (cpu:1)."""
+    torch.save(torch.ones(1), tmp_path / "tensor.pt")
+    with pytest.raises(RuntimeError, match="don't know how to restore"):
+        torch.load(tmp_path / "tensor.pt", map_location="cpu:1")

@@ -63,8 +63,8 @@ def model_folder():
     return folder
 
 
-def trainer_of(kind, tmp_path, reward=digits_reward, **settings):
-    """A trainer of that kind, not yet trained."""
+def trainer_of(kind, tmp_path, reward=digits_reward, data=None, **settings):
+    """A trainer of that kind, not yet trained; on `dataset()` unless it is given other `data`."""
     model = AutoModelForCausalLM.from_pretrained(model_folder(), dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(model_folder(), padding_side="left")
     defaults = {
@@ -82,7 +82,8 @@ def trainer_of(kind, tmp_path, reward=digits_reward, **settings):
         "beta": 0.04,
     }
     args = kind.config(output_dir=str(tmp_path), **{**defaults, **settings})
-    return kind(model=model, reward_funcs=reward, args=args, train_dataset=dataset(), processing_class=tokenizer)
+    data = dataset() if data is None else data
+    return kind(model=model, reward_funcs=reward, args=args, train_dataset=data, processing_class=tokenizer)
 
 
 def trained(kind, tmp_path, reward=digits_reward, **settings):
