@@ -13,6 +13,8 @@ from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.variants import DEFAULT
 
 DECODINGS = ("greedy", "sampled")
+BOOLEANS = {"True": True, "False": False}
+"""As `mcgrpo.files.write_csv` spells them."""
 
 
 def read_frame(path: str | Path, kind: type) -> pd.DataFrame:
@@ -65,8 +67,8 @@ def _parse(text: str, base: typing.Any, optional: bool, where: str) -> typing.An
             raise RecordError(f"{where} should be one of {', '.join(typing.get_args(base))}, not {text!r}")
         return text
     try:
-        value = base(text)
-    except ValueError:
+        value = BOOLEANS[text] if base is bool else base(text)
+    except (ValueError, KeyError):
         raise RecordError(f"{where} should be {base.__name__}, not {text!r}") from None
     if base is float and not optional and not math.isfinite(value):
         raise RecordError(f"{where} should be a finite number, not {text!r}")

@@ -23,8 +23,11 @@ Config = dict[str, Any]
 
 PLANNED = (
     "study", "seeds", "gpus", "settings", "training", "rewards", "variants", "experiments", "datasets", "grading",
+    "equivalence_margin",
 )  # fmt: skip
 """The keys of a study that its plan depends on, beside the number of samples."""
+EQUIVALENCE_MARGIN = 0.01
+"""Of a study that states none: 1 percentage point."""
 
 
 class PlanError(ValueError):
@@ -233,7 +236,7 @@ def figures(config: Config) -> list[str]:
 
 
 def plan(config: Config) -> Config:
-    """What `collect` and `summarise` need: the runs, what each is evaluated on and graded by, and the main measures."""
+    """What `collect` and `summarise` need: the runs, what each is evaluated on, and how that is graded and compared."""
     samples = config["evaluation"]["samples"]
     entries = planned(config)
     return {
@@ -243,6 +246,7 @@ def plan(config: Config) -> Config:
         "evaluations": evaluations(config),
         "flips": {name: entry.flips for name, entry in entries.items() if entry.flips},
         "grading": grading(config),
+        "equivalence_margin": config.get("equivalence_margin", EQUIVALENCE_MARGIN),
         "measures": ["greedy", *([f"avg@{samples}"] if samples else [])],
     }
 

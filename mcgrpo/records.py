@@ -17,6 +17,8 @@ Role = Literal["in", "out", "train", "flips"]
 the source of many rollouts a prompt, on which sign-flip rates are measured."""
 Over = Literal["seeds and problems", "problems", "seeds"]
 """What an interval is taken over. Problems alone: there was one seed. Seeds alone: the measure has no problems."""
+GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
+"""What may be said of a gain in accuracy (`mcgrpo.stats.gain_verdict`)."""
 
 PROTOCOL_SUFFIXES = {"paper": "", "released": ".released"}
 """Protocols of evaluation; each grades the same completions, into `grades/{run}/{benchmark}{suffix}.jsonl`."""
@@ -225,7 +227,12 @@ class Cell:
     variant; empty where the study plans none), and `change` to the same method and G under the variant `default`.
 
     `published` is the number that the paper prints for the cell, on the same scale; `published_difference` the one it
-    prints (or implies) for `difference`.
+    prints (or implies) for `difference`, and `difference_excludes_published` whether the interval of `difference` lies
+    to one side of it.
+
+    `difference_verdict` and `change_verdict` are of accuracies that have an interval, and empty for all else.
+    `difference_detectable` and `change_detectable` are the smallest true difference that so many seeds and problems
+    would have shown (two-sided test at 5%, power 80%), on the scale of the measure.
     """
 
     setting: str
@@ -253,6 +260,27 @@ class Cell:
     change_seeds: int | None
     published: float | None = None
     published_difference: float | None = None
+    difference_verdict: GainVerdict | None = None
+    difference_detectable: float | None = None
+    difference_excludes_published: bool | None = None
+    change_verdict: GainVerdict | None = None
+    change_detectable: float | None = None
+
+
+@dataclass(frozen=True)
+class Gain(OfRun):
+    """A row of `gains.csv`: what one seed adds to `difference` or `change` (`kind`) of its cell in `summary.csv`.
+
+    `baseline` is the method (of a change: the variant) that the cell is compared with at the same seed, and `gain` the
+    cell's value less the baseline's: of an accuracy a fraction.
+    """
+
+    benchmark: str
+    role: Role
+    measure: str
+    kind: Literal["difference", "change"]
+    baseline: str
+    gain: float
 
 
 @dataclass(frozen=True)

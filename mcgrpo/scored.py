@@ -105,7 +105,7 @@ def found_scores(scores: pd.DataFrame, values: Iterable[ProblemValues], planned:
 
     Raises:
         ValueError: naming the row and the seed, for one that is not planned, stands twice or is not finite; for seeds
-            that differ in `n`; for values that are not those of a score.
+            that differ in `n`; for values that are not those of a score, or not on the problems of the cells beside it.
     """
     found: Scores = defaultdict(dict)
     for row in scores.sort_values("seed", kind="stable").itertuples(index=False):
@@ -123,7 +123,29 @@ def found_scores(scores: pd.DataFrame, values: Iterable[ProblemValues], planned:
             raise ValueError(f"{key}: seeds differ in n ({each})")
     for row in values:
         _add_values(found, row)
+    _check_problems(found)
     return dict(found)
+
+
+def _check_problems(found: Scores) -> None:
+    """Cells that are compared have values on the same problems, or none has any."""
+    first: dict[tuple, tuple[Key, int, Found]] = {}
+    having = (row for row in _rows(found) if row[2].values is not None)
+    for row in having:
+        first.setdefault(row[0].block, row)
+    for key, seed, score in _rows(found):
+        if key.block not in first:
+            continue
+        other, other_seed, known = first[key.block]
+        if score.values is None:
+            raise ValueError(f"{key}: seed {seed} has no values on problems, but seed {other_seed} of {other} has")
+        if (score.problems, score.n) != (known.problems, known.n):
+            raise ValueError(f"{key}: seed {seed} is on other problems than seed {other_seed} of {other}")
+
+
+def _rows(found: Scores) -> list[tuple[Key, int, Found]]:
+    cells = sorted(found.items(), key=lambda cell: cell[0].order)
+    return [(key, seed, score) for key, seeds in cells for seed, score in seeds.items()]
 
 
 def _add_values(found: Scores, row: ProblemValues) -> None:

@@ -1,29 +1,112 @@
-"""Means and paired differences over seeds, with Student's t intervals: pure functions, no files.
+"""Estimates with their intervals, one-sided tests, and the four words for a gain: pure functions, no files.
 
-For measures that have no problems (training seconds, rewards); those that have are `mcgrpo.bootstrap`'s. Runs are few
-(3 to 8 seeds), so intervals are t intervals of a mean; a method and its baseline are compared over the seeds that both
-have, since they share the seed's model and data order.
+Runs are few (3 to 8 seeds), so intervals and tests are Student's. A share of problems, which cannot leave [0, 1], has
+limits after Clopper and Pearson instead (`Estimate.trials`).
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
+
+from mcgrpo.records import GainVerdict
 
 LEVEL = 0.95
+POWER = 0.8
+EQUIVALENCE_LEVEL = 0.9
+"""Two one-sided tests at 5% are the 90% interval (Schuirmann 1987, J. Pharmacokinetics and Biopharmaceutics 15)."""
 
-Verdict = Literal["above", "below", "indistinguishable", "unknown"]
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds (and problems), and what is known of its error.
+
+    Args:
+        mean: None where there is no value at all.
+        seeds: how many it is the mean of.
+        error: its standard error; None where nothing is known of it, and there is no interval.
+        freedom: degrees of freedom of `error`.
+        trials: of a share of problems, the effective number of independent problems (Korn and Graubard 1998, Survey
+            Methodology 24(2)): limits are then those of Clopper and Pearson.
+    """
+
+    mean: float | None = None
+    seeds: int = 0
+    error: float | None = None
+    freedom: float = math.inf
+    trials: float | None = None
+
+    def limits(self, level: float = LEVEL) -> tuple[float, float] | tuple[None, None]:
+        """The interval of the mean; two None where there is none."""
+        if self.mean is None or self.error is None:
+            return None, None
+        tail = (1 - level) / 2
+        if self.trials is None:
+            half = t_quantile(1 - tail, self.freedom) * self.error if self.error else 0.0
+            return self.mean - half, self.mean + half
+        right, wrong = self._counts()
+        low = float(special.betaincinv(right, wrong + 1, tail)) if right else 0.0
+        return low, float(special.betaincinv(right + 1, wrong, 1 - tail)) if wrong else 1.0
+
+    def p_value(self, bound: float, alternative: Literal["greater", "less"]) -> float:
+        """Of the one-sided test that the truth is greater (less) than `bound`; 1 where nothing is known of the error.
+
+        At a level of a, it is at most a where `limits(1 - 2a)` excludes the bound.
+        """
+        if self.mean is None or self.error is None:
+            return 1.0
+        if self.trials is None:
+            beyond = (self.mean - bound) * (1 if alternative == "greater" else -1)
+            if not self.error:
+                return 0.0 if beyond > 0 else 1.0
+            return t_share(-beyond / self.error, self.freedom)
+        right, wrong = self._counts() if alternative == "greater" else self._counts()[::-1]
+        share = min(max(bound if alternative == "greater" else 1 - bound, 0.0), 1.0)
+        return float(special.betainc(right, wrong + 1, share)) if right else 1.0
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest true difference from 0 that a two-sided test at 5% would have shown with power 0.8.
+
+        The minimum detectable effect (Bloom 1995, Evaluation Review 19(5)): the sum of two quantiles of Student's t
+        times the standard error.
+        """
+        return None if self.error is None else detectable(self.error, self.freedom)
+
+    def _counts(self) -> tuple[float, float]:
+        return self.mean * self.trials, (1 - self.mean) * self.trials
 
 
-class Estimate(NamedTuple):
-    """A mean over `n` seeds with its interval: `low` and `high` are None at one seed, `mean` too at none."""
+def t_share(below: float, freedom: float) -> float:
+    """The share of Student's t distribution that lies below a value."""
+    return float(special.stdtr(freedom, below) if math.isfinite(freedom) else special.ndtr(below))
 
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
+
+def t_quantile(share: float, freedom: float) -> float:
+    """A quantile of Student's t distribution."""
+    return float(special.stdtrit(freedom, share) if math.isfinite(freedom) else special.ndtri(share))
+
+
+def detectable(error: float, freedom: float) -> float:
+    """See `Estimate.detectable`."""
+    return (t_quantile((1 + LEVEL) / 2, freedom) + t_quantile(POWER, freedom)) * error
+
+
+def gain_verdict(of: Estimate, margin: float) -> GainVerdict | None:
+    """What may be said of a gain; None without an interval.
+
+    "better" and "worse": its 95% interval excludes 0, however small it is. "equivalent": of the others, where two
+    one-sided tests at 5% show it to lie within the margin. "inconclusive": neither, see `Estimate.detectable`.
+    """
+    low, high = of.limits()
+    if low is None:
+        return None
+    if low > 0 or high < 0:
+        return "better" if low > 0 else "worse"
+    low, high = of.limits(EQUIVALENCE_LEVEL)
+    return "equivalent" if -margin < low and high < margin else "inconclusive"
 
 
 def half_width(sem, n, level: float = LEVEL):
@@ -31,43 +114,11 @@ def half_width(sem, n, level: float = LEVEL):
 
     Both may be arrays of one shape; where `n` is below 2 the answer is NaN.
     """
-    return stats.t.ppf((1 + level) / 2, np.asarray(n) - 1) * sem
+    n = np.asarray(n)
+    return np.where(n > 1, special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2) * sem, np.nan)
 
 
-def mean_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
-    """Mean of one value per seed, with its t interval (zero-width where all values are equal).
-
-    Raises:
-        ValueError: for no values at all, or one that is not finite, naming its place.
-    """
-    if not len(values):
-        raise ValueError("no values to take a mean of")
-    for place, value in enumerate(values):
-        if not math.isfinite(value):
-            raise ValueError(f"value {place} is {value}: a mean needs finite numbers")
-    mean, n = float(np.mean(values)), len(values)
-    if n == 1:
-        return Estimate(mean, None, None, 1)
-    half = 0.0 if min(values) == max(values) else float(half_width(stats.sem(values), n, level))
-    return Estimate(mean, mean - half, mean + half, n)
-
-
-def paired_difference(values: Mapping[int, float], baseline: Mapping[int, float], level: float = LEVEL) -> Estimate:
-    """Mean over shared seeds of `values[seed] - baseline[seed]`, with its paired t interval.
-
-    Without a shared seed it is `Estimate(None, None, None, 0)`.
-
-    Raises:
-        ValueError: for a value that is not finite, naming its seed.
-    """
-    shared = sorted(values.keys() & baseline.keys())
-    if not shared:
-        return Estimate(None, None, None, 0)
-    for seed in shared:
-        for value in (values[seed], baseline[seed]):
-            if not math.isfinite(value):
-                raise ValueError(f"seed {seed}: {value} is not a finite number")
-    return mean_interval([values[seed] - baseline[seed] for seed in shared], level)
+Verdict = Literal["above", "below", "indistinguishable", "unknown"]
 
 
 def verdict(low: float | None, high: float | None) -> Verdict:

@@ -17,11 +17,11 @@ from study_frames import (
     write_scores,
 )
 
-from mcgrpo.bootstrap import interval, sample
+from mcgrpo.crossed import Weighted, contrast, share
 from mcgrpo.files import RecordError, write_csv, write_json, write_jsonl
 from mcgrpo.frames import read_frame
 from mcgrpo.published import as_cells
-from mcgrpo.records import Cell, CurvePoint, Published, Score
+from mcgrpo.records import Cell, CurvePoint, Gain, Published, Score
 from mcgrpo.summarise import main, summarise
 
 LAST_LINE = len(study()) + 2
@@ -32,7 +32,7 @@ def cells(folder, rows, plan=None, values=None, **options):
     scores = read_frame(write_scores(folder, rows), Score)
     values = values_of(rows) if values is None else values
     found = summarise(plan or plan_of(rows), scores, values, **options)
-    return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found}
+    return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found.cells}
 
 
 def cell(found, method, measure="greedy", budget=2, variant="default", benchmark="sums"):
@@ -44,6 +44,7 @@ def command(folder, plan, rows, values, *options):
     write_jsonl(folder / "values.jsonl", values)
     files = {"plan": folder / "plan.json", "scores": write_scores(folder, rows), "values": folder / "values.jsonl"}
     output = folder / "new" / "summary.csv"
+    files |= {"gains": folder / "new" / "gains.csv"}
     flags = [part for name, path in {**files, "output": output}.items() for part in (f"--{name}", str(path))]
     main([*flags, *options])
     return output
@@ -67,15 +68,17 @@ def test_a_cell_has_its_mean_its_seeds_and_a_paired_difference(tmp_path):
     assert found.published is None
 
 
-def test_intervals_are_the_bootstraps_over_shared_seeds(tmp_path):
+def test_intervals_are_over_shared_seeds_and_problems(tmp_path):
     rows = study()
     rows.remove(next(row for row in rows if (row.method, row.seed, row.measure) == ("mc-grpo", 1, "greedy")))
     values = {(v.method, v.num_generations, v.seed): v.values for v in values_of(rows, 0.2) if v.measure == "greedy"}
     ours, theirs = ([values[method, 2, seed] for seed in (0, 2)] for method in ("mc-grpo", "grpo"))
     found = cell(cells(tmp_path, rows, values=values_of(rows, 0.2)), "mc-grpo")
     assert (found.planned, found.seeds, found.difference_seeds) == (3, 2, 2)
-    assert (found.mean, found.low, found.high) == interval(sample(np.array(ours)))[:3]
-    expected = interval(sample(np.array(ours) - np.array(theirs)))[:3]
+    own = share(np.array(ours))
+    assert (found.mean, found.low, found.high) == pytest.approx((own.mean, *own.limits()))
+    paired = contrast([{"sums": Weighted(np.array(ours) - np.array(theirs))}])
+    expected = (paired.mean, *paired.limits())
     assert (found.difference, found.difference_low, found.difference_high) == pytest.approx(expected)
 
 
@@ -178,6 +181,83 @@ def test_published_numbers_stand_beside_ours(tmp_path):
     assert cell(found, "mc-grpo", budget=4).published is None
 
 
+def gain_of(folder, ours, theirs, margin=0.01, **options):
+    """The row of a gain, seed by seed, with values that a problem adds nothing to."""
+    rows = [score("mc-grpo", 2, seed, value) for seed, value in enumerate(ours)]
+    rows += [score("grpo", 2, seed, value) for seed, value in enumerate(theirs)]
+    plan = plan_of(rows) | {"equivalence_margin": margin}
+    return cell(cells(folder, rows, plan, **options), "mc-grpo")
+
+
+@pytest.mark.parametrize(
+    ("ours", "margin", "word"),
+    [
+        ((0.55, 0.56, 0.57), 0.01, "better"),
+        ((0.45, 0.44, 0.43), 0.01, "worse"),
+        ((0.501, 0.5, 0.499), 0.01, "equivalent"),
+        ((0.501, 0.5, 0.499), 0.001, "inconclusive"),
+        ((0.60, 0.50, 0.45), 0.01, "inconclusive"),
+    ],
+)
+def test_a_gain_has_one_of_four_verdicts(tmp_path, ours, margin, word):
+    found = gain_of(tmp_path, ours, (0.5, 0.5, 0.5), margin)
+    assert found.difference_verdict == word
+    assert (found.change_verdict, found.change_detectable) == (None, None)
+
+
+def test_an_inconclusive_gain_says_what_could_have_been_seen(tmp_path):
+    found = gain_of(tmp_path, (0.60, 0.50, 0.45), (0.5, 0.5, 0.5))
+    half = found.difference_high - found.difference
+    assert found.difference_detectable == pytest.approx(half * (4.302653 + 1.060660) / 4.302653, rel=1e-5)
+
+
+@pytest.mark.parametrize(("printed", "excluded"), [(60.0, False), (90.0, True), (40.0, True)])
+def test_a_gain_excludes_the_published_gain_or_does_not(tmp_path, printed, excluded):
+    numbers = as_cells([published("toy_a", "grpo", 50.0), published("toy_a", "mc-grpo", printed)])
+    found = gain_of(tmp_path, (0.61, 0.60, 0.62), (0.5, 0.5, 0.5), published=numbers)
+    assert found.difference_excludes_published is excluded
+    assert gain_of(tmp_path, (0.61, 0.60, 0.62), (0.5, 0.5, 0.5)).difference_excludes_published is None
+    assert gain_of(tmp_path, (0.6,), (0.5,), published=numbers).difference_excludes_published is not None
+
+
+def test_only_accuracies_are_better_or_worse(tmp_path):
+    rows = [
+        *cell_scores("grpo", 2, 0.1, measure="rate-timeout"),
+        *cell_scores("mc-grpo", 2, 0.5, measure="rate-timeout"),
+    ]
+    rows += [replace(seconds(method, 2, 10.0 + seed), seed=seed) for method in ("grpo", "mc-grpo") for seed in range(3)]
+    found = cells(tmp_path, rows)
+    timeouts = cell(found, "mc-grpo", "rate-timeout")
+    times = cell(found, "mc-grpo", "seconds", benchmark="train")
+    assert (timeouts.difference_verdict, times.difference_verdict) == (None, None)
+    assert timeouts.difference_detectable is not None and times.difference_detectable is not None
+
+
+def test_every_seed_of_a_gain_is_a_row_of_its_own(tmp_path):
+    rows = study() + cell_scores("grpo", 2, 0.45, variant="format")
+    found = summarise(plan_of(rows), read_frame(write_scores(tmp_path, rows), Score), values_of(rows))
+    write_csv(tmp_path / "gains.csv", Gain, found.gains)
+    gains = read_frame(tmp_path / "gains.csv", Gain)
+    for row in found.cells:
+        same = gains[(gains.method == row.method) & (gains.num_generations == row.num_generations)]
+        same = same[(same.variant == row.variant) & (same.benchmark == row.benchmark) & (same.measure == row.measure)]
+        for kind, baseline in (("difference", row.baseline), ("change", "default")):
+            each = same[same.kind == kind]
+            assert len(each) == (getattr(row, f"{kind}_seeds") or 0)
+            assert each.empty or each.gain.mean() == pytest.approx(getattr(row, kind))
+            assert set(each.baseline) <= {baseline}
+    assert set(gains.kind) == {"difference", "change"}
+
+
+def test_no_right_answer_of_thirty_is_not_certain(tmp_path):
+    rows = [score(method, 2, seed, 0.0, n=30) for method in ("grpo", "mc-grpo") for seed in range(3)]
+    found = cell(cells(tmp_path, rows), "mc-grpo")
+    assert (found.low, found.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 30)))
+    assert (found.difference_low, found.difference_high) == pytest.approx((-found.high, found.high))
+    assert found.difference_verdict == "inconclusive"
+    assert found.difference_detectable > found.high
+
+
 def test_a_published_number_without_a_setting_is_of_every_one_out_of_distribution(tmp_path):
     numbers = [published("", method, value, "aime24", table="ood") for method, value in [("grpo", 20), ("mc-grpo", 25)]]
     far = {"benchmark": "aime24", "role": "out"}
@@ -185,7 +265,7 @@ def test_a_published_number_without_a_setting_is_of_every_one_out_of_distributio
     rows += cell_scores("mc-grpo", 2, 0.2, setting="toy_c", **far | {"role": "in"})
     scores = read_frame(write_scores(tmp_path, rows), Score)
     summary = summarise(plan_of(rows), scores, published=as_cells(numbers))
-    found = {c.setting: c for c in summary if c.measure == "greedy"}
+    found = {c.setting: c for c in summary.cells if c.measure == "greedy"}
     assert [found[name].published for name in ("toy_a", "toy_b", "toy_c")] == [0.25, 0.25, None]
     assert found["toy_a"].published_difference == pytest.approx(0.05)
 
@@ -338,5 +418,5 @@ def test_settings_stand_in_the_order_of_the_study_file(tmp_path):
     for order in (["toy_0", "toy_a"], ["toy_a", "toy_0"]):
         plan["benchmarks"] = {setting: {} for setting in order}
         scores = read_frame(write_scores(tmp_path, rows), Score)
-        found = [cell.setting for cell in summarise(plan, scores, values_of(rows))]
+        found = [cell.setting for cell in summarise(plan, scores, values_of(rows)).cells]
         assert sorted(found, key=order.index) == found and set(found) == set(order)

@@ -15,7 +15,7 @@ from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.frames import read_frame
 from mcgrpo.plan import Config, plan
 from mcgrpo.published import as_cells, read_published
-from mcgrpo.records import PROTOCOL_SUFFIXES, Cell, CurvePoint, Score
+from mcgrpo.records import PROTOCOL_SUFFIXES, Cell, CurvePoint, Gain, Score
 from mcgrpo.report.claim_language import read_claims
 from mcgrpo.report.claims import judge, write_rulings
 from mcgrpo.report.tables import write_tables
@@ -52,11 +52,13 @@ def make_scores(source: Path, config: Config, planned: dict[str, Any], output: P
 
 
 def make_summary(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
-    """summary.csv, from the scores made before."""
+    """summary.csv and gains.csv, from the scores made before."""
     folder = output / results(config)
     scores, values = read_frame(folder / "scores.csv", Score), summarise.read_values(folder / "values.jsonl")
     published = as_cells(read_published(source / PUBLISHED))
-    write_csv(folder / "summary.csv", Cell, summarise.summarise(planned, scores, values, published))
+    summary = summarise.summarise(planned, scores, values, published)
+    write_csv(folder / "summary.csv", Cell, summary.cells)
+    write_csv(folder / "gains.csv", Gain, summary.gains)
 
 
 def make_reports(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:

@@ -70,7 +70,8 @@ rule summarise:
         values=rules.collect.output.values,
         published=PUBLISHED,
     output:
-        f"{RESULTS}/summary.csv",
+        summary=f"{RESULTS}/summary.csv",
+        gains=f"{RESULTS}/gains.csv",
     log:
         f"{LOGS}/summarise.log",
     benchmark:
@@ -82,7 +83,7 @@ rule summarise:
         code=fingerprint("mcgrpo.summarise"),
     shell:
         "python -m mcgrpo.summarise --plan {input.plan} --scores {input.scores} --values {input.values} "
-        "--published {input.published} --output {output} > {log} 2>&1"
+        "--published {input.published} --output {output.summary} --gains {output.gains} > {log} 2>&1"
 
 
 CHECKS = [*AUDITS, *rules.overlap.output]

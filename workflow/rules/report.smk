@@ -20,7 +20,7 @@ REPORT = [*TABLES, *CLAIMS, *FIGURES, *DOCUMENT, PAGE]
 
 rule tables:
     input:
-        rules.summarise.output,
+        rules.summarise.output.summary,
     output:
         TABLES,
     log:
@@ -40,7 +40,7 @@ rule tables:
 
 rule claims:
     input:
-        summary=rules.summarise.output,
+        summary=rules.summarise.output.summary,
         claims=repository("config/claims.yaml"),
         schema=repository("workflow/schemas/claims.schema.yaml"),
         published=PUBLISHED,
@@ -64,7 +64,7 @@ rule claims:
 
 rule figure:
     input:
-        summary=rules.summarise.output,
+        summary=rules.summarise.output.summary,
         curves=rules.collect.output.curves,
     output:
         pdf=f"{REPORTS}/figures/{{figure}}.pdf",
@@ -113,7 +113,7 @@ rule page:
         CLAIMS,
         FIGURES,
         plan=rules.plan.output,
-        summary=rules.summarise.output,
+        summary=rules.summarise.output.summary,
         curves=rules.collect.output.curves,
         runs=[] if PARTIAL else [f"{RESULTS}/runs/{name}" for name in TRAINED],
         claims=repository("config/claims.yaml"),

@@ -4,7 +4,7 @@
 rule track:
     input:
         scores=rules.collect.output.scores,
-        summary=rules.summarise.output,
+        summary=rules.summarise.output.summary,
         report=[*TABLES, *FIGURES],
     output:
         f"{RESULTS}/tracking.json",
