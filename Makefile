@@ -5,7 +5,9 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Snakemake's own output goes to logs/{study}/snakemake.log; on the screen is how far the study is.
 study = flock .study.lock python -m mcgrpo.progress $(1) --run snakemake --nolock --cores all
 
-.PHONY: help setup mini quick smoke readme test test-vllm test-slurm bench bench-grading lint format lock clean
+GPUS ?= 2
+
+.PHONY: help setup paper mini quick smoke readme test test-vllm test-slurm bench bench-grading lint format lock clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -15,6 +17,9 @@ setup: .venv/ready ## create .venv and install
 	.venv/bin/pip install --quiet -r envs/cpu.txt
 	.venv/bin/pip install --quiet --no-deps --editable .
 	@touch $@
+
+paper: .venv/ready ## the paper's study: tables in reports/, on 2 GPUs (GPUS=8 for more)
+	snakemake --cores all --resources gpu=$(GPUS) reports/tables.tex
 
 mini: .venv/ready ## the study on toy models: tables and figures in reports/mini
 	@$(call study,config/mini.yaml)

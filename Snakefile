@@ -30,9 +30,7 @@ onstart:
 
 
 onerror:
-    print(
-        f"What is finished can be reported: add `--config partial=true` to the call, with {REPORTS}/tables.tex as target."
-    )
+    print(f"What is finished can be reported: add `--config partial=true {REPORTS}/tables.tex` to the call.")
 
 
 # Submitted to no cluster: seconds of work, or the way to the hub, which compute nodes often do not have.

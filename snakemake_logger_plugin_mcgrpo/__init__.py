@@ -1,0 +1,86 @@
+"""Targets may follow `--resources`, `--configfile` and their like: `snakemake --resources gpu=2 reports/tables.tex`.
+
+Snakemake 9 takes every word between such an option and the next for a value of it, and then fails on the target. Before
+it reads its command line it imports all packages named as this one is (it looks for logger plugins), so this one puts
+those targets in front, where Snakemake finds them. A Snakemake whose options take one value each is left alone.
+"""
+
+import re
+import sys
+from argparse import ArgumentError
+from functools import wraps
+from itertools import pairwise
+from logging import LogRecord
+from pathlib import PurePath
+from typing import Any
+
+from snakemake.common.argparse import ArgumentParser
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+
+PAIR = re.compile(r"base64//|[^/=]+=")
+"""How NAME=VALUE begins; the first is how Snakemake writes values when it calls itself."""
+FILES = "--configfile"
+FILE_SUFFIXES = ("yaml", "yml", "json")
+
+
+def targets_first(parser: ArgumentParser, words: list[str]) -> list[str]:
+    """The words of a command line, with targets that an option would take for its values in front.
+
+    A target is what cannot be a value: no NAME=VALUE where the option takes those; of several words after
+    `--configfile`, one that ends neither in .yaml, .yml, .json nor as the first does. The word next to the option
+    always belongs to it.
+
+    Raises:
+        ArgumentError: if that word is no NAME=VALUE and has to be.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    targets, others, values = [], [], None
+    for word, following in pairwise([*words[:end], ""]):
+        is_option = word.startswith("-")
+        is_next = bool(others) and others[-1].startswith("-")
+        is_target = not is_option and not is_next and values is not None and not values.match(word)
+        (targets if is_target else others).append(word)
+        if is_option:
+            values = _values(parser, word, following)
+    return [*targets, *others, *words[end:]]
+
+
+def _values(parser: ArgumentParser, option: str, first: str) -> re.Pattern[str] | None:
+    """What the values of an option look like, of which one is given; None if it takes no list of them, or anything."""
+    action = parser._option_string_actions.get(option)
+    if action is None or action.nargs not in ("+", "*"):
+        return None
+    if FILES in action.option_strings:
+        suffixes = {re.escape(suffix) for suffix in (*FILE_SUFFIXES, PurePath(first).suffix[1:])}
+        return re.compile(rf".*({'|'.join(suffixes)})$")
+    if "=" not in (action.metavar or ""):
+        return None
+    if action.nargs == "+" and first and not first.startswith("-") and not PAIR.match(first):
+        raise ArgumentError(action, f"{first!r} is not of the form {action.metavar}")
+    return PAIR
+
+
+def _mend() -> None:
+    parse_args = ArgumentParser.parse_args
+
+    @wraps(parse_args)
+    def parse_args_with_targets(self, args: list[str] | None = None, *rest: Any, **options: Any) -> Any:
+        try:
+            words = targets_first(self, sys.argv[1:] if args is None else list(args))
+        except ArgumentError as error:
+            self.error(str(error))
+        return parse_args(self, words, *rest, **options)
+
+    ArgumentParser.parse_args = parse_args_with_targets
+
+
+class LogHandler(LogHandlerBase):
+    """What makes this package a plugin; `--logger mcgrpo` logs nothing."""
+
+    writes_to_stream = writes_to_file = has_filter = has_formatter = needs_rulegraph = False
+
+    def emit(self, record: LogRecord) -> None:
+        """Log nothing."""
+
+
+_mend()
