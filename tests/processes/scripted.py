@@ -1,7 +1,8 @@
 """Trainings whose rollouts are scripted, so that one process and several see the same; started by test_processes.py.
 
 `python scripted.py CASES` with a JSON list of cases, each: `folder` (gets a file a rank, and the trained weights),
-`model`, `data`, `loss_type`, `estimator`, `num_generations`, `gpus`, and `training`.
+`model`, `data`, `loss_type`, `estimator`, `num_generations`, `gpus`, `training`, and, where the second process is to do
+something wrong, `fault`: `scaled` (its gradient by 1.05) or `swapped` (each row has the advantage of the one before).
 """
 
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import torch
+from transformers import TrainerCallback
 
 from mcgrpo.arguments import arguments_of
 from mcgrpo.assemble import save_weights, trainer_of
@@ -30,10 +32,21 @@ def reply(question, answer, rollout, step):
     return f"{working}<answer>{given}</answer>"
 
 
+class Gradients(TrainerCallback):
+    """Keeps the gradient of every optimizer step, the mean over processes."""
+
+    def __init__(self):
+        self.steps = []
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
+        self.steps.append(torch.cat([each.grad.flatten() for each in model.parameters() if each.requires_grad]))
+
+
 class Scripted(MCGRPOTrainer):
     """Completions come from `reply`, with the place of a row among those of its prompt as the rollout."""
 
     answers: dict[str, str]
+    fault: str | None
 
     def __init__(self, *args, **kwargs):
         self.updates = []
@@ -50,7 +63,10 @@ class Scripted(MCGRPOTrainer):
         return [*self.processing_class(text)["input_ids"], self.processing_class.eos_token_id]
 
     def _compute_loss(self, model, inputs):
-        loss = super()._compute_loss(model, inputs)
+        fault = self.fault if self.accelerator.process_index else None
+        if fault == "swapped":
+            inputs |= {"advantages": inputs["advantages"].roll(1)}
+        loss = super()._compute_loss(model, inputs) * (1.05 if fault == "scaled" else 1)
         prompts, completions = (
             [self.processing_class.decode(ids, skip_special_tokens=True) for ids in inputs[f"{part}_ids"]]
             for part in ("prompt", "completion")
@@ -87,9 +103,13 @@ def train(case):
         args = arguments_of(run, folder / "checkpoints", case["gpus"])
     except ValueError as error:
         return str(error)
+    Scripted.fault = case.get("fault")
     Scripted.answers = {example.question: example.answer for example in read_jsonl(data, Example)}
     with patch("mcgrpo.trainer.MCGRPOTrainer", Scripted):
         trainer = trainer_of(run, args, Path(case["model"]), data, None, [])
+    trainer.gradients = Gradients()
+    if "sharding" not in case["training"]:  # else each process has a part of it
+        trainer.add_callback(trainer.gradients)
     trainer.train()
     return trainer
 
@@ -112,7 +132,7 @@ def record(case):
         seen = {"refused": trained}
     else:
         save_weights(trained, folder / "weights")
-        seen = {"updates": trained.updates, "log": trained.state.log_history, "held": held(trained)}
+        seen = {"updates": trained.updates, "gradients": trained.gradients.steps, "held": held(trained)}
     torch.save(seen, folder / f"rank{torch.distributed.get_rank() if torch.distributed.is_initialized() else 0}.pt")
 
 
