@@ -16,6 +16,7 @@ MAX_EXTRACTED = 500
 
 _NUMBER = re.compile(r"([+-]?)\$?([+-]?)((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?)(?:\.([0-9]*))?%?\.?")
 _ANY_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?")
+_HASHES = re.compile(r"####[ \t]*[-+$]*[0-9]")
 _WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0*")
 
 
@@ -25,18 +26,21 @@ class Judgement:
 
     With `gold_parsable` false there was nothing to compare with: the verdict is `unparseable`, through no fault of
     the completion. Such rows are counted apart, and the paper rewards them with a constant (`mcgrpo.rewards`).
+    `note` says what a verdict alone does not: that a completion was not read, or not judged.
     """
 
     verdict: Verdict
     extracted: str | None
     gold_parsable: bool = True
+    note: str | None = None
 
 
 def judge_gsm8k(completion: str, answer: str, protocol: str = "paper") -> Judgement:
     """Judge a completion against a GSM8K gold (the bare answer, or the text that ends in `#### answer`).
 
     `paper`: the answer is what the last `<answer>` tag holds, closed. It is correct where it is the gold's string
-    (with or without the gold's thousands commas), equivalent where both are one number of the same value.
+    (with or without the gold's thousands commas), equivalent where both are one number of the same value. GSM8K's own
+    form, `#### 7`, is no tag, and unparseable: the prompt asks for tags, and the release rewards nothing else.
     `released`: the release's looser evaluation: the last number anywhere, without its sign, for answer and gold.
     """
     paper = protocol == "paper"
@@ -52,6 +56,11 @@ def judge_gsm8k(completion: str, answer: str, protocol: str = "paper") -> Judgem
         value = number(extracted)
         verdict = "equivalent" if value is not None and value == number(gold) else "wrong"
     return Judgement(verdict, presentable(extracted))
+
+
+def has_hashes(completion: str) -> bool:
+    """Whether a completion holds an answer in GSM8K's own form, `#### 7`."""
+    return _HASHES.search(completion) is not None
 
 
 def last_tag(completion: str) -> str | None:

@@ -1,7 +1,10 @@
 """`mcgrpo COMMAND ...`: the stages that a person calls by hand, under short names; each is `python -m` its module."""
 
+import os
 import runpy
+import select
 import sys
+from signal import SIGPIPE
 
 COMMANDS = {
     "bundle": ("mcgrpo.evidence.bundle", "pack a study into one archive that can be checked"),
@@ -18,6 +21,27 @@ COMMANDS = {
 
 
 def main() -> None:
+    """Run one command; quiet where its reader leaves (`| head`), with the exit code that a shell gives for that."""
+    try:
+        try:
+            _run()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _reader_has_left():
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
+        sys.exit(128 + SIGPIPE)
+
+
+def _reader_has_left() -> bool:
+    """Whether the broken pipe is stdout."""
+    stdout = select.poll()
+    stdout.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in stdout.poll(0))
+
+
+def _run() -> None:
     """Run one command; `mcgrpo COMMAND --help` lists its options."""
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:

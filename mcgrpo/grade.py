@@ -2,19 +2,21 @@
 
 Each row of the input holds what `mcgrpo.records.Completion` holds (`id`, `sample`, `completion`, `answer`, and where
 there is one `solution`), and whatever else. Each row of the output, in the same order, is that row without its long
-texts, and with `extracted`, `verdict` and `gold_parsable`. Nothing is generated, no GPU is used. Several protocols
+texts, and with `extracted`, `verdict` and `gold_parsable` (and `note`, where a completion was not read or not judged).
+Nothing is generated, no GPU is used. Several protocols
 (`--protocol paper released`) take as many outputs, in their order.
 """
 
 import argparse
 import dataclasses
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.answers import PROTOCOLS, TASKS, Judgement, gold_text
+from mcgrpo.answers import PROTOCOLS, TASKS, Judgement, gold_text, has_hashes
 from mcgrpo.files import RecordError, as_record, iter_json_lines, write_jsonl
 from mcgrpo.records import Completion, Example
 from mcgrpo.rewards import count_verdicts, is_accurate, judge
@@ -78,13 +80,18 @@ def self_check(examples: Sequence[Example], task: str, verifier: Verifier | None
 
 
 def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
-    """The count of every verdict, the accuracy, and the ids of golds that do not parse."""
+    """The count of every verdict, the accuracy, what verdicts do not say, and the ids of golds that do not parse."""
     counts = count_verdicts(judgements)
     right = sum(is_accurate(judgement.verdict) for judgement in judgements)
     lines = [f"{len(rows)} completions: " + ", ".join(f"{count} {name}" for name, count in counts.items())]
     if rows:
         lines.append(f"accuracy {right / len(rows):.4f} ({right} of {len(rows)}, every other verdict counted against)")
-    pairs = zip(rows, judgements, strict=True)
+    pairs = list(zip(rows, judgements, strict=True))
+    own_form = sum(judged.verdict == "unparseable" and has_hashes(row.completion) for row, judged in pairs)
+    if own_form:
+        lines.append(f"{own_form} of the unparseable completions hold an answer as GSM8K's own, `#### 7`")
+    for note, count in Counter(judged.note for judged in judgements if judged.note).items():
+        lines.append(f"{count} {note}")
     if lost := sorted({row.id for row, judgement in pairs if not judgement.gold_parsable}):
         lines.append(f"golds that do not parse: {', '.join(lost)}")
     return "\n".join(lines)
@@ -102,6 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if len(options.output) != len(options.protocol):
         parser.error(f"{len(options.protocol)} protocol(s) need as many outputs, not {len(options.output)}")
+    _check_outputs(options.input, options.output, parser)
     try:
         verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
         rows = read_completions(options.input)
@@ -114,6 +122,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements)}")
 
 
+def _check_outputs(source: Path, outputs: Sequence[Path], parser: argparse.ArgumentParser) -> None:
+    """Refuse to write over the completions, under whatever name, or one protocol's grades over another's."""
+    for place, output in enumerate(outputs):
+        if output.exists() and source.exists() and output.samefile(source):
+            parser.error(f"--output {output} is the file of --input: it would be overwritten")
+        if output.resolve() in [earlier.resolve() for earlier in outputs[:place]]:
+            parser.error(f"--output {output} is there twice")
+
+
 def by_protocol(
     rows: Sequence[Completion], task: str, protocols: Sequence[str], verifier: Verifier | None
 ) -> dict[str, list[Judgement]]:
@@ -124,7 +141,9 @@ def by_protocol(
 
 
 def _output(row: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in LONG_TEXTS} | dataclasses.asdict(judgement)
+    kept = {name: value for name, value in row.items() if name not in LONG_TEXTS}
+    judged = dataclasses.asdict(judgement)
+    return kept | {name: value for name, value in judged.items() if name != "note" or value}
 
 
 if __name__ == "__main__":

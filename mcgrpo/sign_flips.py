@@ -44,6 +44,7 @@ import numpy as np
 
 from mcgrpo.answers import Judgement
 from mcgrpo.files import RecordError, write_jsonl
+from mcgrpo.flips_table import table
 from mcgrpo.measures import by_decoding, problems_hash, read_grades
 from mcgrpo.records import FlipRates
 from mcgrpo.rewards import reward_of
@@ -301,7 +302,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except RecordError as error:
         raise SystemExit(f"error: {options.grades}: {error}") from None
     write_jsonl(options.output, rates)
-    print(f"{len(rates)} measures of {len(rewards)} problems")
+    print(f"{len(rates)} measures of {len(rewards)} problems; exact rates in percent, their mean over problems:")
+    print(table(rates, options.k))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ MEMORY_MB = 512
 """Memory for one completion, beyond what a worker holds at its start."""
 MAX_CHARACTERS = 400_000
 """A longer completion is `unparseable`, unread: some ten times the 8000 tokens of the longest evaluation."""
+UNREAD = f"not read: longer than {MAX_CHARACTERS:,} characters"
 GRACE = 0.75
 """Seconds after the time limit until a worker that should have replied is taken for stuck, and killed."""
 START_SECONDS = 120.0
@@ -179,7 +180,7 @@ class Verifier:
         filling: dict[tuple[str, str], _Group] = {}
         for place, (answer, solution, text) in enumerate(zip(answers, solutions, completions, strict=True)):
             if len(text) > MAX_CHARACTERS:
-                judged[place] = Judgement("unparseable", None)
+                judged[place] = Judgement("unparseable", None, note=UNREAD)
             else:
                 group = filling.get((answer, solution))
                 if group is None or len(group.places) == AT_ONCE:

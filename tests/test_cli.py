@@ -1,9 +1,10 @@
+import os
 import subprocess
 import sys
 
 import pytest
 
-from mcgrpo.cli import COMMANDS
+from mcgrpo.cli import COMMANDS, main
 
 
 def mcgrpo(*arguments):
@@ -34,3 +35,32 @@ def test_the_published_claims_are_judged_from_the_repository():
     assert done.returncode == 0, done.stderr
     verdicts = dict(line.split("published:") for line in done.stdout.splitlines())
     assert {name.strip(): verdict.strip() for name, verdict in verdicts.items()}["gap-within-1"] == "fails"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["--help"], ["claims"]])
+def test_a_reader_that_leaves_ends_a_command_quietly(arguments, unbuffered, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "mcgrpo.cli", *arguments]
+    with os.fdopen(writing, "w") as broken:
+        done = subprocess.run(command, stdout=broken, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_reader_that_leaves_in_the_middle_ends_doctor_quietly():
+    command = f"{sys.executable} -u -m mcgrpo.cli doctor config/mini.yaml | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    line, code = done.stdout.splitlines()
+    assert line.startswith("ok") and code == "141" and done.stderr == ""
+
+
+def test_another_broken_pipe_is_an_error(monkeypatch, capfd):
+    def broken(*_, **__):
+        raise BrokenPipeError("of a server")
+
+    monkeypatch.setattr("runpy.run_module", broken)
+    monkeypatch.setattr(sys, "argv", ["mcgrpo", "claims"])
+    with pytest.raises(BrokenPipeError, match="of a server"):
+        main()

@@ -63,6 +63,53 @@ def test_the_released_protocol_is_looser(tmp_path):
     assert grade(tmp_path, rows, "--task", "gsm8k", "--protocol", "released")[0]["verdict"] == "correct"
 
 
+def test_gsm8ks_own_form_is_unparseable_and_counted(tmp_path, capsys):
+    rows = [
+        ROW | {"completion": completion, "sample": sample}
+        for sample, completion in enumerate(
+            ["so #### 72", "####$1,072", "#### none", "<answer>7</answer> #### 72", "72"]
+        )
+    ]
+    grades = grade(tmp_path, rows, "--task", "gsm8k")
+    assert [row["verdict"] for row in grades] == ["unparseable"] * 3 + ["wrong", "unparseable"]
+    assert "2 of the unparseable completions hold an answer as GSM8K's own, `#### 7`" in capsys.readouterr().out
+
+
+def test_a_completion_that_is_not_read_says_so(tmp_path, capsys):
+    rows = [ROW | {"completion": "x" * 400_001}, ROW | {"completion": "\\boxed{72}", "sample": 1}]
+    unread, read = grade(tmp_path, rows, "--task", "math", "--workers", "1", "--timeout", "20")
+    assert unread["verdict"] == "unparseable" and unread["note"] == "not read: longer than 400,000 characters"
+    assert read["verdict"] == "correct" and "note" not in read
+    assert "1 not read: longer than 400,000 characters" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["same", "symlink", "hardlink", "dots"])
+def test_the_completions_are_never_written_over(tmp_path, capsys, name):
+    source = tmp_path / "completions.jsonl"
+    write_jsonl(source, [ROW])
+    before, output = source.read_bytes(), tmp_path / "grades.jsonl"
+    if name == "symlink":
+        output.symlink_to(source)
+    elif name == "hardlink":
+        output.hardlink_to(source)
+    else:
+        output = source if name == "same" else tmp_path / "x" / ".." / "completions.jsonl"
+        (tmp_path / "x").mkdir()
+    with pytest.raises(SystemExit) as raised:
+        main(["--task", "gsm8k", "--input", str(source), "--output", str(output)])
+    assert raised.value.code == 2 and "is the file of --input" in capsys.readouterr().err
+    assert source.read_bytes() == before
+
+
+def test_two_protocols_are_not_written_into_one_file(tmp_path, capsys):
+    source, output = tmp_path / "completions.jsonl", str(tmp_path / "grades.jsonl")
+    write_jsonl(source, [ROW])
+    protocols = ["--protocol", "paper", "released"]
+    with pytest.raises(SystemExit):
+        main(["--task", "gsm8k", "--input", str(source), "--output", output, output, *protocols])
+    assert "is there twice" in capsys.readouterr().err
+
+
 def test_no_rows_are_no_error(tmp_path, capsys):
     assert grade(tmp_path, [], "--task", "gsm8k") == []
     assert "0 completions" in capsys.readouterr().out

@@ -261,6 +261,16 @@ class TestFiles:
         assert read_rewards(path) == {"a": [1.0] * 3}
         assert {value for row in flip_rates(read_rewards(path), [2], 5, 0) for value in row.values} == {0.0}
 
+    def test_the_command_prints_the_exact_rates(self, tmp_path, capsys):
+        rows = [("b", "correct"), ("b", "equivalent"), ("b", "wrong"), ("a", "wrong"), ("a", "wrong"), ("a", "wrong")]
+        path = self.grades(tmp_path / "g.jsonl", rows, decoding="sampled")
+        main(["--grades", str(path), "--k", "2", "1", "--output", str(tmp_path / "flips.jsonl")])
+        first, header, *lines = capsys.readouterr().out.splitlines()
+        assert first.startswith("64 measures of 2 problems")
+        assert header.split() == ["strict", "k2", "strict", "k1", "zeros", "k2", "zeros", "k1"]
+        assert [line.split()[:2] for line in lines] == [[*part] for part in product(BASELINES, ORACLES)]
+        assert lines[0].split()[2] == "8.33"  # the mean over problems of 1/6 and 0
+
     def test_the_command(self, tmp_path):
         rows = [("b", "correct"), ("a", "wrong"), ("b", "equivalent"), ("a", "wrong"), ("b", "wrong"), ("a", "wrong")]
         path = self.grades(tmp_path / "g.jsonl", rows, decoding="sampled")
