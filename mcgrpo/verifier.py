@@ -2,7 +2,8 @@
 
 `Verifier.judge` may be called from any thread, on every rank of torchrun, and in a process that holds a GPU: it uses
 no signals and no fork of this process. Each worker (`mcgrpo.verify_worker`) is an interpreter of its own, with a
-time and a memory limit per completion; a worker that is stuck or dead is replaced, and costs one verdict at most.
+time and a memory limit per completion; one that is stuck is replaced and costs one verdict at most, one that was killed
+from outside is replaced and costs none.
 """
 
 import atexit
@@ -32,6 +33,8 @@ UNREAD = f"not read: longer than {MAX_CHARACTERS:,} characters"
 GRACE = 0.75
 """Seconds after the time limit until a worker that should have replied is taken for stuck, and killed."""
 START_SECONDS = 120.0
+ATTEMPTS = 3
+"""How often a process that is ended from outside is started for the same work."""
 AT_ONCE = 32
 """Completions that a worker is sent together; more of one gold are spread over the workers."""
 
@@ -39,7 +42,7 @@ _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PAT
 
 
 class WorkerError(RuntimeError):
-    """A worker did not start: math-verify is missing, say. Its own words are on stderr."""
+    """A worker did not start (math-verify is missing, say; its own words are on stderr), or is killed every time."""
 
 
 class _Group:
@@ -72,26 +75,29 @@ class _Worker:
         self._command = [sys.executable, "-P", "-m", verify_worker.__name__, str(timeout), str(memory_mb)]
         self._patience = timeout + GRACE
         self._process: subprocess.Popen | None = None
-        self._has_run = False
 
     def judge(self, groups: Sequence[_Group]) -> None:
         """Judge all completions of some groups.
 
+        A process that ends is replaced, and asked again: it reads no model output (the one that it forks does), so
+        what ended it is no completion's doing, and gives none a verdict.
+
         Raises:
-            WorkerError: if this worker has never been able to start.
+            WorkerError: if it does not start, or ends `ATTEMPTS` times without a verdict.
         """
+        ended = 0
         while waiting := [group for group in groups if group.places]:
+            left = sum(len(group.places) for group in waiting)
             try:
                 self._run(waiting)
-            except WorkerError:
-                if not self._has_run:
-                    raise
-                for group in waiting:
-                    group.settle_all(Judgement("error", None))
+            except TimeoutError:
+                self.stop()
+                next(group for group in waiting if group.places).settle(Judgement("timeout", None))
             except (OSError, ValueError, KeyError) as failure:
                 self.stop()
-                first = next(group for group in waiting if group.places)
-                first.settle(Judgement("timeout" if isinstance(failure, TimeoutError) else "error", None))
+                ended = ended + 1 if left == sum(len(group.places) for group in waiting) else 1
+                if ended == ATTEMPTS:
+                    raise WorkerError(f"a verification worker was ended from outside {ended} times") from failure
 
     def _run(self, groups: Sequence[_Group]) -> None:
         self.start()
@@ -101,34 +107,51 @@ class _Worker:
                 group.settle_all(Judgement("unparseable", None, gold_parsable=False))
             while group.places:
                 reply = self._reply(self._patience)
-                group.settle(Judgement(reply["verdict"], reply["extracted"]))
+                group.settle(Judgement(reply["verdict"], reply["extracted"], note=reply["note"]))
 
     def start(self) -> None:
-        """Start the process and wait until it is ready; nothing to do where it runs.
+        """Start the process and wait until it is ready, again where it is killed before; nothing to do where it runs.
 
         Raises:
             WorkerError: if it does not become ready.
         """
-        if self._process is not None:
-            return
+        command = " ".join(self._command)
+        for _ in range(ATTEMPTS):
+            if self._process is not None:
+                return
+            code = self._start()
+            if code is not None and code >= 0:
+                raise WorkerError(f"a verification worker did not start, its exit code is {code}: {command}")
+        if self._process is None:
+            raise WorkerError(f"a verification worker did not start, it was killed {ATTEMPTS} times: {command}")
+
+    def _start(self) -> int | None:
+        """Start the process; its exit code where it ends before it is ready (negative: by which signal)."""
         environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(path or os.curdir for path in sys.path)
         environment |= {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-        self._process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            env=environment,
-            start_new_session=True,
-        )
-        self._lines = Lines(self._process.stdout.fileno())
         try:
+            process = self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                env=environment,
+                start_new_session=True,
+            )
+            self._lines = Lines(process.stdout.fileno())
             self._reply(START_SECONDS)
+        except BrokenPipeError:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(1)
+            self.stop()
+            return process.returncode
         except OSError as failure:
             self.stop()
-            raise WorkerError(f"a verification worker did not start: {' '.join(self._command)}") from failure
-        self._has_run = True
+            raise WorkerError(
+                f"a verification worker did not start ({failure!r}): {' '.join(self._command)}"
+            ) from failure
+        return None
 
     def _reply(self, seconds: float) -> dict[str, Any]:
         line = self._lines.read(seconds)
@@ -173,7 +196,7 @@ class Verifier:
         A gold is parsed once for every `AT_ONCE` of its completions in the call; equal ones are judged once.
 
         Raises:
-            WorkerError: if no worker can be started at all.
+            WorkerError: if a worker cannot be started, or is killed from outside again and again.
         """
         judged: dict[int, Judgement] = {}
         groups: list[_Group] = []

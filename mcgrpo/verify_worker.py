@@ -5,7 +5,9 @@ once, and only hands model output on. The grader, forked from it, reads that out
 milliseconds once it is over time, over memory or dead. (Forking is safe here: one thread, no torch, no GPU.)
 
 Each line on stdin is a list of groups, `{"answer", "solution", "completions"}`. Each line on stdout is a reply: for
-each group `{"gold": bool}`, then, where the gold parses, `{"verdict", "extracted"}` per completion, in order.
+each group `{"gold": bool}`, then, where the gold parses, `{"verdict", "extracted", "note"}` per completion, in order.
+
+A grader that was killed from outside is replaced and asked again, once for each completion.
 """
 
 import gc
@@ -22,6 +24,10 @@ from typing import Any
 
 GROWTH = 0.25
 """A grader whose memory has peaked above its start by this share of the limit is replaced before it is asked again."""
+
+OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+"""Signals that come from outside a grader: no text that it reads makes it send them to itself."""
+KILLED_TWICE = "not judged: its process was killed from outside twice"
 
 
 class Lines:
@@ -95,22 +101,33 @@ class Grader:
             self.kill()
         return reply
 
+    def verdict(self, groups: list[dict[str, Any]]) -> dict[str, Any]:
+        """The next verdict; a grader that is no more is replaced, and sent what is left."""
+        if not self.is_alive():
+            gold = self.ask(groups)
+            if "verdict" in gold:
+                return gold
+        return self.reply()
+
     def is_alive(self) -> bool:
         """Whether there is a process that can have more to say on what it was sent."""
         return self._pid > 0
 
     def _lost(self, verdict: str) -> dict[str, Any]:
-        self.kill()
-        return {"gold": False, "verdict": verdict, "extracted": None}
+        ended_by = self.kill()
+        outside = verdict == "error" and ended_by in OUTSIDE
+        return {"gold": False, "verdict": verdict, "extracted": None, "outside": outside}
 
-    def kill(self) -> None:
-        """End the grader, whatever it is doing, and reap it."""
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-            os.close(self._requests)
-            os.close(self._replies.fd)
-            self._pid = 0
+    def kill(self) -> int:
+        """End the grader, whatever it is doing, and reap it; the signal that ended it, which may have come before."""
+        if not self._pid:
+            return 0
+        os.kill(self._pid, signal.SIGKILL)
+        _, status = os.waitpid(self._pid, 0)
+        os.close(self._requests)
+        os.close(self._replies.fd)
+        self._pid = 0
+        return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
     def _fork(self) -> None:
         requests, self._requests = os.pipe()
@@ -178,14 +195,21 @@ def _grade(grader: Grader, groups: list[dict[str, Any]]) -> None:
         reply = grader.reply() if place and grader.is_alive() else grader.ask([group, *rest])
         if reply.get("verdict") == "error":  # it died, of what came before or was done to it: no verdict on the gold
             reply = grader.ask([group, *rest])
+        if reply.get("outside"):
+            sys.exit("the process that reads golds was killed from outside twice")
         write_line(1, {"gold": reply["gold"]})
         left = deque(group["completions"] if reply["gold"] else ())
+        killed = False
         while left:
-            if not grader.is_alive():
-                grader.ask([group | {"completions": list(left)}, *rest])
-            reply = grader.reply()
-            write_line(1, {"verdict": reply["verdict"], "extracted": reply["extracted"]})
+            reply = grader.verdict([group | {"completions": list(left)}, *rest])
+            outside = reply.get("outside", False)
+            if outside and not killed:
+                killed = True
+                continue
+            note = KILLED_TWICE if outside else None
+            write_line(1, {"verdict": reply["verdict"], "extracted": reply["extracted"], "note": note})
             left.popleft()
+            killed = False
 
 
 def main() -> None:

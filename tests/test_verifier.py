@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcgrpo import verifier as verifier_module
+from mcgrpo.answers import Judgement
 from mcgrpo.records import VERDICTS
 from mcgrpo.verifier import MAX_CHARACTERS, Verifier, WorkerError
 
@@ -167,8 +169,73 @@ def test_a_dead_process_is_replaced(level):
         supervisor_and_grader = sorted(set(below(os.getpid())) - others)
         os.kill(supervisor_and_grader[level], signal.SIGKILL)
         verdicts = [j.verdict for j in fragile.judge(["5"] * 3, [""] * 3, ["\\boxed{4}", "\\boxed{5}", "\\boxed{6}"])]
-        assert verdicts == [["error", "wrong"][level], "correct", "wrong"]
+        assert verdicts == ["wrong", "correct", "wrong"]
         assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
+
+
+@contextmanager
+def killing(level, times, after=0.0):
+    """Kill the processes of a level below this one (0: supervisors, 1: graders) once they are some seconds old."""
+    others, seen, killed, over = set(below(os.getpid())), {}, set(), threading.Event()
+
+    def is_grader(pid):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) != os.getpid()
+
+    def kill():
+        while not over.wait(0.005) and len(killed) < times:
+            for pid in set(below(os.getpid())) - others - killed:
+                with suppress(OSError):
+                    if time.monotonic() - seen.setdefault(pid, time.monotonic()) >= after and is_grader(pid) == level:
+                        os.kill(pid, signal.SIGKILL)
+                        killed.add(pid)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        thread.join()
+
+
+@linux
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_process_killed_from_outside_costs_no_verdict(level):
+    with Verifier(1, timeout=20) as fragile:
+        if level:
+            fragile.start()
+        with killing(level, times=1) as killed:  # before it is ready, as the first one starts
+            assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
+        assert len(killed) == 1
+
+
+@linux
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_process_killed_at_work_is_asked_again(level):
+    others = set(below(os.getpid()))
+    with Verifier(1, timeout=1.5) as fragile:
+        one(fragile, "5", "\\boxed{5}")
+        supervisor_and_grader = sorted(set(below(os.getpid())) - others)
+        threading.Timer(0.5, os.kill, (supervisor_and_grader[level], signal.SIGKILL)).start()
+        judged = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
+        assert [one.verdict for one in judged] == ["timeout", "correct"]
+
+
+@linux
+def test_a_grader_killed_twice_over_one_completion_says_so():
+    with Verifier(1, timeout=20) as fragile, killing(1, times=2, after=0.7) as killed:
+        slow, right = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
+        assert len(killed) == 2
+    assert slow == Judgement("error", None, note="not judged: its process was killed from outside twice")
+    assert right == Judgement("correct", "5")
+
+
+@linux
+def test_a_worker_that_is_killed_every_time_is_an_error_and_no_verdict():
+    with Verifier(1, timeout=20) as fragile, killing(0, times=10**6) as killed:
+        with pytest.raises(WorkerError, match="killed 3 times"):
+            one(fragile, "5", "\\boxed{5}")
+        assert len(killed) == 3
 
 
 @linux
