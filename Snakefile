@@ -26,6 +26,7 @@ rule all:
 
 
 onstart:
+    check_gpus()
     environment.follow(RESULTS)
 
 

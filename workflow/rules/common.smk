@@ -8,8 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from mcgrpo import environment, lock, plan, strict_yaml, study
+from mcgrpo import environment, gpu_limit, lock, plan, strict_yaml, study
 from mcgrpo.closure import fingerprint
+from mcgrpo.devices import DeviceError
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.study_estimators import training_code
@@ -62,6 +63,15 @@ environment.prepare(config)
 GPUS = config.get("gpus", 0)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
 
+if workflow.is_main_process and not PARTIAL:
+    given = workflow.global_resources.get("gpu")
+    try:
+        allowed = gpu_limit.limit(GPUS, GENERATION_GPUS, given and given.value, on_cluster=workflow.nodes is not None)
+    except DeviceError as error:
+        sys.exit(f"error: {error}")
+    if allowed is not None:
+        workflow.register_resource("gpu", allowed)
+
 # Trained weights are large; once evaluated they are removed unless the study keeps them.
 weights_output = directory if config.get("keep_models") else lambda path: temp(directory(path))
 
@@ -73,6 +83,15 @@ wildcard_constraints:
     model="|".join(map(re.escape, config["models"])),
     dataset="|".join(map(re.escape, config["datasets"])),
     benchmark="|".join(map(re.escape, config["datasets"])),
+
+
+def check_gpus():
+    """Refuse jobs that this machine has too few GPUs for, before any starts."""
+    try:
+        if workflow.local_exec:
+            gpu_limit.check_machine(job.resources.get("gpu", 0) for job in workflow.dag.needrun_jobs())
+    except DeviceError as error:
+        sys.exit(f"error: {error}")
 
 
 def found(paths):

@@ -20,10 +20,12 @@ rule generate:
         prompt=lambda wildcards: run_of(wildcards).prompt,
         settings=lambda wildcards: json.dumps(evaluation_settings(wildcards)),
         seed=lambda wildcards: run_of(wildcards).seed,
+        gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
     shell:
-        "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.generate --model {input.model} --data {input.data} --prompt {params.prompt} "
-        "--settings {params.settings:q} --seed {params.seed} --output {output} --threads {threads} > {log} 2>&1"
+        "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model} --data {input.data} "
+        "--prompt {params.prompt} --settings {params.settings:q} --seed {params.seed} --output {output} "
+        "--threads {threads} > {log} 2>&1"
 
 
 rule grade:
@@ -58,6 +60,7 @@ use rule generate as rollouts with:
         prompt=lambda wildcards: run_of(wildcards).prompt,
         settings=lambda wildcards: json.dumps(rollout_settings(wildcards)),
         seed=lambda wildcards: run_of(wildcards).seed,
+        gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
 
 

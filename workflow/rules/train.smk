@@ -22,10 +22,10 @@ rule train:
         run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
         test=lambda wildcards, input: f"--test {input.test}" if input.get("test") else "",
         unfinished=lambda wildcards: f"{RESULTS}/unfinished/{wildcards.run}",
-        processes=max(GPUS, 1),  # rows of a step are counted over them
+        gpus=GPUS,  # not resources.gpu, which Snakemake lowers to what there is
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
-        "python -m mcgrpo.launch --gpus {resources.gpu} --processes {params.processes} "
+        "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "
         "mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} {params.test} "
         "--output {output.run} --weights {output.weights} --unfinished {params.unfinished} "
-        "--threads {threads} --gpus {resources.gpu} --code {params.code} > {log} 2>&1"
+        "--threads {threads} --gpus {params.gpus} --code {params.code} > {log} 2>&1"
