@@ -130,3 +130,13 @@ class TestStudies:
     def test_refused(self, training, message):
         with pytest.raises(study.StudyError, match=message):
             one_run(training)
+
+
+def test_schedules_are_those_of_transformers_that_need_no_arguments():
+    from transformers.trainer_utils import SchedulerType
+
+    known = SCHEMA["$defs"]["training"]["properties"]["lr_scheduler_type"]["enum"]
+    need_arguments = {
+        "cosine_with_min_lr", "cosine_warmup_with_min_lr", "warmup_stable_decay", "reduce_lr_on_plateau", "greedy",
+    }  # fmt: skip
+    assert {*known} == {kind.value for kind in SchedulerType} - need_arguments

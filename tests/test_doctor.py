@@ -116,13 +116,80 @@ def test_what_has_been_made_is_not_asked_for(tmp_path, monkeypatch):
         (folder / name / "source.json").write_text(json.dumps({**spec, "commit": PINNED}))
     data = tmp_path / "resources/data/smoke/data.jsonl"
     data.parent.mkdir(parents=True)
-    data.write_text("".join(json.dumps({"split": split}) + "\n" for split in ("train", "train", "test")))
+    row = {"question": "1 + 1?", "answer": "2"}
+    splits = enumerate(["train", "train", "test"])
+    data.write_text("".join(json.dumps({"id": str(n), "split": split, **row}) + "\n" for n, split in splits))
     data.with_name("data.source.json").write_text(json.dumps({**config["datasets"]["data"], "revision": PINNED}))
     known = sizes(config)
     assert known.hub == {} and known.rows["data"] == {"train": 2, "test": 1}
     assert {check.status for check in check_hub(config, known)} == {"ok"}
     config["models"]["open"]["revision"] = "d" * 40
     assert list(sizes(config).hub) == [("models", "open")]
+
+
+ROW = '{"question": "1 + 1?", "answer": "#### 2"}\n'
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "finding"),
+    [
+        (ROW, ROW, "gsm8k: {folder}, 1 train, 1 test"),
+        (ROW, "", "gsm8k: {folder}: split 'test' is empty"),
+        ("", ROW, "gsm8k: {folder}: split 'train' is empty"),
+        (ROW + ROW[:9], ROW, "gsm8k: {folder}/train.jsonl:2: not valid JSON"),
+        (ROW, "[1]\n", "gsm8k: {folder}/test.jsonl:1: a JSON object is expected, not list"),
+        (ROW, ROW.replace("question", "text"), "gsm8k: {folder}/test.jsonl:1: no text under 'question'"),
+        (ROW, None, "gsm8k: {folder}/test.jsonl: no such file"),
+        (ROW, b"\xff\n", "gsm8k: {folder}/test.jsonl:1: not UTF-8 text"),
+    ],
+)
+def test_a_local_data_set_is_read(tmp_path, monkeypatch, train, test, finding):
+    monkeypatch.chdir(tmp_path)
+    config = studies.load("smoke")
+    config["datasets"]["gsm8k"]["folder"] = str(tmp_path)
+    for name, content in (("train", train), ("test", test)):
+        if content is not None:
+            (tmp_path / f"{name}.jsonl").write_bytes(content if isinstance(content, bytes) else content.encode())
+    (check,) = [check for check in check_hub(config, sizes(config)) if check.topic == "data set"]
+    assert check.finding.startswith(finding.format(folder=tmp_path))
+    assert (check.status == "ok") == ("1 test" in finding)
+
+
+@pytest.mark.parametrize(
+    ("content", "finding"),
+    [
+        ("{", "data.jsonl:1: not valid JSON"),
+        ("", "split 'train' is empty in"),
+        ('{"split": "test"}\n', "data.jsonl:1: "),
+    ],
+)
+def test_a_data_set_that_was_made_and_is_broken_is_lacking(tmp_path, monkeypatch, content, finding):
+    monkeypatch.chdir(tmp_path)
+    config = hub_study(tmp_path)
+    data = tmp_path / "resources/data/smoke/data.jsonl"
+    data.parent.mkdir(parents=True)
+    data.write_text(content)
+    data.with_name("data.source.json").write_text(json.dumps({**config["datasets"]["data"], "revision": PINNED}))
+    (check,) = [check for check in check_hub(config, replace(sizes(config), hub={})) if check.topic == "data set"]
+    assert check.status == "lacking" and finding in check.finding
+
+
+def test_a_split_that_is_empty_on_the_hub_is_lacking(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = hub_study(tmp_path)
+    known = Sizes(hub={("datasets", "data"): Answer(rows={"train": 8, "test": 0})})
+    (check,) = [check for check in check_hub(config, known) if check.topic == "data set"]
+    assert check.status == "lacking" and "split 'test' is empty" in check.finding
+
+
+def test_a_schedule_that_transformers_does_not_know_is_a_fault_of_the_study(tmp_path):
+    path = tmp_path / "top.yaml"
+    path.write_text("training: {lr_scheduler_type: cosin}")
+    done = doctor(ROOT / "config/mini.yaml", path, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith(
+        "lacking  study     training.lr_scheduler_type: 'cosin' is not one of ['linear', 'cosine'"
+    )
 
 
 NVIDIA_SMI = """#!/bin/sh

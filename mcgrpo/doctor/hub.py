@@ -1,9 +1,10 @@
-"""Checks of what a study takes from the hub: there already, or there to be had."""
+"""Checks of models and data sets: there already, and whole, or there to be had from the hub."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from mcgrpo.doctor import datasets
 from mcgrpo.doctor.checks import Check
 from mcgrpo.forecast.hub_answers import Answer, Entry
 from mcgrpo.forecast.sizes import Sizes, made
@@ -21,10 +22,14 @@ def check_hub(config: Config, sizes: Sizes) -> Iterator[Check]:
         for name, spec in config[kind].items():
             if answer := sizes.hub.get((kind, name)):
                 yield _check_answer((kind, name), spec, answer)
+            elif kind == "datasets" and "toy" not in spec and (path := made(config, kind, name)):
+                yield datasets.check_made(name, spec, path)
             elif path := made(config, kind, name):
                 yield Check("ok", TOPICS[kind], f"{name}: made already, {path}")
             elif kind == "models" and "folder" in spec:
                 yield _check_folder(name, spec["folder"], sizes)
+            elif "folder" in spec:
+                yield datasets.check_folder(name, spec)
 
 
 def _check_folder(name: str, folder: str, sizes: Sizes) -> Check:
@@ -48,6 +53,8 @@ def _check_answer(entry: Entry, spec: Config, answer: Answer) -> Check:
         return Check(
             "lacking", TOPICS[kind], f"{where} cannot be downloaded ({answer.problem})", remedies[answer.problem]
         )
+    if kind == "datasets" and (split := datasets.empty_split(spec, answer)):
+        return Check("lacking", TOPICS[kind], f"{where}: split {split!r} is empty", "name another split in the study")
     if is_pinned(spec):
         return Check("ok", TOPICS[kind], f"{where}, pinned at {spec['revision'][:8]}")
     return Check("warning", TOPICS[kind], f"{where} can be had, but may move", "`mcgrpo lock STUDY.yaml` pins it")

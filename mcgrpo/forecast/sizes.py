@@ -141,10 +141,18 @@ TOY_SIZES = {"hidden_size": 64, "layers": 2, "intermediate_size": 128}
 
 
 def _rows(config: Config, name: str, answer: Answer | None) -> dict[str, int]:
+    """The examples of each split; of a data set that cannot be read nothing is known."""
     spec = config["datasets"][name]
-    if path := made(config, "datasets", name):
-        found = [row["split"] for _, row in iter_json_lines(path)]
-        return {split: found.count(split) for split in set(found)}
+    try:
+        if path := made(config, "datasets", name):
+            found = [str(row.get("split")) for _, row in iter_json_lines(path)]
+            return {split: found.count(split) for split in set(found)}
+        return _rows_of_source(spec, answer)
+    except (RecordError, OSError):
+        return {}
+
+
+def _rows_of_source(spec: dict[str, Any], answer: Answer | None) -> dict[str, int]:
     splits = spec.get("splits", {"train": {}, "test": {}})
     counted = {split: _counted(spec, split, wanted, answer) for split, wanted in splits.items()}
     return {split: count for split, count in counted.items() if count is not None}

@@ -117,8 +117,8 @@ def test_a_figure_alone(finished):
 
 
 def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_path):
-    """The trainings of a variant fail (TRL knows no such schedule): the rest is made, and tables name the gap."""
-    broken = "variants: {composite: {training: {lr_scheduler_type: none-such}}}"
+    """The trainings of a variant fail (the model has no such layer): the rest is made, and tables name the gap."""
+    broken = "variants: {composite: {training: {lora: {r: 2, target_modules: [none-such]}}}}"
     study = finished.copied(tmp_path / "copy").changed(broken)
     done = study.run("--keep-going", "--quiet", "rules")
     assert done.returncode != 0
