@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -70,38 +71,72 @@ def test_without_sampled_rates_no_open_marker_is_explained(frame):
     assert "open" not in label and count == 4
 
 
-def test_conventions_have_a_column_each_and_models_a_row(frame):
+ORACLES, NAMES = ("mean", "median"), ("strict", "zeros")
+
+
+def titles(figure):
+    return [axes.get_title() for axes in figure.axes]
+
+
+def test_conventions_have_a_row_for_each_model_and_oracles_a_column(frame):
     cells = [*flip_cells(), *flip_cells(method="grpo", budget=8)]
 
     def look(figure):
         np.testing.assert_allclose(heights(lines(figure.axes[3])["median of k+1"]), [41, 33.5, 29.75])
         assert all(len(lines(axes)) == 4 for axes in figure.axes)
-        return [axes.get_title() for axes in figure.axes[:4]], [axes.get_ylabel() for axes in figure.axes[::4]]
+        return titles(figure), [axes.get_ylabel() for axes in figure.axes[::2]]
 
-    titles, rows = drawn(flip_conventions, frame(cells), look)
-    oracles = [f"oracle: {oracle}\n{name}" for oracle in ("mean", "median") for name in ("strict", "zeros")]
-    assert titles == oracles
-    assert rows == ["toy_a\nuntrained", "toy_a\nGRPO, G = 8"]
+    panels, rows = drawn(flip_conventions, frame(cells), look)
+    assert panels == [f"{name}, oracle: {oracle}" for name in NAMES for oracle in ORACLES] * 2
+    assert rows == ["toy_a\nuntrained"] * 2 + ["toy_a\nGRPO, G = 8"] * 2
+
+
+@pytest.mark.parametrize("models", [1, 4])
+def test_rare_strict_flips_fill_their_panels(frame, models):
+    """Each convention has a scale of its own, whatever those that count zeros come to; its two oracles share one."""
+
+    def rare(row):
+        fewer = {name: getattr(row, name) / 100 for name in ("mean", "low", "high")}
+        return replace(row, **fewer) if "/strict/" in row.measure else row
+
+    def look(figure):
+        for axes in figure.axes:
+            high = max(bar[:, 1].max() for line in lines(axes).values() for bar in line.bars)
+            assert high <= axes.get_ylim()[1] < 1.6 * high and axes.get_ylim()[0] == 0
+        first = [axes.get_ylim() for axes in figure.axes[:4]]
+        assert first[0] == first[1] and first[2] == first[3]
+        return titles(figure), figure.get_figheight()
+
+    cells = [row for place in range(models) for row in flip_cells(f"toy_{place}")]
+    panels, height = drawn(flip_conventions, frame(map(rare, cells)), look)
+    assert panels == [f"{name}, oracle: {oracle}" for name in NAMES for oracle in ORACLES] * models
+    assert height <= 9
+
+
+def test_a_convention_without_a_flip_says_so(frame):
+    none = [replace(row, mean=0.0, low=0.0, high=0.0) if "/strict/" in row.measure else row for row in flip_cells()]
+    look = lambda figure: [[text.get_text() for text in axes.texts] for axes in figure.axes]  # noqa: E731
+    assert drawn(flip_conventions, frame(none), look) == [["0 at every k"], ["0 at every k"], [], []]
 
 
 def test_injected_flips_are_shown_at_the_largest_g_from_rho_zero(frame):
     cells = [*accuracy_cells(("grpo", "mc-grpo"), (4, 8, 16)), *injected_cells((4, 8))]
 
     def look(figure):
-        (axes,) = figure.axes
-        found = axes.containers
+        axes, sampled = figure.axes
+        found = [*axes.containers, *sampled.containers]
         line = lines(axes)["greedy"].points
         np.testing.assert_allclose(line.get_xdata(orig=False), [0, 0.05, 0.1, 0.2, 0.4])
         # GRPO at G=8 has 50 + 2 * 8 percent at rho 0 (synthetic.accuracy_cells), then 60 - 50 rho.
         np.testing.assert_allclose(line.get_ydata(orig=False), [66, 57.5, 55, 50, 40])
-        np.testing.assert_allclose(heights(lines(axes)["sampled (avg@4)"]), [56, 47.5, 45, 40, 30])
+        np.testing.assert_allclose(heights(lines(sampled)["sampled (avg@4)"]), [56, 47.5, 45, 40, 30])
         apart = [each.lines[0] for each in found if each.lines[0].get_linestyle() == "None"]
         assert {line.get_marker() for line in apart} == {"^"}
         assert sorted(line.get_ydata()[0] for line in apart) == pytest.approx([32, 42])
-        return axes.get_title(), figure.get_supxlabel().split("\n")
+        return axes.get_ylabel(), figure.get_supxlabel().split("\n")
 
-    title, label = drawn(injected_flips, frame(cells), look)
-    assert title == "toy_a\nsums, G = 8"
+    name, label = drawn(injected_flips, frame(cells), look)
+    assert name == "toy_a\nsums, G = 8"
     assert label[2:] == ["open triangles: a share ρ of each group flips", "bars: 95% interval over seeds and problems"]
 
 

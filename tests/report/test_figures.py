@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from matplotlib.colors import same_color
@@ -23,7 +25,7 @@ def test_accuracy_draws_means_and_intervals_of_the_summary(frame):
         cell("mc-grpo", 2, 0.55),
         cell("mc-grpo", 4, None),
         cell("grpo-plus1", 2, 0.99),
-        cell("none", 0, 0.3, seeds=1),
+        cell("none", 0, 0.45, seeds=1),
     ]
 
     def look(figure):
@@ -37,7 +39,23 @@ def test_accuracy_draws_means_and_intervals_of_the_summary(frame):
         dotted = [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"]
         return dotted, axes.get_title(), axes.get_ylabel()
 
-    assert drawn(accuracy, frame(cells), look, role="in", decodings=("greedy",)) == ([30.0], "GRPO", "toy_a\nsums")
+    assert drawn(accuracy, frame(cells), look, role="in", decodings=("greedy",)) == ([45.0], "GRPO", "toy_a\nsums")
+
+
+def test_differences_of_a_point_are_not_flattened_by_an_untrained_model_that_is_far_off(frame):
+    cells = [cell("grpo", 2, 0.80, half=0.01), cell("mc-grpo", 2, 0.81, half=0.01), cell("dapo", 2, 0.80, half=0.01)]
+
+    def look(figure):
+        low, high = figure.axes[0].get_ylim()
+        ticks = [tick for tick in figure.axes[0].get_yticks() if low <= tick <= high]
+        return [text.get_text() for axes in figure.axes for text in axes.texts], high - low, len(ticks)
+
+    show = partial(drawn, look=look, role="in", decodings=("greedy",))
+    notes, span, ticks = show(accuracy, frame([*cells, cell("none", 0, 0.3, seeds=1)]))
+    assert notes == ["\N{DOWNWARDS ARROW} untrained 30.0"] * 2
+    assert span < 4 and ticks >= 3  # bars from 79 to 82
+    notes, span, _ = show(accuracy, frame([*cells, cell("none", 0, 0.785, seeds=1)]))
+    assert notes == [] and span < 5
 
 
 def test_panels_are_losses_by_settings_and_benchmarks(frame):

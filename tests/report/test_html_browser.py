@@ -90,6 +90,15 @@ class TestOpening:
         page.locator("summary").evaluate_all("all => all.forEach(each => each.click())")
         assert page.evaluate(SCROLLED) <= viewport["width"]
 
+    def test_on_a_phone_no_table_is_wider_than_the_screen_and_every_number_says_what_it_is(self, opened):
+        page = opened(PHONE)
+        wide = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.ariaLabel)"
+        assert page.eval_on_selector_all(".scroll", wide) == []
+        label = "cells => cells.map(cell => getComputedStyle(cell, '::before').content)"
+        labels = page.eval_on_selector_all("#table-main td:not(:empty)", label)
+        assert len(labels) > 20 and {'"Method"', '"Greedy (%)"', '"Gain, sampled"', '"Seeds"'} <= set(labels)
+        assert page.eval_on_selector_all(".numbers td:not([data-label])", "cells => cells.length") == 0
+
     def test_on_a_phone_the_answer_comes_first(self, opened):
         page = opened(PHONE)
         box = page.locator(".lead").bounding_box()

@@ -37,10 +37,14 @@ def draw(summary: pd.DataFrame, save: style.Save, role: str, decodings: tuple[st
     losses = [loss for loss in style.LOSSES if loss in set(present.method.map(lambda m: METHODS[m].loss_type))]
     budgets = sorted(present.num_generations.unique())
     blocks = blocks_of(present)
-    with style.panels(len(blocks), len(losses), 1.45) as (figure, grid):
+    with style.panels(len(blocks), len(losses), 1.75) as (figure, grid):
         for place, line in zip(blocks, grid, strict=True):
+            own = block(cells, *place)
             for loss, axes in zip(losses, line, strict=True):
-                _panel(axes, block(cells, *place), loss, budgets)
+                _panel(axes, own, loss, budgets)
+            for axes in line:
+                style.draw_untrained(axes, own[own.method == UNTRAINED])
+                style.percent_axis(axes)
             line[0].set_ylabel("\n".join(place))
         for axes, loss in zip(grid[0], losses, strict=True):
             axes.set_title(style.LOSSES[loss])
@@ -59,5 +63,4 @@ def _panel(axes: Axes, cells: pd.DataFrame, loss: str, budgets: list[int]) -> No
         methods = [m for m in methods if median or METHODS[m].baseline is None]
         rows = cells[cells.method.isin(methods)].set_index("num_generations").reindex(budgets)
         style.draw_line(axes, np.arange(len(budgets)) + (DODGE if median else -DODGE), rows, **look)
-    style.draw_untrained(axes, cells[cells.method == UNTRAINED])
     style.categories(axes, budgets)

@@ -28,23 +28,19 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
     cells = cells[(cells.setting == setting) & (cells.benchmark == benchmark) & (cells.decoding == decoding)]
     shown = cells[cells.method.isin(METHODS_SHOWN)]
     budgets = sorted(shown[shown["mean"].notna()].num_generations.unique())
-    with style.panels(1, 1, 2.0) as (figure, grid):
+    with style.panels(1, 1, 2.4) as (figure, grid):
         axes = grid[0, 0]
         for place, method in enumerate(METHODS_SHOWN):
             rows = shown[shown.method == method].set_index("num_generations").reindex(budgets)
             offset = DODGE * (place - (len(METHODS_SHOWN) - 1) / 2)
             style.draw_line(axes, np.arange(len(budgets)) + offset, rows, **_look(method))
-        untrained = cells[cells.method == UNTRAINED]
-        style.draw_untrained(axes, untrained)
-        for value in untrained["mean"].dropna():
-            axes.annotate(
-                "untrained", (1, 100 * value), (-3, 2), axes.get_yaxis_transform(), "offset points", ha="right"
-            )
+        style.draw_untrained(axes, cells[cells.method == UNTRAINED])
+        style.percent_axis(axes)
         style.categories(axes, budgets)
         axes.set_title(f"{setting}, {benchmark}")
         axes.set_xlabel("\n".join(filter(None, ("G, rollouts in the update", style.bars(shown.over)))))
         axes.set_ylabel(f"accuracy (%), {measure_of(shown, decoding)}")
-        style.legend(figure, 3, skip=("untrained",))
+        style.legend(figure, 3)
         save(figure)
 
 

@@ -49,8 +49,10 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
                     offset = DODGE if is_median(method) else -DODGE
                     look = style.CENTRES[is_median(method)] | {"label": METHODS[method].label}
                     style.draw_line(axes, np.arange(len(budgets)) + offset, of, **look)
-                style.draw_untrained(axes, own[(own.method == UNTRAINED) & (own.variant == DEFAULT)])
                 style.categories(axes, budgets)
+            for axes in line:
+                style.draw_untrained(axes, own[(own.method == UNTRAINED) & (own.variant == DEFAULT)])
+                style.percent_axis(axes)
             line[0].set_ylabel("\n".join((*place, measure_of(own, decoding))))
         x = ("G, rollouts in the update", style.bars(shown.over))
         style.label(figure, x, "accuracy (%)")

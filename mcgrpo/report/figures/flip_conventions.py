@@ -1,6 +1,9 @@
 """Sign-flip rates under every oracle and convention: how much the answer depends on what is counted."""
 
+from collections.abc import Sequence
+
 import pandas as pd
+from matplotlib.axes import Axes
 
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.report import wording
@@ -16,10 +19,16 @@ LOOKS = {
     "median-plus1": EXTRA | {"marker": "D", "color": style.PALETTE[3], "linestyle": "-."},
 }
 NAMES = {"mean-plus1": "mean of k+1", "median-plus1": "median of k+1", "mean": "mean of k", "median": "median of k"}
+APART = 0.14
+"""Between the lines of two baselines, of the 1 between two k."""
+MODELS = 3
+"""Of which each convention has a row; of more, conventions stand side by side, so that a page holds them."""
 
 
 def draw(summary: pd.DataFrame, save: style.Save) -> None:
-    """The rate against k: a row for each model, a column for each oracle and convention, a line for each baseline.
+    """The rate against k: panels for each model, convention and oracle, a line for each baseline.
+
+    Each model and convention has a scale of its own: strict flips are often a hundredth of those that count zeros.
 
     Args:
         summary: a row per `Cell`; the rates are those of role "flips".
@@ -29,29 +38,46 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
         ValueError: where there is no such rate.
     """
     rates = flip_rates(summary)
-    conventions = sorted(set(zip(rates.oracle, rates.convention, strict=True)))
-    baselines = [name for name in LOOKS if name in set(rates.baseline)]
+    oracles, conventions = sorted(rates.oracle.unique()), sorted(rates.convention.unique())
     sizes = sorted(rates.k.unique())
-    blocks = sorted(set(zip(rates.setting, rates.benchmark, rates.source, strict=True)), key=_untrained_first)
-    with style.panels(len(blocks), len(conventions), 1.55) as (figure, grid):
-        for (*place, source), line in zip(blocks, grid, strict=True):
+    models = sorted(set(zip(rates.setting, rates.benchmark, rates.source, strict=True)), key=_untrained_first)
+    rows = len(conventions) if len(models) <= MODELS else 1
+    shape = (len(models) * rows, len(oracles) * len(conventions) // rows)
+    with style.panels(*shape, 1.45, sharey=False) as (figure, grid):
+        panels = grid.reshape(len(models), len(conventions), len(oracles))
+        for (*place, source), of_model in zip(models, panels, strict=True):
             own = block(rates[rates.source == source], *place)
-            for (oracle, convention), axes in zip(conventions, line, strict=True):
-                chosen = own[(own.oracle == oracle) & (own.convention == convention)]
-                for number, baseline in enumerate(baselines):
-                    offset = 0.08 * (number - (len(baselines) - 1) / 2) - 0.06
-                    of = chosen[chosen.baseline == baseline]
-                    draw_rates(axes, of, sizes, offset, look=LOOKS[baseline], name=NAMES[baseline])
-                style.categories(axes, sizes)
-            line[0].set_ylabel(f"{place[0]}\n{source}")
-            line[0].set_ylim(bottom=0)
-        for axes, (oracle, convention) in zip(grid[0], conventions, strict=True):
-            axes.set_title(f"oracle: {oracle.removeprefix('oracle-')}\n{convention}")
+            for convention, line in zip(conventions, of_model, strict=True):
+                _line(line, own[own.convention == convention], oracles, sizes)
+            for axes in of_model.reshape(rows, -1)[:, 0]:
+                axes.set_ylabel(f"{place[0]}\n{source}")
         for axes in grid[:-1].flat:
             axes.tick_params(labelbottom=False)
         style.label(figure, ("k, rollouts whose signs are judged", *notes(rates)), "sign-flip rate (%)")
         style.legend(figure, 4)
         save(figure)
+
+
+def _line(line: Sequence[Axes], rates: pd.DataFrame, oracles: list[str], sizes: list[int]) -> None:
+    """The panels of a model and a convention: one for each oracle, on one scale."""
+    for axes in line[1:]:
+        axes.sharey(line[0])
+        axes.tick_params(labelleft=False)
+    for axes, oracle in zip(line, oracles, strict=True):
+        _panel(axes, rates[rates.oracle == oracle], sizes)
+        axes.set_title(f"{rates.convention.iloc[0]}, oracle: {oracle.removeprefix('oracle-')}" if len(rates) else "")
+    line[0].set_ylim(bottom=0, top=None if rates["mean"].any() else 1)
+
+
+def _panel(axes: Axes, rates: pd.DataFrame, sizes: list[int]) -> None:
+    baselines = [name for name in LOOKS if name in set(rates.baseline)]
+    for number, baseline in enumerate(baselines):
+        offset = APART * (number - (len(baselines) - 1) / 2) - 0.05
+        own = rates[rates.baseline == baseline]
+        draw_rates(axes, own, sizes, offset, look=LOOKS[baseline], name=NAMES[baseline], beside=0.07)
+    if len(rates) and not rates["mean"].any():
+        axes.text(0.5, 0.5, "0 at every k", transform=axes.transAxes, **style.MIDDLE)
+    style.categories(axes, sizes)
 
 
 def _untrained_first(place: tuple[str, str, str]) -> tuple[str, str, bool, str]:

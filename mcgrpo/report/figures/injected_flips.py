@@ -18,7 +18,7 @@ LOOKS = {
 
 
 def draw(summary: pd.DataFrame, save: style.Save) -> None:
-    """Accuracy of GRPO against rho, a panel for each setting and benchmark, at the largest G with injected flips.
+    """Accuracy of GRPO against rho, at the largest G with flips: rows of settings and benchmarks, columns of decodings.
 
     A line joins the rates at which each advantage flips with probability rho, 0 being the default variant; markers
     alone are the groups in which exactly that share flips.
@@ -34,15 +34,16 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
     rows = _sweep(cells)
     blocks = blocks_of(rows)
     untrained = cells[(cells.method == UNTRAINED) & (cells.variant == DEFAULT)]
-    with style.flow(len(blocks), 1.9) as (figure, grid):
-        for place, axes in zip(blocks, grid, strict=True):
+    decodings = [decoding for decoding in DECODINGS if (rows.decoding == decoding).any()]
+    with style.panels(len(blocks), len(decodings), 1.75, sharex=True, sharey=False) as (figure, grid):
+        for place, line in zip(blocks, grid, strict=True):
             own = block(rows, *place)
-            for decoding in DECODINGS:
+            for decoding, axes in zip(decodings, line, strict=True):
                 _lines(axes, own[own.decoding == decoding], LOOKS[decoding])
-                before = block(untrained[untrained.decoding == decoding], *place)
-                style.draw_untrained(axes, before, color=LOOKS[decoding]["color"])
-            axes.set_title(f"{place[0]}\n{place[1]}, G = {own.num_generations.iloc[0]}")
-            axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+                style.draw_untrained(axes, block(untrained[untrained.decoding == decoding], *place))
+                style.percent_axis(axes)
+                axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+            line[0].set_ylabel(f"{place[0]}\n{place[1]}, G = {own.num_generations.iloc[0]}")
         triangles = "open triangles: a share ρ of each group flips" if (rows.rule == "exact").any() else ""
         lines = "lines: each advantage flips with probability ρ"
         style.label(figure, ("ρ, rate of injected sign flips", lines, triangles, style.bars(rows.over)), "accuracy (%)")

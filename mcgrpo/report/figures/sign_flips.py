@@ -73,14 +73,16 @@ def notes(rates: pd.DataFrame) -> tuple[str, str]:
     return conventions, lines + sampled
 
 
-def draw_rates(axes: Axes, rates: pd.DataFrame, sizes: list[int], offset: float, look: dict, name: str) -> None:
-    """One baseline under one convention, over k."""
+def draw_rates(
+    axes: Axes, rates: pd.DataFrame, sizes: list[int], offset: float, look: dict, name: str, beside: float = 0.13
+) -> None:
+    """One baseline under one convention, over k; sampled rates stand `beside` the exact ones."""
     places = np.arange(len(sizes)) + offset
     exact, sampled = (rates[rates.how == how].set_index("k").reindex(sizes) for how in ("exact", "sampled"))
     style.draw_line(axes, places, exact, **look | {"label": name})
     if sampled["mean"].notna().any():
         face = {"markerfacecolor": "white", "markeredgecolor": look["color"], "markersize": look["markersize"]}
-        axes.plot(places + 0.13, 100 * sampled["mean"], linestyle="none", marker=look["marker"], **face)
+        axes.plot(places + beside, 100 * sampled["mean"], linestyle="none", marker=look["marker"], **face)
 
 
 def _look(baseline: str) -> dict:

@@ -14,10 +14,12 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from mcgrpo.files import atomic
 from mcgrpo.frames import is_median
 from mcgrpo.methods import METHODS
+from mcgrpo.report import wording
 
 Save = Callable[[Figure], None]
 """Is given the finished figure, before it is closed."""
@@ -38,6 +40,10 @@ CENTRES = {
 CONTROL = {"label": METHODS["grpo-plus1"].label, "color": GREY, "marker": "s", "markersize": 4, "linestyle": ":"}
 OUTLINE = {"markeredgecolor": "white", "markeredgewidth": 0.4}
 MIDDLE = {"ha": "center", "va": "center"}
+REACH = 0.35
+"""How far an axis stretches for the untrained model, as a share of what the trained ones take."""
+FINE = 30
+"""Points that an axis may span for its grid to have a line each."""
 STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -106,9 +112,34 @@ def draw_line(axes: Axes, places: np.ndarray, rows: pd.DataFrame, **look) -> Non
 
 
 def draw_untrained(axes: Axes, rows: pd.DataFrame, color=GREY) -> None:
-    """A dotted line at the accuracy of the untrained model, where it was evaluated."""
-    for value in rows["mean"].dropna():
-        axes.axhline(100 * value, color=color, linestyle=":", linewidth=1.2, label="untrained")
+    """The accuracy of the untrained model, where it was evaluated: a dotted line, or a note where that is far off.
+
+    To be called once the trained models of all panels of a row are drawn: a line far from them would leave their
+    differences, which are of a point, no room.
+    """
+    low, high = axes.get_ylim()
+    reach = REACH * (high - low)
+    for value in 100 * rows["mean"].dropna():
+        if low - reach <= value <= high + reach:
+            axes.axhline(value, color=color, linestyle=":", linewidth=1.2, label="untrained")
+        else:
+            _note_untrained(axes, value, value < low, color)
+
+
+def _note_untrained(axes: Axes, value: float, below: bool, color) -> None:
+    axes.margins(y=0.12)
+    arrow, height, va = ("\N{DOWNWARDS ARROW}", 0.02, "bottom") if below else ("\N{UPWARDS ARROW}", 0.98, "top")
+    text = f"{arrow} untrained {wording.percent(value / 100)}"
+    axes.text(0.985, height, text, transform=axes.transAxes, ha="right", va=va, color=color, fontsize=6.5)
+
+
+def percent_axis(axes: Axes) -> None:
+    """Ticks that tell points apart on the y axis: several a panel, and a faint line at each point where those fit."""
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    low, high = axes.get_ylim()
+    if high - low <= FINE:
+        axes.yaxis.set_minor_locator(MultipleLocator(1))
+        axes.grid(visible=True, which="minor", axis="y", color="0.92", linewidth=0.4)
 
 
 def categories(axes: Axes, names: Sequence) -> None:
