@@ -4,15 +4,13 @@ import json
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
 
-from mcgrpo.attempts import COMPLETE, Earlier
-from mcgrpo.files import atomic, write_json
+from mcgrpo.attempts import Earlier, seal_checkpoint
 
 
 def is_step(logs: Mapping[str, Any] | None) -> bool:
@@ -21,20 +19,10 @@ def is_step(logs: Mapping[str, Any] | None) -> bool:
 
 
 class MetricsFile(TrainerCallback):
-    """A JSON row per logged step, as it happens: `step`, `time` (seconds since the epoch), and all the trainer logs.
-
-    A training that is resumed keeps the rows up to its checkpoint.
-    """
+    """A JSON row per logged step, as it happens: `step`, `time` (seconds since the epoch), and all the trainer logs."""
 
     def __init__(self, path: Path):
         self.path = path
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Leave the rows of the steps that have been taken."""
-        if state.is_world_process_zero:
-            lines = self.path.read_text().splitlines()[: state.global_step] if self.path.is_file() else []
-            with atomic(self.path) as temporary:
-                temporary.write_text("".join(f"{line}\n" for line in lines))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Append the row of a step."""
@@ -84,7 +72,8 @@ class Checkpoints(TrainerCallback):
             return
         folder = Path(args.output_dir)
         so_far = Earlier(self.earlier.started or self.begun, self.earlier.seconds + time.time() - self.begun)
-        write_json(folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}" / COMPLETE, asdict(so_far))
+        checkpoint = folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
+        seal_checkpoint(checkpoint, state.global_step, state.max_steps, so_far)
         # Not before: until now the one before was the last to go on from, as it is while the training's end is saved
         if state.global_step < state.max_steps:
             rotate_checkpoints(str(folder), 1, state.best_model_checkpoint)

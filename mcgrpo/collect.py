@@ -31,9 +31,12 @@ from mcgrpo.records import (
     Run,
     Score,
 )
+from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
 
 PROTOCOLS = {"paper": measures, "released": released}
 """The measures of each protocol of evaluation."""
+LARGEST_WEIGHTS = 1 << 30
+"""Bytes: larger weights are not read once more here, only where completions are drawn from them."""
 
 
 def finished(path: Path, run: Run) -> dict[str, Any]:
@@ -50,6 +53,28 @@ def finished(path: Path, run: Run) -> dict[str, Any]:
         odd = next((name for name, value in asdict(run).items() if record.get(name) != value), "a field")
         raise RecordError(f"{path}: this training is not the plan's: {odd} differs")
     return outcome
+
+
+def check_files(folder: Path, weights: Path) -> None:
+    """Refuse what a training has left and does not hold what was written, by the sums in its run.json.
+
+    Args:
+        folder: of the run; it may not be there yet.
+        weights: the folder of the trained model, which may be gone.
+
+    Raises:
+        RecordError: naming the file.
+    """
+    if not (folder / "run.json").is_file():
+        return
+    sums = read_json(folder / "run.json").get("outcome", {}).get("sums", {})
+    listed = {FOLDER_LIST: sums.pop(WEIGHTS_LIST)} if WEIGHTS_LIST in sums else {}
+    if fault := damage(folder, sums) or (damage(weights, listed) if weights.exists() else None):
+        raise RecordError(
+            f"{fault} (its sum is in {folder / 'run.json'}): remove {folder}, and the run is trained again"
+        )
+    if sum(file.stat().st_size for file in weights.glob("*")) <= LARGEST_WEIGHTS:
+        check_sealed_folder(weights)
 
 
 @dataclass
@@ -81,14 +106,21 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Res
     found = Results()
     for row in plan["runs"]:
         run = as_record(Run, row, "plan")
-        for part in parts(plan, folder, run):
+        for part in (partial(check_run, run=run, folder=folder), *parts(plan, folder, run)):
             try:
                 part(found)
             except RecordError as error:
                 if not unfinished:
                     raise
                 found.missing.append(str(error))
+                if part.func is check_run:
+                    break
     return found
+
+
+def check_run(into: Results, run: Run, folder: Path) -> None:
+    """Of a run whose files have changed nothing is collected."""
+    check_files(folder / "runs" / run.name, folder / "models" / run.name)
 
 
 def parts(plan: dict[str, Any], folder: Path, run: Run) -> Iterator[Callable[[Results], None]]:
@@ -162,6 +194,8 @@ def main() -> None:
     write_csv(options.scores, Score, found.scores)
     write_jsonl(options.values, found.values)
     write_csv(options.curves, CurvePoint, found.curves)
+    for path in (options.scores, options.values, options.curves):
+        seal(path)
     for line in found.missing:
         print(f"missing: {line}")
     print(f"{len(found.scores)} scores and {len(found.curves)} steps")

@@ -24,8 +24,11 @@ class RecordError(ValueError):
 
 
 @contextmanager
-def atomic(path: str | Path) -> Iterator[Path]:
-    """Write to a temporary neighbour of `path`, and move it there only when the block ends well."""
+def atomic(path: str | Path, durable: bool = False) -> Iterator[Path]:
+    """Write to a temporary neighbour of `path`, and move it there only when the block ends well.
+
+    With `durable` it is on the disk before it is moved there, so that a crash of the machine leaves no torn file.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -34,9 +37,22 @@ def atomic(path: str | Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
+        if durable:
+            flush(temporary)
         temporary.replace(path)
+        if durable:
+            flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:
@@ -149,9 +165,9 @@ def read_json(path: str | Path) -> dict[str, Any]:
         raise RecordError(f"{path}: no such file") from None
 
 
-def write_json(path: str | Path, content: Any) -> None:
-    """Write one JSON value, indented, atomically."""
-    with atomic(path) as temporary:
+def write_json(path: str | Path, content: Any, durable: bool = False) -> None:
+    """Write one JSON value, indented, atomically; for `durable` see `atomic`."""
+    with atomic(path, durable) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from mcgrpo.files import RecordError
 from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.sums import check_seal
 from mcgrpo.variants import DEFAULT
 
 DECODINGS = ("greedy", "sampled")
@@ -22,8 +23,9 @@ def read_frame(path: str | Path, kind: type) -> pd.DataFrame:
 
     Raises:
         RecordError: for a missing file, other columns than the record's, a required field that is empty or not
-            finite, or a value of the wrong type, naming file, line and field.
+            finite, or a value of the wrong type, naming file, line and field; for a sealed file that has changed.
     """
+    check_seal(Path(path))
     header, rows = _read_rows(path)
     hints = typing.get_type_hints(kind)
     if header != list(hints):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.prompts import as_prompt, render, sha256
 from mcgrpo.records import Completion, Decoding, Example
+from mcgrpo.sums import check_sealed_folder
 
 
 class Batch(NamedTuple):
@@ -147,6 +148,7 @@ def main() -> None:
 
     torch.set_num_threads(options.threads)
     progress = options.output.with_name(f".{options.output.name}.progress")
+    check_sealed_folder(options.model)
     engine = load(options.model, options.settings)
     made = complete(engine, examples, options.prompt, options.settings, options.seed, progress)
     write_jsonl(options.output, made)

@@ -131,7 +131,15 @@ def _lock_folder() -> Path:
     folder = Path(os.environ.get("MCGRPO_LOCKS") or LOCKS)
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o1777, exist_ok=True)
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        raise DeviceError(f"{folder} is a link or no folder: remove it, or set MCGRPO_LOCKS") from None
+    if (owner := os.fstat(fd).st_uid) not in (0, os.getuid()):
+        raise DeviceError(
+            f"{folder} belongs to user {owner}, who could remove its locks: have root make it "
+            f"(install -d -m 1777 {folder}), or set MCGRPO_LOCKS"
+        )
     fcntl.flock(fd, fcntl.LOCK_SH)
     os.set_inheritable(fd, True)
     return folder

@@ -6,7 +6,7 @@
 The first client starts a server (`mcgrpo/preload_server.py`) and later ones share it, until it has been idle for
 `MCGRPO_PRELOAD_IDLE` seconds (60); with `MCGRPO_PRELOAD=off` there is none, and every module runs here. Whatever goes
 wrong before the job has begun, the module runs here as well; a job is never run twice.
-What a job does not take over from its client: resource limits, niceness, the terminal's session.
+What a job does not take over from its client: the terminal's session.
 Linux only (elsewhere every module runs in its own process).
 """
 
@@ -16,18 +16,21 @@ import hashlib
 import json
 import os
 import re
+import resource
 import runpy
 import signal
 import socket
-import stat
 import sys
 import types
 from pathlib import Path
+
+from mcgrpo.private import private_folder
 
 SERVER = Path(__file__).with_name("preload_server.py")
 PATIENCE_SECONDS = 180
 """How long a job may take to begin (the first one waits for the server's imports) before it runs here instead."""
 
+LIMITS = {getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 # Variables that are read while the interpreter starts or a library is imported: jobs differing in them share nothing.
@@ -38,33 +41,20 @@ IMPORT_TIME = re.compile(
 
 
 def _key() -> str:
-    """Name all that makes a server fit for a job: interpreter, flags, packages, environment, cgroup and cores."""
+    """Name all that makes a server fit for a job: interpreter, flags, packages, environment, cgroup, limits."""
     packages = [Path(p) for p in sys.path if p.endswith("-packages")]
     files = [(str(p), p.stat().st_mtime_ns) for p in (Path(__file__), SERVER, *packages) if p.exists()]
     environment = sorted(item for item in os.environ.items() if IMPORT_TIME.match(item[0]))
     interpreter = (sys.executable, sys.prefix, sys.version, sys.flags, sys.warnoptions, sys._xoptions)
     # A job forked by a server of another cgroup would escape its limits, and die with a Slurm job that is not its own.
     place = (Path("/proc/self/cgroup").read_text(), sorted(os.sched_getaffinity(0)), os.getuid())
+    # What the server's first client was limited to, its forks would be: memory, files, niceness, scheduling.
+    limits = [resource.getrlimit(number) for number in sorted(LIMITS)]
+    bounds = (limits, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0))
     # Libraries remember from their import whether there is any GPU; which one a job has is seen later.
     blind = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
-    return hashlib.sha256(repr((interpreter, files, environment, place, blind)).encode(errors="replace")).hexdigest()[
-        :16
-    ]
-
-
-def _directory() -> Path:
-    """The user's private directory of sockets, locks and logs.
-
-    Raises:
-        PermissionError: if somebody else may own it or write there.
-    """
-    base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"
-    directory = Path(base, f"mcgrpo-{os.getuid()}")
-    directory.mkdir(mode=0o700, exist_ok=True)
-    status = directory.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise PermissionError(f"{directory} is not a private directory of this user")
-    return directory
+    named = repr((interpreter, files, environment, place, bounds, blind))
+    return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:16]
 
 
 def _connect(path: Path) -> socket.socket | None:
@@ -82,14 +72,26 @@ def _connect(path: Path) -> socket.socket | None:
 def _connect_or_start(path: Path) -> socket.socket:
     if connection := _connect(path):
         return connection
-    with path.with_suffix(".lock").open("w") as lock:
+    with (path.parent / "start.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (connection := _connect(path)):
+            _sweep(path.parent)
             _start(path)
             connection = _connect(path)
     if not connection:
         raise ConnectionError(f"the server ended at once, see {path.with_suffix('.log')}")
     return connection
+
+
+def _sweep(directory: Path) -> None:
+    """Remove what servers that are no more have left."""
+    for log in directory.glob("*.log"):
+        path = log.with_suffix(".sock")
+        if connection := _connect(path):
+            connection.close()
+        else:
+            path.unlink(missing_ok=True)
+            log.unlink()
 
 
 def _start(path: Path) -> None:
@@ -150,7 +152,7 @@ def run(argv: list[str]) -> int | None:
         try:
             for fd in (0, 1, 2):
                 os.fstat(fd)  # were one closed, our socket would take its number
-            connection = _connect_or_start(_directory() / f"{_key()}.sock")
+            connection = _connect_or_start(private_folder() / f"{_key()}.sock")
             with connection:
                 return _follow(connection, _begin(connection, argv), argv[0])
         except OSError as error:
@@ -161,7 +163,7 @@ def run(argv: list[str]) -> int | None:
 
 def stop() -> None:
     """Ask every server of this user to take no more jobs, and to end once those it runs have ended."""
-    for path in _directory().glob("*.sock"):
+    for path in private_folder().glob("*.sock"):
         if connection := _connect(path):
             with connection, contextlib.suppress(ConnectionError):
                 connection.send(b"stop")

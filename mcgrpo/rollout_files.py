@@ -15,7 +15,6 @@ import torch
 from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
-from mcgrpo.files import atomic
 from mcgrpo.group_statistics import median
 from mcgrpo.oracle import oracle_means
 from mcgrpo.records import Group, Rollout
@@ -28,7 +27,7 @@ GROUPS, ROLLOUTS = "groups.jsonl", "rollouts.jsonl"
 
 
 class RolloutFiles(TrainerCallback):
-    """Writes both files of a training; one that is resumed keeps the rows up to its checkpoint.
+    """Appends to both files of a training.
 
     Args:
         trainer: whose rollouts they are.
@@ -47,13 +46,9 @@ class RolloutFiles(TrainerCallback):
         trainer.add_callback(self)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Leave the rows of the steps that have been taken, and choose the steps whose rollouts are to be read."""
+        """Choose the steps whose rollouts are to be read."""
         if self.tables:
             self.wanted = set(spread(generating_steps(args, state.max_steps), self.tables.steps))
-        if state.is_world_process_zero:
-            keep_until(self.folder / GROUPS, state.global_step)
-            if self.tables:
-                keep_until(self.folder / ROLLOUTS, state.global_step)
 
     def __call__(self, drawn: "Drawn") -> None:
         """Append the rows of a generation batch; several of them may go into one optimizer step."""
@@ -77,15 +72,6 @@ class RolloutFiles(TrainerCallback):
         if self.trainer.is_world_process_zero():
             with (self.folder / name).open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(asdict(row), separators=(",", ":")) + "\n" for row in rows)
-
-
-def keep_until(path: Path, step: int) -> None:
-    """Remove the rows of later steps, and a last line that was not written to its end."""
-    lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
-    with atomic(path) as temporary:
-        temporary.write_bytes(
-            b"".join(line for line in lines if line[-1:] == b"\n" and json.loads(line)["step"] <= step)
-        )
 
 
 def generating_steps(args: Any, max_steps: int) -> list[int]:

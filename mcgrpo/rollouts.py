@@ -7,8 +7,6 @@ import hashlib
 import os
 import time
 from importlib.util import find_spec
-from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 OPERATIONAL = (
@@ -71,9 +69,11 @@ def hold(url: str) -> None:
 
     Among the trainings of this machine and user; it waits for one that has the server.
     """
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
-    lock = FileLock(Path(gettempdir(), f"mcgrpo-server-{os.getuid()}-{seed_of(url)}.lock"), is_singleton=True)
+    from mcgrpo.locks import lock_of
+
+    lock = lock_of(f"vLLM server {url}")
     try:
         lock.acquire(timeout=0)
     except Timeout:

@@ -13,6 +13,7 @@ from mcgrpo.files import as_record, iter_json_lines
 from mcgrpo.frames import method_order
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.records import ProblemValues, Role, Run
+from mcgrpo.sums import check_seal
 from mcgrpo.variants import DEFAULT
 
 TOLERANCE = 1e-9
@@ -96,6 +97,7 @@ def planned_seeds(plan: dict[str, Any]) -> dict[Key, set[int]]:
 
 def read_values(path: str | Path) -> Iterator[ProblemValues]:
     """The rows of values.jsonl, one at a time: together they may be many."""
+    check_seal(Path(path))
     for where, row in iter_json_lines(path):
         yield as_record(ProblemValues, row, where)
 

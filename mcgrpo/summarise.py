@@ -11,6 +11,7 @@ import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -22,6 +23,7 @@ from mcgrpo.published import as_cells, read_published
 from mcgrpo.records import Cell, Gain, Over, ProblemValues, Role, Score
 from mcgrpo.scored import Key, Scores, found_scores, key_of, planned_seeds, read_values
 from mcgrpo.stats import Estimate, gain_verdict
+from mcgrpo.sums import seal
 
 Planned = Mapping[Key, set[int]]
 """Of `mcgrpo.scored.planned_seeds`."""
@@ -192,6 +194,8 @@ def main(arguments: list[str] | None = None) -> None:
         summary = summarise(read_json(options.plan), scores, values, published)
         write_csv(options.output, Cell, summary.cells)
         write_csv(options.gains, Gain, summary.gains)
+        for path in (options.output, options.gains):
+            seal(Path(path))
     except ValueError as error:
         raise SystemExit(f"summarise: {error}") from None
 

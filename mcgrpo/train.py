@@ -28,12 +28,14 @@ from typing import Any
 from mcgrpo import attempts
 from mcgrpo.arguments import arguments_of, selects
 from mcgrpo.assemble import save_weights, trainer_of
+from mcgrpo.attempts import GROWING
 from mcgrpo.devices import PRETENDED
 from mcgrpo.files import as_record, read_json, write_json
 from mcgrpo.parents import die_with_parent
 from mcgrpo.records import Run
 from mcgrpo.rollout_tables import RolloutTables, parse_tables
 from mcgrpo.rollouts import OPERATIONAL, engine_name
+from mcgrpo.sums import WEIGHTS_LIST, seal_folder, sha256
 from mcgrpo.tracking import tracked
 
 FULL = 1 << 20  # bytes: less than this is free where a disk is full
@@ -102,7 +104,8 @@ def attempt(job: Job) -> None:
     write_record(job, record)
     with tracked(job.home, job.output) if is_first() else nullcontext():
         try:
-            outcome |= {**_train(job, outcome, earlier), "status": "finished"}
+            outcome |= _train(job, outcome, earlier)
+            outcome |= {"sums": seal_outputs(job) if is_first() else {}, "status": "finished"}
         except BaseException as error:
             outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
             raise
@@ -193,12 +196,18 @@ def _train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict
     return {"steps": trainer.state.global_step, **selected, **aside}
 
 
+def seal_outputs(job: Job) -> dict[str, str]:
+    """Give the trained weights the list of their sums; returns the SHA-256 of that list and of the run's own files."""
+    seal_folder(job.home / "weights")
+    return {name: sha256(path) for name in (WEIGHTS_LIST, *GROWING) if (path := job.home / name).is_file()}
+
+
 def finish(job: Job) -> None:
     """Put the outputs in their places, and remove the unfinished training once all of them are there."""
     job.weights.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(job.home / "weights", job.weights)
     job.output.mkdir(parents=True, exist_ok=True)
-    for name in ("metrics.jsonl", "groups.jsonl", "rollouts.jsonl", "system.jsonl", "run.json"):
+    for name in (*GROWING, "system.jsonl", "run.json"):
         if (job.home / name).exists():  # rollouts only where they are asked for, system only where it is tracked
             shutil.copy(job.home / name, job.output)
     attempts.clear(job.home)

@@ -228,6 +228,23 @@ def test_a_lock_that_is_a_link_is_not_followed(machine):
     assert victim.read_text() == "text"
 
 
+def test_a_folder_of_locks_that_is_a_link_is_refused(machine):
+    (victim := machine.folder / "victim").mkdir()
+    machine.locks.symlink_to(victim)
+    done = machine.run("1", "echo", "ran")
+    assert done.returncode == 1 and f"{machine.locks} is a link or no folder" in done.stderr
+    assert not list(victim.iterdir())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="giving a folder to another user needs root")
+def test_a_folder_of_locks_that_is_another_users_is_refused(machine):
+    """Who owns a folder can remove what is in it."""
+    machine.locks.mkdir(mode=0o1777)
+    os.chown(machine.locks, 65534, 65534)
+    done = machine.run("1", "echo", "ran")
+    assert done.returncode == 1 and f"{machine.locks} belongs to user 65534" in done.stderr
+
+
 PRELOADED = """
 import ctypes, os, sys, time
 getenv = ctypes.CDLL(None).getenv

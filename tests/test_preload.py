@@ -183,6 +183,29 @@ def start_sleeper(place) -> tuple[subprocess.Popen[str], int, list[int]]:
     return client, server, pids
 
 
+@pytest.mark.parametrize("limit", ["ulimit -v 4000000;", "ulimit -n 200;", "exec nice -n 3"])
+def test_a_job_has_the_limits_of_its_own_client(place, limit):
+    """Whoever was first: a server under a limit would hand it on to the jobs of others."""
+    place.write("""
+        import os, resource
+        print(resource.getrlimit(resource.RLIMIT_AS), resource.getrlimit(resource.RLIMIT_NOFILE), os.nice(0))
+    """)
+    limited = ("sh", "-c", f'{limit} "$0" "$@"', *COMMAND)
+    expected = [place.run("job", command=("sh", "-c", f'{limit} "$0" "$@"', sys.executable, "-m")).stdout]
+    expected.append(place.run("job", command=(sys.executable, "-m")).stdout)
+    assert expected[0] != expected[1]
+    assert [place.run("job", command=limited).stdout, place.run("job").stdout] == expected
+
+
+def test_what_killed_servers_left_is_cleared_away(place):
+    """Sockets and logs of other settings, which no later client would ever name."""
+    for number in range(3):
+        os.kill(place.server(TZ=f"UTC+{number}"), signal.SIGKILL)
+    place.server()
+    left = sorted(path.suffix for path in place.sockets.glob("*/*"))
+    assert left == [".lock", ".log", ".sock"]
+
+
 def test_a_job_dies_with_its_client(place):
     client, server, pids = start_sleeper(place)
     client.kill()

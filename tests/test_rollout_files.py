@@ -8,8 +8,10 @@ import pytest
 import torch
 from tiny_training import Ours, Released, digits_reward, history, same_training, texts_of, trainer_of
 from training_jobs import job, make_inputs, outcome, steps
+from transformers import TrainerCallback
 
-from mcgrpo import environment
+from mcgrpo import attempts, environment
+from mcgrpo.callbacks import Checkpoints
 from mcgrpo.files import RecordError, read_jsonl
 from mcgrpo.oracle import oracle_means
 from mcgrpo.records import Group, Rollout
@@ -19,7 +21,6 @@ from mcgrpo.rollout_files import (
     RolloutFiles,
     generating_steps,
     is_flipped,
-    keep_until,
     oracle_of,
     spread,
 )
@@ -44,10 +45,23 @@ def telling_reward(completions, log_extra, log_metric, **kwargs):
     return digits_reward(completions)
 
 
-def recorded(folder, kind=Ours, tables=TABLES, checkpoint=None, reward=telling_reward, **settings):
+class StopAt(TrainerCallback):
+    """Ends a training after a step, as a kill would."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            control.should_training_stop = True
+
+
+def recorded(folder, kind=Ours, tables=TABLES, checkpoint=None, reward=telling_reward, stop_at=None, **settings):
     """A trainer that has trained, and what its observers were called with."""
     folder.mkdir(exist_ok=True)
-    trainer, seen = trainer_of(kind, folder, reward, **settings), []
+    trainer, seen = trainer_of(kind, folder / "checkpoints", reward, **settings), []
+    trainer.add_callback(Checkpoints(attempts.Earlier()))
+    trainer.add_callback(StopAt(stop_at))
     RolloutFiles(trainer, folder, tables)
     trainer.observers.append(lambda drawn: seen.append((trainer.state.global_step + 1, drawn)))
     trainer.train(resume_from_checkpoint=checkpoint)
@@ -206,21 +220,17 @@ class TestRollouts:
 class TestResuming:
     @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
     def test_leaves_no_row_twice_and_none_out(self, recipe, tmp_path):
-        recorded(tmp_path, **SAVED | recipe)
-        whole = [(tmp_path / name).read_text() for name in (GROUPS, ROLLOUTS)]
+        recorded(tmp_path / "whole", **SAVED | recipe)
         for step in (1, 2, 5):
-            with (tmp_path / GROUPS).open("a") as file:
+            broken = tmp_path / f"after {step}"
+            attempts.begin(broken, {"run": "one"})
+            recorded(broken, stop_at=step, **SAVED | recipe)
+            with (broken / GROUPS).open("a") as file:
                 file.write('{"step":6,"gro')  # killed while it wrote
-            recorded(tmp_path, checkpoint=str(tmp_path / f"checkpoint-{step}"), **SAVED | recipe)
-            assert [(tmp_path / name).read_text() for name in (GROUPS, ROLLOUTS)] == whole
-
-    def test_keeps_the_rows_up_to_a_step(self, tmp_path):
-        path = tmp_path / "rows.jsonl"
-        path.write_text('{"step":1}\n{"step":2}\n{"step":2}\n{"step":3}\n{"st')
-        keep_until(path, 2)
-        assert path.read_text() == '{"step":1}\n{"step":2}\n{"step":2}\n'
-        keep_until(path, 0)
-        assert path.read_text() == ""
+            assert attempts.begin(broken, {"run": "one"}).started
+            recorded(broken, checkpoint=str(attempts.last_checkpoint(broken / "checkpoints")), **SAVED | recipe)
+            for name in (GROUPS, ROLLOUTS):
+                assert (broken / name).read_text() == (tmp_path / "whole" / name).read_text()
 
     @pytest.mark.slow
     @pytest.mark.parametrize("launcher", ["one process", "two processes"])

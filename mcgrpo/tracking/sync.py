@@ -1,11 +1,9 @@
 """One training's files into its MLflow run: called again and again while it runs, or once when all is over."""
 
 import fcntl
-import hashlib
 import json
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +15,7 @@ from filelock import FileLock
 
 from mcgrpo.attempts import LOCK
 from mcgrpo.files import RecordError, as_record, read_json
+from mcgrpo.locks import lock_of
 from mcgrpo.records import Run
 from mcgrpo.tracking import MACHINE, contents
 from mcgrpo.tracking.store import Store
@@ -80,8 +79,7 @@ class Place:
 
 def alone(folder: Path) -> FileLock:
     """A lock that only one process of this machine holds for what it tells of a folder: two would tell it twice."""
-    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
-    return FileLock(Path(tempfile.gettempdir(), f"mcgrpo-{os.getuid()}-tracking-{name}.lock"))
+    return lock_of(f"tracking {folder.resolve()}")
 
 
 def telling(results: Path) -> FileLock:
