@@ -45,6 +45,7 @@ localrules:
     sign_flips,
     collect,
     summarise,
+    contrasts,
     track,
     tables,
     claims,

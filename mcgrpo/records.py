@@ -19,6 +19,7 @@ Over = Literal["seeds and problems", "problems", "seeds"]
 """What an interval is taken over. Problems alone: there was one seed. Seeds alone: the measure has no problems."""
 GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 """What may be said of a gain in accuracy (`mcgrpo.stats.gain_verdict`)."""
+ContrastKind = Literal["single", "pooled", "primary", "setting"]
 
 PROTOCOL_SUFFIXES = {"paper": "", "released": ".released"}
 """Protocols of evaluation; each grades the same completions, into `grades/{run}/{benchmark}{suffix}.jsonl`."""
@@ -281,6 +282,34 @@ class Gain(OfRun):
     kind: Literal["difference", "change"]
     baseline: str
     gain: float
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, formed per seed and problem.
+
+    `comparison` counts the claim's comparisons from 1, and is 0 for the average of all. A `single` one is of one
+    setting and benchmark, a `pooled` one the average of these; `primary` is the endpoint that decides on the claim, and
+    `setting` the endpoint of one setting, where some setting is enough. All but singles have no benchmark.
+
+    `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty where there is none. `p_holds`
+    is the p-value of the one-sided test that the truth lies within the claim's bounds, `p_fails` that it lies outside,
+    neither corrected for the number of tests. `detectable` is the smallest true value that would have been told from 0.
+    """
+
+    claim: str
+    kind: ContrastKind
+    comparison: int
+    setting: str | None
+    benchmark: str | None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_holds: float | None = None
+    p_fails: float | None = None
+    seeds: int | None = None
+    over: str | None = None
+    detectable: float | None = None
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class TestABundle:
             f"{BASE}/rollout-grades/toy/none/G0/default/seed0/two-step.jsonl",
             f"{BASE}/flips/toy/none/G0/default/seed0/two-step.jsonl",
             f"{BASE}/plan.json", f"{BASE}/scores.csv", f"{BASE}/values.jsonl", f"{BASE}/curves.csv",
-            f"{BASE}/summary.csv", f"{BASE}/gains.csv", f"{BASE}/overlap.json",
+            f"{BASE}/summary.csv", f"{BASE}/gains.csv", f"{BASE}/contrasts.csv", f"{BASE}/overlap.json",
             "resources/data/tiny/two-step.audit.json", "reports/tiny/tables.tex",
             "reports/tiny/values.tex", "reports/tiny/claims.csv",
             "study/0-base.yaml", "study/1-title.yaml", "study/study.json",

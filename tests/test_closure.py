@@ -19,6 +19,7 @@ STAGES = (
     "grade",
     "collect",
     "summarise",
+    "contrasts",
     "report.tables",
     "report.figures",
     "report.html",

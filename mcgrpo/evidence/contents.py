@@ -19,7 +19,7 @@ from mcgrpo.study_file import ROOT
 STUDY = "study/study.json"
 """The study as it was run: its files laid over one another, and pinned."""
 PUBLISHED, CLAIMS = "config/published.csv", "config/claims.yaml"
-COLLECTED = ("scores.csv", "values.jsonl", "curves.csv", "summary.csv", "gains.csv")
+COLLECTED = ("scores.csv", "values.jsonl", "curves.csv", "summary.csv", "gains.csv", "contrasts.csv")
 REPORTS = (
     "tables.tex", "tables.md", "tables.csv", "headline.md", "timings.tex", "timings.md", "values.tex",
     "claims.tex", "claims.md", "claims.csv",

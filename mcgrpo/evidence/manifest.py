@@ -19,7 +19,14 @@ from mcgrpo.plan import Config
 FORMAT = 1
 """Of the archive; a reader refuses any other."""
 MANIFEST, SUMS = "MANIFEST.json", "SHA256SUMS"
-STAGES = ("mcgrpo.sign_flips", "mcgrpo.collect", "mcgrpo.summarise", "mcgrpo.report.tables", "mcgrpo.report.claims")
+STAGES = (
+    "mcgrpo.sign_flips",
+    "mcgrpo.collect",
+    "mcgrpo.summarise",
+    "mcgrpo.contrasts",
+    "mcgrpo.report.tables",
+    "mcgrpo.report.claims",
+)
 """What makes tables of grades and metrics."""
 PACKAGES = ("mcgrpo", "numpy", "pandas", "scipy", "tabulate")
 """What else their bytes depend on."""

@@ -10,15 +10,17 @@ from typing import Any
 
 from mcgrpo import grade, sign_flips, summarise
 from mcgrpo.collect import collect
+from mcgrpo.contrasts import contrasts, of_printed
 from mcgrpo.evidence.contents import CLAIMS, PUBLISHED, flips, reports, results
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.frames import read_frame
 from mcgrpo.plan import Config, plan
 from mcgrpo.published import as_cells, read_published
-from mcgrpo.records import PROTOCOL_SUFFIXES, Cell, CurvePoint, Gain, Score
+from mcgrpo.records import PROTOCOL_SUFFIXES, Cell, Contrast, CurvePoint, Gain, Score
 from mcgrpo.report.claim_language import read_claims
-from mcgrpo.report.claims import judge, write_rulings
+from mcgrpo.report.claims import judge, read_contrasts, write_rulings
 from mcgrpo.report.tables import write_tables
+from mcgrpo.scored import found_scores, planned_seeds
 
 Step = Callable[[Path, Config, dict[str, Any], Path], None]
 """(unpacked archive, study, its plan, folder for what is made): writes files under their names in the archive."""
@@ -52,13 +54,16 @@ def make_scores(source: Path, config: Config, planned: dict[str, Any], output: P
 
 
 def make_summary(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
-    """summary.csv and gains.csv, from the scores made before."""
+    """summary.csv, gains.csv and contrasts.csv, from the scores made before."""
     folder = output / results(config)
     scores, values = read_frame(folder / "scores.csv", Score), summarise.read_values(folder / "values.jsonl")
     published = as_cells(read_published(source / PUBLISHED))
     summary = summarise.summarise(planned, scores, values, published)
     write_csv(folder / "summary.csv", Cell, summary.cells)
     write_csv(folder / "gains.csv", Gain, summary.gains)
+    again, seeds = summarise.read_values(folder / "values.jsonl"), planned_seeds(planned)
+    found = contrasts(read_claims(source / CLAIMS), found_scores(scores, again, seeds), seeds)
+    write_csv(folder / "contrasts.csv", Contrast, found)
 
 
 def make_reports(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
@@ -67,7 +72,9 @@ def make_reports(source: Path, config: Config, planned: dict[str, Any], output: 
     summary = read_frame(output / results(config) / "summary.csv", Cell)
     write_tables(summary, folder, title)
     claims, published = read_claims(source / CLAIMS), as_cells(read_published(source / PUBLISHED))
-    write_rulings([judge(claims, published, "published"), judge(claims, summary, "ours")], folder, title)
+    contrasts = read_contrasts(output / results(config) / "contrasts.csv")
+    rulings = [judge(claims, of_printed(claims, published), "published"), judge(claims, contrasts, "ours")]
+    write_rulings(rulings, folder, title)
 
 
 def make_grades(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:

@@ -2,7 +2,8 @@
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,18 +13,22 @@ from jsonschema.exceptions import best_match
 
 from mcgrpo.curves import COLUMNS
 from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.records import ContrastKind
 from mcgrpo.report import wording
 from mcgrpo.sign_flips import parse_measure
 from mcgrpo.variants import DEFAULT
 
 SCHEMA = Path(__file__).parents[2] / "workflow/schemas/claims.schema.yaml"
 Source = Literal["published", "ours"]
-Verdict = Literal["holds", "fails", "indistinguishable", "not measured", "not judged"]
+Verdict = Literal["holds", "fails", "inconclusive", "not measured", "not judged"]
 
 _ACCURACIES = r"(exact-|released-)?(greedy|avg@\d+)|pass@\d+|maj@\d+|released-any@\d+|rate-(unparseable|timeout|error)"
 _OF_TRAINING = "|".join([*COLUMNS, "seconds", "reward_unsteadiness"])
 MEASURES = {"in": _ACCURACIES, "out": _ACCURACIES, "train": _OF_TRAINING}
 """What may be asked of a benchmark of each role: a pattern; of the role `flips`, what `mcgrpo.sign_flips` spells."""
+
+RATIO = ("train", "seconds", "mean")
+"""Role, measure (or its first word) and field of what may stand in a ratio: numbers above 0."""
 
 
 class ClaimError(ValueError):
@@ -63,6 +68,17 @@ class Comparison:
     low_open: bool = False
     high_open: bool = False
 
+    def holds_at(self, value: float) -> bool:
+        """Whether a value lies between the bounds."""
+        above = value > self.low if self.low_open else value >= self.low
+        below = value < self.high if self.high_open else value <= self.high
+        return above and below
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Of the terms: a ratio is the difference of two logarithms."""
+        return (1, -1) if self.is_ratio else (1,) * len(self.terms)
+
     @property
     def scale(self) -> float:
         """Fractions are judged in percentage points; ratios and measures of the training itself as they are."""
@@ -80,7 +96,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: `says` it, `where` the paper does, and what must hold in `all` (or `some`) settings."""
+    """One claim: `says` it, `where` the paper does, and what must hold in `all` (or `some`) settings.
+
+    `primary` is the comparison, counted from 1, whose average over settings decides on the claim; 0 for the average of
+    all of them.
+    """
 
     id: str
     says: str
@@ -90,20 +110,21 @@ class Claim:
     settings: tuple[str, ...] = ()
     quantifier: Literal["all", "some"] = "all"
     unjudged: str = ""
+    primary: int = 0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of claims.csv: one comparison of one claim in one setting, by one source.
+    """A row of claims.csv: a `Contrast` by one source, in words, with its verdict and how far inside its bounds it is.
 
-    `low` and `high` bound the 95% interval of `value`; empty where there is none. `seeds` is the smallest number of
-    seeds behind a term, `over` what the intervals are taken over. A claim without any cell has one row, empty.
+    Of `single` rows the verdict is corrected for their number.
     """
 
     claim: str
     source: Source
-    setting: str
-    benchmark: str
+    kind: ContrastKind
+    setting: str | None
+    benchmark: str | None
     comparison: str
     value: float | None
     low: float | None
@@ -112,18 +133,22 @@ class Finding:
     threshold: str
     seeds: int | None
     over: str
+    p_holds: float | None
+    p_fails: float | None
+    detectable: float | None
     verdict: Verdict
     margin: float | None = None
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """The verdict on one claim by one source, and what it rests on."""
+    """The verdict on one claim by one source, and what it rests on: single comparisons, and averages of them."""
 
     claim: Claim
     source: Source
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
+    averages: tuple[Finding, ...] = ()
 
 
 def read_claims(path: str | Path) -> list[Claim]:
@@ -159,7 +184,12 @@ def _place(content: Any, path: list[str | int]) -> str:
 
 
 def _claim(row: dict[str, Any]) -> Claim:
-    comparisons = tuple(_comparison(spec, f"claim {row['id']}") for spec in row.get("comparisons", []))
+    where = f"claim {row['id']}"
+    comparisons = tuple(_comparison(spec, where) for spec in row.get("comparisons", []))
+    if row.get("primary", 0) > len(comparisons):
+        raise ClaimError(f"{where}: primary is comparison {row['primary']}, of {len(comparisons)}")
+    if len(units := sorted({comparison.unit for comparison in comparisons})) > 1:
+        raise ClaimError(f"{where}: comparisons of one claim must share a unit, not {', '.join(units)}")
     return Claim(**row | {"comparisons": comparisons, "settings": tuple(row.get("settings", ()))})
 
 
@@ -168,6 +198,8 @@ def _comparison(spec: dict[str, Any], where: str) -> Comparison:
     terms = tuple(Term(**term) for term in (spec.get("terms") or [ratio["numerator"], ratio["denominator"]]))
     for term in terms:
         _check(term, where)
+    if ratio and {(term.role, term.measure.split("_")[0], term.field) for term in terms} != {RATIO}:
+        raise ClaimError(f"{where}: a ratio is of two training times, not {', '.join(map(_name, terms))}")
     if len(places := sorted({term.where for term in terms})) > 1:
         raise ClaimError(f"{where}: terms of one comparison must share a role or benchmark, not {', '.join(places)}")
     within = spec.get("within", math.inf)
@@ -200,6 +232,19 @@ def _is_measure(term: Term) -> bool:
     except ValueError:
         return False
     return True
+
+
+def average(comparisons: Sequence[Comparison]) -> Comparison:
+    """What the average of comparisons is judged by: the averages of their bounds."""
+    if len(comparisons) == 1:
+        return comparisons[0]
+    first = comparisons[0]
+    lows, highs = ([getattr(each, name) for each in comparisons] for name in ("low", "high"))
+    if first.is_ratio:
+        low, high = (math.prod(bounds) ** (1 / len(bounds)) if bounds[0] > 0 else bounds[0] for bounds in (lows, highs))
+    else:
+        low, high = (round(sum(bounds) / len(bounds), 9) for bounds in (lows, highs))
+    return replace(first, low=low, high=high)
 
 
 def describe(comparison: Comparison) -> str:

@@ -10,7 +10,7 @@ from mcgrpo.report.claim_language import Finding, Ruling
 from mcgrpo.report.latex import COLOURS
 
 HEADINGS = {"published": "By the paper's own numbers", "ours": "By this study"}
-VERBS = {"holds": "hold", "fails": "fail", "indistinguishable": "indistinguishable"}
+VERBS = {"holds": "hold", "fails": "fail", "inconclusive": "inconclusive"}
 TONES = {"holds": "above", "fails": "below"}
 UNNAMED = "model not named"
 WIDTHS = {1: (0.34, 0.18, 0.42), 2: (0.25, 0.13, 0.265, 0.28)}
@@ -37,11 +37,13 @@ LONGTABLE = r"""%% Needs \usepackage{booktabs,longtable} and \usepackage[table]{
 \end{longtable}\endgroup}
 """
 CAPTION = (
-    "The paper's claims as comparisons (P: a line of its source). A claim holds where the 95% interval of every "
-    "comparison lies on the claimed side in every setting measured (in some setting, where it says so), fails where "
-    "one lies on the other side, and is indistinguishable otherwise. Printed numbers have no interval and are taken "
-    "as they stand. Intervals of several cells combine as the root of the sum of squares of their half-widths, as if "
-    "independent: too wide for cells that share seeds and problems. Points are percentage points."
+    "The paper's claims as comparisons (P: a line of its source), each formed per seed and problem. A claim is decided "
+    "by one endpoint, named before any result: the average of its comparisons, or of the one that it names, over all "
+    "settings measured. It holds where the endpoint's 95% interval lies on the claimed side, fails where it lies "
+    "on the other side or where a single comparison does (after Holm's correction for their number), and is "
+    "inconclusive otherwise. Where some setting is enough, each setting has its endpoint. Intervals in brackets are of "
+    "one comparison, uncorrected. Printed numbers have no interval and are taken as they stand. Points are percentage "
+    "points."
 )
 
 
@@ -51,7 +53,7 @@ def listing(by_source: Sequence[Sequence[Ruling]]) -> str:
     rows = zip(*by_source, strict=True)
     return "\n".join(
         f"{rulings[0].claim.id:<{width}}  "
-        + "  ".join(f"{each.source}: {each.verdict:<17}" for each in rulings).rstrip()
+        + "  ".join(f"{each.source}: {each.verdict:<12}" for each in rulings).rstrip()
         for rulings in rows
     )
 
@@ -67,7 +69,7 @@ def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
 
 def _counts(rulings: Sequence[Ruling]) -> dict[str, int]:
     counts = Counter(ruling.verdict for ruling in rulings)
-    order = ("holds", "fails", "indistinguishable", "not measured", "not judged")
+    order = ("holds", "fails", "inconclusive", "not measured", "not judged")
     return {name: counts[name] for name in order if counts[name]}
 
 
@@ -79,8 +81,16 @@ def evidence(ruling: Ruling) -> str:
     if not measured:
         nothing = "the paper prints no number for it" if ruling.source == "published" else "no setting has its cells"
         return f"{nothing}."
-    parts = [_tally(measured), _decisive(ruling, measured), _missing(ruling), _caveat(measured, ruling.source)]
+    parts = [_endpoint(ruling), _tally(measured), _decisive(ruling, measured), _missing(ruling)]
+    parts.append(_caveat(measured, ruling.source))
     return "; ".join(filter(None, parts)) + "."
+
+
+def _endpoint(ruling: Ruling) -> str:
+    """What decides, where it is not the only comparison."""
+    if len(ruling.findings) == 1 or ruling.claim.quantifier == "some":
+        return ""
+    return next((f"endpoint: {spell(row)}" for row in ruling.averages if row.kind == "primary"), "")
 
 
 def _tally(measured: Sequence[Finding]) -> str:
@@ -125,6 +135,8 @@ def _caveat(measured: Sequence[Finding], source: str) -> str:
 
 def place(row: Finding) -> str:
     """Where a finding was made: the setting, and the benchmark where it is neither the training's nor its own."""
+    if row.kind != "single":
+        return row.setting or "all settings"
     setting = row.setting or UNNAMED
     return setting if row.benchmark == "train" else f"{setting}/{row.benchmark}"
 
@@ -132,7 +144,14 @@ def place(row: Finding) -> str:
 def spell(row: Finding) -> str:
     """A finding in words: "qwen3-4b-math/math500: MC-GRPO at G=8 − MC-GRPO at G=2 is +0.91 points (within ±1)"."""
     seeds = "" if row.seeds is None else f", {wording.count(row.seeds, 'seed')}"
-    return f"{place(row)}: {row.comparison} is {_number(row)}, claimed {row.threshold}{seeds}"
+    return f"{place(row)}: {row.comparison} is {_number(row)}, claimed {row.threshold}{seeds}{_unseen(row)}"
+
+
+def _unseen(row: Finding) -> str:
+    """Of a comparison with zero that is inconclusive: what it could have shown."""
+    if row.verdict != "inconclusive" or row.detectable is None or row.threshold not in ("> 0", "< 0", "≥ 0", "≤ 0"):
+        return ""
+    return f" (could have shown {row.detectable:.2g}{' points' if row.unit == 'points' else ''})"
 
 
 def _number(row: Finding) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from mcgrpo.contrasts import of_printed
 from mcgrpo.files import atomic, read_json
 from mcgrpo.frames import read_frame
 from mcgrpo.published import as_cells, read_published
@@ -24,7 +25,7 @@ from mcgrpo.records import Cell, CurvePoint
 from mcgrpo.report import wording
 from mcgrpo.report.claim_language import read_claims
 from mcgrpo.report.claim_tables import CAPTION
-from mcgrpo.report.claims import judge
+from mcgrpo.report.claims import judge, read_contrasts
 from mcgrpo.report.figures import FIGURES
 from mcgrpo.report.latex import SMALL
 from mcgrpo.report.page import completions, contents, jobs, verdicts
@@ -66,8 +67,8 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     study = read_json(results / "plan.json")["study"]
     found = jobs.planned_jobs(results)
     claims = read_claims(options.claims)
-    published = judge(claims, as_cells(read_published(options.published)), "published")
-    ours = judge(claims, summary, "ours")
+    published = judge(claims, of_printed(claims, as_cells(read_published(options.published))), "published")
+    ours = judge(claims, read_contrasts(results / "contrasts.csv"), "ours")
     frames = {"summary": summary, "curves": curves}
     figures = contents.figure_views(options.figures, options.reports / "figures", options.captions, frames)
     return {

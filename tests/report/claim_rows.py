@@ -1,28 +1,34 @@
-"""Claims as claims.yaml has them, and the cells that they are judged by."""
+"""Claims as claims.yaml has them, and the scores that they are judged by."""
 
-from dataclasses import fields
-
-import cells
-import pandas as pd
+import numpy as np
 import yaml
 
-from mcgrpo.records import Cell
+from mcgrpo.contrasts import contrasts
 from mcgrpo.report.claim_language import read_claims
 from mcgrpo.report.claims import judge
+from mcgrpo.scored import Found, Key
+
+SEEDS = 5
 
 
-def cell(method="grpo", budget=2, mean=0.5, half=0.01, difference=None, change=None, **other):
-    """A `Cell` of five seeds; `mean` with a half-width, `difference` and `change` as (value, half-width)."""
-    paired = {"gain": around(difference), "change": around(change)}
-    return cells.cell(method, budget, mean, half=half, **paired, **{"setting": "toy", "planned": 5, "seeds": 5} | other)
+def cell(method="grpo", budget=2, values=0.5, *, setting="toy", variant="default", benchmark="sums", role="in",
+         measure="greedy", seeds=None):  # fmt: skip
+    """One cell of the scores: `values` are one for each seed, or seeds x problems; or one number for all five seeds."""
+    values = np.full(SEEDS, float(values)) if np.ndim(values) == 0 else np.asarray(values, dtype=float)
+    key = Key(setting, variant, role, benchmark, measure, budget, method)
+    return key, {
+        seed: Found(float(row.mean()), row.size, row if row.ndim else None, benchmark if row.ndim else "")
+        for seed, row in zip(seeds or range(len(values)), values, strict=True)
+    }
 
 
-def around(pair):
-    return pair and (pair[0], pair[0] - pair[1], pair[0] + pair[1])
-
-
-def frame(*cells):
-    return pd.DataFrame(list(cells), columns=[field.name for field in fields(Cell)])
+def pair(gain, half=0.01, *, method="mc-grpo", budget=2, base=0.5, problems=None, **other):
+    """A method and its baseline, GRPO: the paired difference is `gain`, its 95% interval `half` to either side."""
+    spread = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / np.sqrt(2.5)
+    noise = half / 2.7764451 * np.sqrt(SEEDS) * spread
+    baselines = {"mc-grpo": "grpo", "mc-dapo": "dapo", "mc-dr-grpo": "dr-grpo", "grpo-plus1": "grpo"}
+    shared = base + np.array([0.02, -0.01, 0.0, 0.01, -0.02])
+    return [cell(method, budget, shared + gain + noise, **other), cell(baselines[method], budget, shared, **other)]
 
 
 def claims_of(tmp_path, *rows):
@@ -35,10 +41,23 @@ def claim(*comparisons, **other):
     return {"id": "it", "says": "It holds.", "where": "P:1", "comparisons": list(comparisons)} | other
 
 
-def gain(budget=2, **other):
-    return {"terms": [{"method": "mc-grpo", "num_generations": budget, "field": "difference"}]} | other
+def gain(budget=2, method="mc-grpo", **other):
+    return {"terms": [{"method": method, "num_generations": budget, "field": "difference"}]} | other
 
 
-def ruled(tmp_path, row, *cells, source="ours"):
-    (ruling,) = judge(claims_of(tmp_path, row), frame(*cells), source)
+def scores_of(*cells):
+    """Cells, and lists of cells."""
+    return dict(each for part in cells for each in (part if isinstance(part, list) else [part]))
+
+
+def ruled(tmp_path, row, *cells, planned=()):
+    scores = scores_of(*cells)
+    places = {key.place for key in scores} | {key.place for key, _ in planned}
+    claims = claims_of(tmp_path, row)
+    (ruling,) = judge(claims, contrasts(claims, scores, places), "ours")
     return ruling
+
+
+def endpoint(ruling):
+    """The primary endpoint of a ruling."""
+    return next(row for row in ruling.averages if row.kind == "primary")

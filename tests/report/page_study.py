@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import synthetic
+from claim_rows import pair, scores_of
 from matplotlib import image
 from runs import RUN
 
+from mcgrpo.contrasts import contrasts
 from mcgrpo.files import write_csv, write_json, write_jsonl
-from mcgrpo.records import Cell, CurvePoint, Rollout
+from mcgrpo.records import Cell, Contrast, CurvePoint, Rollout
 from mcgrpo.report import html
+from mcgrpo.report.claim_language import read_claims
 from mcgrpo.report.figures import FIGURES
 
 ROOT = Path(__file__).parents[2]
@@ -73,12 +76,19 @@ def summary(settings=("toy_a",)):
             yield row
 
 
+def evaluated():
+    """The project's claims, over gains of which some are sure and some are not."""
+    scores = scores_of(*(pair(gain, 0.03, budget=g, setting="toy_a") for g, gain in ((2, 0.05), (4, -0.04), (8, 0.0))))
+    return contrasts(read_claims(ROOT / "config/claims.yaml"), scores, {key.place for key in scores})
+
+
 class PageStudy:
     """The study's folders, and its page."""
 
     def __init__(self, folder: Path):
         self.results, self.reports = folder / "results/toy", folder / "reports/toy"
         write_csv(self.results / "summary.csv", Cell, summary())
+        write_csv(self.results / "contrasts.csv", Contrast, evaluated())
         write_csv(self.results / "curves.csv", CurvePoint, synthetic.curves(("toy_a",), steps=3))
         write_json(self.results / "plan.json", {"study": "toy", "runs": [asdict(each) for each in RUNS]})
         for each in RUNS:

@@ -7,10 +7,11 @@ from urllib.parse import unquote
 
 import cells
 import pytest
-from claim_rows import claim, claims_of, gain
+from claim_rows import claim, claims_of, gain, pair, scores_of
 from page_study import COMMIT, ROOT, RUNS, PageStudy, drawn_of, outcome_of, rollouts, run, summary
 from synthetic import summary_frame
 
+from mcgrpo.contrasts import contrasts
 from mcgrpo.files import RecordError, write_json, write_jsonl
 from mcgrpo.report import html
 from mcgrpo.report.claims import judge
@@ -80,14 +81,16 @@ class TestTheClaims:
         rows = [cells.cell("mc-grpo", 2, 0.5, gain=GAIN), cells.cell("mc-grpo", 4, 0.5, gain=WIDE)]
         summary = cells.frame(tmp_path, rows)
         asked = claims_of(tmp_path, claim(gain(2, above=0), gain(4, above=0)), claim(gain(8, above=0), id="other"))
-        ours, published = judge(asked, summary, "ours"), judge(asked, summary.iloc[:0], "published")
+        scores = scores_of(pair(0.05, 0.01, setting="toy_a"), pair(0.0, 0.05, budget=4, setting="toy_a"))
+        ours = judge(asked, contrasts(asked, scores, {key.place for key in scores}), "ours")
+        published = judge(asked, contrasts(asked, {}, []), "published")
         first, second = verdicts.claim_rows(published, ours, summary)
-        assert (first.published.verdict, first.ours.verdict) == ("not measured", "indistinguishable")
-        assert first.n == "3 seeds; 100 problems; 2 comparisons"
-        assert [verdict for verdict, _ in first.ours.findings] == ["holds", "indistinguishable"]
+        assert (first.published.verdict, first.ours.verdict) == ("not measured", "inconclusive")
+        assert first.n == "5 seeds; 100 problems; 2 comparisons"
+        assert [verdict for verdict, _ in first.ours.findings] == ["holds", "inconclusive"]
         assert "toy_a/sums: gain of MC-GRPO at G=2 is +5.0 [+4.0, +6.0] points" in first.ours.findings[0][1]
         assert (second.ours.verdict, second.n) == ("not measured", "–")
-        assert verdicts.counts(ours) == {"indistinguishable": 1, "not measured": 1}
+        assert verdicts.counts(ours) == {"inconclusive": 1, "not measured": 1}
 
 
 class TestTables:

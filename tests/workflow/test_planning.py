@@ -13,7 +13,7 @@ def mini(empty, root):
     return empty
 
 
-ONCE = ("all", "plan", "collect", "summarise", "tables", "claims", "page", *DOCUMENT)
+ONCE = ("all", "plan", "collect", "summarise", "contrasts", "tables", "claims", "page", *DOCUMENT)
 REPORT = dict.fromkeys(ONCE, 1) | {"figure": 12}
 CHECKS = {"track": 1, "overlap": 1}
 

@@ -9,7 +9,7 @@ import pytest
 from document import DOCUMENT
 
 pytestmark = pytest.mark.slow
-ANALYSIS = ("collect", "summarise", "tables", "claims", "figure", *DOCUMENT, "page", "track")
+ANALYSIS = ("collect", "summarise", "contrasts", "tables", "claims", "figure", *DOCUMENT, "page", "track")
 TRAINED = 2 * (14 + 2 + 2) + 2 + 2 + 1 + 2 + 4  # two seeds of the grid, composite and flips; one of the five others
 PLAN = ("plan", "overlap")
 SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
@@ -84,6 +84,7 @@ def test_a_second_call_runs_no_job(finished):
 @pytest.mark.parametrize(
     ("change", "rerun"),
     [
+        ("equivalence_margin: 0.02", {"all", "plan", "overlap", *ANALYSIS}),
         ("title: Another", {"all", "tables", "claims", *DOCUMENT, "page", "track"}),
         ("variants: {other: {rewards: {format: 1.0}}}", {"all", *PLAN, *ANALYSIS}),
         ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", *SIGN_FLIPS, *ANALYSIS}),

@@ -86,4 +86,27 @@ rule summarise:
         "--published {input.published} --output {output.summary} --gains {output.gains} > {log} 2>&1"
 
 
+rule contrasts:
+    input:
+        plan=rules.plan.output,
+        scores=rules.collect.output.scores,
+        values=rules.collect.output.values,
+        claims=repository("config/claims.yaml"),
+        schema=repository("workflow/schemas/claims.schema.yaml"),
+    output:
+        f"{RESULTS}/contrasts.csv",
+    log:
+        f"{LOGS}/contrasts.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/contrasts.tsv"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        code=fingerprint("mcgrpo.contrasts"),
+    shell:
+        "python -m mcgrpo.contrasts --plan {input.plan} --scores {input.scores} --values {input.values} "
+        "--claims {input.claims} --output {output} > {log} 2>&1"
+
+
 CHECKS = [*AUDITS, *rules.overlap.output]

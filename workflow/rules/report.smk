@@ -40,7 +40,7 @@ rule tables:
 
 rule claims:
     input:
-        summary=rules.summarise.output.summary,
+        contrasts=rules.contrasts.output,
         claims=repository("config/claims.yaml"),
         schema=repository("workflow/schemas/claims.schema.yaml"),
         published=PUBLISHED,
@@ -59,7 +59,7 @@ rule claims:
         code=fingerprint("mcgrpo.report.claims"),
     shell:
         "python -m mcgrpo.report.claims --claims {input.claims} --published {input.published} "
-        "--summary {input.summary} --output {params.folder} --title {params.title:q} > {log} 2>&1"
+        "--contrasts {input.contrasts} --output {params.folder} --title {params.title:q} > {log} 2>&1"
 
 
 rule figure:
@@ -114,6 +114,7 @@ rule page:
         FIGURES,
         plan=rules.plan.output,
         summary=rules.summarise.output.summary,
+        contrasts=rules.contrasts.output,
         curves=rules.collect.output.curves,
         runs=[] if PARTIAL else [f"{RESULTS}/runs/{name}" for name in TRAINED],
         claims=repository("config/claims.yaml"),

@@ -9,7 +9,7 @@ from mcgrpo.report import wording
 from mcgrpo.report.claim_language import Finding, Ruling
 from mcgrpo.report.claim_tables import HEADINGS, evidence, spell
 
-ORDER = ("holds", "fails", "indistinguishable", "not measured", "not judged")
+ORDER = ("holds", "fails", "inconclusive", "not measured", "not judged")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,205 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from claim_rows import cell, claim, claims_of, gain, pair, scores_of
+from scipy import stats
+from study_frames import plan_of, score, values_of, write_scores
+
+from mcgrpo.contrasts import contrasts, estimate, main
+from mcgrpo.files import write_json, write_jsonl
+from mcgrpo.frames import read_frame
+from mcgrpo.records import Cell, Contrast, Score
+from mcgrpo.report.claim_language import read_claims
+from mcgrpo.summarise import summarise
+
+CLAIMS = Path(__file__).parents[2] / "config/claims.yaml"
+
+
+def rows_of(tmp_path, row, *cells):
+    scores = scores_of(*cells)
+    return contrasts(claims_of(tmp_path, row), scores, {key.place for key in scores})
+
+
+def gap(*weighted, **bound):
+    terms = [{"method": method, "num_generations": budget, "weight": weight} for method, budget, weight in weighted]
+    return {"terms": terms} | (bound or {"above": 0})
+
+
+def t_limits(values):
+    interval = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    return pytest.approx((interval.low, interval.high), abs=1e-6)
+
+
+def seeds_by_problems(seed=0, shape=(5, 200), chance=0.6):
+    return (np.random.default_rng(seed).random(shape) < chance).astype(float)
+
+
+def test_several_cells_are_one_contrast_per_seed(tmp_path):
+    """Whatever its weights: noise that the cells share is in none of its interval."""
+    shared = np.array([0.1, -0.1, 0.05, 0.0, -0.05])
+    own = np.random.default_rng(0).normal(scale=0.002, size=(4, 5))
+    weights = {("mc-grpo", 8): 1, ("mc-grpo", 2): -1, ("grpo", 8): -0.5, ("grpo", 2): 0.5}
+    cells = [cell(method, budget, 0.5 + shared + noise) for (method, budget), noise in zip(weights, own, strict=True)]
+    row = claim(gap(*((*key, weight) for key, weight in weights.items())))
+    single, primary = rows_of(tmp_path, row, *cells)
+    by_seed = 100 * np.array(list(weights.values())) @ (shared + own)
+    assert single.value == pytest.approx(by_seed.mean())
+    assert (single.low, single.high) == t_limits(by_seed)
+    assert (primary.value, primary.low, primary.high) == (single.value, single.low, single.high)
+    assert single.high - single.low < 1
+
+
+def test_several_cells_are_one_contrast_per_problem(tmp_path):
+    """One seed: the interval is over problems, and pairs them."""
+    ours, theirs = seeds_by_problems(1, (1, 400)), seeds_by_problems(2, (1, 400))
+    same = np.where(np.arange(400) % 10, theirs, ours)  # nine of ten answers are shared
+    single, _ = rows_of(
+        tmp_path, claim(gap(("grpo", 8, 1), ("grpo", 2, -1))), cell("grpo", 8, same), cell("grpo", 2, theirs)
+    )
+    assert (single.low, single.high) == t_limits(100 * (same - theirs)[0])
+    assert (single.seeds, single.over) == (1, "problems")
+
+
+def test_gains_are_spelt_out_as_their_cells(tmp_path):
+    """The baselines of two gains are one cell where they are the same, and then cancel."""
+    row = claim(
+        {
+            "below": 0,
+            "terms": [
+                {"method": "grpo-plus1", "num_generations": 2, "field": "difference"},
+                {"method": "mc-grpo", "num_generations": 2, "field": "difference", "weight": -1},
+            ],
+        }
+    )
+    rng = np.random.default_rng(3)
+    plus1, median, mean = 0.5 + rng.normal(scale=[[0.01], [0.01], [0.2]], size=(3, 5))
+    single, _ = rows_of(tmp_path, row, cell("grpo-plus1", 2, plus1), cell("mc-grpo", 2, median), cell("grpo", 2, mean))
+    assert (single.low, single.high) == t_limits(100 * (plus1 - median))
+
+
+def test_a_single_gain_has_the_interval_of_the_summary(tmp_path):
+    rows = [
+        score(m, 2, s, v)
+        for m, base in (("grpo", 0.5), ("mc-grpo", 0.53))
+        for s, v in enumerate((base, base + 0.02, base))
+    ]
+    values = values_of(rows, 0.3)
+    scores = read_frame(write_scores(tmp_path, rows), Score)
+    summary = {c.method: c for c in summarise(plan_of(rows), scores, values).cells if c.measure == "greedy"}
+    found = written(tmp_path, rows, 0.3)
+    (single,) = [row for row in found.itertuples() if row.claim == "it" and row.kind == "single"]
+    ours = summary["mc-grpo"]
+    assert (single.value, single.low, single.high) == pytest.approx(
+        (100 * ours.difference, 100 * ours.difference_low, 100 * ours.difference_high), abs=1e-6
+    )
+    assert single.detectable == pytest.approx(100 * ours.difference_detectable, abs=1e-6)
+    assert isinstance(ours, Cell)
+
+
+def written(tmp_path, rows, spread=0.0, claims=None):
+    """Contrasts as every reader gets them: by the command, through the file."""
+    claims_of(tmp_path, claim(gain(above=0)))
+    write_json(tmp_path / "plan.json", plan_of(rows))
+    write_jsonl(tmp_path / "values.jsonl", values_of(rows, spread))
+    files = {"plan": "plan.json", "scores": write_scores(tmp_path, rows).name, "values": "values.jsonl"}
+    options = [part for name, file in files.items() for part in (f"--{name}", str(tmp_path / file))]
+    main([*options, "--claims", str(claims or tmp_path / "claims.yaml"), "--output", str(tmp_path / "contrasts.csv")])
+    return read_frame(tmp_path / "contrasts.csv", Contrast)
+
+
+def test_the_projects_claims_are_evaluated_from_files(tmp_path):
+    rows = [score(m, g, s, 0.5 + g / 100) for m in ("grpo", "mc-grpo") for g in (2, 4, 8) for s in range(3)]
+    found = written(tmp_path, rows, 0.1, CLAIMS)
+    judged = [each.id for each in read_claims(CLAIMS) if not each.unjudged]
+    assert found.claim.drop_duplicates().tolist() == judged
+    gains = found[(found.claim == "grpo-gains") & (found.kind == "single")]
+    assert gains.value.tolist() == [0.0, 0.0] and (gains.low < 0).all()
+
+
+def test_a_command_that_lacks_a_file_ends_in_one_line():
+    with pytest.raises(SystemExit, match=r"contrasts: .*none.json: no such file"):
+        main(["--plan", "none.json", "--scores", "x", "--values", "x", "--claims", "x", "--output", "x"])
+
+
+def test_cells_that_share_no_seed_are_independent(tmp_path):
+    ours, theirs = np.random.default_rng(4).normal(0.5, 0.03, size=(2, 4))
+    row = claim(gap(("grpo", 8, 1), ("grpo", 2, -1)))
+    single, _ = rows_of(tmp_path, row, cell("grpo", 8, ours), cell("grpo", 2, theirs, seeds=[5, 6, 7, 8]))
+    welch = stats.ttest_ind(100 * ours, 100 * theirs, equal_var=False).confidence_interval(0.95)
+    assert (single.low, single.high) == pytest.approx((welch.low, welch.high), abs=1e-6)
+    assert single.over == "seeds, seeds unpaired"
+
+
+def test_a_ratio_is_of_logarithms_by_seed(tmp_path):
+    of = {"role": "train", "measure": "seconds"}
+    sides = {
+        name: {"method": method, "num_generations": 4, **of}
+        for name, method in (("numerator", "mc-grpo"), ("denominator", "grpo"))
+    }
+    base = np.array([100.0, 140.0, 90.0, 300.0, 110.0])  # seeds that ran on slower machines
+    factor = np.array([1.18, 1.2, 1.22, 1.19, 1.21])
+    times = {"benchmark": "train", **of}
+    single, _ = rows_of(
+        tmp_path, claim({"at_most": 1.5, "ratio": sides}),
+        cell("mc-grpo", 4, base * factor, **times), cell("grpo", 4, base, **times),
+    )  # fmt: skip
+    logs = stats.ttest_1samp(np.log(factor), 0).confidence_interval(0.95)
+    assert single.value == pytest.approx(stats.gmean(factor))
+    assert (single.low, single.high) == pytest.approx((math.exp(logs.low), math.exp(logs.high)))
+    assert single.p_holds < 1e-5 < single.p_fails
+
+
+def test_settings_are_averaged_and_their_trainings_independent(tmp_path):
+    first, second = pair(0.02, 0.01, setting="a"), pair(0.04, 0.03, setting="b")
+    *singles, pooled, primary = rows_of(tmp_path, claim(gain(above=0)), first, second)
+    assert [row.value for row in singles] == pytest.approx([2.0, 4.0])
+    assert (pooled.kind, primary.kind, pooled.value) == ("pooled", "primary", pytest.approx(3.0))
+    errors = np.array([1.0, 3.0]) / stats.t.ppf(0.975, 4) / 2
+    freedom = (errors**2).sum() ** 2 / (errors**4 / 4).sum()
+    half = stats.t.ppf(0.975, freedom) * math.hypot(*errors)
+    assert (pooled.low, pooled.high) == pytest.approx((3 - half, 3 + half), abs=1e-5)
+
+
+def test_settings_on_the_same_problems_share_them():
+    ours = {"a": seeds_by_problems(5, (3, 300)), "b": None}
+    ours["b"] = 1 - ours["a"]
+    scores = scores_of(*(cell("grpo", 2, values, setting=name) for name, values in ours.items()))
+    same, _ = estimate(dict.fromkeys(scores, 0.5), scores)
+    apart = scores_of(*(cell("grpo", 2, values, setting=name, benchmark=name) for name, values in ours.items()))
+    other, over = estimate(dict.fromkeys(apart, 0.5), apart)
+    assert same.error < other.error
+    assert over == "seeds and problems"
+
+
+def test_the_endpoint_is_the_average_of_all_comparisons_or_of_the_one_named(tmp_path):
+    cells = [pair(0.02, budget=2), pair(0.06, budget=4)]
+    comparisons = gain(2, above=0), gain(4, at_least=1)
+    by_all, by_second = (
+        rows_of(tmp_path, claim(*comparisons, **primary), *cells)[-1] for primary in ({}, {"primary": 2})
+    )
+    assert (by_all.kind, by_all.comparison, by_all.value) == ("primary", 0, pytest.approx(4.0))
+    assert (by_second.kind, by_second.comparison, by_second.value) == ("primary", 2, pytest.approx(6.0))
+    assert by_second.low == pytest.approx(5.0)
+
+
+def test_nothing_solved_is_not_certain(tmp_path):
+    row = claim(gap(("grpo", 2, 1), at_most=5))
+    single, _ = rows_of(tmp_path, row, cell("grpo", 2, np.zeros((5, 30))))
+    assert (single.low, single.high) == pytest.approx((0.0, 100 * (1 - 0.025 ** (1 / 30))))
+    assert single.p_holds == pytest.approx(0.95**30)
+
+
+@pytest.mark.parametrize(
+    ("bound", "p_holds", "p_fails"),
+    [
+        ({"above": 0}, lambda t: t(0), lambda t: 1 - t(0)),
+        ({"at_most": 3}, lambda t: 1 - t(3), lambda t: t(3)),
+        ({"within": 2}, lambda t: max(t(-2), 1 - t(2)), lambda t: min(1 - t(-2), t(2))),
+    ],
+)
+def test_p_values_are_of_one_sided_tests_at_the_bounds(tmp_path, bound, p_holds, p_fails):
+    single, _ = rows_of(tmp_path, claim(gain(**bound)), pair(0.02, 0.01))
+    at = stats.t(4, loc=2, scale=1 / stats.t.ppf(0.975, 4)).cdf
+    assert (single.p_holds, single.p_fails) == pytest.approx((p_holds(at), p_fails(at)), abs=1e-6)
