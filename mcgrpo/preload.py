@@ -41,7 +41,7 @@ IMPORT_TIME = re.compile(
 
 
 def _key() -> str:
-    """Name all that makes a server fit for a job: interpreter, flags, packages, environment, cgroup, limits."""
+    """Name all that makes a server fit for a job: interpreter, flags, packages, environment, cgroup, limits, signals."""
     packages = [Path(p) for p in sys.path if p.endswith("-packages")]
     files = [(str(p), p.stat().st_mtime_ns) for p in (Path(__file__), SERVER, *packages) if p.exists()]
     environment = sorted(item for item in os.environ.items() if IMPORT_TIME.match(item[0]))
@@ -53,7 +53,8 @@ def _key() -> str:
     bounds = (limits, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0))
     # Libraries remember from their import whether there is any GPU; which one a job has is seen later.
     blind = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
-    named = repr((interpreter, files, environment, place, bounds, blind))
+    ignored = [number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN]  # so would its forks
+    named = repr((interpreter, files, environment, place, bounds, blind, ignored))
     return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:16]
 
 

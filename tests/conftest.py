@@ -1,6 +1,7 @@
 """What all tests share: one torch thread, no hub, hypothesis without deadlines (shared machines are slow at times)."""
 
 import os
+import signal
 import sqlite3
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -20,6 +21,12 @@ LONGEST = ("workflow/test_whole_study", "test_processes", "test_attempts", "test
 def pytest_collection_modifyitems(items):
     """The longest files first, so that of two processes none waits for the other at the end."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heed_ctrl_c():
+    """As at a terminal, in all that tests start: a background job's processes inherit that SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ class Place:
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        options = {"cwd": self.folder, "env": self.env | env, "text": True, "preexec_fn": heed_ctrl_c}
+        options = {"cwd": self.folder, "env": self.env | env, "text": True}
         return subprocess.Popen([*COMMAND, *args], **options, **pipes)
 
     def run(
@@ -163,17 +163,19 @@ def test_what_imports_depend_on_is_not_shared(place, variable):
     assert place.server() != place.server(**{variable: "2"})
 
 
+def test_a_server_that_ignores_sigint_is_not_for_jobs_that_do_not(place):
+    """What a background job starts ignores it, and the server would outlive that job."""
+    ignoring = ("sh", "-c", 'trap "" INT; exec "$0" "$@"', *COMMAND)
+    place.write("import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)")
+    assert [place.run("job", command=ignoring).stdout, place.run("job").stdout] == ["True\n", "False\n"]
+
+
 SLEEPER = """
     import os, subprocess, sys, time
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     print(os.getppid(), os.getpid(), child.pid, flush=True)
     time.sleep(60)
 """
-
-
-def heed_ctrl_c() -> None:
-    """As at a terminal: what is started in the background, tests too, inherits that SIGINT is ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def start_sleeper(place) -> tuple[subprocess.Popen[str], int, list[int]]:

@@ -1,8 +1,8 @@
 """Two processes against one: the same prompts, rollouts and rewards make the same updates.
 
 The processes are real ones, of torchrun with gloo; only their completions are scripted (`processes/scripted.py`).
-Their sums have another order, so that each processor rounds them in its own way. No test rests on the largest difference
-of a weight: where a gradient is near Adam's epsilon (1e-8), Adam makes of its rounding an update of any size.
+Their sums have another order, and every processor rounds them in its own way. No test rests on the largest difference
+of a weight: where a gradient is near Adam's epsilon (1e-8), Adam turns its rounding into an update of any size.
 """
 
 import json

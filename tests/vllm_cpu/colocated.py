@@ -10,10 +10,10 @@ VLLM = {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 64, 
 
 
 class Watched(Ours):
-    """Keeps every call of vLLM: its prompts (token ids), and the completions drawn."""
+    """Keeps every call of vLLM (its prompts' token ids, the completions drawn), and the rows kept of it."""
 
     def __init__(self, *args, **kwargs):
-        self.calls = []
+        self.calls, self.kept = [], []
         super().__init__(*args, **kwargs)
         generate = self.vllm_generation.llm.generate
 
@@ -23,6 +23,10 @@ class Watched(Ours):
             return outputs
 
         self.vllm_generation.llm.generate = watched
+
+    def _generate_and_score_completions(self, inputs):
+        self.kept.append(super()._generate_and_score_completions(inputs))
+        return self.kept[-1]
 
     @property
     def drawn(self):

@@ -56,20 +56,27 @@ def test_vllm_has_the_weights_with_the_adapters_that_are_trained(tmp_path):
     check_weights(trained(tmp_path, Adapted, learning_rate=0.1))
 
 
+def rows_of(trainer, batch):
+    """Prompt, completion and advantage of each row."""
+    prompts, completions = texts_of(trainer, batch, "prompt_ids"), texts_of(trainer, batch)
+    return sorted(zip(prompts, completions, batch["advantages"].tolist(), strict=True))
+
+
 def check_groups(trainer):
-    """Of each of 2 prompts 5 rollouts were drawn, and 4 of these trained on, at every step."""
-    assert len(trainer.calls) == len(trainer.batches)
-    for call, batch in zip(trainer.calls, trainer.batches, strict=True):
+    """Of each of 2 prompts 5 rollouts were drawn and 4 kept, at every step; those with an advantage were trained on."""
+    assert any(advantage for kept in trainer.kept for *_, advantage in rows_of(trainer, kept))
+    for call, batch, trained_on in zip(trainer.calls, trainer.kept, trainer.batches, strict=True):
         assert len(call) == 10 and all(len(completions) == 1 for _, completions in call)
-        trained_on = list(zip(texts_of(trainer, batch, "prompt_ids"), texts_of(trainer, batch), strict=True))
         assert call[0][0] != call[5][0]
+        kept = rows_of(trainer, batch)
         for group in (call[:5], call[5:]):
             assert all(ids == group[0][0] for ids, _ in group)
             prompt = trainer.processing_class.decode(group[0][0], skip_special_tokens=True)
             drawn = [trainer.processing_class.decode(ids, skip_special_tokens=True) for _, (ids,) in group]
-            for text in (kept := [text for of, text in trained_on if of == prompt]):
+            for text in (texts := [text for of, text, _ in kept if of == prompt]):
                 drawn.remove(text)
-            assert len(kept) == 4 and len(drawn) == 1
+            assert len(texts) == 4 and len(drawn) == 1
+        assert [row for row in rows_of(trainer, trained_on) if row[2]] == [row for row in kept if row[2]]
 
 
 def test_one_more_rollout_than_are_trained_on_is_drawn_of_each_prompt(first):
