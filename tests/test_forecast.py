@@ -20,11 +20,12 @@ from mcgrpo.forecast import sizes as sizes_of
 from mcgrpo.forecast.batches import batches
 from mcgrpo.forecast.memory import GIB, memory
 from mcgrpo.forecast.sizes import VOCABULARIES, Model, of_folder, of_toy, sizes
-from mcgrpo.forecast.space import kept, to_download, while_training
+from mcgrpo.forecast.space import STORE_STEP_BYTES, kept, to_download, while_training
 from mcgrpo.forecast.table import Job, Row, rows, total, wall_seconds
 from mcgrpo.forecast.times import Estimate
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.plan import planned
+from mcgrpo.tracking.series import METRIC_BYTES, STEP_METRICS
 
 ROOT = Path(__file__).parent.parent
 MINI, PAPER = studies.load("mini"), studies.load("config")
@@ -288,6 +289,15 @@ def test_disk_counts_kept_weights_and_completions(here):
     assert kept(MINI, entry, 40, known) - kept(lean, entry, 40, known) == 4 * known.models["toy-qwen3"].parameters
     texts = kept(lean, entry, 0, known)
     assert texts == 2 * 512 * 3 * (400 + 4 * 40 + 120)  # both benchmarks: 512 problems, a greedy and two samples
+
+
+def test_disk_counts_what_steps_take_in_mlflows_store(here):
+    entry, known = planned(MINI)["toy-qwen3/grpo/G2/default/seed0"], sizes(MINI)
+    tracked, untracked, served = ({**MINI, "tracking_uri": uri} for uri in ("sqlite:///mlflow.db", None, "http://host"))
+    assert kept(tracked, entry, 40, known) == kept(MINI, entry, 40, known)
+    assert kept(tracked, entry, 40, known) - kept(untracked, entry, 40, known) == 40 * STORE_STEP_BYTES
+    assert kept(served, entry, 40, known) == kept(untracked, entry, 40, known)
+    assert len(STEP_METRICS) * METRIC_BYTES == STORE_STEP_BYTES
 
 
 def plan(*arguments, cwd, environment=None):

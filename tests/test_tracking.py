@@ -1,6 +1,7 @@
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from tracked_files import LOGS, content, place
 from mcgrpo.attempts import LOCK
 from mcgrpo.protocols import training_changes
 from mcgrpo.tracking import contents, follow
+from mcgrpo.tracking.series import METRIC_BYTES, STEP_METRICS
 from mcgrpo.tracking.store import Store, metric_name
 from mcgrpo.tracking.sync import Training, places
 
@@ -43,7 +45,6 @@ class TestATraining:
         assert {name: [(step, value) for step, value, _ in rows] for name, rows in found["metrics"].items()} == {
             "loss": [(1, 0.5), (2, 0.25), (3, 0.5 / 3)],
             "drawn/reward": [(1, 0.25), (2, 0.5), (3, 0.75)],
-            "odd_at_2": [(1, 1.0), (2, 2.0), (3, 3.0)],
             "grad_norm": [(1, 1.0), (3, 1.0)],
             "system/cpu_utilization_percentage": [(0, 50.0)],
         }
@@ -64,13 +65,13 @@ class TestATraining:
         assert training.update() == "" and not list(store.search())
         with FileLock(files.write(where.unfinished, logs=LOGS[:1], status="running") or where.unfinished / LOCK):
             assert training.update() == "RUNNING"
-            files.write(where.unfinished, status="running", samples=2)
+            files.write(where.unfinished, status="running", samples=8)
             with (where.unfinished / "metrics.jsonl").open("a") as file:
                 file.write('{"step": 4, "lo')  # half a line
             assert training.update() == "RUNNING"
         found = content(store, only(store))
         assert [step for step, *_ in found["metrics"]["loss"]] == [1, 2, 3]
-        assert [step for step, *_ in found["metrics"]["system/cpu_utilization_percentage"]] == [0, 1]
+        assert [step for step, *_ in found["metrics"]["system/cpu_utilization_percentage"]] == [0, 6]
         assert found["info"]["status"] == "RUNNING"
 
     @pytest.mark.parametrize(
@@ -186,6 +187,28 @@ class TestAStore:
         Store(f"sqlite:///{path}", "mini")
         assert version_of(path) == head
         assert version_of(tmp_path / "old.db.before-migration") == before
+
+    def test_its_page_is_the_runs_also_in_a_new_browser(self, store):
+        page = f"#/experiments/{store.experiment}/runs?workflowType=machine_learning"
+        assert store.page == f"http://127.0.0.1:5000/{page}"
+        store.uri = "http://server:5000/"
+        assert store.page == f"http://server:5000/{page}"
+
+    def test_is_told_what_runs_are_compared_by(self, store, tmp_path):
+        logs = [dict.fromkeys([*STEP_METRICS, "learning_rate", "clip_ratio/low_mean", "m@2"], 1.0)]
+        files.write(place(tmp_path).finished, logs=logs, samples=1)
+        Training(store, place(tmp_path)).update()
+        assert set(only(store).data.metrics) == {*STEP_METRICS, "system/cpu_utilization_percentage"}
+
+    def test_takes_as_many_bytes_a_step_as_plan_counts(self, uri, store, tmp_path):
+        """Steps of 52 metrics, as a training logs them; without tracking's choice they take 15 kB each."""
+        logs = [dict.fromkeys([*STEP_METRICS, *(f"group/name-{n}" for n in range(42))], n / 7) for n in range(400)]
+        files.write(place(tmp_path).finished, logs=logs, samples=0)
+        Training(store, place(tmp_path)).update()
+        with closing(sqlite3.connect(uri.removeprefix("sqlite:///"))) as connection:
+            pages = connection.execute("SELECT sum(pgsize) FROM dbstat WHERE name LIKE '%metric%'").fetchone()[0]
+        per_metric = pages / len(logs) / len(STEP_METRICS)
+        assert 0.6 * METRIC_BYTES < per_metric < METRIC_BYTES
 
     def test_sends_a_step_whole(self, store, tmp_path):
         """More metrics than MLflow takes at once: a request ends between two steps."""

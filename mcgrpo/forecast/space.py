@@ -9,6 +9,7 @@ processes share them, a whole copy of the weights beside.
 from typing import Any
 
 from mcgrpo.arguments import selects
+from mcgrpo.environment import DEFAULT_STORE
 from mcgrpo.forecast.sizes import Sizes
 from mcgrpo.plan import Config, Planned, benchmarks, grading
 from mcgrpo.records import Run
@@ -19,6 +20,8 @@ ROW_BYTES = 400
 GRADE_BYTES = 120
 STEP_BYTES = 2500
 """Of a row of metrics.jsonl."""
+STORE_STEP_BYTES = 10 * 300
+"""Of a step in MLflow's SQLite store: so many metrics, three quarters of each for indexes (`mcgrpo.tracking.series`)."""
 WEIGHT_BYTES = 4
 CHECKPOINT_BYTES = {"none": 12, "zero3": 16, "fsdp": 16}
 
@@ -36,9 +39,16 @@ def while_training(run: Run, sizes: Sizes) -> int | None:
 
 
 def kept(config: Config, entry: Planned, steps: int | None, sizes: Sizes) -> int | None:
-    """Bytes that a trained run leaves: its texts, and its weights where the study keeps them."""
+    """Bytes that a trained run leaves: its texts, its steps in MLflow's store, its weights where the study keeps them."""
     parts = [texts(config, entry, steps, sizes), weights(entry.run, sizes) if config.get("keep_models") else 0]
+    parts.append(store(config, steps))
     return None if None in parts else sum(parts)
+
+
+def store(config: Config, steps: int | None) -> int:
+    """Bytes of a run's steps in MLflow's store, where that is a file of this machine."""
+    uri = config.get("tracking_uri", DEFAULT_STORE)
+    return STORE_STEP_BYTES * (steps or 0) if uri and uri.startswith("sqlite") else 0
 
 
 def to_download(sizes: Sizes) -> int | None:

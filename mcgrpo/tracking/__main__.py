@@ -112,17 +112,19 @@ class Tracked:
                     artifacts.register(self.store, self.study, run, self.results / "models" / name)
 
 
-def track(uri: str, options: argparse.Namespace, ids: dict[str, str]) -> set[str]:
+def track(uri: str, options: argparse.Namespace, ids: dict[str, str], pages: list[str]) -> set[str]:
     """All of a study.
 
     Args:
         ids: gets the MLflow run id of each run's name, also if a later step fails.
+        pages: gets where MLflow shows the study's runs.
 
     Returns:
         The names of the runs whose files were wrong, and not told whole.
     """
     with telling_alone(options.results):
         tracked = Tracked(uri, options.results)
+        pages.append(tracked.store.page)
         if options.replay:
             tracked.forget()
         tracked.trainings(ids)
@@ -165,15 +167,16 @@ def main() -> None:
     options.reports = options.reports or Path("reports") / options.results.resolve().name
     found: dict[str, str] = {}
     skipped: set[str] = set()
+    pages: list[str] = []
     try:
-        skipped = track(uri, options, found) if uri else skipped
+        skipped = track(uri, options, found, pages) if uri else skipped
     except Exception as error:
         if not options.output:
             raise SystemExit(f"track: {uri}: {type(error).__name__}: {error}") from None
         warn("the study", error)
     if options.output:
         write_json(options.output, found)
-    print(f"{len(found)} trainings in {uri or 'no store'}")
+    print(f"{len(found)} trainings in {uri or 'no store'}{f', to be seen at {pages[0]}' if pages else ''}")
     if skipped and not options.output:
         raise SystemExit(f"track: not told whole: {', '.join(sorted(skipped))}")
 

@@ -18,8 +18,10 @@ from mcgrpo.tracking import contents
 
 BATCH = 1000  # metrics in one request: MLflow's own limit
 SQLITE = "sqlite:///"
+LOCAL_SERVER = "http://127.0.0.1:5000"
+"""Of `mlflow ui`, for a store that is a file."""
 MODEL_TRAINING = {"mlflow.experimentKind": "custom_model_development"}
-"""Has MLflow show an experiment's runs, where it would show chats otherwise."""
+"""Has MLflow list an experiment with those of model training."""
 
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # MLflow's 7 take minutes to say that a server is gone
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
@@ -42,6 +44,7 @@ class Store:
     """
 
     def __init__(self, uri: str, study: str, identity: str = ""):
+        self.uri = uri
         self.own = {contents.STUDY_ID: identity} if identity else {}
         self.client = _opened(uri)
         place = str(Path(uri.removeprefix(SQLITE)).resolve().parent / "mlruns" / study) if _is_file(uri) else None
@@ -57,6 +60,12 @@ class Store:
             if found.lifecycle_stage == "deleted":
                 self.client.restore_experiment(found.experiment_id)
             self.experiment = found.experiment_id
+
+    @property
+    def page(self) -> str:
+        """Where MLflow shows the experiment's runs: without the query, a new browser is shown a page for chats."""
+        server = self.uri.rstrip("/") if self.uri.startswith("http") else LOCAL_SERVER
+        return f"{server}/#/experiments/{self.experiment}/runs?workflowType=machine_learning"
 
     def find(self, tag: str, value: str) -> list[Any]:
         """The study's MLflow runs with that tag."""

@@ -18,6 +18,7 @@ from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.locks import lock_of
 from mcgrpo.records import Run
 from mcgrpo.tracking import MACHINE, contents
+from mcgrpo.tracking.series import told
 from mcgrpo.tracking.store import Store
 
 SERIES = {"metrics.jsonl": "loss", "system.jsonl": "system/cpu_utilization_percentage"}
@@ -202,7 +203,7 @@ class Training:
         for row in self.rows[name].new():
             last = row.get("time")
             if row["step"] > max(self.sent[name], waiting[-1]["step"] if waiting else -1):
-                waiting.append(row)
+                waiting.append(told(row))
         self.store.log(self.run_id, waiting)
         self.sent[name] = waiting[-1]["step"] if waiting else self.sent[name]
         waiting.clear()
