@@ -7,10 +7,11 @@ system, which model output must never reach in this process: see `mcgrpo.verifie
 import re
 from dataclasses import dataclass
 
+from mcgrpo import robust
 from mcgrpo.records import Verdict
 
 TASKS = ("gsm8k", "math")
-PROTOCOLS = ("paper", "released")
+PROTOCOLS = ("paper", "released", "robust")
 MAX_EXTRACTED = 500
 """Characters of an extracted answer that are kept for logs and files; verdicts are given on the whole."""
 
@@ -42,10 +43,14 @@ def judge_gsm8k(completion: str, answer: str, protocol: str = "paper") -> Judgem
     (with or without the gold's thousands commas), equivalent where both are one number of the same value. GSM8K's own
     form, `#### 7`, is no tag, and unparseable: the prompt asks for tags, and the release rewards nothing else.
     `released`: the release's looser evaluation: the last number anywhere, without its sign, for answer and gold.
+    `robust`: as `paper`, but without a tag `#### 7` counts, and numbers are read as by `mcgrpo.robust`.
     """
-    paper = protocol == "paper"
-    gold = gold_text(answer) if paper else _last_number(gold_text(answer))
-    extracted = last_tag(completion) if paper else _last_number(completion)
+    gold, extracted = gold_text(answer), last_tag(completion)
+    if protocol == "released":
+        gold, extracted = _last_number(gold), _last_number(completion)
+    elif protocol == "robust":
+        extracted = extracted if extracted is not None else robust.hashes(completion)
+        extracted = extracted and robust.rewritten(extracted).removesuffix("^\\circ")
     if not gold:
         return Judgement("unparseable", presentable(extracted), gold_parsable=False)
     if extracted is None:

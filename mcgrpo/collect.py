@@ -20,7 +20,7 @@ from mcgrpo.files import (
     write_csv,
     write_jsonl,
 )
-from mcgrpo.measures import Measure, measures, read_grades, released
+from mcgrpo.measures import Measure, measures, read_grades, released, robust
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import (
     PROTOCOL_SUFFIXES,
@@ -33,7 +33,7 @@ from mcgrpo.records import (
 )
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
 
-PROTOCOLS = {"paper": measures, "released": released}
+PROTOCOLS = {"paper": measures, "released": released, "robust": robust}
 """The measures of each protocol of evaluation."""
 LARGEST_WEIGHTS = 1 << 30
 """Bytes: larger weights are not read once more here, only where completions are drawn from them."""

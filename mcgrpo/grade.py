@@ -134,10 +134,10 @@ def _check_outputs(source: Path, outputs: Sequence[Path], parser: argparse.Argum
 def by_protocol(
     rows: Sequence[Completion], task: str, protocols: Sequence[str], verifier: Verifier | None
 ) -> dict[str, list[Judgement]]:
-    """The judgements under each protocol; those of math are the same under all, and are made once."""
-    if task == "math":
-        return dict.fromkeys(protocols, grade(rows, task, verifier=verifier))
-    return {protocol: grade(rows, task, protocol) for protocol in protocols}
+    """The judgements under each protocol; those of math under `paper` and `released` are the same, made once."""
+    alike = [protocol for protocol in protocols if task == "math" and protocol != "robust"]
+    found = dict.fromkeys(alike, grade(rows, task, verifier=verifier)) if alike else {}
+    return {each: found[each] if each in found else grade(rows, task, each, verifier) for each in protocols}
 
 
 def _output(row: dict[str, Any], judgement: Judgement) -> dict[str, Any]:

@@ -114,6 +114,17 @@ def released(grades: Iterable[Grade], where: str) -> list[Measure]:
     return found
 
 
+def robust(grades: Iterable[Grade], where: str) -> list[Measure]:
+    """Accuracies under the protocol `robust`: `robust-greedy` and `robust-avg@n`.
+
+    Raises:
+        RecordError: as `measures`.
+    """
+    drawn = by_decoding(grades, where)
+    names = {name: name if name == "greedy" else f"avg@{samples(problems)}" for name, problems in drawn.items()}
+    return [mean(f"robust-{names[decoding]}", accuracy, problems) for decoding, problems in drawn.items()]
+
+
 def samples(problems: Problems) -> int:
     """How many completions each problem has."""
     return len(next(iter(problems.values())))

@@ -21,7 +21,7 @@ GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 """What may be said of a gain in accuracy (`mcgrpo.stats.gain_verdict`)."""
 ContrastKind = Literal["single", "pooled", "primary", "setting"]
 
-PROTOCOL_SUFFIXES = {"paper": "", "released": ".released"}
+PROTOCOL_SUFFIXES = {"paper": "", "released": ".released", "robust": ".robust"}
 """Protocols of evaluation; each grades the same completions, into `grades/{run}/{benchmark}{suffix}.jsonl`."""
 
 

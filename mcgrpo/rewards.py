@@ -7,9 +7,10 @@ Rewards are the paper's ("Reward Function Design"): accuracy 2.0 for a correct a
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from mcgrpo import robust
 from mcgrpo.answers import PROTOCOLS, TASKS, Judgement, is_boxed, judge_gsm8k
 from mcgrpo.records import VERDICTS
-from mcgrpo.verifier import Verifier, shared
+from mcgrpo.verifier import MAX_CHARACTERS, Verifier, shared
 
 REWARDS = {"correct": 2.0, "equivalent": 1.5}
 """What a verdict is worth; every other one is worth 0."""
@@ -30,7 +31,8 @@ def judge(
 
     Args:
         task: `gsm8k`, judged here, or `math` (AIME and AMC too), judged in worker processes.
-        protocol: `released` loosens the extraction of gsm8k (see `judge_gsm8k`); math has one protocol.
+        protocol: `released` loosens the extraction of gsm8k (see `judge_gsm8k`), math is judged as under `paper`;
+            `robust` reads forms that `paper` misreads (see `mcgrpo.robust`).
         verifier: the workers for math; by default this process's own.
     """
     _check("task", task, TASKS)
@@ -40,7 +42,17 @@ def judge(
         return [judge_gsm8k(completion, str(answer), protocol) for completion, answer in pairs]
     golds = [str(answer) for answer in answers]
     texts = [solution or "" for solution in (solutions or [""] * len(golds))]
+    if protocol == "robust":
+        graded = [_rewritten(*each) for each in zip(completions, golds, texts, strict=True)]
+        completions, golds, texts = ([each[part] for each in graded] for part in range(3))
     return (verifier or shared()).judge(golds, texts, completions)
+
+
+def _rewritten(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
+    """As `robust.pair`; a completion that is too long to be read is left as it is."""
+    if len(completion) > MAX_CHARACTERS:
+        return completion, answer, solution
+    return robust.pair(completion, answer, solution)
 
 
 def _check(what: str, value: str, known: Iterable[str]) -> None:

@@ -206,15 +206,18 @@ def test_grades_of_an_earlier_training_are_not_counted(results):
 
 
 def test_each_protocol_is_measured_from_grades_of_its_own(results):
-    both = plan(results) | {"grading": ["paper", "released"]}
+    both = plan(results) | {"grading": ["paper", "released", "robust"]}
     for run in both["runs"]:
         folder = results / "grades" / Run(**run).name
         for benchmark in ("sums", "others"):
             wrong = [asdict(grade) | {"verdict": "wrong"} for grade in grades()]
             write_jsonl(folder / f"{benchmark}.released.jsonl", wrong)
+            right = [asdict(grade) | {"verdict": "correct"} for grade in grades()]
+            write_jsonl(folder / f"{benchmark}.robust.jsonl", right)
     scores = {(s.method, s.seed, s.benchmark, s.measure): s.value for s in collect(both, results).scores}
     assert scores["grpo", 0, "sums", "greedy"] == 0.5
     assert scores["grpo", 0, "sums", "released-greedy"] == scores["grpo", 0, "sums", "released-any@2"] == 0.0
+    assert scores["grpo", 0, "sums", "robust-greedy"] == scores["grpo", 0, "sums", "robust-avg@2"] == 1.0
 
 
 def test_values_that_are_not_finite_reach_neither_means_nor_summary(results):

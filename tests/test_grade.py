@@ -110,6 +110,14 @@ def test_two_protocols_are_not_written_into_one_file(tmp_path, capsys):
     assert "is there twice" in capsys.readouterr().err
 
 
+def test_robust_is_graded_beside_the_papers(tmp_path):
+    source, outputs = tmp_path / "completions.jsonl", [tmp_path / "paper.jsonl", tmp_path / "robust.jsonl"]
+    write_jsonl(source, [ROW | {"completion": "\\boxed{72.}"}])
+    options = ["--task", "math", "--workers", "1", "--timeout", "20", "--protocol", "paper", "robust"]
+    main(["--input", str(source), "--output", *map(str, outputs), *options])
+    assert [json.loads(path.read_text())["verdict"] for path in outputs] == ["unparseable", "correct"]
+
+
 def test_no_rows_are_no_error(tmp_path, capsys):
     assert grade(tmp_path, [], "--task", "gsm8k") == []
     assert "0 completions" in capsys.readouterr().out

@@ -21,7 +21,7 @@ GRADE_BYTES = 120
 STEP_BYTES = 2500
 """Of a row of metrics.jsonl."""
 STORE_STEP_BYTES = 10 * 300
-"""Of a step in MLflow's SQLite store: so many metrics, three quarters of each for indexes (`mcgrpo.tracking.series`)."""
+"""Of a step in MLflow's SQLite store: its metrics, three quarters of each for indexes (`mcgrpo.tracking.series`)."""
 WEIGHT_BYTES = 4
 CHECKPOINT_BYTES = {"none": 12, "zero3": 16, "fsdp": 16}
 
@@ -39,7 +39,7 @@ def while_training(run: Run, sizes: Sizes) -> int | None:
 
 
 def kept(config: Config, entry: Planned, steps: int | None, sizes: Sizes) -> int | None:
-    """Bytes that a trained run leaves: its texts, its steps in MLflow's store, its weights where the study keeps them."""
+    """Bytes that a trained run leaves: its texts, its steps in MLflow's store, and weights where they are kept."""
     parts = [texts(config, entry, steps, sizes), weights(entry.run, sizes) if config.get("keep_models") else 0]
     parts.append(store(config, steps))
     return None if None in parts else sum(parts)

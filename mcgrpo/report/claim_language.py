@@ -22,7 +22,9 @@ SCHEMA = Path(__file__).parents[2] / "workflow/schemas/claims.schema.yaml"
 Source = Literal["published", "ours"]
 Verdict = Literal["holds", "fails", "inconclusive", "not measured", "not judged"]
 
-_ACCURACIES = r"(exact-|released-)?(greedy|avg@\d+)|pass@\d+|maj@\d+|released-any@\d+|rate-(unparseable|timeout|error)"
+_ACCURACIES = (
+    r"(exact-|released-|robust-)?(greedy|avg@\d+)|pass@\d+|maj@\d+|released-any@\d+|rate-(unparseable|timeout|error)"
+)
 _OF_TRAINING = "|".join([*COLUMNS, "seconds", "reward_unsteadiness"])
 MEASURES = {"in": _ACCURACIES, "out": _ACCURACIES, "train": _OF_TRAINING}
 """What may be asked of a benchmark of each role: a pattern; of the role `flips`, what `mcgrpo.sign_flips` spells."""

@@ -1,0 +1,53 @@
+r"""The protocol `robust`, ours: answers in forms that the paper's grading misreads are written as it reads them.
+
+`paper` is math-verify as the paper configures it. It takes `2010_4` for `2010_3`, and refuses `10\,000`, `90°`, `5.`,
+`0.\overline{3}` and `e^{i\pi}` where they are right. Here completions and golds are rewritten before the same grader
+reads them; nothing else changes. Of GSM8K, an answer in its own form, `#### 7`, counts where there is no tag.
+Standard library only; linear in the text.
+"""
+
+import re
+from fractions import Fraction
+
+_SPACES = r"\\[,;:! ]|[~\u00a0\u2009\u202f]"
+_THOUSANDS = re.compile(rf"(?<![\d.,])\d{{1,3}}(?:(?:{_SPACES})\d{{3}})+(?!\d)")
+_SPACE = re.compile(_SPACES)
+_DEGREES = re.compile(r"\^\{\s*°\s*\}|\^?°|\\degree(?![A-Za-z])")
+_FULL_STOP = re.compile(r"(?<=\d)\.(?=\s{0,9}[}$])")
+_REPEATING = re.compile(r"(?<![\d.])(\d{0,18})\.(\d{0,12})\\(?:overline|bar)(?:\{(\d{1,12})\}|(\d))")
+_EULER = re.compile(r"(?<![A-Za-z\\])e\s?\^\s?\{\s{0,9}-?\s{0,9}(?:i\s{0,9}\\pi|\\pi\s{0,9}i)\s{0,9}\}")
+_BASE = re.compile(r"(?<![\w.}])(\d{1,40})_(?:\{(\d{1,2})\}|(\d{1,2})(?!\d))")
+_HASHES = re.compile(r"####[ \t]*([^\n]{1,100})")
+
+
+def rewritten(text: str) -> str:
+    """A text with its numbers as math-verify reads them; bases of numerals (`2010_4`) are left."""
+    text = _THOUSANDS.sub(lambda match: _SPACE.sub("", match[0]), text)
+    text = _REPEATING.sub(_as_fraction, text)
+    return _EULER.sub("(-1)", _FULL_STOP.sub("", _DEGREES.sub(r"^\\circ", text)))
+
+
+def pair(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
+    """A completion, its gold and the gold's solution, as they are to be graded.
+
+    A numeral and its base become a pair, `(2010, 4)`; where the completion's answer names no base, the gold's is left
+    out, as the question says which one is meant.
+    """
+    has_base = _BASE.search(completion, max(completion.rfind("\\boxed"), 0)) is not None
+    based = r"(\1, \2\3)" if has_base else r"\1"
+    texts = (rewritten(text) for text in (completion, answer, solution))
+    given, gold, whole = (_BASE.sub(based, text) for text in texts)
+    return given, gold, whole
+
+
+def hashes(completion: str) -> str | None:
+    """The last answer in GSM8K's own form; None without one."""
+    found = _HASHES.findall(completion)
+    return found[-1].strip().removesuffix(".") if found else None
+
+
+def _as_fraction(match: re.Match[str]) -> str:
+    whole, once, repeated = match[1] or "0", match[2], match[3] or match[4]
+    tens = 10 ** len(once)
+    value = Fraction(int(whole + once), tens) + Fraction(int(repeated), (10 ** len(repeated) - 1) * tens)
+    return str(value) if value.denominator == 1 else f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
