@@ -34,16 +34,19 @@ from mcgrpo.stats import LEVEL
 
 TAIL = (1 - LEVEL) / 2
 """Level of each one-sided test."""
+BESIDE = TAIL / 2
+"""Level of single comparisons together, which are tested beside the endpoint that is their average."""
 
 
 def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source) -> list[Ruling]:
     """A ruling on each claim.
 
-    A single comparison holds (fails) where the one-sided test that it lies within (outside) its bounds is significant
-    at 2.5% after Holm's correction for the claim's single comparisons. A claim fails where a single comparison does or
-    its primary endpoint does, holds where the primary endpoint holds, and is inconclusive otherwise; where some
-    setting is enough, it holds where the endpoint of a setting does (after Holm's correction for settings) and fails
-    where every setting does. Printed numbers are taken as they stand.
+    An endpoint holds (fails) where the one-sided test that it lies within (outside) its bounds is significant at 2.5%;
+    of several single comparisons each does at 1.25% after Holm's correction for their number. A claim fails where its
+    primary endpoint or a single comparison does, holds where the endpoint holds, and is inconclusive otherwise; so one
+    that is true everywhere fails in less than 5% of studies. Where some setting is enough, it holds where the endpoint
+    of a setting does (after Holm's correction for settings) and fails where every setting does. Printed numbers are
+    taken as they stand.
 
     Args:
         claims: what `read_claims` gives.
@@ -85,7 +88,8 @@ def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
     singles = [row for row in rows if row.kind == "single"]
     settings = [row for row in rows if row.kind == "setting"]
     averages = [row for row in rows if row.kind in ("pooled", "primary")]
-    found = [_finding(claim, row, word, source) for row, word in zip(singles, verdicts(singles), strict=True)]
+    words = verdicts(singles, TAIL if len(singles) == 1 else BESIDE)
+    found = [_finding(claim, row, word, source) for row, word in zip(singles, words, strict=True)]
     told = [_finding(claim, row, word, source) for row, word in zip(settings, verdicts(settings), strict=True)]
     told += [_finding(claim, row, _significant(row.p_holds, row.p_fails), source) for row in averages]
     missing = {row.comparison for row in singles} - {row.comparison for row in singles if row.value is not None}
@@ -93,16 +97,16 @@ def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
     return Ruling(claim, source, decide(found, told, bool(missing)), tuple(found), tuple(told))
 
 
-def verdicts(rows: Sequence[Contrast]) -> list[Verdict]:
+def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[Verdict]:
     """Of comparisons that are judged together, each corrected for the number that can be judged."""
     tested = [row for row in rows if row.p_holds is not None and min(row.p_holds, row.p_fails) < 1]
     holds, fails = (holm([getattr(row, name) for row in tested]) for name in ("p_holds", "p_fails"))
-    words = {id(row): _significant(*p) for row, *p in zip(tested, holds, fails, strict=True)}
+    words = {id(row): _significant(*p, level) for row, *p in zip(tested, holds, fails, strict=True)}
     return ["not measured" if row.value is None else words.get(id(row), "inconclusive") for row in rows]
 
 
-def _significant(p_holds: float, p_fails: float) -> Verdict:
-    return "holds" if p_holds <= TAIL else "fails" if p_fails <= TAIL else "inconclusive"
+def _significant(p_holds: float, p_fails: float, level: float = TAIL) -> Verdict:
+    return "holds" if p_holds <= level else "fails" if p_fails <= level else "inconclusive"
 
 
 def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool) -> Verdict:
