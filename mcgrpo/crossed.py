@@ -63,7 +63,7 @@ def contrast(parts: Sequence[Part]) -> Estimate:
     for part in parts:
         for problems, each in part.items():
             by_problems[problems].append(each.values.mean(axis=0))
-    variance, freedom = _total(
+    variance, freedom = total_variance(
         [_variance(sum(each.values.mean(axis=1) for each in part.values())) for part in parts],
         [_variance(sum(means)) for problems, means in by_problems.items() if problems],
         [_rest(each.values) for each in matrices],
@@ -99,10 +99,13 @@ def _equal(weighted: Weighted) -> Component:
     return (farthest * (1 - (1 - HALF) ** (1 / n)) / t_quantile(HALF, n - 1)) ** 2, n - 1
 
 
-def _total(
-    of_seeds: list[Component], of_problems: list[Component], of_rest: list[Component], of_equal: list[Component]
+def total_variance(
+    of_seeds: Sequence[Component],
+    of_problems: Sequence[Component],
+    of_rest: Sequence[Component],
+    of_equal: Sequence[Component] = (),
 ) -> Component:
-    """The variance of the mean, and its degrees of freedom.
+    """The variance of the mean, and its degrees of freedom; a component that is not there has none.
 
     The variance of seed means over the number of seeds, and likewise for problems, each holds the rest's share of the
     variance, which is therefore taken off once; where that is more than there was, seeds (or problems) add nothing.

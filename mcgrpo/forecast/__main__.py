@@ -17,7 +17,7 @@ from typing import Any
 from tabulate import SEPARATING_LINE, tabulate
 
 from mcgrpo import study_file
-from mcgrpo.forecast import space
+from mcgrpo.forecast import effects, space
 from mcgrpo.forecast.sizes import Sizes, sizes
 from mcgrpo.forecast.table import Row, rows, total, wall_seconds
 from mcgrpo.plan import Config
@@ -120,6 +120,7 @@ def main() -> None:
     study_file.add_arguments(parser)
     parser.add_argument("--gpus", type=_positive, help="of the machine or cluster: says how long the trainings last")
     parser.add_argument("--cores", type=_positive, help="the same for a study that trains on the CPU")
+    effects.add_arguments(parser)
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print JSON: a list of rows, the total last")
     output.add_argument("--csv", action="store_true", help="print the rows as CSV")
@@ -129,6 +130,8 @@ def main() -> None:
         known = sizes(config)
         found = rows(config, known)
         below = notes(config, known, found, options)
+        spread = effects.spread_of(options)
+        shown = effects.listing(effects.effects(config, known, spread), spread)
     except StudyError as error:
         sys.exit(f"error: {error}")
     records = [record(row, max(config.get("gpus", 0), 1)) for row in (*found, total(found))]
@@ -137,7 +140,7 @@ def main() -> None:
     elif options.csv:
         _write_csv(records)
     else:
-        print("\n".join([listing(found, config.get("gpus", 0)), "", *below]))
+        print("\n".join([listing(found, config.get("gpus", 0)), "", *below, *shown]))
 
 
 def _write_csv(records: Sequence[dict[str, Any]]) -> None:
