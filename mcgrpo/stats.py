@@ -70,8 +70,7 @@ class Estimate:
     def detectable(self) -> float | None:
         """The smallest true difference from 0 that a two-sided test at 5% would have shown with power 0.8.
 
-        The minimum detectable effect (Bloom 1995, Evaluation Review 19(5)): the sum of two quantiles of Student's t
-        times the standard error.
+        The minimum detectable effect (Bloom 1995, Evaluation Review 19(5)), by the noncentral t distribution.
         """
         return None if self.error is None else detectable(self.error, self.freedom)
 
@@ -91,7 +90,10 @@ def t_quantile(share: float, freedom: float) -> float:
 
 def detectable(error: float, freedom: float) -> float:
     """See `Estimate.detectable`."""
-    return (t_quantile((1 + LEVEL) / 2, freedom) + t_quantile(POWER, freedom)) * error
+    quantile = t_quantile((1 + LEVEL) / 2, freedom)
+    if math.isinf(freedom):
+        return (quantile + t_quantile(POWER, freedom)) * error
+    return float(special.nctdtrinc(freedom, 1 - POWER, quantile)) * error
 
 
 def gain_verdict(of: Estimate, margin: float) -> GainVerdict | None:

@@ -61,7 +61,7 @@ def test_the_detectable_effect_is_seen_in_four_of_five_studies(freedom):
     effect = detectable(1.0, freedom)
     quantile = stats.t.ppf(0.975, freedom)
     power = stats.nct.sf(quantile, freedom, effect) if freedom < 1e6 else stats.norm.sf(quantile - effect)
-    assert power == pytest.approx(0.8, abs=0.05)
+    assert power == pytest.approx(0.8, abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_an_endpoint_may_be_one_named_comparison(tmp_path):
 
 def test_an_inconclusive_gain_says_what_could_have_been_seen(tmp_path):
     ruling = ruled(tmp_path, claim(gain(above=0)), pair(0.01, 0.02))
-    # (2.776 + 0.941) / 2.776 times the half-width.
+    # 3.761 / 2.776 times the half-width: quantiles of the noncentral and of the central t.
     assert evidence(ruling).endswith("claimed > 0, 5 seeds (could have shown 2.7 points).")
 
 
