@@ -28,7 +28,7 @@ def read(files: Sequence[str | Path] = ()) -> Config:
         StudyError: naming the file that cannot be read, or the key at fault.
     """
     config, layers = merged(files)
-    check(config, _schema())
+    check(config, schema())
     for file in reversed(layers):  # what is on top is pinned by its own lock
         pin(config, read_lock(lock_file(file)))
     return config
@@ -59,7 +59,12 @@ def _load(file: Path) -> Config:
         raise StudyError(str(error)) from None
 
 
-def _schema() -> Config:
+def schema() -> Config:
+    """The schema of study files.
+
+    Raises:
+        StudyError: where there is none, outside a checkout.
+    """
     if not SCHEMA.is_file():
         raise StudyError(f"{SCHEMA}: no such file; studies are run from a checkout of the repository")
     return yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))

@@ -2,13 +2,20 @@
 
 import subprocess
 import sys
+import tarfile
+import tempfile
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import yaml
 
 from mcgrpo.evidence import archive
 from mcgrpo.evidence.manifest import MANIFEST, SUMS, read_manifest, sums
 from mcgrpo.evidence.verify import verify
 from mcgrpo.files import read_json, write_json
 
+ROOT = Path(__file__).parent.parent
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 BASE = "results/tiny"
 MC_RUN = "toy/mc-grpo/G2/default/seed1"
@@ -47,6 +54,40 @@ STUDY = {
         },
     },
 }  # fmt: skip
+
+
+_HOME = tempfile.TemporaryDirectory(prefix="mcgrpo-tests-")
+
+
+@cache
+def finished_study():
+    """The study's folder; its trainings are said to be of a commit, as the work tree of a developer is dirty."""
+    folder = Path(_HOME.name)
+    (folder / "base.yaml").write_text(yaml.safe_dump({**STUDY, "title": "Untitled"}))
+    (folder / "title.yaml").write_text("title: Tiny study\n")
+    targets = ["reports/tiny/tables.tex", "reports/tiny/claims.csv", f"{BASE}/overlap.json",
+               "resources/data/tiny/two-step.audit.json"]  # fmt: skip
+    made = run("snakemake", *targets, "--snakefile", ROOT / "Snakefile", "--cores", 2, "--quiet", "all",
+               "--configfile", *FILES, folder=folder)  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    for path in folder.glob(f"{BASE}/runs/**/run.json"):
+        set_commit(path, COMMIT)
+    return folder
+
+
+@cache
+def packed_study():
+    """Its bundle, with completions."""
+    made = run("mcgrpo.cli", "bundle", *FILES, "--completions", folder=finished_study())
+    assert made.returncode == 0, made.stderr
+    return finished_study() / "tiny-evidence.tar.xz"
+
+
+def unpacked_study(folder):
+    """What is in it, extracted, to be changed."""
+    with tarfile.open(packed_study()) as tar:
+        tar.extractall(folder, filter=lambda member, _: member.replace(mtime=None))  # as `tar --touch` does
+    return folder / "tiny-evidence"
 
 
 def run(*command, folder):

@@ -6,58 +6,62 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import yaml
-from evidence_archives import BASE, COMMIT, FILES, MC_RUN, STUDY, edit, failures, forged, listed, pack, run, set_commit
+from evidence_archives import (
+    BASE,
+    COMMIT,
+    FILES,
+    MC_RUN,
+    STUDY,
+    edit,
+    failures,
+    finished_study,
+    forged,
+    listed,
+    pack,
+    packed_study,
+    run,
+    set_commit,
+    unpacked_study,
+)  # fmt: skip
 
 from mcgrpo import study_file
 from mcgrpo.evidence import archive, regenerate
+from mcgrpo.evidence.archived_study import layer_differences
 from mcgrpo.evidence.bundle import bundle
 from mcgrpo.evidence.contents import contents
 from mcgrpo.evidence.manifest import MANIFEST, SUMS, read_manifest
-from mcgrpo.evidence.verify import check_study, difference, verify
+from mcgrpo.evidence.verify import difference, verify
 from mcgrpo.files import read_json, write_json
 from mcgrpo.plan import plan
 from mcgrpo.study import StudyError
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parent.parent
+
+
+def lost(run):
+    """What is said of a run that is not there."""
+    return tuple(f"{run}/{name}.{kind}: no such file" for name, kind in
+                 (("run", "json"), ("metrics", "jsonl"), ("groups", "jsonl")))  # fmt: skip
 
 
 @pytest.fixture(scope="session")
-def study(tmp_path_factory):
-    """A finished study; its trainings are said to be of a commit, as the work tree of a developer is dirty."""
-    folder = tmp_path_factory.mktemp("tiny")
-    (folder / "base.yaml").write_text(yaml.safe_dump({**STUDY, "title": "Untitled"}))
-    (folder / "title.yaml").write_text("title: Tiny study\n")
-    targets = ["reports/tiny/tables.tex", "reports/tiny/claims.csv", f"{BASE}/overlap.json",
-               "resources/data/tiny/two-step.audit.json"]  # fmt: skip
-    made = run("snakemake", *targets, "--snakefile", ROOT / "Snakefile", "--cores", 2, "--quiet", "all",
-               "--configfile", *FILES, folder=folder)  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    for path in folder.glob(f"{BASE}/runs/**/run.json"):
-        set_commit(path, COMMIT)
-    return folder
+def study():
+    return finished_study()
 
 
 @pytest.fixture(scope="session")
-def packed(study):
-    """Its bundle."""
-    made = run("mcgrpo.cli", "bundle", *FILES, "--completions", folder=study)
-    assert made.returncode == 0, made.stderr
-    return study / "tiny-evidence.tar.xz"
+def packed():
+    return packed_study()
 
 
 @pytest.fixture
-def content(packed, tmp_path):
-    """What is in it, extracted, to be changed."""
-    with tarfile.open(packed) as tar:
-        tar.extractall(tmp_path, filter=lambda member, _: member.replace(mtime=None))  # as `tar --touch` does
-    return tmp_path / "tiny-evidence"
+def content(tmp_path):
+    return unpacked_study(tmp_path)
 
 
 @pytest.fixture
@@ -112,16 +116,12 @@ class TestABundle:
         assert "study/0-base.lock.yaml" in made.files
         assert not failures(path)
 
-    def test_has_the_modules_of_estimators_of_its_own(self, copied, tmp_path):
+    def test_has_the_modules_of_estimators_of_its_own(self, copied):
         (copied / "mine.py").write_text("midrange = None\n")
         config = study_file.read(FILES)
         config["training"]["estimator"] = "mine:midrange"
         found = contents(config, [], plan(config))
         assert found.files["study/mine.py"] == Path("mine.py")
-        (tmp_path / "study").mkdir()
-        shutil.move("mine.py", tmp_path / "study")
-        regenerate.make_plan(tmp_path, config, {}, tmp_path)
-        assert {run["estimator"] for run in read_json(tmp_path / BASE / "plan.json")["runs"]} == {"", "mine:midrange"}
 
     def test_has_what_these_modules_import_from_beside_them(self, copied):
         (copied / "mine.py").write_text("from helpers_of_mine import centre\nmidrange = centre\n")
@@ -155,7 +155,7 @@ class TestABundle:
         path, made = bundle(FILES)
         assert f"{BASE}/unfinished/{MC_RUN}/run.json" in made.files
         assert made.missing == [f"{BASE}/runs/{MC_RUN}/run.json: no such file"]
-        assert failures(path)["complete"] == tuple(made.missing)
+        assert failures(path)["complete"] == lost(f"{BASE}/runs/{MC_RUN}")
 
     def test_names_grades_that_are_older_than_their_training(self, copied):
         grades = f"{BASE}/grades/{MC_RUN}/two-step.jsonl"
@@ -198,16 +198,16 @@ class TestAWholeArchive:
         assert [line.split()[:2] for line in checks] == [
             ["ok", topic]
             for topic in ("archive", "manifest", "files", "version", "study", "complete", "commits",
-                          "rollouts", "grades", "plan", "flips", "scores", "summary", "tables")
+                          "rollouts", "grades", *regenerate.STEPS, "problems", "again")
         ]  # fmt: skip
         assert list(tmp_path.iterdir()) == []
 
-    def test_is_verified_without_snakemake_torch_or_a_network(self, packed, tmp_path):
+    def test_is_verified_without_snakemake_trl_or_a_network(self, packed, tmp_path):
         code = (
             "import runpy, socket, sys\n"
             "class Absent:\n"
             "    def find_spec(name, *_):\n"
-            "        if name.split('.')[0] in ('snakemake', 'torch', 'transformers', 'mlflow'):\n"
+            "        if name.split('.')[0] in ('snakemake', 'trl', 'transformers', 'accelerate', 'mlflow'):\n"
             "            raise ModuleNotFoundError(name, name=name)\n"
             "sys.meta_path.insert(0, Absent)\n"
             "socket.socket.connect = None\n"
@@ -216,9 +216,7 @@ class TestAWholeArchive:
         )
         done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert (
-            "note   study     whether study/study.json is of its files was not looked at: no snakemake" in done.stdout
-        )
+        assert "ok     study     tiny: 0-base.yaml, 1-title.yaml" in done.stdout
 
     def test_makes_everything_again_that_it_has_of_the_analysis(self, content, tmp_path):
         config, planned = read_json(content / "study/study.json"), read_json(content / BASE / "plan.json")
@@ -279,11 +277,16 @@ class TestAForgedArchive:
     @pytest.mark.parametrize(
         ("old", "new", "told"),
         [
-            ('"rewards":[0.0', '"rewards":[1.0', ": step 1: the mean reward is not that of metrics.jsonl"),
-            ('"rewards":[0.0', '"rewards":[null', ": step 1: the share of rollouts without a reward is not that of"),
-            ('"kept":[0', '"kept":[1', ":1: 3 rollouts kept of G=2"),
-            ('"advantages":[0.0,', '"advantages":[', ":1: not as many advantages, marks and lengths as rewards"),
-            ('{"step":1', '{"step":3', ": step 3 is only in groups.jsonl"),
+            ('"rewards":[0.0', '"rewards":[1.0', "groups.jsonl: step 1: group 0: its advantages are not those of its"),
+            ('"rewards":[0.0', '"rewards":[null', "metrics.jsonl: step 1: drawn/frac_unscorable is 0.0, by"),
+            ('"kept":[0', '"kept":[1', "groups.jsonl: step 1: group 0: 3 rollouts are kept of G=2"),
+            ('"advantages":[0.0,', '"advantages":[', "cannot be read: groups.jsonl: step 1: not as many advantages"),
+            ('{"step":1', '{"step":3', "groups.jsonl: step 1: its groups from 0 on are not there"),
+            (
+                '"advantages":[0.0',
+                '"advantages":[7.0',
+                "groups.jsonl: step 1: group 0: its advantages are not those of",
+            ),
         ],
     )
     def test_with_other_rollouts_disagrees_with_the_metrics(self, content, old, new, told):
@@ -291,24 +294,17 @@ class TestAForgedArchive:
         edit(content / path, old, new)
         found = failures(forged(content))
         assert found.keys() == {"rollouts"}
-        assert any(line.startswith(f"{path}{told}") for line in found["rollouts"])
+        assert any(line.startswith(f"{MC_RUN}: {told}") for line in found["rollouts"])
 
-    def test_with_other_advantages_disagrees_with_the_metrics(self, content):
-        path = content / f"{BASE}/runs/{MC_RUN}/groups.jsonl"
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
-        path.write_text("".join(json.dumps(row | {"advantages": [7.0] * len(row["kept"])}) + "\n" for row in rows))
-        found = failures(forged(content))
-        assert found.keys() == {"rollouts"}
-        told = f"{BASE}/runs/{MC_RUN}/groups.jsonl: step 1: the largest advantage is not that of metrics.jsonl"
-        assert told in found["rollouts"]
-
-    def test_with_the_rollouts_of_one_training_left_out_is_found(self, content):
-        (content / f"{BASE}/runs/{MC_RUN}/groups.jsonl").unlink()
-        assert failures(forged(content)) == {"rollouts": (f"{BASE}/runs/{MC_RUN}/groups.jsonl: no such file",)}
+    def test_with_the_rollouts_of_trainings_left_out_is_found(self, content):
         for path in content.glob(f"{BASE}/runs/**/groups.jsonl"):
             path.unlink()
-        checks = {check.topic: check.status for check in verify(forged(content))}
-        assert checks["rollouts"] == "note" and "FAILED" not in checks.values()
+            name = path.relative_to(content)
+            found = failures(forged(content))
+            assert f"{name}: no such file" in found["complete"]
+            run = str(name.parent).removeprefix(f"{BASE}/runs/")
+            assert f"{run}: cannot be read: groups.jsonl: no such file" in found["rollouts"]
+        assert len(found["complete"]) == 4
 
     def test_with_another_reward_makes_other_curves(self, content):
         rows = [json.loads(line) for line in (content / f"{BASE}/runs/{MC_RUN}/metrics.jsonl").read_text().splitlines()]
@@ -317,7 +313,7 @@ class TestAForgedArchive:
         (content / f"{BASE}/runs/{MC_RUN}/metrics.jsonl").write_text(text)
         found = failures(forged(content))
         assert found["rollouts"] == (
-            f"{BASE}/runs/{MC_RUN}/groups.jsonl: step 2: the mean reward is not that of metrics.jsonl",
+            f"{MC_RUN}: metrics.jsonl: step 2: drawn/reward is 0.5, by groups.jsonl it is 0.0",
         )
         curves, scores = found["scores"]
         assert curves == f"{BASE}/curves.csv: line 9 differs" and scores.startswith(f"{BASE}/scores.csv")
@@ -356,18 +352,18 @@ class TestAForgedArchive:
         (content / "study/0-base.yaml").write_text(yaml.safe_dump(hub))
         (content / "study/0-base.lock.yaml").write_text(yaml.safe_dump({"models": {"toy": COMMIT}}))
         manifest = read_manifest(content / MANIFEST)
-        for revision, status in ((COMMIT, "ok"), ("f" * 40, "FAILED")):
+        for revision, odd in ((COMMIT, []), ("f" * 40, ["models"])):
             pinned = hub | {"models": {"toy": {"hub": "org/toy", "revision": revision}}}
-            assert check_study(content, manifest, pinned).status == status
+            assert layer_differences(content, manifest, pinned) == odd
 
     def test_with_commits_that_are_not_those_of_the_runs_is_found(self, content):
         found = failures(forged(content, commits={"f" * 40: 4}))
         assert found == {"commits": (f"{MANIFEST}: its commits are not those of the runs",)}
 
     @pytest.mark.parametrize("text", ["[]", "{}", "", "{", '{"runs": [{}], "evaluations": {"a": []}}', "\xff"])
-    def test_with_a_plan_that_is_none_has_a_failed_check_for_it(self, content, text):
+    def test_with_another_plan_than_its_study_makes_is_found(self, content, text):
         (content / BASE / "plan.json").write_text(text, encoding="latin-1")
-        assert "contents" in failures(forged(content))
+        assert failures(forged(content))["plan"] == (f"{BASE}/plan.json: line 1 differs",)
 
 
 class TestWhatIsNamed:
@@ -395,8 +391,9 @@ class TestWhatIsNamed:
         for topic in ("scores", "summary", "tables"):
             regenerate.STEPS[topic](content, config, planned, content)
         path = forged(content, commits={COMMIT: 3})
-        lacking = (f"{BASE}/runs/{MC_RUN}/run.json: no such file",)
-        assert failures(path) == {"complete": lacking}
+        lacking = lost(f"{BASE}/runs/{MC_RUN}")
+        found = failures(path)
+        assert found.keys() == {"complete", "problems"} and found["complete"] == lacking
         checks = {check.topic: check for check in verify(path, partial=True)}
         assert {check.status for check in checks.values()} == {"ok", "note"}
         assert checks["complete"].culprits == lacking

@@ -71,6 +71,16 @@ def beta_density(
     return (torch.xlogy(alpha - 1, share) + torch.xlogy(beta - 1, 1 - share) - norm).exp().to(rewards.dtype)
 
 
+def rescale_by_nonzero(advantages: Tensor) -> Tensor:
+    """Advantages times rows of the group / its non-zero advantages; (groups, drawn) in and out.
+
+    A fault of the authors' release (`mcgrpo.released`); the paper has no such factor. With one success among three and
+    a MAD of 0 it makes 6000 of 2000.
+    """
+    nonzero = (advantages != 0).sum(dim=1, keepdim=True).clamp(min=1)
+    return advantages * (advantages.size(1) / nonzero)
+
+
 def _fitted(share: Tensor) -> tuple[Tensor, Tensor]:
     """BNPO's alpha and beta, from the successes' shares of all groups, by their mean and variance."""
     one = torch.ones((), dtype=share.dtype, device=share.device)

@@ -1,7 +1,7 @@
 """One .tar.xz with nothing in it but names and contents: the same files give the same bytes, and any other byte shows.
 
-Members are sorted and have no times, owners or modes of their own. Whoever reads an archive writes it again from what
-was extracted: a byte of a header or of padding that differs is found like one of a file.
+Members are sorted and have no times, owners or modes of their own, so that whoever reads one (`mcgrpo.evidence.unpack`)
+knows every byte but those of the files.
 """
 
 import hashlib
@@ -9,7 +9,6 @@ import io
 import lzma
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -18,7 +17,6 @@ from mcgrpo.files import atomic
 SUFFIX = ".tar.xz"
 PRESET = 2
 """Of xz: on the mini study seven times as fast as its default, for an archive that is a quarter larger."""
-CHUNK = 1 << 20
 
 Entries = Mapping[str, Path | bytes]
 """Name in the archive -> a file, or what is to be written."""
@@ -26,15 +24,6 @@ Entries = Mapping[str, Path | bytes]
 
 class ArchiveError(ValueError):
     """What cannot be packed; the message names the file."""
-
-
-@dataclass
-class Unpacked:
-    """An archive's content: the folder of its files, their names in it, and what is wrong with the archive itself."""
-
-    folder: Path
-    names: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
 
 
 def sha256(entry: Path | bytes) -> str:
@@ -88,83 +77,3 @@ class _Hashing:
         data = self.file.read(size)
         self.digest.update(data)
         return data
-
-
-def unpack(archive: Path, into: Path) -> Unpacked:
-    """Extract an archive below an empty folder, and nowhere else; what is wrong with it is listed, not raised.
-
-    Raises:
-        OSError: for an archive that cannot be opened.
-    """
-    tar, again = into / "archive.tar", into / "again.tar"
-    found = Unpacked(into / "content")
-    if fault := _decompress(archive, tar):
-        found.faults.append(fault)
-    members = _extract(tar, found)
-    top = members[0].split("/")[0] if members else ""
-    if outside := [name for name in members if not name.startswith(f"{top}/")]:
-        found.faults.append(f"{outside[0]}: not below {top}, where the rest is")
-    found.folder /= top
-    found.names = [name.removeprefix(f"{top}/") for name in members if name not in outside]
-    if not found.faults:
-        with again.open("wb") as stream:
-            _pack(stream, top, {name: found.folder / name for name in found.names}, {})
-        found.faults += _difference(tar, again)
-    for large in (tar, again):
-        large.unlink(missing_ok=True)
-    return found
-
-
-def _decompress(archive: Path, tar: Path) -> str:
-    """Returns what is wrong with the compressed stream, if anything; what could be read of it is written."""
-    decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ)
-    with archive.open("rb") as source, tar.open("wb") as target:
-        while chunk := source.read(CHUNK):
-            if decompressor.eof:
-                return "bytes after its end"
-            try:
-                target.write(decompressor.decompress(chunk))
-            except lzma.LZMAError as error:
-                return f"damaged: {error}, before byte {source.tell()}"
-    if not decompressor.eof:
-        return "cut short"
-    return "bytes after its end" if decompressor.unused_data else ""
-
-
-def _extract(tar: Path, found: Unpacked) -> list[str]:
-    """The names of the members that were extracted."""
-    names: dict[str, None] = {}
-    try:
-        with tarfile.open(tar, "r:") as opened:
-            for member in opened:
-                if not member.isreg() or member.name.startswith("/") or ".." in member.name.split("/"):
-                    found.faults.append(f"{member.name}: no regular file with a plain name; not extracted")
-                    continue
-                try:
-                    opened.extract(member, found.folder, set_attrs=False, filter="data")
-                except tarfile.FilterError as error:
-                    found.faults.append(f"{member.name}: not extracted: {error}")
-                    continue
-                names[member.name] = None
-    except (tarfile.TarError, OSError) as error:
-        found.faults.append(f"no tar archive that can be read to its end: {error}")
-    return list(names)
-
-
-def _difference(tar: Path, again: Path) -> list[str]:
-    """Where two archives of the same files differ: in a header, in padding or in their order."""
-    place = 0
-    with tar.open("rb") as one, again.open("rb") as other:
-        while True:
-            left, right = one.read(CHUNK), other.read(CHUNK)
-            if left != right:
-                pairs = zip(left, right, strict=False)
-                place += next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
-                break
-            if not left:
-                return []
-            place += len(left)
-    with tarfile.open(again, "r:") as opened:
-        near = [member.name for member in opened if member.offset <= place][-1:]
-    at = f" or padding of {near[0]}" if near else ""
-    return [f"byte {place} of the tar is not what `mcgrpo bundle` writes: the order of files, or the header{at}"]

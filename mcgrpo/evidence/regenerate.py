@@ -1,9 +1,9 @@
 """The tables of an unpacked archive, made again from its grades and metrics by the code that is installed.
 
-No model, no hub, no Snakemake: the functions that the workflow's rules call, in their order.
+No model, no hub, no Snakemake: the functions that the workflow's rules call, in their order. The paper's numbers and
+claims are those that are installed, too.
 """
 
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,15 @@ from mcgrpo.report.claim_language import read_claims
 from mcgrpo.report.claims import judge, read_contrasts, write_rulings
 from mcgrpo.report.tables import write_tables
 from mcgrpo.scored import found_scores, planned_seeds
+from mcgrpo.study_file import ROOT
 
 Step = Callable[[Path, Config, dict[str, Any], Path], None]
 """(unpacked archive, study, its plan, folder for what is made): writes files under their names in the archive."""
 
 
 def make_plan(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
-    """plan.json, from the study; an estimator of its own is looked for beside it, and not imported."""
-    with contextlib.chdir(source / "study"):
-        made = plan(config)
-    write_json(output / results(config) / "plan.json", made)
+    """plan.json, from the study."""
+    write_json(output / results(config) / "plan.json", plan(config))
 
 
 def make_flips(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
@@ -57,12 +56,12 @@ def make_summary(source: Path, config: Config, planned: dict[str, Any], output: 
     """summary.csv, gains.csv and contrasts.csv, from the scores made before."""
     folder = output / results(config)
     scores, values = read_frame(folder / "scores.csv", Score), summarise.read_values(folder / "values.jsonl")
-    published = as_cells(read_published(source / PUBLISHED))
+    published = as_cells(read_published(ROOT / PUBLISHED))
     summary = summarise.summarise(planned, scores, values, published)
     write_csv(folder / "summary.csv", Cell, summary.cells)
     write_csv(folder / "gains.csv", Gain, summary.gains)
     again, seeds = summarise.read_values(folder / "values.jsonl"), planned_seeds(planned)
-    found = contrasts(read_claims(source / CLAIMS), found_scores(scores, again, seeds), seeds)
+    found = contrasts(read_claims(ROOT / CLAIMS), found_scores(scores, again, seeds), seeds)
     write_csv(folder / "contrasts.csv", Contrast, found)
 
 
@@ -71,7 +70,7 @@ def make_reports(source: Path, config: Config, planned: dict[str, Any], output: 
     folder, title = output / reports(config), config.get("title", config["study"])
     summary = read_frame(output / results(config) / "summary.csv", Cell)
     write_tables(summary, folder, title)
-    claims, published = read_claims(source / CLAIMS), as_cells(read_published(source / PUBLISHED))
+    claims, published = read_claims(ROOT / CLAIMS), as_cells(read_published(ROOT / PUBLISHED))
     contrasts = read_contrasts(output / results(config) / "contrasts.csv")
     rulings = [judge(claims, of_printed(claims, published), "published"), judge(claims, contrasts, "ours")]
     write_rulings(rulings, folder, title)

@@ -1,84 +1,152 @@
-"""Rewards, advantages and keep masks of a training against what its metrics say of them, step by step."""
+"""What a training drew against what follows from it: advantages, kept rows and metrics, step by step."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.files import iter_json_lines, read_jsonl
-from mcgrpo.records import Group, Run
+from mcgrpo.evidence.advantages import Batch, as_batch, differences, drawn
+from mcgrpo.evidence.schedule import Schedule
+from mcgrpo.files import RecordError, as_record, iter_json_lines
+from mcgrpo.records import Group, Rollout, Run
+from mcgrpo.rollout_tables import RolloutTables
 
-GROUPS, METRICS = "groups.jsonl", "metrics.jsonl"
-TOLERANCE = 1e-5
-"""Metrics are means in single precision."""
-ADVANTAGE_TOLERANCE = 1e-4
-"""Relative; of what metrics say of advantages."""
+GROUPS, METRICS, ROLLOUTS = "groups.jsonl", "metrics.jsonl", "rollouts.jsonl"
+RELATIVE, ABSOLUTE = 1e-4, 1e-5
+"""Of metrics, which are means in single precision."""
+MOST = 20
+"""What is told of one training."""
 
 
-def disagreements(folder: Path, run: Run) -> Iterator[str]:
-    """What the groups of a run say otherwise than its metrics; without a file of groups, that.
-
-    Of every step: the mean reward, and the share of rollouts without one. Of every step that takes one batch, all of
-    it with rewards: the largest |A| of the rows that are kept, and the share of those with A = 0. Of every group: as
-    many advantages, lengths and marks as rewards, and G of them kept.
+@dataclass
+class Recorded:
+    """A training's files, read side by side; `told` is what disagrees in them.
 
     Args:
         folder: of the run.
         run: as planned.
-
-    Raises:
-        RecordError: for a line of either file that cannot be read.
+        schedule: of its generation batches.
+        tables: which of its rollouts were to be written down as text.
     """
-    path = folder / GROUPS
-    if not path.is_file():
-        yield f"{path}: no such file"
-        return
-    steps: dict[int, list[Group]] = defaultdict(list)
-    for line, group in enumerate(read_jsonl(path, Group), 1):
-        steps[group.step].append(group)
-        if {len(group.advantages), len(group.kept), len(group.lengths)} != {len(group.rewards)}:
-            yield f"{path}:{line}: not as many advantages, marks and lengths as rewards"
-        if sum(group.kept) != run.num_generations:
-            yield f"{path}:{line}: {sum(group.kept)} rollouts kept of G={run.num_generations}"
-    logged = {row["step"]: row for _, row in iter_json_lines(folder / METRICS) if "drawn/reward" in row}
-    for step in sorted(steps.keys() | logged.keys()):
-        if step not in steps or step not in logged:
-            yield f"{path}: step {step} is only in {METRICS if step in logged else GROUPS}"
-            continue
-        for odd in _odd(steps[step], logged[step], takes_one_batch(run)):
-            yield f"{path}: step {step}: {odd} is not that of {METRICS}"
+
+    folder: Path
+    run: Run
+    schedule: Schedule
+    tables: RolloutTables | None
+    told: list[str] = field(default_factory=list)
+
+    def check(self) -> list[str]:
+        """What the groups of a training say otherwise than its rewards, its metrics and its sampled rollouts.
+
+        Raises:
+            RecordError, ValueError: for a line that cannot be read.
+        """
+        metrics, groups = iter_json_lines(self.folder / METRICS), iter_json_lines(self.folder / GROUPS)
+        places = groupby(self.schedule.generations(), lambda generation: generation[0])
+        texts, generating = self._texts(), []
+        following = next(places, None)
+        for step in range(1, self.schedule.steps + 1):
+            row, batches = self._metrics_of(step, metrics), []
+            if row is not None and following and following[0] == step:
+                batches = self._batches(step, [place for _, place in following[1]], groups)
+                following = next(places, None)
+                generating.append(step)
+            if row is None or batches is None or len(self.told) >= MOST:
+                return self.told
+            if batches:
+                self._compare(step, row, [self._logged(step, place, batch) for place, batch in batches])
+            if step in texts:
+                self._compare_text(step, texts[step], batches[0][1] if batches else None)
+        for name, rest in ((METRICS, metrics), (GROUPS, groups)):
+            if next(rest, None):
+                self.told.append(f"{name}: has more than the {self.schedule.steps} steps that are planned")
+        if self.tables:
+            self._check_steps(list(texts), generating)
+        return self.told
+
+    def _texts(self) -> dict[Any, list[dict[str, Any]]]:
+        lines = iter_json_lines(self.folder / ROLLOUTS) if self.tables else ()
+        found: dict[Any, list[dict[str, Any]]] = {}
+        for _, row in lines:
+            found.setdefault(row.get("step"), []).append(row)
+        return found
+
+    def _metrics_of(self, step: int, metrics: Iterator[tuple[str, dict[str, Any]]]) -> dict[str, Any] | None:
+        _, row = next(metrics, ("", None))
+        if row is None:
+            self.told.append(f"{METRICS}: ends before step {step} of {self.schedule.steps}")
+        elif row.get("step") != step:
+            self.told.append(f"{METRICS}: step {row.get('step')!r} where {step} should be")
+            return None
+        return row
+
+    def _batches(
+        self, step: int, places: list[int], groups: Iterator[tuple[str, dict[str, Any]]]
+    ) -> list[tuple[int, Batch]] | None:
+        """The batches of a step, each with its place; None, and told, where they are not there."""
+        size, batches = self.schedule.groups, []
+        for number, place in enumerate(places):
+            rows = [as_record(Group, row, where) for where, row in islice(groups, size)]
+            in_order = all((row.step, row.group) == (step, number * size + at) for at, row in enumerate(rows))
+            if len(rows) < size or not in_order:
+                self.told.append(f"{GROUPS}: step {step}: its groups from {number * size} on are not there, in order")
+                return None
+            try:
+                batch = as_batch(rows)
+            except ValueError as error:
+                raise RecordError(f"{GROUPS}: step {step}: {error}") from None
+            if (wanted := drawn(self.run) or batch.rewards.size(1)) != batch.rewards.size(1):
+                self.told.append(f"{GROUPS}: step {step}: groups of {batch.rewards.size(1)} rollouts, not {wanted}")
+                return None
+            batches.append((place, batch))
+        return batches
+
+    def _logged(self, step: int, place: int, batch: Batch) -> dict[str, float]:
+        try:
+            told, logged = differences(batch, self.run, step, place)
+        except ValueError as error:
+            raise RecordError(f"{GROUPS}: step {step}: {error}") from None
+        self.told += [f"{GROUPS}: step {step}: {odd}" for odd in told]
+        return logged
+
+    def _compare(self, step: int, row: dict[str, Any], logged: list[dict[str, float]]) -> None:
+        """What metrics say of a step: of each name, the mean over its batches that have a number."""
+        for name in logged[0]:
+            values = [each[name] for each in logged if not math.isnan(each[name])]
+            wanted = sum(values) / len(values) if values else None
+            if name not in row:
+                self.told.append(f"{METRICS}: step {step}: no {name}")
+            elif not _close(row[name], wanted):
+                self.told.append(f"{METRICS}: step {step}: {name} is {row[name]!r}, by {GROUPS} it is {wanted!r}")
+
+    def _compare_text(self, step: int, lines: list[dict[str, Any]], batch: Batch | None) -> None:
+        """The rollouts that are written down as text are the first of their batch."""
+        count = min(self.tables.prompts, len(batch.rewards)) if batch else 0
+        columns = (batch.rewards, batch.advantages, batch.kept, batch.lengths) if batch else ()
+        wanted = list(zip(*(column[:count].flatten().tolist() for column in columns), strict=True))
+        if len(lines) != len(wanted):
+            self.told.append(f"{ROLLOUTS}: step {step}: {len(lines)} rollouts, not {len(wanted)}")
+            return
+        for place, (line, each) in enumerate(zip(lines, wanted, strict=True)):
+            row = as_record(Rollout, line, f"{ROLLOUTS}: step {step}")
+            found = (math.nan if row.reward is None else row.reward, row.advantage, row.kept, row.length)
+            if repr([*map(float, found)]) != repr([*_digits(each)]):
+                self.told.append(f"{ROLLOUTS}: step {step}: rollout {place} is not that of {GROUPS}")
+
+    def _check_steps(self, found: list[Any], generating: list[int]) -> None:
+        wanted = min(self.tables.steps, len(generating))
+        if len(found) != wanted or found[:1] != generating[:1] or not {*found} <= {*generating}:
+            self.told.append(f"{ROLLOUTS}: rollouts of the steps {found}, not of {wanted} from {generating[0]} on")
 
 
-def takes_one_batch(run: Run) -> bool:
-    """Whether no optimizer step takes the rollouts of two generation batches; metrics are then not means of theirs."""
-    accumulation = run.training.get("gradient_accumulation_steps", 1)
-    generated = run.training.get("steps_per_generation", accumulation) * run.training.get("num_iterations", 1)
-    return generated >= accumulation
+def _digits(values: tuple[float, ...]) -> Iterator[float]:
+    """Numbers as `mcgrpo.rollout_files` writes them."""
+    return (float(f"{value:.9g}") for value in values)
 
 
-def _odd(groups: list[Group], logged: dict[str, Any], one_batch: bool) -> Iterator[str]:
-    rewards = [reward for group in groups for reward in group.rewards]
-    scored = [reward for reward in rewards if reward is not None]
-    if not math.isclose(1 - len(scored) / len(rewards), logged["drawn/frac_unscorable"], abs_tol=TOLERANCE):
-        yield "the share of rollouts without a reward"
-    # Of several batches a step, the mean of their means was logged: another one where some rollouts have no reward
-    if len(scored) < len(rewards):
-        return
-    mean = sum(scored) / len(scored)
-    if not math.isclose(mean, logged["drawn/reward"], rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-        yield "the mean reward"
-    if one_batch:
-        yield from _odd_advantages(groups, logged)
-
-
-def _odd_advantages(groups: list[Group], logged: dict[str, Any]) -> Iterator[str]:
-    pairs = [pair for group in groups for pair in zip(group.advantages, group.kept, strict=False)]
-    sizes = [math.nan if advantage is None else abs(advantage) for advantage, kept in pairs if kept]
-    found = {
-        "advantage/abs_max": ("the largest advantage", max(sizes, default=0.0)),
-        "advantage/frac_zero": ("the share of advantages that are 0", sizes.count(0.0) / max(len(sizes), 1)),
-    }
-    for key, (name, value) in found.items():
-        if not math.isclose(value, logged[key], rel_tol=ADVANTAGE_TOLERANCE):
-            yield name
+def _close(found: Any, wanted: float | None) -> bool:
+    if wanted is None or found is None:
+        return wanted is found
+    return isinstance(found, int | float) and math.isclose(found, wanted, rel_tol=RELATIVE, abs_tol=ABSOLUTE)

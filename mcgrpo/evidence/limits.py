@@ -1,0 +1,87 @@
+"""How large an archive may be, and what its checks may take: the options `--max-...` of `mcgrpo verify`."""
+
+import argparse
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+MIB = 1 << 20
+ALWAYS_FREE = 64 * MIB
+"""Bytes that an archive may unpack to whatever its ratio."""
+DOCUMENT_BYTES = 16 * MIB
+"""Of a .json file, which is read whole; of a .jsonl file only a line is."""
+
+
+def _bound(default: int, meaning: str) -> Any:
+    return field(default=default, metadata={"help": f"{meaning} (default: {default})"})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of an archive, which are checked while it is unpacked, and of its checks (the last two)."""
+
+    files: int = _bound(100_000, "files, and the folders that they are in")
+    file_mb: int = _bound(256, "MiB of one file, as its header claims")
+    total_mb: int = _bound(4096, "MiB of all files together, as they are unpacked")
+    ratio: int = _bound(200, "bytes that one compressed byte may unpack to, on the whole; 64 MiB are always free")
+    memory_mb: int = _bound(512, "MiB of memory that the checks may take beside the code that runs")
+    seconds: int = _bound(30, "seconds of a processor that a check may take, and 5 more for each MiB of files")
+
+    def file_bytes(self, name: str) -> int:
+        """Bytes that a file of this name may have."""
+        return min(self.file_mb * MIB, DOCUMENT_BYTES if name.endswith(".json") else self.file_mb * MIB)
+
+    def unpacked_bytes(self, compressed: int) -> int:
+        """Bytes that so many compressed ones may unpack to."""
+        return min(self.total_mb * MIB, max(ALWAYS_FREE, self.ratio * compressed))
+
+
+class TookTooLongError(Exception):
+    """A check that took more of a processor than it may."""
+
+
+def option(name: str) -> str:
+    """The option of a command line that raises a bound."""
+    return f"--max-{name.replace('_', '-')}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give a command an option for each bound."""
+    for each in fields(Limits):
+        parser.add_argument(option(each.name), type=int, default=each.default, metavar="N", help=each.metadata["help"])
+
+
+def limits_of(options: argparse.Namespace) -> Limits:
+    """The bounds that a command line gives."""
+    return Limits(**{each.name: getattr(options, f"max_{each.name}") for each in fields(Limits)})
+
+
+def bound_memory(limits: Limits) -> None:
+    """Let this process, and each of its children, have so much more memory than it has now; then a MemoryError."""
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (now + limits.memory_mb * MIB, hard))
+
+
+@contextmanager
+def bounded_time(seconds: float) -> Iterator[None]:
+    """End a block that has taken so many seconds of a processor in this process; to be called in its main thread.
+
+    Raises:
+        TookTooLongError: within the block.
+    """
+
+    def end(*_: Any) -> None:
+        raise TookTooLongError(f"more than {seconds:.0f} seconds of a processor ({option('seconds')})")
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -1,0 +1,62 @@
+"""When a training draws its rollouts: the arithmetic of TRL's sampler and of the transformers Trainer."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcgrpo.files import RecordError
+from mcgrpo.records import Run
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The optimizer steps and generation batches of a training.
+
+    Args:
+        steps: optimizer steps.
+        groups: of a generation batch.
+        accumulation: micro-batches of an optimizer step.
+        every: micro-batches from one generation to the next.
+        epoch: micro-batches of an epoch.
+    """
+
+    steps: int
+    groups: int
+    accumulation: int
+    every: int
+    epoch: int
+
+    def generations(self) -> Iterator[tuple[int, int]]:
+        """(step, place) of each generation batch: the first optimizer step that it is used for, from 1, and its place.
+
+        The place is that of `MCGRPOTrainer`, among the micro-batches of the step.
+        """
+        updates = math.ceil(self.epoch / self.accumulation)
+        batch = 0
+        while True:
+            epoch, micro = divmod(batch * self.every, self.epoch)
+            step = epoch * updates + micro // self.accumulation
+            if step >= self.steps:
+                return
+            left = self.epoch - micro // self.accumulation * self.accumulation
+            yield step + 1, batch * self.every % min(self.accumulation, left)
+            batch += 1
+
+
+def schedule(run: Run, processes: int, rows: int) -> Schedule:
+    """The schedule of a run, over so many processes and rows of its training data.
+
+    Raises:
+        RecordError: for fewer rows than a generation batch takes.
+    """
+    training = run.training
+    accumulation = training.get("gradient_accumulation_steps", 1)
+    per_generation = training.get("steps_per_generation", accumulation)
+    every = per_generation * training.get("num_iterations", 1)
+    groups = training["per_device_train_batch_size"] * per_generation * processes // run.num_generations
+    epoch = rows // max(groups, 1) * every
+    if not groups or not epoch:
+        raise RecordError(f"{rows} rows of training data do not make a batch of {groups} groups")
+    updates = math.ceil(epoch / accumulation)
+    steps = training.get("max_steps") or math.ceil(training.get("num_train_epochs", 3.0) * updates)
+    return Schedule(steps, groups, accumulation, every, epoch)
