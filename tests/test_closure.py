@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcgrpo import closure
+from mcgrpo.report.catalogue import FIGURES, stages
 
 ROOT = Path(__file__).parent.parent
 STAGES = (
@@ -154,6 +155,26 @@ def test_cosmetic_edits_and_views_leave_the_fingerprint(package, file, changes):
 def test_a_changed_constant_changes_the_fingerprint(package, file, change):
     before = closure.fingerprint("mcgrpo.train")
     assert fingerprint_after(package / file, change) != before
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "redrawn"),
+    [
+        ("latency.py", ("0.01", "0.02"), {"latency"}),
+        ("sign_flips.py", ("def draw_rates(", "def draw_rates(*, "), {"sign-flips", "sign-flip-conventions"}),
+        ("style.py", ("NARROW, WIDE, TALL = 3.25, 6.75, 9.0", "NARROW, WIDE, TALL = 3.0, 6.0, 9.0"), set(FIGURES)),
+    ],
+)
+def test_a_change_of_a_figure_redraws_what_uses_it(package, file, change, redrawn):
+    def codes():
+        forget()
+        return {name: [closure.fingerprint(stage) for stage in stages(name)] for name in FIGURES}
+
+    before, path = codes(), package / "report/figures" / file
+    assert change[0] in path.read_text()
+    path.write_text(path.read_text().replace(*change))
+    after = codes()
+    assert {name for name in FIGURES if before[name] != after[name]} == redrawn
 
 
 def test_the_fingerprint_is_that_of_any_checkout(package):

@@ -23,10 +23,10 @@ from mcgrpo.frames import read_frame
 from mcgrpo.published import as_cells, read_published
 from mcgrpo.records import Cell, CurvePoint
 from mcgrpo.report import wording
+from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claim_language import read_claims
 from mcgrpo.report.claim_tables import CAPTION
 from mcgrpo.report.claims import judge, read_contrasts
-from mcgrpo.report.figures import FIGURES
 from mcgrpo.report.latex import SMALL
 from mcgrpo.report.page import completions, contents, jobs, verdicts
 from mcgrpo.report.page.answer import answer

@@ -4,8 +4,6 @@ One spelling of an interval everywhere, [low, high], since intervals need not be
 (None, NaN or pandas' NA) is "missing", never 0. Minus signs are true minus signs.
 """
 
-import re
-
 import pandas as pd
 
 from mcgrpo.methods import METHODS, UNTRAINED
@@ -89,7 +87,17 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
+LATEX = {character: rf"\{character}" for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "ρ": r"$\rho$",
+}
+
+
 def escape_latex(text: str) -> str:
-    """Plain text as LaTeX."""
-    escaped = re.sub(r"([&%$#_{}])", r"\\\1", text)
-    return escaped.replace("−", "$-$").replace("±", r"$\pm$").replace("×", r"$\times$").replace("ρ", r"$\rho$")
+    """Plain text as LaTeX, in which nothing of it is a command."""
+    return text.translate(str.maketrans(LATEX))

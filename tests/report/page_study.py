@@ -15,8 +15,8 @@ from mcgrpo.contrasts import contrasts
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.records import Cell, Contrast, CurvePoint, Rollout
 from mcgrpo.report import html
+from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claim_language import read_claims
-from mcgrpo.report.figures import FIGURES
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "c0ffee" + "0" * 34

@@ -5,7 +5,8 @@ import sys
 import pytest
 from synthetic import BOTH, cell, curves, point, study
 
-from mcgrpo.report.figures import FIGURES, main
+from mcgrpo.report.catalogue import FIGURES
+from mcgrpo.report.figures import main
 
 WHERE = (
     {},
@@ -31,7 +32,7 @@ def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, n
     assert b"CreationDate" not in (tmp_path / "a" / f"{name}.pdf").read_bytes()
 
 
-@pytest.mark.parametrize("name", [name for name, (source, _) in FIGURES.items() if source])
+@pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if figure.source])
 @pytest.mark.parametrize("rows", ["none", "missing"])
 def test_a_figure_with_nothing_to_show_is_an_error(tmp_path, frame, curve_frame, name, rows):
     missing = [cell("grpo", 2, None, **where) for where in WHERE]

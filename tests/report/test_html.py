@@ -14,8 +14,8 @@ from synthetic import summary_frame
 from mcgrpo.contrasts import contrasts
 from mcgrpo.files import RecordError, write_json, write_jsonl
 from mcgrpo.report import html
+from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claims import judge
-from mcgrpo.report.figures import FIGURES
 from mcgrpo.report.page import completions, contents, jobs, verdicts
 from mcgrpo.report.page.answer import answer
 

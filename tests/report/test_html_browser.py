@@ -6,7 +6,7 @@ import time
 import pytest
 from page_study import PageStudy, is_rising
 
-from mcgrpo.report.figures import FIGURES
+from mcgrpo.report.catalogue import FIGURES
 
 sync_api = pytest.importorskip("playwright.sync_api")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

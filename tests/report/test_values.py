@@ -83,6 +83,22 @@ def test_the_report_has_the_numbers_of_its_study(tmp_path):
 
 
 @needs_latex
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        (r"\input /etc/passwd", r"\input /etc/passwd"),
+        (r"~a^b^^5cinput{2,4,8} $x$ \end{document} #1 %", r"~a^b^^5cinput{2,4,8} $x$ \end{document} #1 %"),
+        ("Étude à 中文 G=2", "Étude à 4E2D 6587 G=2"),
+    ],
+)
+def test_a_title_is_text_and_nothing_else(tmp_path, title, shown):
+    """Also with letters that LaTeX has no font for here: each is a box with its number."""
+    text, _ = report(tmp_path, study(), title)
+    assert shown in text or shown.replace(" ", "") in text.replace(" ", ""), text[:500]
+    assert "root:" not in text
+
+
+@needs_latex
 def test_the_report_stands_without_any_result(tmp_path):
     text, _ = report(tmp_path)
     assert "The study plans missing training runs" in text

@@ -12,10 +12,10 @@ rule plan:
         "../../envs/workflow.yaml"
     threads: 1
     params:
-        config=json.dumps(plan.planned_part(config)),
+        config=lambda wildcards: json.dumps(plan.planned_part(config)),
         code=fingerprint("mcgrpo.plan"),
     shell:
-        "python -m mcgrpo.plan --config {params.config:q} --output {output} > {log} 2>&1"
+        "python -m mcgrpo.plan --config {params.config:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule overlap:
@@ -35,7 +35,7 @@ rule overlap:
         data=lambda wildcards, input: Path(input.data[0]).parent,
         code=fingerprint("mcgrpo.overlap"),
     shell:
-        "python -m mcgrpo.overlap --plan {input.plan} --data {params.data} --output {output} > {log} 2>&1"
+        "python -m mcgrpo.overlap --plan {input.plan:q} --data {params.data:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule collect:
@@ -59,8 +59,8 @@ rule collect:
         found=found(MEASURED) if PARTIAL else [],
         code=fingerprint("mcgrpo.collect"),
     shell:
-        "python -m mcgrpo.collect --plan {input.plan} --results {params.results} --scores {output.scores} "
-        "--values {output.values} --curves {output.curves} {params.partial} > {log} 2>&1"
+        "python -m mcgrpo.collect --plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
+        "--values {output.values:q} --curves {output.curves:q} {params.partial} > {log:q} 2>&1"
 
 
 rule summarise:
@@ -82,8 +82,8 @@ rule summarise:
     params:
         code=fingerprint("mcgrpo.summarise"),
     shell:
-        "python -m mcgrpo.summarise --plan {input.plan} --scores {input.scores} --values {input.values} "
-        "--published {input.published} --output {output.summary} --gains {output.gains} > {log} 2>&1"
+        "python -m mcgrpo.summarise --plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
+        "--published {input.published:q} --output {output.summary:q} --gains {output.gains:q} > {log:q} 2>&1"
 
 
 rule contrasts:
@@ -105,8 +105,8 @@ rule contrasts:
     params:
         code=fingerprint("mcgrpo.contrasts"),
     shell:
-        "python -m mcgrpo.contrasts --plan {input.plan} --scores {input.scores} --values {input.values} "
-        "--claims {input.claims} --output {output} > {log} 2>&1"
+        "python -m mcgrpo.contrasts --plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
+        "--claims {input.claims:q} --output {output:q} > {log:q} 2>&1"
 
 
 CHECKS = [*AUDITS, *rules.overlap.output]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from mcgrpo.closure import fingerprint
 from mcgrpo.devices import DeviceError
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import PROTOCOL_SUFFIXES
+from mcgrpo.report import catalogue
 from mcgrpo.study_estimators import training_code
 
 try:
@@ -97,6 +99,11 @@ def check_gpus():
 def found(paths):
     """Which of the paths are there, and since when."""
     return [(path, Path(path).stat().st_mtime_ns) for path in paths if Path(path).exists()]
+
+
+def title(wildcards):
+    """The study's title, in one line (a function, as braces in a plain parameter are wildcards)."""
+    return " ".join(config.get("title", config["study"]).split())
 
 
 def run_of(wildcards):

@@ -16,7 +16,7 @@ rule dataset:
         spec=lambda wildcards: json.dumps(config["datasets"][wildcards.dataset]),
         code=fingerprint("mcgrpo.data"),
     shell:
-        "python -m mcgrpo.data --spec {params.spec:q} --output {output.data} > {log} 2>&1"
+        "python -m mcgrpo.data --spec {params.spec:q} --output {output.data:q} > {log:q} 2>&1"
 
 
 rule audit:
@@ -36,8 +36,8 @@ rule audit:
         task=lambda wildcards: config["datasets"][wildcards.dataset]["task"],
         code=fingerprint("mcgrpo.audit"),
     shell:
-        "python -m mcgrpo.audit --task {params.task} --data {input.data} --source {input.source} "
-        "--workers {threads} --output {output} > {log} 2>&1"
+        "python -m mcgrpo.audit --task {params.task:q} --data {input.data:q} --source {input.source:q} "
+        "--workers {threads} --output {output:q} > {log:q} 2>&1"
 
 
 rule model:
@@ -54,4 +54,5 @@ rule model:
         spec=lambda wildcards: json.dumps(config["models"][wildcards.model]),
         code=fingerprint("mcgrpo.models"),
     shell:
-        "python -m mcgrpo.preload mcgrpo.models --spec {params.spec:q} --output {output} --threads {threads} > {log} 2>&1"
+        "python -m mcgrpo.preload mcgrpo.models --spec {params.spec:q} --output {output:q} "
+        "--threads {threads} > {log:q} 2>&1"

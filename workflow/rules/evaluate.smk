@@ -23,9 +23,9 @@ rule generate:
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
     shell:
-        "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model} --data {input.data} "
-        "--prompt {params.prompt} --settings {params.settings:q} --seed {params.seed} --output {output} "
-        "--threads {threads} > {log} 2>&1"
+        "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --data {input.data:q} "
+        "--prompt {params.prompt:q} --settings {params.settings:q} --seed {params.seed} --output {output:q} "
+        "--threads {threads} > {log:q} 2>&1"
 
 
 rule grade:
@@ -45,8 +45,8 @@ rule grade:
         protocols=GRADING,
         code=fingerprint("mcgrpo.grade"),
     shell:
-        "python -m mcgrpo.grade --task {params.task} --input {input} --output {output} "
-        "--workers {threads} --protocol {params.protocols} > {log} 2>&1"
+        "python -m mcgrpo.grade --task {params.task:q} --input {input:q} --output {output:q} "
+        "--workers {threads} --protocol {params.protocols:q} > {log:q} 2>&1"
 
 
 use rule generate as rollouts with:
@@ -96,5 +96,5 @@ rule sign_flips:
         subsamples=lambda wildcards: FLIPS[wildcards.run]["subsamples"],
         code=fingerprint("mcgrpo.sign_flips"),
     shell:
-        "python -m mcgrpo.sign_flips --grades {input} --k {params.k} --subsamples {params.subsamples} --seed 0 "
-        "--output {output} > {log} 2>&1"
+        "python -m mcgrpo.sign_flips --grades {input:q} --k {params.k} --subsamples {params.subsamples} --seed 0 "
+        "--output {output:q} > {log:q} 2>&1"

@@ -32,10 +32,11 @@ rule tables:
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
-        title=config.get("title", config["study"]),
+        title=title,
         code=fingerprint("mcgrpo.report.tables"),
     shell:
-        "python -m mcgrpo.report.tables --summary {input} --output {params.folder} --title {params.title:q} > {log} 2>&1"
+        "python -m mcgrpo.report.tables --summary {input:q} --output {params.folder:q} "
+        "--title {params.title:q} > {log:q} 2>&1"
 
 
 rule claims:
@@ -55,11 +56,11 @@ rule claims:
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
-        title=config.get("title", config["study"]),
+        title=title,
         code=fingerprint("mcgrpo.report.claims"),
     shell:
-        "python -m mcgrpo.report.claims --claims {input.claims} --published {input.published} "
-        "--contrasts {input.contrasts} --output {params.folder} --title {params.title:q} > {log} 2>&1"
+        "python -m mcgrpo.report.claims --claims {input.claims:q} --published {input.published:q} "
+        "--contrasts {input.contrasts:q} --output {params.folder:q} --title {params.title:q} > {log:q} 2>&1"
 
 
 rule figure:
@@ -79,10 +80,10 @@ rule figure:
     params:
         stem=subpath(output.pdf, strip_suffix=".pdf"),
         unfinished="--unfinished" if PARTIAL else "",
-        code=fingerprint("mcgrpo.report.figures"),
+        code=lambda wildcards: [fingerprint(stage) for stage in catalogue.stages(wildcards.figure)],
     shell:
-        "python -m mcgrpo.report.figures {wildcards.figure} --summary {input.summary} --curves {input.curves} "
-        "--output {params.stem} {params.unfinished} > {log} 2>&1"
+        "python -m mcgrpo.report.figures {wildcards.figure} --summary {input.summary:q} --curves {input.curves:q} "
+        "--output {params.stem:q} {params.unfinished:q} > {log:q} 2>&1"
 
 
 rule reproduction:
@@ -103,8 +104,10 @@ rule reproduction:
     params:
         folder=subpath(output[0], parent=True),
     shell:
-        "(cd {params.folder:q} && SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1 latexmk -g -pdf -interaction=nonstopmode "
-        "-halt-on-error -outdir=.latex {input.document:q} && mv .latex/reproduction.pdf .) > {log} 2>&1"
+        # Relative paths: latexmk hands them to a shell.
+        "(mkdir -p {params.folder:q}/.latex && cp {input.document:q} {params.folder:q}/.latex && cd {params.folder:q} && "
+        "SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1 latexmk -g -pdf -interaction=nonstopmode -halt-on-error "
+        "-outdir=.latex .latex/reproduction.tex && mv .latex/reproduction.pdf .) > {log:q} 2>&1"
 
 
 rule page:
@@ -136,10 +139,10 @@ rule page:
         folder=subpath(output[0], parent=True),
         captions=lambda wildcards, input: Path(input.captions[0]).parent,
         figures=plan.figures(config),
-        title=config.get("title", config["study"]),
+        title=title,
         found=found([f"{RESULTS}/runs/{name}" for name in TRAINED]) if PARTIAL else [],
         code=fingerprint("mcgrpo.report.html"),
     shell:
-        "python -m mcgrpo.report.html --results {params.results} --reports {params.folder} --figures {params.figures} "
-        "--captions {params.captions} --claims {input.claims} --published {input.published} "
-        "--title {params.title:q} > {log} 2>&1"
+        "python -m mcgrpo.report.html --results {params.results:q} --reports {params.folder:q} "
+        "--figures {params.figures:q} --captions {params.captions:q} --claims {input.claims:q} --published {input.published:q} "
+        "--title {params.title:q} > {log:q} 2>&1"

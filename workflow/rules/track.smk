@@ -20,8 +20,8 @@ rule track:
         reports=lambda wildcards, input: Path(input.report[0]).parent,
         models="--register-models" if config.get("register_models") else "",
     shell:
-        "python -m mcgrpo.tracking {params.results} --reports {params.reports} {params.models} --output {output} "
-        "> {log} 2>&1"
+        "python -m mcgrpo.tracking {params.results:q} --reports {params.reports:q} {params.models} --output {output:q} "
+        "> {log:q} 2>&1"
 
 
 CHECKS += rules.track.output

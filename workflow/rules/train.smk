@@ -20,12 +20,12 @@ rule train:
         gpu=GPUS,
     params:
         run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
-        test=lambda wildcards, input: f"--test {input.test}" if input.get("test") else "",
+        test=lambda wildcards, input: f"--test {shlex.quote(input.test)}" if input.get("test") else "",
         unfinished=lambda wildcards: f"{RESULTS}/unfinished/{wildcards.run}",
         gpus=GPUS,  # not resources.gpu, which Snakemake lowers to what there is
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "
-        "mcgrpo.train --run {params.run:q} --model {input.model} --data {input.data} {params.test} "
-        "--output {output.run} --weights {output.weights} --unfinished {params.unfinished} "
-        "--threads {threads} --gpus {params.gpus} --code {params.code} > {log} 2>&1"
+        "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} {params.test} "
+        "--output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
+        "--threads {threads} --gpus {params.gpus} --code {params.code} > {log:q} 2>&1"

@@ -13,8 +13,8 @@ import pandas as pd
 from mcgrpo.frames import accuracies
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.report import accuracy, flip_rates, timings, wording
+from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.display import Display, Entry
-from mcgrpo.report.figures import FIGURES
 from mcgrpo.report.markdown import markdown
 from mcgrpo.report.rows import is_injected, is_other
 from mcgrpo.report.tables import displays
@@ -135,7 +135,7 @@ def figure_views(names: list[str], folder: Path, captions: Path, frames: dict[st
     """The named figures, embedded; `captions` has NAME.rst with a bold title before each caption.
 
     Args:
-        names: keys of `mcgrpo.report.figures.FIGURES`.
+        names: keys of `mcgrpo.report.catalogue.FIGURES`.
         folder: where NAME.png are.
         captions: the folder of captions.
         frames: `summary` (rows of `Cell`) and `curves` (rows of `CurvePoint`).
@@ -167,7 +167,7 @@ def _image(path: Path) -> tuple[str, tuple[int, int]]:
 
 
 def _source(name: str) -> str:
-    source = FIGURES[name][0]
+    source = FIGURES[name].source
     return f"{source}.csv" if source else ""
 
 
