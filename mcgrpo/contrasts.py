@@ -22,13 +22,14 @@ from mcgrpo import paired
 from mcgrpo.crossed import contrast
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.frames import read_frame
-from mcgrpo.records import Contrast, ContrastKind, Score
+from mcgrpo.records import ALONGSIDE, Contrast, ContrastKind, Score
 from mcgrpo.report.claim_language import Claim, Comparison, Term, average, read_claims
 from mcgrpo.scored import Found, Key, Scores, found_scores, key_of, planned_seeds, read_values
 from mcgrpo.stats import Estimate
 
 DIGITS = 9
 """Decimals of a value: the difference of two printed numbers is exact at these."""
+SHARED_CORES = "trainings shared the cores of a machine, which their times then depend on"
 Place = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
 Weights = dict[Key, float]
@@ -144,7 +145,14 @@ def _contrast(
     holds, fails = p_values(of, found, printed)
     seeds = None if printed else found.seeds
     detectable = None if found.detectable is None or of.is_ratio else round(of.scale * found.detectable, DIGITS)
-    return Contrast(claim, kind, number, *place, *numbers, holds, fails, seeds, over, detectable)
+    unjudged = SHARED_CORES if of.is_ratio and _share_cores(weights, scores) else None
+    return Contrast(claim, kind, number, *place, *numbers, holds, fails, seeds, over, detectable, unjudged)
+
+
+def _share_cores(weights: Weights, scores: Scores) -> bool:
+    """Whether any of these trainings ran on the CPU beside another one."""
+    beside = (scores.get(key._replace(measure=ALONGSIDE), {}) for key in weights)
+    return any(score.value for seeds in beside for score in seeds.values())
 
 
 def estimate(weights: Mapping[Key, float], scores: Scores, ratio: bool = False) -> tuple[Estimate, str]:

@@ -19,6 +19,8 @@ Over = Literal["seeds and problems", "problems", "seeds"]
 """What an interval is taken over. Problems alone: there was one seed. Seeds alone: the measure has no problems."""
 GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 """What may be said of a gain in accuracy (`mcgrpo.stats.gain_verdict`)."""
+ALONGSIDE = "trainings_alongside"
+"""The measure of a training on the CPU that says how many others of its study ran at the same time."""
 ContrastKind = Literal["single", "pooled", "primary", "setting"]
 
 PROTOCOL_SUFFIXES = {"paper": "", "released": ".released", "robust": ".robust"}
@@ -294,7 +296,8 @@ class Contrast:
 
     `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty where there is none. `p_holds`
     is the p-value of the one-sided test that the truth lies within the claim's bounds, `p_fails` that it lies outside,
-    neither corrected for the number of tests. `detectable` is the smallest true value that would have been told from 0.
+    neither corrected for the number of tests. `detectable` is the smallest true value that would have been told from 0,
+    `unjudged` why the value must not be judged.
     """
 
     claim: str
@@ -310,6 +313,7 @@ class Contrast:
     seeds: int | None = None
     over: str | None = None
     detectable: float | None = None
+    unjudged: str | None = None
 
 
 @dataclass(frozen=True)

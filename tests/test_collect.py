@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from mcgrpo.collect import collect
+from mcgrpo.collect import alongside, collect
 from mcgrpo.curves import COLUMNS, curve, training_measures, unsteadiness
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
 from mcgrpo.frames import read_frame
@@ -278,3 +278,20 @@ def test_the_command_stops_with_one_line(results):
     assert done.stderr.startswith("error: ") and done.stderr.endswith("sums.jsonl: no grades\n")
     assert done.stderr.count("\n") == 1
     assert not (results / "scores.csv").exists()
+
+
+def test_trainings_on_the_cpu_that_overlapped_are_counted():
+    runs = [a_run(seed=seed) for seed in range(4)]
+    spans = [(0.0, 10.0), (5.0, 20.0), (9.0, 12.0), (20.0, 30.0)]
+    found = alongside([(run, *span) for run, span in zip(runs, spans, strict=True)])
+    assert [(score.seed, score.value) for score in found] == [(0, 2), (1, 2), (2, 2), (3, 0)]
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [(0, [1, 1]), (2, [])])
+def test_only_trainings_without_a_gpu_share_cores(results, gpus, expected):
+    for seed in (0, 1):
+        path = results / "runs" / a_run(seed=seed).name / "run.json"
+        record = read_json(path)
+        write_json(path, record | {"outcome": record["outcome"] | {"gpus": gpus}})
+    scores = collect(plan(results), results).scores
+    assert [score.value for score in scores if score.measure == "trainings_alongside"] == expected

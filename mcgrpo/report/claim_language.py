@@ -144,13 +144,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Ruling:
-    """The verdict on one claim by one source, and what it rests on: single comparisons, and averages of them."""
+    """The verdict on one claim by one source, and what it rests on: single comparisons, and averages of them.
+
+    `unjudged` is why there is no verdict.
+    """
 
     claim: Claim
     source: Source
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     averages: tuple[Finding, ...] = ()
+    unjudged: str = ""
 
 
 def read_claims(path: str | Path) -> list[Claim]:

@@ -75,8 +75,8 @@ def _counts(rulings: Sequence[Ruling]) -> dict[str, int]:
 
 def evidence(ruling: Ruling) -> str:
     """What the verdict rests on: how many comparisons hold, the decisive one, and what is missing."""
-    if ruling.claim.unjudged:
-        return f"{ruling.claim.unjudged}."
+    if ruling.verdict == "not judged":
+        return f"{ruling.unjudged}."
     measured = [row for row in ruling.findings if row.verdict != "not measured"]
     if not measured:
         nothing = "the paper prints no number for it" if ruling.source == "published" else "no setting has its cells"

@@ -84,10 +84,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
     if claim.unjudged:
-        return Ruling(claim, source, "not judged")
+        return Ruling(claim, source, "not judged", unjudged=claim.unjudged)
     singles = [row for row in rows if row.kind == "single"]
     settings = [row for row in rows if row.kind == "setting"]
     averages = [row for row in rows if row.kind in ("pooled", "primary")]
+    if reason := next((row.unjudged for row in singles if row.unjudged), ""):
+        shown = [_finding(claim, row, "not judged", source) for row in rows]
+        parts = ([row for row in shown if (row.kind == "single") == is_single] for is_single in (True, False))
+        return Ruling(claim, source, "not judged", *map(tuple, parts), unjudged=reason)
     words = verdicts(singles, TAIL if len(singles) == 1 else BESIDE)
     found = [_finding(claim, row, word, source) for row, word in zip(singles, words, strict=True)]
     told = [_finding(claim, row, word, source) for row, word in zip(settings, verdicts(settings), strict=True)]

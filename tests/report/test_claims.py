@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcgrpo.contrasts import contrasts, of_printed, p_values
 from mcgrpo.files import write_csv
 from mcgrpo.published import as_cells, read_published
-from mcgrpo.records import Contrast
+from mcgrpo.records import ALONGSIDE, Contrast
 from mcgrpo.report.claim_language import Comparison, Term, read_claims
 from mcgrpo.report.claim_tables import evidence
 from mcgrpo.report.claims import holm, judge, main, verdicts
@@ -120,6 +120,30 @@ def test_a_ratio_of_seconds(tmp_path):
     ruling = ruled(tmp_path, claim({"at_most": 1.5, "ratio": ratio}), *cells)
     assert ruling.verdict == "holds"
     assert "is 1.2 [1.18, 1.22] times, claimed ≤ 1.5, 5 seeds" in evidence(ruling)
+
+
+def times(budget=4, alongside=None, setting="toy"):
+    """A method that takes 1.2 times as long as its baseline."""
+    base = np.array([100.0, 110.0, 90.0, 105.0, 95.0])
+    of = {"benchmark": "train", "role": "train", "setting": setting}
+    found = [cell("mc-grpo", budget, base * np.array([1.18, 1.2, 1.22, 1.19, 1.21]), measure="seconds", **of)]
+    found.append(cell("grpo", budget, base, measure="seconds", **of))
+    if alongside is not None:
+        found += [cell(method, budget, alongside, measure=ALONGSIDE, **of) for method in ("mc-grpo", "grpo")]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("alongside", "expected"),
+    [(None, "holds"), (0, "holds"), (1, "not judged"), ([0, 0, 0, 0, 3], "not judged")],
+)
+def test_times_are_not_judged_where_trainings_shared_cores(tmp_path, alongside, expected):
+    (longer,) = [each for each in OURS if each.id == "takes-longer"]
+    scores = scores_of(*(times(g, alongside) for g in (2, 4, 8)))
+    (ruling,) = judge([longer], contrasts([longer], scores, {key.place for key in scores}), "ours")
+    assert ruling.verdict == expected
+    assert {row.verdict for row in ruling.findings} == {expected}
+    assert ("shared the cores" in evidence(ruling)) == (expected == "not judged")
 
 
 def test_rewards_are_not_turned_into_points(tmp_path):
