@@ -76,8 +76,8 @@ class ReleasedTrainer(MCGRPOTrainer):
             self._tokens_drawn = self._count_tokens(rollouts)
         if self.args.group_by == "prompt":
             return drawn, rollouts, rewards
-        size = self.num_generations + self.args.extra_rollouts
-        order = positional_order(len(drawn) // size, self.num_generations, self.args.extra_rollouts)
+        size = self.num_generations + self.args.num_extra_rollouts
+        order = positional_order(len(drawn) // size, self.num_generations, self.args.num_extra_rollouts)
         self._metrics["train"]["drawn/frac_groups_mixed"].append(share_mixed(order, size))
         rows = order.tolist()
         self._keep_extra_logs(rows, len(drawn))
@@ -86,7 +86,7 @@ class ReleasedTrainer(MCGRPOTrainer):
 
     def _adjust(self, rewards: Tensor, advantages: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         if self.args.drop_rule == "reward":
-            keep = keep_largest(rewards, self.num_generations)
+            keep = keep_largest(rewards, torch.zeros_like(rewards), self.num_generations)
         if self.args.rescale_by_nonzero:
             advantages = rescale_by_nonzero(advantages)
         return super()._adjust(rewards, advantages, keep)

@@ -181,6 +181,7 @@ OPTIONS = [
     ({"max_advantage": 0.0}, "max_advantage is None or more than 0, not 0.0"),
     ({"max_advantage": NAN}, "max_advantage is None or more than 0, not nan"),
     ({"extra_rollouts": -1}, "extra_rollouts is None or a whole number of at least 0, not -1"),
+    ({"extra_rollouts": 1.0}, r"extra_rollouts is None or a whole number of at least 0, not 1\.0"),
     ({"epsilon": -1e-3}, r"epsilon \(a config's advantage_epsilon\) is None or a finite number >= 0, not -0\.001"),
     ({"epsilon": NAN}, "advantage_epsilon.* not nan"),
     ({"epsilon": math.inf}, "advantage_epsilon.* not inf"),

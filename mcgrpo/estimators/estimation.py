@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -65,17 +66,18 @@ def estimate(
     _check_lengths(lengths, rewards, estimator, rule, ties)
     tie_breaker = lengths if ties == "longest" else None
 
-    keep = rule.keep(rewards, num_generations, tie_breaker) if rule.keep_first else None
-    used = rewards if keep is None else rewards.masked_fill(~keep, torch.nan)
-    centre = rule.centre(used, lengths) if rule.needs_lengths else rule.centre(used)
+    find_centre = partial(rule.centre, lengths=lengths) if rule.needs_lengths else rule.centre
+    used, centre = rewards, find_centre(rewards)
+    keep = rule.keep(rewards, centre, num_generations, tie_breaker)
+    if rule.centre_of_kept:
+        used = rewards.masked_fill(~keep, torch.nan)
+        centre = find_centre(used)
     scale = None if rule.scale is None else rule.scale(used, centre)
     deviations = used - centre
     advantages = deviations if scale is None else deviations / divisor(mad_zero, used, centre, scale, epsilon)
     if advantages.isinf().any():
         raise _nothing_divides(used, advantages, estimator, epsilon, mad_zero)
     advantages = torch.nan_to_num(advantages, nan=0.0)
-    if keep is None:
-        keep = rule.keep(deviations, num_generations, tie_breaker)
     if adjust is not None:
         advantages, keep = adjust(rewards, advantages, keep)
     found = {}
@@ -103,7 +105,7 @@ def check_options(
             raise ValueError(f"unknown {name} {value!r}; there are: {', '.join(known)}")
     if max_advantage is not None and not max_advantage > 0:
         raise ValueError(f"max_advantage is None or more than 0, not {max_advantage!r}")
-    if extra_rollouts is not None and (extra_rollouts != int(extra_rollouts) or extra_rollouts < 0):
+    if extra_rollouts is not None and (not isinstance(extra_rollouts, int) or extra_rollouts < 0):
         raise ValueError(f"extra_rollouts is None or a whole number of at least 0, not {extra_rollouts!r}")
     if epsilon is not None and not 0 <= epsilon < math.inf:
         raise ValueError(f"epsilon (a config's advantage_epsilon) is None or a finite number >= 0, not {epsilon!r}")

@@ -11,8 +11,8 @@ Centre = Callable[..., Tensor]
 """rewards, and lengths where the estimator asks for them, each (groups, drawn) -> baselines that broadcast to that."""
 Scale = Callable[[Tensor, Tensor], Tensor]
 """(rewards, the estimator's centre of them) -> what divides the deviations, (groups, 1) or (1, 1)."""
-Keep = Callable[[Tensor, int, Tensor | None], Tensor]
-"""(deviations, or rewards with `keep_first`; G; lengths that break ties or None) -> rows, see `Estimator`."""
+Keep = Callable[[Tensor, Tensor, int, Tensor | None], Tensor]
+"""(rewards, the estimator's centre of them, G, lengths that break ties or None) -> rows, see `Estimator`."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Estimator:
         epsilon: added to the scale; in the unit of the rewards. With 0, a group whose scale is 0 though its rewards
             differ is an error, unless `mad_zero` says what divides it.
         source: where it is from.
-        keep: which G rows of each group are trained on. Always called with three arguments, by position: the
-            deviations from the centre (groups, drawn), not scaled, NaN where unscorable, or with `keep_first` the
-            rewards; G; and the lengths of the completions (groups, drawn), None unless `ties="longest"`. Returns
-            booleans (groups, drawn), exactly G of them true in each group.
+        keep: which G rows of each group are trained on. Always called with four arguments, by position: the rewards
+            (groups, drawn), NaN where unscorable; the centre of all of them; G; and the lengths of the completions
+            (groups, drawn), None unless `ties="longest"`. Returns booleans (groups, drawn), exactly G of them true in
+            each group.
         needs_lengths: `centre` is called with the lengths of the completions too.
-        keep_first: `keep` chooses rows by their rewards, before anything else; centre and scale are of those rows only.
+        centre_of_kept: advantages are about the centre of the kept rows alone, and their scale is of those rows alone.
     """
 
     centre: Centre
@@ -44,4 +44,4 @@ class Estimator:
     source: str = ""
     keep: Keep = keep_largest
     needs_lengths: bool = False
-    keep_first: bool = False
+    centre_of_kept: bool = False

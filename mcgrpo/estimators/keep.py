@@ -9,26 +9,27 @@ Ties = Literal["first", "longest"]
 TIES: tuple[str, ...] = get_args(Ties)
 
 
-def keep_largest(deviations: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
-    """All but the unscorable, then the least deviating, then the first drawn.
+def keep_largest(rewards: Tensor, centre: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
+    """All but the unscorable, then those nearest to the centre, then the first drawn.
 
     The median of an odd group is thus dropped itself (MC-GRPO's pivot), and with the mean the row of the
     smallest |A| (its control). Among ties with an advantage of exactly 0 any choice gives the same policy gradient,
     so the longest can go; among others a choice by length would favour short completions, and is not made.
 
     Args:
-        deviations: (groups, drawn) from the centre, NaN where unscorable.
+        rewards: (groups, drawn), NaN where unscorable.
+        centre: the baseline of each; broadcasts to them.
         num_generations: G, the rows of each group that are kept.
         lengths: (groups, drawn) tokens; the longest of tied rows without an advantage is dropped, not the first drawn.
 
     Returns:
         (groups, drawn) booleans, G true in each row.
     """
-    keep = torch.ones_like(deviations, dtype=torch.bool)
-    dropped = deviations.size(1) - num_generations
+    keep = torch.ones_like(rewards, dtype=torch.bool)
+    dropped = rewards.size(1) - num_generations
     if not dropped:
         return keep
-    size = torch.nan_to_num(deviations.abs(), nan=-1.0)
+    size = torch.nan_to_num((rewards - centre).abs(), nan=-1.0)
     if lengths is None:
         order = size.argsort(dim=1, stable=True)
     else:
@@ -37,7 +38,7 @@ def keep_largest(deviations: Tensor, num_generations: int, lengths: Tensor | Non
     return keep.scatter(1, order[:, :dropped], False)
 
 
-def keep_max_variance(rewards: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
+def keep_max_variance(rewards: Tensor, centre: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
     """The G rewards of each group with the largest variance: max-variance down-sampling.
 
     PODS, arXiv 2504.13818: these are the i smallest and the G - i largest of the group for some i, so that sorting and
@@ -47,6 +48,7 @@ def keep_max_variance(rewards: Tensor, num_generations: int, lengths: Tensor | N
 
     Args:
         rewards: (groups, drawn), NaN where unscorable.
+        centre: not used; a variance has a centre of its own.
         num_generations: G.
         lengths: not used; these rows have no tied pivot.
 

@@ -56,7 +56,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "opo": Estimator(length_weighted, None, 0, 0.0, "OPO, arXiv 2505.23585", needs_lengths=True),
     "bnpo": bnpo(),
     "pods": Estimator(
-        mean, std, 8, 1e-4, "PODS, arXiv 2504.13818: GRPO on the kept rows", keep=keep_max_variance, keep_first=True
+        mean, std, 8, 1e-4, "PODS, arXiv 2504.13818: GRPO on the kept rows", keep_max_variance, centre_of_kept=True
     ),
 }
 

@@ -59,51 +59,55 @@ class TestTies:
 
     def test_by_deviations_alone(self):
         deviations = torch.tensor([[0.5, -0.5, 0.25, NAN, -2.0]])
-        assert keep_largest(deviations, 2)[0].tolist() == [False, True, False, False, True]
+        for centre in (0.0, 7.0):
+            keep = keep_largest(deviations + centre, torch.tensor([[centre]]), 2)
+            assert keep[0].tolist() == [False, True, False, False, True]
 
 
 class TestOwnRule:
     @pytest.fixture
     def calls(self, monkeypatch):
-        """What an estimator's own rule was called with; it keeps the last rows drawn. `first` has keep_first."""
+        """What an estimator's own rule was called with; it keeps the last rows drawn."""
         calls = []
 
         def keep_last(*arguments):
             calls.append(arguments)
-            rewards, num_generations, _ = arguments
+            rewards, _, num_generations, _ = arguments
             return (torch.arange(rewards.size(1)) >= rewards.size(1) - num_generations).expand(rewards.shape)
 
         monkeypatch.setattr(registry_of, "ESTIMATORS", dict(registry_of.ESTIMATORS))
-        register("after", Estimator(median, mad, 1, 1.0, keep=keep_last))
-        register("first", Estimator(median, mad, 1, 1.0, keep=keep_last, keep_first=True))
+        register("of-all", Estimator(median, mad, 1, 1.0, keep=keep_last))
+        register("of-kept", Estimator(median, mad, 1, 1.0, keep=keep_last, centre_of_kept=True))
         return calls
 
     REWARDS = torch.tensor([[0.0, 1.0, 3.0, 5.0, NAN]])
 
-    def test_is_called_with_deviations_g_and_no_lengths(self, calls):
-        _, keep, _ = estimate(self.REWARDS, "after", 4, lengths=torch.ones_like(self.REWARDS))
-        ((values, size, lengths),) = calls
-        assert values[0, :4].tolist() == [-2.0, -1.0, 1.0, 3.0]  # about 2, not divided
-        assert values[0, 4].isnan() and size == 4 and lengths is None
+    @pytest.mark.parametrize("estimator", ["of-all", "of-kept"])
+    def test_is_called_with_rewards_their_centre_g_and_no_lengths(self, calls, estimator):
+        _, keep, _ = estimate(self.REWARDS, estimator, 4, lengths=torch.ones_like(self.REWARDS))
+        ((rewards, centre, size, lengths),) = calls
+        assert rewards[0, :4].tolist() == [0.0, 1.0, 3.0, 5.0] and rewards[0, 4].isnan()
+        assert centre.tolist() == [[2.0]] and size == 4 and lengths is None
         assert keep.tolist() == [[False, True, True, True, True]]
 
-    def test_is_called_with_rewards_if_it_comes_first(self, calls):
-        advantages, _, _ = estimate(self.REWARDS, "first", 4, lengths=torch.ones_like(self.REWARDS))
-        ((values, size, lengths),) = calls
-        assert values[0, :4].tolist() == [0.0, 1.0, 3.0, 5.0] and size == 4 and lengths is None
-        assert advantages[0].tolist() == pytest.approx([0, -2 / 3, 0, 2 / 3, 0])  # of 1 3 5: median 3, MAD 2
+    def test_advantages_are_about_the_centre_of_all_rows_or_of_those_kept(self, calls):
+        of_all, of_kept = (estimate(self.REWARDS, name, 4)[0][0].tolist() for name in ("of-all", "of-kept"))
+        assert of_all == pytest.approx([-2 / 2.5, -1 / 2.5, 1 / 2.5, 3 / 2.5, 0])  # of 0 1 3 5: median 2, MAD 1.5
+        assert of_kept == pytest.approx([0, -2 / 3, 0, 2 / 3, 0])  # of 1 3 5: median 3, MAD 2
 
-    @pytest.mark.parametrize("estimator", ["after", "first"])
-    def test_is_called_with_the_lengths_that_break_ties(self, calls, estimator):
+    def test_is_called_with_the_lengths_that_break_ties(self, calls):
         of_rows = torch.tensor([[5, 4, 3, 2, 1]])
-        estimate(self.REWARDS, estimator, 4, lengths=of_rows, ties="longest")
-        assert torch.equal(calls[0][2], of_rows)
+        estimate(self.REWARDS, "of-all", 4, lengths=of_rows, ties="longest")
+        assert torch.equal(calls[0][3], of_rows)
+
+
+ANY = torch.zeros(1, 1)
 
 
 class TestMaxVariance:
     def test_by_hand(self):
         # of 0 1 1 2 5, three: 0 1 5 have 14/3, 0 2 5 38/9 and 1 2 5 26/9
-        assert keep_max_variance(torch.tensor([[1.0, 5.0, 2.0, 0.0, 1.0]]), 3)[0].tolist() == [
+        assert keep_max_variance(torch.tensor([[1.0, 5.0, 2.0, 0.0, 1.0]]), ANY, 3)[0].tolist() == [
             True,
             True,
             False,
@@ -113,11 +117,11 @@ class TestMaxVariance:
 
     def test_small_differences_between_large_rewards_are_seen(self):
         rewards = torch.tensor([[1.0, 5.0, 2.0, 0.0, 1.0]], dtype=torch.float64)
-        assert torch.equal(keep_max_variance(rewards + 1e9, 3), keep_max_variance(rewards, 3))
+        assert torch.equal(keep_max_variance(rewards + 1e9, ANY, 3), keep_max_variance(rewards, ANY, 3))
 
     def test_unscorable_rollouts_are_kept_only_for_want_of_others(self):
         rewards = torch.tensor([[NAN, 1.0, NAN, 1.0, 1.0], [NAN, 1.0, NAN, NAN, 0.0], [NAN] * 5])
-        keep = keep_max_variance(rewards, 3)
+        keep = keep_max_variance(rewards, ANY, 3)
         assert keep[:2].tolist() == [[False, True, False, True, True], [True, True, False, False, True]]
         assert keep.sum(dim=1).tolist() == [3, 3, 3]
 
@@ -125,7 +129,7 @@ class TestMaxVariance:
     def test_no_other_rows_have_a_larger_variance(self, drawn, size):
         rewards = torch.from_numpy(drawn)
         scorable = rewards[~rewards.isnan()].double()
-        keep = keep_max_variance(rewards[None], size)[0]
+        keep = keep_max_variance(rewards[None], ANY, size)[0]
         assert keep.sum() == size
         if len(scorable) < size:
             assert keep[~rewards.isnan()].all()
