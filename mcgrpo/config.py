@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import dataclass, field
 
+import trl
 from trl import GRPOConfig
 
 from mcgrpo.estimators import MadZero, check_options, get_estimator
@@ -10,10 +11,14 @@ from mcgrpo.group_statistics import median
 from mcgrpo.injected_flips import check_flips
 from mcgrpo.variants import FlipRule
 
+TESTED_TRL = "1.16.0"
+
 
 @dataclass
 class MCGRPOConfig(GRPOConfig):
     """TRL's `GRPOConfig` with an advantage estimator.
+
+    Warns where the TRL that is installed is not `TESTED_TRL`: the trainer overrides methods that TRL may change.
 
     Args:
         estimator: a name in `mcgrpo.estimators.ESTIMATORS`, or `module:attribute` for one of your own; it takes the
@@ -60,8 +65,13 @@ class MCGRPOConfig(GRPOConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        if trl.__version__ != TESTED_TRL:
+            warnings.warn(
+                f"TRL {trl.__version__} is installed, and mcgrpo was tested with TRL {TESTED_TRL} only: what it "
+                "overrides may have changed, and losses with it",
+                stacklevel=3,
+            )
         rule = get_estimator(self.estimator)
-        self.extra_rollouts = rule.extra_rollouts if self.extra_rollouts is None else self.extra_rollouts
         check_options(
             mad_zero=self.mad_zero,
             max_advantage=self.max_advantage,
@@ -74,9 +84,10 @@ class MCGRPOConfig(GRPOConfig):
                 "scale_rewards and multi_objective_aggregation are the estimator's to decide here: leave both at "
                 f"TRL's defaults and set `estimator` (now {self.estimator!r})"
             )
-        if rule.centre is median and self.extra_rollouts and (self.num_generations + self.extra_rollouts) % 2 == 0:
+        extra = self.num_extra_rollouts
+        if rule.centre is median and extra and (self.num_generations + extra) % 2 == 0:
             warnings.warn(
-                f"num_generations={self.num_generations} with {self.extra_rollouts} extra makes groups of even size, "
+                f"num_generations={self.num_generations} with {extra} extra makes groups of even size, "
                 "in which no rollout is the median: the one dropped has an advantage. Choose an even num_generations.",
                 stacklevel=3,
             )
@@ -87,3 +98,8 @@ class MCGRPOConfig(GRPOConfig):
                 f"generates at a time (per_device_train_batch_size={self.per_device_train_batch_size} x "
                 f"steps_per_generation={self.steps_per_generation}): a group would straddle two processes"
             )
+
+    @property
+    def num_extra_rollouts(self) -> int:
+        """Rollouts drawn for each prompt beside `num_generations`: `extra_rollouts`, or the estimator's own number."""
+        return get_estimator(self.estimator).extra_rollouts if self.extra_rollouts is None else self.extra_rollouts

@@ -35,7 +35,7 @@ def oracle_means(trainer: "MCGRPOTrainer", inputs: Sequence[dict[str, Any]], siz
     rows = [dict(row) for row in inputs for _ in range(each)]
     args = trainer.args
     groups = args.per_device_train_batch_size * args.steps_per_generation // args.num_generations
-    limit = groups * (args.num_generations + args.extra_rollouts)
+    limit = groups * (args.num_generations + args.num_extra_rollouts)
     key = f"{args.seed}/oracle/{trainer.state.global_step}/{trainer.accelerator.process_index}"
     with random_state(trainer.accelerator.device, seed_of(key)), unchanged(trainer):
         found = [_rewards(trainer, rows[start : start + limit]) for start in range(0, len(rows), limit)]

@@ -1,13 +1,12 @@
 """MCGRPOTrainer: TRL's GRPOTrainer with another advantage estimator, and the extra rollouts that it needs."""
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from transformers import TrainerCallback
+from datasets import Dataset
 from trl import GRPOConfig
 
 from mcgrpo import vllm_rollouts
@@ -16,8 +15,9 @@ from mcgrpo.config import MCGRPOConfig
 from mcgrpo.estimators import Ties, estimate
 from mcgrpo.injected_flips import draw_flips
 from mcgrpo.kl_share import gradient_parts, is_known
-
-PHASES = ("generation", "rewards", "logprobs", "update")
+from mcgrpo.text_only import check_processor, check_row
+from mcgrpo.timing import PhaseTimer, now
+from mcgrpo.watch import Watch
 
 
 class Rollouts(NamedTuple):
@@ -85,9 +85,13 @@ class MCGRPOTrainer(CompactTrainer):
     Each of `observers` is called with every generation batch of training (`Drawn`), by all processes; its time counts
     as no phase's.
 
+    TRL's `completions/*` and `num_tokens` are of all rollouts drawn, too: they are logged where those are generated.
+
+    Warns once where the scale is 0 in most groups, and stops where no rollout can be scored (`mcgrpo.watch.Watch`).
+
     Raises:
         TypeError: for arguments that are no `MCGRPOConfig`.
-        ValueError: for what cannot be drawn ahead of TRL: environments and tools, and datasets with images; for a
+        ValueError: for what cannot be drawn ahead of TRL: environments and tools, and prompts with images; for a
             batch whose rows are not grouped by prompt.
     """
 
@@ -100,12 +104,17 @@ class MCGRPOTrainer(CompactTrainer):
         config = kwargs.get("args") or next((each for each in args if isinstance(each, GRPOConfig)), None)
         if not isinstance(config, MCGRPOConfig):
             raise TypeError(f"MCGRPOTrainer needs args=MCGRPOConfig(...), not {type(config).__name__}")
+        check_processor(kwargs.get("processing_class"))
+        if isinstance(dataset := kwargs.get("train_dataset"), Dataset) and len(dataset):
+            check_row(dataset[0])
         self._staged: tuple[Rollouts, torch.Tensor] | None = None
         self._kl_parts: torch.Tensor | float = 0.0
         self._seconds: dict[str, float] = defaultdict(float)
         self.observers: list[Callable[[Drawn], None]] = []
         with vllm_rollouts.used_by(self):
             super().__init__(*args, **kwargs)
+        check_processor(self.processing_class)  # TRL may have loaded it
+        self._watch = Watch(config, warns=self.accelerator.is_main_process)
         self.add_callback(PhaseTimer(self._seconds, self._metrics["train"]))
 
     def _generate(self, prompts: list):
@@ -149,15 +158,14 @@ class MCGRPOTrainer(CompactTrainer):
     def _expand(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Each prompt's G rows -> G + extra rows, prompt by prompt; a group that is not one prompt is refused."""
         size = self.num_generations
-        if "image" in inputs[0] or "images" in inputs[0]:
-            raise ValueError("MCGRPOTrainer does not support datasets with images")
         if len(inputs) % size:
             raise ValueError(f"{len(inputs)} rows on this process do not divide into groups of {size}")
         groups = [inputs[start : start + size] for start in range(0, len(inputs), size)]
         for group in groups:
+            check_row(group[0])
             if any(row["prompt"] != group[0]["prompt"] for row in group):
                 raise ValueError(f"a group of {size} rows holds more than one prompt: {[r['prompt'] for r in group]}")
-        return [dict(group[0]) for group in groups for _ in range(size + self.args.extra_rollouts)]
+        return [dict(group[0]) for group in groups for _ in range(size + self.args.num_extra_rollouts)]
 
     def _draw(self, inputs: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Rollouts, torch.Tensor]:
         """Expand to all rows, generate and score them, group after group.
@@ -167,7 +175,7 @@ class MCGRPOTrainer(CompactTrainer):
         inputs = self._expand(inputs)
         size = self.num_generations
         prompts = [row["prompt"] for row in inputs]
-        self.num_generations = size + self.args.extra_rollouts  # vLLM samples this many of every such-th prompt
+        self.num_generations = size + self.args.num_extra_rollouts  # vLLM samples this many of every such-th prompt
         try:
             rollouts = Rollouts(*self._generate(prompts))
         finally:
@@ -186,7 +194,7 @@ class MCGRPOTrainer(CompactTrainer):
 
     def _grouped(self, rewards_per_func: torch.Tensor, rollouts: Rollouts) -> tuple[torch.Tensor, torch.Tensor]:
         """Weighted rewards and lengths (tokens) of all processes' rollouts, both (groups, drawn)."""
-        groups = self.weighted(rewards_per_func).view(-1, self.num_generations + self.args.extra_rollouts)
+        groups = self.weighted(rewards_per_func).view(-1, self.num_generations + self.args.num_extra_rollouts)
         lengths = torch.tensor([len(ids) for ids in rollouts.completion_ids], device=groups.device)
         return groups, self.accelerator.gather(lengths).view(groups.shape)
 
@@ -264,8 +272,10 @@ class MCGRPOTrainer(CompactTrainer):
         for _ in range(min(len(logged), kept_advantages.numel())):
             logged.pop()
         logged.extend(kept_advantages.tolist())
-        for name, value in diagnostics.items():
-            self._metrics["train"][name].append(value.item())
+        values = {name: value.item() for name, value in diagnostics.items()}
+        self._watch.look(values)
+        for name, value in values.items():
+            self._metrics["train"][name].append(value)
 
     @contextmanager
     def _timed(self, phase: str):
@@ -274,33 +284,3 @@ class MCGRPOTrainer(CompactTrainer):
             yield
         finally:
             self._seconds[phase] += now() - start
-
-
-class PhaseTimer(TrainerCallback):
-    """Logs the seconds of each phase of an optimizer step under `seconds/*`; `update` is whatever is no other phase.
-
-    Args:
-        seconds: phase -> seconds so far, emptied when a step begins (an evaluation may have added to it).
-        metrics: the trainer's, to which a value is added at every step.
-    """
-
-    def __init__(self, seconds: dict[str, float], metrics: dict[str, list[float]]):
-        self.seconds, self.metrics, self.start = seconds, metrics, 0.0
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Start the clock: TRL generates within the step."""
-        self.seconds.clear()
-        self.start = now()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Log the step, its optimizer's part included."""
-        self.seconds["update"] = now() - self.start - sum(self.seconds.values())
-        for phase in PHASES:
-            self.metrics[f"seconds/{phase}"].append(self.seconds[phase])
-
-
-def now() -> float:
-    """Seconds on a clock, once a GPU has done what it was given."""
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
-    return time.perf_counter()

@@ -49,7 +49,7 @@ class VLLMRollouts(VLLMGeneration):
         self._moment, self._place = "", 0
         size = trainer.num_generations
         groups = -(-max_num_seqs // size)
-        super().__init__(*args, max_num_seqs=groups * (size + trainer.args.extra_rollouts), **kwargs)
+        super().__init__(*args, max_num_seqs=groups * (size + trainer.args.num_extra_rollouts), **kwargs)
 
     def _init_vllm(self) -> None:
         threads = torch.get_num_threads()

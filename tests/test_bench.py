@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from bench.training import contenders, figure, verdicts
 from bench.training.measure import Case, Task, measure, trainer_of
 from mcgrpo.arguments import TRL_CHANGES
-from mcgrpo.trainer import PHASES
+from mcgrpo.timing import PHASES
 
 
 @pytest.fixture

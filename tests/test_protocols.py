@@ -109,7 +109,7 @@ class TestAgainstTheTrainer:
             estimator=estimator,
             **changes,
         )
-        assert config.extra_rollouts == (1 if task == "gsm8k" or method.startswith("mc-") else 0)
+        assert config.num_extra_rollouts == (1 if task == "gsm8k" or method.startswith("mc-") else 0)
 
 
 def test_only_the_standard_library_is_needed():

@@ -257,6 +257,7 @@ class TestRefused:
         [
             ({"estimator": "medain"}, "unknown estimator 'medain'"),
             ({"num_generations": 3}, "divisible by num_generations"),
+            ({"extra_rollouts": 1.0}, r"a whole number of at least 0, not 1\.0"),
             ({"advantage_flip_rate": 1.1}, "a flip rate is a share"),
             ({"advantage_flip_rate": 0.05, "advantage_flip_rule": "exact"}, "0.05 x 8 .* = 0.4 rollouts"),
             ({"scale_rewards": "none"}, "set `estimator`"),

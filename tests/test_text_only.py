@@ -1,0 +1,58 @@
+"""Images are refused, in either form of TRL's, before anything is computed with a part of the row missing."""
+
+import pytest
+from datasets import Dataset
+from tiny_training import Ours, dataset, digits_reward, model_folder, trainer_of
+from transformers import AutoTokenizer, ProcessorMixin
+
+from mcgrpo import MCGRPOConfig, MCGRPOTrainer
+
+SETTINGS = {"use_cpu": True, "bf16": False, "per_device_train_batch_size": 8, "num_generations": 4}
+IMAGE = {"type": "image", "image": "cat.png"}
+LOOK = {"type": "text", "text": "Look."}
+QUESTION = {"type": "text", "text": "What is it?"}
+WITH_IMAGES = {
+    "column-image": ({"prompt": "What is it?", "image": "cat.png"}, "column 'image'.*What is it"),
+    "column-images": ({"prompt": "What is it?", "images": ["cat.png"]}, "column 'images'"),
+    "content": ({"prompt": [{"role": "user", "content": [IMAGE, QUESTION]}]}, "part of type 'image'.*What is it"),
+    "later": (
+        {"prompt": [{"role": "system", "content": [LOOK]}, {"role": "user", "content": [QUESTION, IMAGE]}]},
+        "part of type 'image'",
+    ),
+}
+
+
+class Both(ProcessorMixin):
+    """A processor of a multimodal model, of which only the tokenizer is needed here."""
+
+    def __init__(self, tokenizer):
+        super().__init__(tokenizer)
+
+
+@pytest.mark.parametrize(("row", "message"), WITH_IMAGES.values(), ids=WITH_IMAGES)
+def test_images_in_the_first_row_are_refused_before_a_model_is_loaded(row, message, tmp_path):
+    args = MCGRPOConfig(str(tmp_path), **SETTINGS)
+    data = Dataset.from_list([row] * 4)
+    with pytest.raises(ValueError, match=f"trains on text alone, but a row has a {message}"):
+        MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=args, train_dataset=data)
+
+
+@pytest.mark.parametrize(("row", "message"), WITH_IMAGES.values(), ids=WITH_IMAGES)
+def test_images_in_a_later_row_are_refused_before_it_is_drawn_from(row, message, tmp_path):
+    trainer = trainer_of(Ours, tmp_path)
+    trainer.model.train()
+    with pytest.raises(ValueError, match=message):
+        trainer._generate_and_score_completions([{"prompt": "Sam has 2 cards."}] * 4 + [row] * 4)
+
+
+def test_a_processor_of_images_is_refused(tmp_path):
+    processor = Both(AutoTokenizer.from_pretrained(model_folder()))
+    args = MCGRPOConfig(str(tmp_path), **SETTINGS)
+    with pytest.raises(ValueError, match=r"pass processing_class=processor\.tokenizer, not a Both"):
+        MCGRPOTrainer(
+            model="unused",
+            reward_funcs=digits_reward,
+            args=args,
+            processing_class=processor,
+            train_dataset=dataset(),
+        )

@@ -1,0 +1,74 @@
+"""What would spoil a training in silence is said: rewards that score nothing, and a scale of 0."""
+
+import warnings
+
+import pytest
+from tiny_training import Ours, digits_reward, history, trained, trainer_of
+
+MAD_ZERO = "is 0 in most groups whose rewards differ"
+
+
+def unscored(completions, **kwargs):
+    return [None] * len(completions)
+
+
+def rare_reward(completions, **kwargs):
+    """0 and 1, one success in each group of G + 1 = 5."""
+    return [float(row % 5 == 0) for row in range(len(completions))]
+
+
+def scored_in(*batches):
+    """A reward that scores nothing but in some batches, counted from 1."""
+    calls = []
+
+    def reward(completions, **kwargs):
+        calls.append(None)
+        return digits_reward(completions) if len(calls) in batches else [float("nan")] * len(completions)
+
+    return reward
+
+
+def said(folder, reward=rare_reward, **settings):
+    """How often a training warned of a scale of 0, and the trainer."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer = trained(Ours, folder, reward, **settings)
+    return [str(each.message) for each in caught if MAD_ZERO in str(each.message)], trainer
+
+
+@pytest.mark.parametrize("reward", [unscored, scored_in()], ids=["none", "nan"])
+def test_a_training_without_a_scored_rollout_ends_at_its_first_batch(reward, tmp_path):
+    with pytest.raises(ValueError, match=r"no rollout of the first generation batch.* could be scored"):
+        trained(Ours, tmp_path, reward)
+
+
+def test_two_batches_without_a_scored_rollout_are_borne_and_three_are_not(tmp_path):
+    borne = trained(Ours, tmp_path, scored_in(1, 4, 7), max_steps=7)
+    assert history(borne, "drawn/frac_unscorable") == [0, 1, 1, 0, 1, 1, 0]
+    trainer = trainer_of(Ours, tmp_path, scored_in(1), max_steps=7)
+    with pytest.raises(ValueError, match="or of the last three"):
+        trainer.train()
+    assert trainer.state.global_step == 3
+
+
+def test_a_scale_of_0_in_most_groups_is_warned_of_once(tmp_path):
+    (message,), trainer = said(tmp_path)
+    assert history(trainer, "advantage/abs_max") == pytest.approx([1000] * 3)
+    assert "deviations / 0.001 (here up to 1000)" in message
+    assert all(remedy in message for remedy in ("mad_zero='std'", "'mean_absolute_deviation'", "'unit'"))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"mad_zero": "std"}, {"max_advantage": 10.0}, {"estimator": "mean-std"}, {"estimator": "median"}],
+    ids=lambda settings: "-".join(map(str, next(iter(settings.items())))),
+)
+def test_where_something_takes_its_place_nothing_is_said(settings, tmp_path):
+    assert said(tmp_path, **settings, max_steps=1)[0] == []
+
+
+def test_where_most_groups_have_a_scale_nothing_is_said(tmp_path):
+    def spread(completions, **kwargs):
+        return [float(row % 5) for row in range(len(completions))]
+
+    assert said(tmp_path, spread, max_steps=1)[0] == []
