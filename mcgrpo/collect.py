@@ -44,12 +44,14 @@ def finished(path: Path, run: Run) -> dict[str, Any]:
     """The outcome of a training, from its run.json.
 
     Raises:
-        RecordError: if it has not finished, or is of another run than the plan's.
+        RecordError: if it has not finished, took no optimizer step, or is of another run than the plan's.
     """
     record = read_json(path)
     outcome = record.pop("outcome", {})
     if outcome.get("status") != "finished":
         raise RecordError(f"{path}: this training has not finished")
+    if not outcome.get("steps"):
+        raise RecordError(f"{path}: this training took no optimizer step: its model is the untrained one")
     if record != asdict(run):
         odd = next((name for name, value in asdict(run).items() if record.get(name) != value), "a field")
         raise RecordError(f"{path}: this training is not the plan's: {odd} differs")

@@ -48,6 +48,24 @@ def generation_config_of(folder: Path) -> Any:
         return GenerationConfig.from_model_config(AutoConfig.from_pretrained(folder))
 
 
+def check_weights(folder: Path) -> None:
+    """Refuse a model whose weights are not all finite numbers: its greedy completions would be empty, and no error.
+
+    Raises:
+        ValueError: naming the file and the weight.
+    """
+    import torch
+    from safetensors import safe_open
+
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as weights:
+            for name in weights.keys():  # noqa: SIM118
+                weight = weights.get_tensor(name)
+                weight = weight.float() if weight.element_size() == 1 else weight  # fp8 is only stored
+                if weight.numel() and not all(torch.isfinite(bound) for bound in torch.aminmax(weight)):
+                    raise ValueError(f"{file}: the weight {name} holds NaN or infinite values")
+
+
 class TransformersEngine:
     """`model.generate` over one padded batch."""
 
@@ -141,9 +159,14 @@ class VLLMEngine:
 
 
 def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEngine:
-    """The engine that `settings["backend"]` asks for; by default vLLM where it is installed and there is a GPU."""
+    """The engine that `settings["backend"]` asks for; by default vLLM where it is installed and there is a GPU.
+
+    Raises:
+        ValueError: for a model whose weights are not all finite.
+    """
     import torch
 
+    check_weights(folder)
     backend = settings.get("backend", "auto")
     if backend == "auto":
         backend = "vllm" if find_spec("vllm") and torch.cuda.is_available() else "transformers"

@@ -14,6 +14,7 @@ from jsonschema.exceptions import best_match
 
 from mcgrpo.plan import Config, PlanError, benchmarks, planned
 from mcgrpo.study_estimators import check_estimator
+from mcgrpo.updates import check_prompts
 from mcgrpo.variants import DEFAULT, Flips, flip_variant, flips_of
 
 _EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]+)?\.?[eE]([+-]?)([0-9]+)")
@@ -26,7 +27,7 @@ class StudyError(ValueError):
 def check(config: Config, schema: Config) -> None:
     """Refuse a study that breaks the schema, names what it does not define, or has a G that does not fit a batch.
 
-    Also one with folders or estimators of its own that are not here.
+    Also one with folders or estimators of its own that are not here, or with fewer rows than a batch has prompts.
 
     Raises:
         StudyError: for the first mistake found.
@@ -40,11 +41,22 @@ def check(config: Config, schema: Config) -> None:
         runs = [entry.run for entry in planned(config).values()]
     except PlanError as error:
         raise StudyError(str(error)) from None
+    rows = {name: _rows(config, name) for name in {run.dataset for run in runs if run.estimator}}
     for run in filter(lambda run: run.estimator, runs):
         try:
             check_estimator(run.estimator)
+            if (count := rows[run.dataset]) is not None:
+                check_prompts(count, run.dataset, run.training, max(config.get("gpus", 0), 1), run.num_generations)
         except ValueError as error:
             raise StudyError(f"run {run.name.rpartition('/')[0]}: {error}") from None
+
+
+def _rows(config: Config, dataset: str) -> int | None:
+    """Rows of a data set to train on, as far as they can be known without the hub; else the most that it may have."""
+    from mcgrpo.forecast.sizes import rows_of
+
+    most = config["datasets"][dataset].get("splits", {}).get("train", {}).get("rows")
+    return rows_of(config, dataset).get("train", most)
 
 
 def check_form(config: Config, schema: Config) -> None:

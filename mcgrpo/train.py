@@ -37,6 +37,7 @@ from mcgrpo.rollout_tables import RolloutTables, parse_tables
 from mcgrpo.rollouts import OPERATIONAL, engine_name
 from mcgrpo.sums import WEIGHTS_LIST, seal_folder, sha256
 from mcgrpo.tracking import tracked
+from mcgrpo.updates import check_prompts
 
 FULL = 1 << 20  # bytes: less than this is free where a disk is full
 SAVE_STEPS = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
@@ -179,6 +180,7 @@ def _train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict
     torch.set_num_threads(job.threads)
     callbacks = [StopAtNonFinite(), MetricsFile(job.home / "metrics.jsonl"), Checkpoints(earlier)]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
+    check_prompts(outcome["data"]["rows"], str(job.data), vars(args), args.world_size, args.num_generations)
     outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
     files = RolloutFiles(trainer, job.home, job.rollout_tables)
@@ -190,6 +192,8 @@ def _train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict
     if checkpoint:
         print(f"going on from {checkpoint}", flush=True)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    if not trainer.state.global_step:
+        raise ValueError("the training ended without one optimizer step")
     save_weights(trainer, job.home / "weights")
     selected = {"selected_step": trainer.state.best_global_step} if selects(job.run) else {}
     aside = {"oracle_seconds": files.oracle_seconds} if files.oracle_seconds else {}

@@ -64,7 +64,7 @@ def metrics(steps=20, **changed):
 
 
 def write_run(results, run, rows, status="finished", started=0.0):
-    outcome = {"status": status, "seconds": 12.5, "started": started}
+    outcome = {"status": status, "seconds": 12.5, "started": started, "steps": len(rows)}
     write_json(results / "runs" / run.name / "run.json", asdict(run) | {"outcome": outcome})
     write_jsonl(results / "runs" / run.name / "metrics.jsonl", rows)
 
@@ -190,8 +190,18 @@ def test_a_part_of_a_study(results, missing, lost):
 
 def test_a_training_of_another_recipe_is_refused_with_its_grades(results):
     other = replace(a_run(), training={"beta": 0.5})
-    write_json(results / "runs" / a_run().name / "run.json", asdict(other) | {"outcome": {"status": "finished"}})
+    outcome = {"status": "finished", "steps": 3}
+    write_json(results / "runs" / a_run().name / "run.json", asdict(other) | {"outcome": outcome})
     with pytest.raises(RecordError, match=r"seed0/run\.json: this training is not the plan's: training differs"):
+        collect(plan(results), results)
+    found = collect(plan(results), results, unfinished=True)
+    assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
+
+
+def test_a_training_without_an_optimizer_step_is_no_result(results):
+    """Not even where it counts as finished: what it was graded for is the untrained model's."""
+    write_run(results, a_run(), [])
+    with pytest.raises(RecordError, match=r"seed0/run\.json: this training took no optimizer step"):
         collect(plan(results), results)
     found = collect(plan(results), results, unfinished=True)
     assert {score.seed for score in found.scores if score.method == "grpo"} == {1}

@@ -101,6 +101,25 @@ def test_finish_reasons(problems):
         assert all((row.completion == "") == (reason == "stop") for row in rows)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_a_model_whose_weights_are_no_numbers_is_refused(value, problems, tmp_path, monkeypatch):
+    """Before any engine has it: greedy, from weights of NaN, every completion would be empty, and none an error."""
+    model, tokenizer = create(SHAPE)
+    model.model.norm.weight.data[3] = value
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path / "run/seed0")
+    write_jsonl(tmp_path / "data.jsonl", problems)
+    options = {"model": tmp_path / "run/seed0", "data": tmp_path / "data.jsonl", "prompt": "plain", "seed": 0}
+    options |= {"settings": json.dumps(SETTINGS), "output": tmp_path / "completions.jsonl"}
+    flags = [part for name, option in options.items() for part in (f"--{name}", str(option))]
+    monkeypatch.setattr("sys.argv", ["generate", *flags])
+    with pytest.raises(
+        ValueError, match=r"run/seed0/model\.safetensors: the weight model\.norm\.weight holds NaN or inf"
+    ):
+        main()
+    assert not (tmp_path / "completions.jsonl").exists()
+
+
 def test_a_stopped_job_goes_on_where_it_was(words, problems, tmp_path, monkeypatch):
     """Killed after any number of batches: the rest is drawn, nothing twice, and the rows are those of one go."""
     whole = run(words, problems)

@@ -211,6 +211,33 @@ def test_a_grid_that_makes_no_sense_is_refused(change, message):
     assert refused(changed(MINI, change)).startswith(message)
 
 
+NO_STEP = (
+    "run toy-qwen3/{}: not one optimizer step would be taken: rollouts are generated for 1000 prompts at a time "
+    "(per_device_train_batch_size={} x steps_per_generation=1 x 1 process(es) / num_generations={}), "
+    "and two-step has {} to train on"
+)
+
+
+def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():
+    many = changed(MINI, {"training": {"prompts_per_step": 1000}})
+    assert refused(many) == NO_STEP.format("dapo/G2/default", 2000, 2, 320)
+    study.check(changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 1000}}}}}), SCHEMA)
+    assert "and two-step has 999 to" in refused(
+        changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 999}}}}})
+    )
+
+
+def test_rows_that_lie_here_are_counted(tmp_path):
+    """A local folder's rows; of the hub's the study says how many it takes at most."""
+    few = changed(MINI, {"training": {"prompts_per_step": 16}})
+    for kind, spec in {"folder": str(tmp_path), "hub": "someone/sums"}.items():
+        few["datasets"]["two-step"] = {"task": "gsm8k", kind: spec, "splits": {"train": {"rows": 15}, "test": {}}}
+        assert "and two-step has 15 to train on" in refused(few)
+    few["datasets"]["two-step"] = {"task": "gsm8k", "folder": str(tmp_path)}
+    (tmp_path / "train.jsonl").write_text('{"question": "1 + 1?", "answer": "#### 2"}\n' * 3)
+    assert "and two-step has 3 to train on" in refused(few)
+
+
 def test_the_schema_knows_what_the_code_knows():
     from mcgrpo.released import ReleasedConfig
     from mcgrpo.rewards import reward_functions

@@ -6,10 +6,11 @@ from dataclasses import asdict, replace
 import pytest
 from training_jobs import RUN, changed, job, make_inputs, outcome, steps
 
+from mcgrpo import rewards
 from mcgrpo.arguments import arguments_of
 from mcgrpo.config import MCGRPOConfig
 from mcgrpo.released import ReleasedConfig
-from mcgrpo.train import train
+from mcgrpo.train import explained, train
 
 BEST = {"select_checkpoint": "best-on-test", "eval_steps": 2}
 
@@ -84,6 +85,38 @@ def test_gpus_that_are_not_there_are_refused(inputs, tmp_path):
     with pytest.raises(ValueError, match="--gpus 1: torch sees no GPU on this machine"):
         train(job(inputs, tmp_path, gpus=1))
     assert not (tmp_path / "unfinished/run.json").exists()
+
+
+def test_a_training_without_an_update_is_refused_before_its_model_is_loaded(inputs, tmp_path):
+    few = changed(per_device_train_batch_size=8, gradient_accumulation_steps=6)
+    message = r"24 prompts at a time \(per_device_train_batch_size=8 x steps_per_generation=6 x 1 process\(es\) / "
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=message + r"num_generations=2\), and .*data\.jsonl has 16 to train on"):
+        train(replace(job(inputs, tmp_path, few), model=tmp_path / "empty"))
+    assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
+
+
+def test_as_many_prompts_as_a_batch_has_are_one_update(inputs, tmp_path):
+    train(job(inputs, tmp_path, changed(per_device_train_batch_size=32, max_steps=1)))
+    assert outcome(tmp_path / "run")["steps"] == 1
+
+
+def test_a_training_that_ends_without_an_update_is_no_result(inputs, tmp_path):
+    with pytest.raises(ValueError, match="the training ended without one optimizer step"):
+        train(job(inputs, tmp_path, changed(max_steps=-1, num_train_epochs=0)))
+    assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
+
+
+def test_a_training_whose_rewards_score_nothing_fails_and_its_run_is_named(inputs, tmp_path, monkeypatch):
+    def unscored(completions, **kwargs):
+        return [float("nan")] * len(completions)
+
+    monkeypatch.setattr(rewards, "reward_functions", lambda *args: [unscored])
+    made = job(inputs, tmp_path)
+    with pytest.raises(ValueError, match="no rollout") as caught:
+        train(made)
+    assert explained(made, caught.value).startswith(f"error: {RUN.name}: no rollout of the first generation batch")
+    assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
 
 
 def test_inputs_that_are_gone_are_named(inputs, tmp_path):

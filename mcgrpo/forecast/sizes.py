@@ -50,7 +50,7 @@ def sizes(config: Config) -> Sizes:
     """Find out; the hub is asked only for what is neither here nor made here."""
     answers = ask(to_fetch(config))
     models = {name: _model(config, name, answers.get(("models", name))) for name in config["models"]}
-    rows = {name: _rows(config, name, answers.get(("datasets", name))) for name in config["datasets"]}
+    rows = {name: rows_of(config, name, answers.get(("datasets", name))) for name in config["datasets"]}
     return Sizes(models, rows, answers)
 
 
@@ -140,8 +140,11 @@ TOY_SIZES = {"hidden_size": 64, "layers": 2, "intermediate_size": 128}
 """Defaults of `mcgrpo.toy.models.ModelSpec`."""
 
 
-def _rows(config: Config, name: str, answer: Answer | None) -> dict[str, int]:
-    """The examples of each split; of a data set that cannot be read nothing is known."""
+def rows_of(config: Config, name: str, answer: Answer | None = None) -> dict[str, int]:
+    """Split -> rows of a data set; without an answer of the hub, of what is made, counted or told in the study.
+
+    Of a data set that cannot be read nothing is known.
+    """
     spec = config["datasets"][name]
     try:
         if path := made(config, "datasets", name):

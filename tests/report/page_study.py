@@ -24,6 +24,7 @@ OUTCOME = {
     "status": "finished",
     "started": 1795293682.5,
     "seconds": 61.0,
+    "steps": 3,
     "commit": COMMIT,
     "device": "cpu",
     "gpus": 0,
