@@ -1,4 +1,4 @@
-"""How much of a gradient is the KL penalty's; needs torch only."""
+"""The KL penalty's share of a gradient, in the L1 norm over the tokens' log-probabilities; needs torch only."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -207,7 +207,7 @@ class CurvePoint(OfRun):
     frac_scale_zero_signal: float | None
     frac_advantage_zero: float | None
     frac_groups_zero: float | None
-    kl_share: float | None
+    kl_l1_share_logps: float | None
     flips_mean_median: float | None
     flips_loo_mean: float | None
     flips_loo_median: float | None

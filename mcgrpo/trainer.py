@@ -80,7 +80,7 @@ class MCGRPOTrainer(CompactTrainer):
     Logged beside TRL's metrics, which describe kept rows only: `drawn/*` (reward statistics over all rollouts drawn),
     `advantage/*` (see `mcgrpo.diagnostics`) and `seconds/*` (generation, rewards, logprobs, update); with sign flips
     `advantage/frac_flipped`, the share of kept rows with an advantage other than 0 in which it was negated; with a KL
-    penalty `gradient/kl_share` (see `mcgrpo.kl_share`).
+    penalty `gradient/kl_l1_share_logps` (see `mcgrpo.kl_share`).
 
     Each of `observers` is called with every generation batch of training (`Drawn`), by all processes; its time counts
     as no phase's.
@@ -236,11 +236,11 @@ class MCGRPOTrainer(CompactTrainer):
         return loss
 
     def _log_kl_share(self) -> None:
-        """Of an optimizer step: all its micro-batches, of all processes."""
+        """Of an optimizer step: all its micro-batches, of all processes; L1, over log-probabilities."""
         penalty, policy = self.accelerator.reduce(self._kl_parts, reduction="sum").tolist()
         self._kl_parts = 0.0
         if penalty + policy > 0:
-            self._metrics["train"]["gradient/kl_share"].append(penalty / (penalty + policy))
+            self._metrics["train"]["gradient/kl_l1_share_logps"].append(penalty / (penalty + policy))
 
     def _adjust(
         self, rewards: torch.Tensor, advantages: torch.Tensor, keep: torch.Tensor

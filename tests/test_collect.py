@@ -114,7 +114,7 @@ def test_training_measures_by_hand():
             "frac_advantage_zero": 0.5,
             "frac_groups_zero": 0.5,
             "advantage_abs_max": 0.5,
-            "kl_share": 0.5,
+            "kl_l1_share_logps": 0.5,
             "flips_mean_median": 0.5,
             "flips_loo_mean": 0.5,
             "flips_loo_median": 0.5,

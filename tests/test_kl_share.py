@@ -53,7 +53,7 @@ def test_the_shares_are_those_of_trls_gradient(loss_type, level, corrected, tmp_
 
 
 def test_it_is_logged_at_every_step_once_the_policy_has_moved(tmp_path):
-    shares = history(trained(Ours, tmp_path, max_steps=4, estimator="mean"), "gradient/kl_share")
+    shares = history(trained(Ours, tmp_path, max_steps=4, estimator="mean"), "gradient/kl_l1_share_logps")
     assert shares[0] == 0 and all(0 < share < 1 for share in shares[1:])
 
 
@@ -61,7 +61,7 @@ def test_it_is_of_the_whole_step_however_it_is_divided(tmp_path):
     """Not the mean over micro-batches: one without any advantage would count as a share of 1."""
     settings = {"estimator": "median-mad", "max_grad_norm": 0.0, "learning_rate": 1e-4, "max_steps": 4}
     whole, divided, packed = (
-        history(trained(Ours, tmp_path, **settings, **batches), "gradient/kl_share")
+        history(trained(Ours, tmp_path, **settings, **batches), "gradient/kl_l1_share_logps")
         for batches in (
             {"per_device_train_batch_size": 16},
             {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 8, "compact_updates": False},
@@ -84,8 +84,8 @@ def test_it_is_of_the_whole_step_however_it_is_divided(tmp_path):
     ids=lambda settings: next(iter(settings)),
 )
 def test_where_it_is_not_known_nothing_is_logged(settings, tmp_path):
-    assert history(trained(Ours, tmp_path, max_steps=2, **settings), "gradient/kl_share") == []
+    assert history(trained(Ours, tmp_path, max_steps=2, **settings), "gradient/kl_l1_share_logps") == []
 
 
 def test_without_a_penalty_nothing_is_logged(tmp_path):
-    assert history(trained(Ours, tmp_path, beta=0.0), "gradient/kl_share") == []
+    assert history(trained(Ours, tmp_path, beta=0.0), "gradient/kl_l1_share_logps") == []

@@ -98,7 +98,7 @@ def mad_zero_row(cells: pd.DataFrame) -> dict[str, str]:
         "Groups without a signal": f"{trained['frac_groups_zero']:.0%}",
         "Rows with A = 0": f"{trained['frac_advantage_zero']:.0%}",
         "Largest abs. A": f"{trained['advantage_abs_max']:,.{0 if trained['advantage_abs_max'] > 100 else 1}f}",
-        "KL's share of the gradient": f"{100 * trained['kl_share']:.2g}%",
+        "KL's L1 share, log-probabilities": f"{100 * trained['kl_l1_share_logps']:.2g}%",
         "Sampled accuracy (%)": f"{100 * sampled.mean:.1f}",
         "Change": change,
         "Seeds": f"{sampled.seeds}",
