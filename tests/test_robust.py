@@ -1,7 +1,11 @@
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from bench import protocols
 from mcgrpo.answers import judge_gsm8k
 from mcgrpo.rewards import judge
 from mcgrpo.robust import hashes, pair, rewritten
@@ -113,3 +117,15 @@ def test_rewriting_is_linear_in_hostile_text(piece):
     pair(text, "1", "")
     hashes(text)
     assert time.process_time() - start < 2
+
+
+def test_the_audit_counts_what_each_protocol_accepts(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["protocols", "--workers", "1"])
+    protocols.main()
+    rows = [line.rsplit(maxsplit=3) for line in capsys.readouterr().out.splitlines()[2:]]
+    accepted = {kind.strip(): [int(count) for count in counts] for kind, *counts in rows}
+    golds = len(protocols.HAND_WRITTEN)
+    assert accepted["the gold itself"] == [golds, golds, golds]
+    assert accepted["wrong: another base"] == [1, 1, 0] and accepted["wrong: another last digit"] == [golds, 0, 0]
+    right = {kind: counts for kind, counts in accepted.items() if kind.startswith("right") and "base" not in kind}
+    assert len(right) == 4 and all(made == robust and paper == 0 for made, paper, robust in right.values())
