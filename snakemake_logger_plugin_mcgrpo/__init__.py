@@ -3,18 +3,22 @@
 Snakemake 9 takes every word between such an option and the next for a value of it, and then fails on the target. Before
 it reads its command line it imports all packages named as this one is (it looks for logger plugins), so this one puts
 those targets in front, where Snakemake finds them. A Snakemake whose options take one value each is left alone.
+
+A configuration file that Snakemake cannot read is named, with the line at fault.
 """
 
 import re
 import sys
 from argparse import ArgumentError
+from collections.abc import Iterable
 from functools import wraps
 from itertools import pairwise
 from logging import LogRecord
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from snakemake.common.argparse import ArgumentParser
+from snakemake.common.configfile import load_configfile
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 PAIR = re.compile(r"base64//|[^/=]+=")
@@ -60,6 +64,20 @@ def _values(parser: ArgumentParser, option: str, first: str) -> re.Pattern[str] 
     return PAIR
 
 
+def _name_broken_files(files: Iterable[str | Path]) -> None:
+    """End with the name and the line of a configuration file that Snakemake cannot read: it says neither."""
+    for file in files:
+        try:
+            load_configfile(file)
+        except Exception:
+            from mcgrpo import strict_yaml
+
+            try:
+                strict_yaml.load(file)
+            except strict_yaml.YamlError as error:
+                sys.exit(f"error in the study file: {error}")
+
+
 def _mend() -> None:
     parse_args = ArgumentParser.parse_args
 
@@ -69,7 +87,9 @@ def _mend() -> None:
             words = targets_first(self, sys.argv[1:] if args is None else list(args))
         except ArgumentError as error:
             self.error(str(error))
-        return parse_args(self, words, *rest, **options)
+        parsed = parse_args(self, words, *rest, **options)
+        _name_broken_files(getattr(parsed, "configfile", None) or ())
+        return parsed
 
     ArgumentParser.parse_args = parse_args_with_targets
 

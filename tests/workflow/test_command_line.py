@@ -151,3 +151,22 @@ def test_an_editable_installation_has_it(tmp_path):
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert "snakemake_logger_plugin_mcgrpo" in found.stdout.split(), found.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("study: x\na: [1, 2\nb: 3\n", "broken.yaml, line 3: while parsing a flow sequence: expected ',' or ']'"),
+        ("study: x\nb: 1\n  c: 2\n", "broken.yaml, line 3: mapping values are not allowed here"),
+        ("- x\n", "broken.yaml: holds no keys with values"),
+        (None, "broken.yaml: no such file"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_named_with_its_line(flow, text, said):
+    (flow / "broken.yaml").unlink(missing_ok=True)
+    if text is not None:
+        (flow / "broken.yaml").write_text(text)
+    done = snakemake("--dry-run", "--configfile", "one.yaml", "broken.yaml", cwd=flow)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"error in the study file: {said}")
+    assert "Traceback" not in done.stderr
