@@ -41,7 +41,7 @@ IMPORT_TIME = re.compile(
 
 
 def _key() -> str:
-    """Name all that makes a server fit for a job: interpreter, flags, packages, environment, cgroup, limits, signals."""
+    """Name what makes a server fit for a job: interpreter, flags, packages, environment, cgroup, limits, signals."""
     packages = [Path(p) for p in sys.path if p.endswith("-packages")]
     files = [(str(p), p.stat().st_mtime_ns) for p in (Path(__file__), SERVER, *packages) if p.exists()]
     environment = sorted(item for item in os.environ.items() if IMPORT_TIME.match(item[0]))
