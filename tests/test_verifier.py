@@ -213,7 +213,7 @@ def test_a_process_killed_from_outside_costs_no_verdict(level):
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_process_killed_at_work_is_asked_again(level):
     others = set(below(os.getpid()))
-    with Verifier(1, timeout=1.5) as fragile:
+    with Verifier(1, timeout=6) as fragile:
         one(fragile, "5", "\\boxed{5}")
         supervisor_and_grader = sorted(set(below(os.getpid())) - others)
         threading.Timer(0.5, os.kill, (supervisor_and_grader[level], signal.SIGKILL)).start()
@@ -223,7 +223,7 @@ def test_a_process_killed_at_work_is_asked_again(level):
 
 @linux
 def test_a_grader_killed_twice_over_one_completion_says_so():
-    with Verifier(1, timeout=20) as fragile, killing(1, times=2, after=0.7) as killed:
+    with Verifier(1, timeout=20) as fragile, killing(1, times=2, after=3) as killed:
         slow, right = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
         assert len(killed) == 2
     assert slow == Judgement("error", None, note="not judged: its process was killed from outside twice")
