@@ -165,9 +165,7 @@ class TestAForgedTraining:
         assert "groups.jsonl: step 1: group 0: 5 rollouts are kept of G=4" in told(keep_all)
 
     @pytest.mark.parametrize("name", ["drawn/reward", "advantage/abs_max", "flips/loo_mean", "completions/mean_length"])
-    @pytest.mark.parametrize(
-        "change", [lambda value: value * 1.01 + 0.01, lambda _: None, str, lambda _: math.nan]
-    )
+    @pytest.mark.parametrize("change", [lambda value: value * 1.01 + 0.01, lambda _: None, str, lambda _: math.nan])
     def test_with_another_metric_is_found(self, told, name, change):
         def forge(files):
             files["metrics"][1][name] = change(files["metrics"][1][name])
