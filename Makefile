@@ -1,9 +1,8 @@
 # make mini: the study on toy models, from nothing to LaTeX. make test: every test. `make help` lists the rest.
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-# Jobs of a killed study end within seconds and hold this lock till then; --nolock, as it takes the place of Snakemake's.
-# Snakemake's own output goes to logs/{study}/snakemake.log; on the screen is how far the study is.
-study = flock .study.lock python -m mcgrpo.progress $(1) --run snakemake --nolock --cores all
+# --nolock: Snakemake's own lock outlives a study that was killed; mcgrpo/study_lock.py does not.
+study = python -m mcgrpo.progress $(1) --run snakemake --nolock --cores all
 
 GPUS ?= 2
 

@@ -1,6 +1,5 @@
 """Snakemake itself, run by `mcgrpo progress --run`: what is on the screen, in files, and how it ends."""
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -46,15 +45,15 @@ class TestSnakemakeBesideIt:
 
     @pytest.fixture
     def start(self, here):
-        def start(*files, **config):
+        def start(**config):
             (here / "study.yaml").write_text(yaml.safe_dump(SMALL))
             (here / "Snakefile").write_text(SNAKEFILE)
             values = [f"{key}={value}" for key, value in {"pause": 0, "code": 0, **config}.items()]
             command = ["snakemake", "--nolock", "--cores", "2", "--config", *values]
             command = [sys.executable, "-m", "mcgrpo.progress", "study.yaml", "--run", sys.executable, "-m", *command]
             pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-            inherited = {"pass_fds": [file.fileno() for file in files], "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
-            return subprocess.Popen(command, cwd=here, start_new_session=True, **inherited, **pipes)
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            return subprocess.Popen(command, cwd=here, start_new_session=True, env=environment, **pipes)
 
         return start
 
@@ -86,22 +85,6 @@ class TestSnakemakeBesideIt:
         out = process.communicate(timeout=50)[0]
         assert time.monotonic() - begun < 40 and process.returncode != 0 and "interrupted" in out
         assert not (here / "a.txt").exists()
-
-    def test_the_lock_on_the_study_is_held_as_long_as_snakemake_runs(self, start, here):
-        """Also where what shows its progress is killed."""
-        with (here / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            process = start(lock, pause=60)
-        try:
-            while not (here / "b.txt").exists():
-                assert process.poll() is None
-                time.sleep(0.1)
-            process.kill()
-            process.wait()
-            with (here / "lock").open() as lock, pytest.raises(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
 
     def test_a_screen_that_nobody_reads_any_more_ends_nothing(self, here):
         """As in `... | head -1`."""

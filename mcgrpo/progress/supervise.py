@@ -114,8 +114,7 @@ def supervise(command: Sequence[str], log: Path, screen: Screen) -> int:
     guarded = Guard()
     guarded(lambda: screen.say(f"Snakemake writes to {log}"))
     with log.open("w") as file:
-        # Files that are open stay so: one is the lock on the study (see the Makefile), for as long as Snakemake lasts
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, close_fds=False)
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
     output = Output(log)
     screen.note = output.note
     interrupts = []

@@ -4,6 +4,9 @@ import csv
 import json
 import random
 import re
+import shutil
+import subprocess
+import sys
 
 import pytest
 from document import DOCUMENT
@@ -111,6 +114,29 @@ def test_how_a_study_is_run_is_no_reason_to_run_it_again(finished):
 def test_as_many_processes_train_anew_where_rows_are_counted_for_each(finished):
     """Some variants say the rows of a process: what such a run is does not change with their number, a step does."""
     assert finished.changed("gpus: 2").jobs()["train"] == TRAINED
+
+
+def test_methods_that_are_compared_train_next_to_each_other(finished):
+    """In the order in which trainings started; two run at a time, so neighbours may change places."""
+    started = {}
+    for path in finished.folder.glob("results/quick/runs/*/*/*/*/*/run.json"):
+        setting, _, *cell = path.parent.relative_to(finished.folder / "results/quick/runs").parts
+        started[path] = (json.loads(path.read_text())["outcome"]["started"], setting, *cell)
+    order = [tuple(where) for _, *where in sorted(started.values())]
+    spans = {where: len(order) - order[::-1].index(where) - order.index(where) for where in order}
+    assert len(order) == TRAINED and max(map(order.count, order)) > 2
+    assert all(span <= order.count(where) + 3 for where, span in spans.items()), spans
+
+
+def test_a_deleted_run_is_trained_anew_and_progress_says_so(finished, tmp_path):
+    study = finished.copied(tmp_path / "copy")
+    shutil.rmtree(study.folder / "results/quick/runs/toy-qwen3/mc-grpo/G2/default/seed1")
+    jobs = study.jobs()
+    left = sum(jobs.get(rule, 0) for rule in ("train", "generate", "grade", "rollouts", "grade_rollouts", "sign_flips"))
+    assert jobs["train"] == 1 and jobs["generate"] == jobs["grade"] >= 1
+    command = [sys.executable, "-m", "mcgrpo.progress", *study.configfiles[1:], "--directory", str(study.folder)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"{left} jobs left" in said
 
 
 def test_a_figure_alone(finished):

@@ -5,11 +5,12 @@ import re
 import shlex
 import shutil
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import yaml
 
-from mcgrpo import environment, gpu_limit, lock, plan, strict_yaml, study
+from mcgrpo import environment, gpu_limit, lock, plan, strict_yaml, study, study_lock
 from mcgrpo.closure import fingerprint
 from mcgrpo.devices import DeviceError
 from mcgrpo.methods import UNTRAINED
@@ -36,11 +37,17 @@ def repository(path):
     return str(Path(workflow.basedir) / path)
 
 
+if workflow.is_main_process and not workflow.output_settings.dryrun:
+    study_lock.hold(config["study"])
+
 RESULTS = f"results/{config['study']}"
 REPORTS = config["reports"]
 LOGS = f"logs/{config['study']}"
 RUNS = {name: entry.run for name, entry in plan.planned(config).items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
+# Methods that are compared train one after the other, so that the hour of the day is no part of their difference.
+NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
+TURNS = {name: turn for turn, name in enumerate(sorted(TRAINED, key=lambda name: NEIGHBOURS(RUNS[name])))}
 EVALUATIONS = plan.evaluations(config)
 FLIPS = {name: entry.flips for name, entry in plan.planned(config).items() if entry.flips}
 GRADING = plan.grading(config)

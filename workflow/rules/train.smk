@@ -13,6 +13,7 @@ rule train:
         f"{LOGS}/train/{{run}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/train/{{run}}.tsv"
+    priority: lambda wildcards: -TURNS[wildcards.run]
     conda:
         "../../envs/workflow.yaml"
     threads: 1

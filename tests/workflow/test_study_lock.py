@@ -1,0 +1,74 @@
+"""Calls of Snakemake on one study in one folder take turns: real processes, with and without Snakemake's own lock."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+import yaml
+from studies import ROOT, changed, load
+
+WAITS = "waiting for another call that runs study quick in this folder"
+
+
+@pytest.fixture
+def start(empty):
+    """Start Snakemake on a study's model, a job of some seconds; what it says goes to the file that `said` names."""
+    study = changed(load("mini"), load("cut-down"))
+    study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
+    (empty.folder / "study.yaml").write_text(yaml.safe_dump(study))
+    empty.configfiles = ["--configfile", str(empty.folder / "study.yaml")]
+    calls = []
+
+    def call(*options):
+        said = empty.folder / f"said-{len(calls)}"
+        with said.open("w") as file:
+            command = empty.command("resources/models/quick/toy-qwen3", *options)
+            process = subprocess.Popen(command, stdout=file, stderr=file, cwd=ROOT, start_new_session=True)
+        calls.append(process)
+        return process, said
+
+    yield call
+    for process in calls:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def until(condition):
+    """Whether it comes true within some minutes."""
+    deadline = time.monotonic() + 300
+    while not (true := condition()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return true
+
+
+def log(said):
+    return said.read_text()
+
+
+@pytest.mark.parametrize(("first", "second"), [([], ["--nolock"]), (["--nolock"], [])])
+def test_the_second_waits_and_finds_all_done(start, first, second):
+    """As `snakemake` beside `make`, whichever comes first; a dry run waits for neither."""
+    one, said = start(*first)
+    assert until(lambda: "rule model:" in log(said)), log(said)
+    os.killpg(one.pid, signal.SIGSTOP)
+    two, other = start(*second)
+    assert until(lambda: WAITS in log(other)), log(other)
+    dry, planned = start("--nolock", "-n")
+    assert dry.wait() == 0
+    os.killpg(one.pid, signal.SIGCONT)
+    assert (one.wait(), two.wait()) == (0, 0), log(other)
+    assert WAITS not in log(planned) and "Nothing to be done" in log(other)
+
+
+def test_it_ends_with_a_call_that_is_killed(start):
+    one, said = start("--nolock")
+    assert until(lambda: "rule model:" in log(said)), log(said)
+    two, other = start("--nolock")
+    assert until(lambda: WAITS in log(other)), log(other)
+    os.killpg(one.pid, signal.SIGKILL)
+    one.wait()
+    assert two.wait() == 0 and re.search(r"^1 of 1 steps", log(other), re.MULTILINE), log(other)
