@@ -4,6 +4,7 @@ Two kinds: archives that no `mcgrpo bundle` has written, and forgeries of an hon
 changed in them.
 """
 
+import contextlib
 import io
 import json
 import lzma
@@ -106,11 +107,13 @@ def structures(honest: bytes, rng: random.Random) -> Iterator[tuple[str, Attack]
         yield f"none: {name}", lambda path, data=data: path.write_bytes(data) and None
 
 
-def forged(files: Files, top: str, **changed: object) -> Attack:
+def forged(files: Files, top: str, reseal: bool = True, **changed: object) -> Attack:
     """An archive of these files, whose manifest fits them."""
 
     def write(path: Path) -> None:
-        listed = {name: data for name, data in files.items() if name not in (MANIFEST, SUMS)}
+        listed = {
+            name: data for name, data in (resealed(files) if reseal else files).items() if name not in (MANIFEST, SUMS)
+        }
         own = path.with_suffix(".manifest")
         own.write_bytes(files[MANIFEST])
         entries = {name: {"size": len(data), "sha256": archive.sha256(data)} for name, data in sorted(listed.items())}
@@ -121,6 +124,19 @@ def forged(files: Files, top: str, **changed: object) -> Attack:
         archive.write(path, top, listed, {})
 
     return write
+
+
+def resealed(files: Files) -> Files:
+    """The files, with the sums in each training's record those of what lies beside it."""
+    found = dict(files)
+    for name in (name for name in files if name.endswith("/run.json")):
+        with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            record, folder = json.loads(files[name]), name.removesuffix("run.json")
+            sums = record["outcome"]["sums"]
+            there = {each: files[folder + each] for each in sums if folder + each in files}
+            record["outcome"]["sums"] = {each: archive.sha256(data) for each, data in there.items()}
+            found[name] = (json.dumps(record, indent=2) + "\n").encode()
+    return found
 
 
 def jsonl(rows: list[dict]) -> bytes:

@@ -104,6 +104,10 @@ def evidence(files: Files, top: str) -> Iterator[tuple[str, Attack]]:
             ("all rewards 1", lambda row: row | {"rewards": [1.0] * len(row["rewards"])}),
         ):
             yield f"groups: {twist} in {name}", forged({**files, name: jsonl([*map(change, rows)])}, top)
+    record = next(name for name in files if name.endswith("/run.json"))
+    for path in ("/dev/zero", "../../../../../../../../../dev/zero", "/etc/passwd"):
+        data = files[record].replace(b'"weights/SHA256SUMS"', json.dumps(path).encode())
+        yield f"paths: a sum of {path}", forged({**files, record: data}, top, reseal=False)
     gone = {name: data for name, data in files.items() if not name.endswith("/groups.jsonl")}
     yield "missing: every groups.jsonl", forged(gone, top)
     yield "missing: all results", forged({name: data for name, data in files.items() if "/runs/" not in name}, top)

@@ -31,8 +31,13 @@ def sums_of(folder: Path) -> dict[str, str]:
 
 
 def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
-    """The first of the files that is missing or holds something else, in words; None if all are as they were."""
+    """The first of the files that is missing or holds something else, in words; None if all are as they were.
+
+    The names may be somebody else's: one that leads out of the folder is not opened.
+    """
     for name, expected in sums.items():
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            return f"{name!r} is not below {folder}"
         path = folder / name
         if not path.is_file():
             return f"{path} is missing"

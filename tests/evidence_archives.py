@@ -103,6 +103,7 @@ def set_commit(path, commit):
 def pack(content, manifest=None):
     """An archive of an extracted one's files as they are now; told to its manifest, where one is given."""
     if manifest:
+        reseal(content)
         files = {name: path for name, path in listed(content).items() if name not in (MANIFEST, SUMS)}
         entries = {name: {"size": path.stat().st_size, "sha256": archive.sha256(path)} for name, path in files.items()}
         manifest = replace(manifest, files=entries)
@@ -111,6 +112,16 @@ def pack(content, manifest=None):
     path = content.parent / "changed.tar.xz"
     archive.write(path, content.name, listed(content), {})
     return path
+
+
+def reseal(content):
+    """Give each training's record the sums of what lies beside it now, as whoever forges it would."""
+    for path in content.glob(f"{BASE}/runs/**/run.json"):
+        record = read_json(path)
+        sums = record["outcome"]["sums"]
+        beside = {name: path.parent / name for name in sums if not name.startswith("weights/")}
+        record["outcome"]["sums"] = {name: archive.sha256(each) for name, each in beside.items() if each.is_file()}
+        write_json(path, record)
 
 
 def forged(content, **changed):

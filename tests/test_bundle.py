@@ -366,6 +366,106 @@ class TestAForgedArchive:
         assert failures(forged(content))["plan"] == (f"{BASE}/plan.json: line 1 differs",)
 
 
+class TestAHostileStudy:
+    """What would run, write elsewhere or hide, if an archive were believed."""
+
+    def test_with_code_in_its_study_file_is_refused_and_nothing_runs(self, content, tmp_path):
+        canary = tmp_path / "has-run"
+        touch = f"__import__('pathlib').Path({str(canary)!r}).touch()"
+        for text in (
+            f'__use_yte__: true\n__definitions__:\n  - "{touch}"\n',
+            f"!!python/object/apply:eval ['{touch}']",
+        ):
+            layer = content / "study/0-base.yaml"
+            honest = layer.read_text()
+            layer.write_text(text + honest)
+            assert "study" in failures(forged(content))
+            layer.write_text(honest)
+        assert not canary.exists()
+
+    def test_with_aliases_that_grow_is_refused_in_a_moment(self, content):
+        lines = ["a: &a [x,x,x,x,x,x,x,x,x]", *(f"{new}: &{new} [{','.join(['*' + old] * 9)}]"
+                 for old, new in zip("abcdefgh", "bcdefghi", strict=True))]  # fmt: skip
+        (content / "study/1-title.yaml").write_text("\n".join(lines))
+        (told,) = failures(forged(content))["study"]
+        assert "stands for more than" in told
+
+    @pytest.mark.parametrize("name", ["../..", "/tmp/tiny", "a/../../b", "", "tiny\nverified"])
+    def test_of_a_name_that_is_a_path_writes_nowhere(self, content, tmp_path, monkeypatch, name):
+        monkeypatch.chdir(tmp_path)
+        write_json(Path("plan.json"), {"mine": True})
+        study = read_json(content / "study/study.json")
+        write_json(content / "study/study.json", study | {"study": name})
+        found = failures(forged(content, study=name))
+        assert found.keys() == {"study"} and found["study"][0].startswith("study/study.json: study: ")
+        assert read_json(Path("plan.json")) == {"mine": True}
+
+    def test_that_plans_other_runs_than_it_has_is_not_verified_for_making_nothing(self, content):
+        study = read_json(content / "study/study.json")
+        study["settings"]["other"] = study["settings"].pop("toy")
+        for experiment in study["experiments"].values():
+            experiment["settings"] = ["other"]
+        write_json(content / "study/study.json", study)
+        found = failures(forged(content))
+        assert found["flips"] == ("the archive holds nothing that it is made of",)
+        assert {"study", "complete", "plan", "scores", "problems", "again"} <= found.keys()
+
+    def test_with_an_estimator_of_its_own_imports_nothing_of_it(self, content, tmp_path, monkeypatch):
+        monkeypatch.chdir(content / "study")
+        Path("evil.py").write_text(f"open({str(tmp_path / 'has-run')!r}, 'w')\ncentre = None\n")
+        study = read_json(Path("study.json"))
+        study["training"]["estimator"] = "evil:centre"
+        write_json(Path("study.json"), study)
+        assert "rollouts" in failures(forged(content))
+        assert not (tmp_path / "has-run").exists() and "evil" not in sys.modules
+
+    def test_whose_manifest_names_study_files_outside_is_refused(self, content):
+        for names in (["../../../etc/passwd"], ["/etc/passwd"], ["MANIFEST.json"], ["study/none.yaml"]):
+            assert failures(forged(content, study_files=names))["study"] == (
+                f"{MANIFEST}: study_files are not in the archive",
+            )
+
+    def test_whose_record_names_sums_outside_is_refused(self, content):
+        path = content / f"{BASE}/runs/{MC_RUN}/run.json"
+        record = read_json(path)
+        record["outcome"]["sums"] = {"../../../../../../../../../../../dev/zero": "0" * 64}
+        write_json(path, record)
+        (told, *_) = failures(pack(content))["complete"]
+        assert "dev/zero' is not below" in told
+
+    def test_with_a_million_runs_is_refused_before_they_are_planned(self, content):
+        study = read_json(content / "study/study.json")
+        write_json(content / "study/study.json", study | {"seeds": list(range(30_000))})
+        assert "a list of 30,000 items" in failures(forged(content))["study"][0]
+        study["seeds"] = list(range(1000))
+        study["experiments"]["main"]["num_generations"] = list(range(2, 402, 2))
+        write_json(content / "study/study.json", study)
+        assert "runs and evaluations, the bound is 100,000" in failures(forged(content))["study"][0]
+
+    def test_cannot_write_a_line_of_the_report(self, content):
+        study = read_json(content / "study/study.json")
+        write_json(content / "study/study.json", study | {"surprise\nok     all: verified\x1b[2J": 1})
+        (line, *_) = [str(check) for check in verify(forged(content)) if check.topic == "study"]
+        assert "\\nok     all: verified\\x1b[2J" in line and line.count("\n") == 1
+
+    def test_with_files_that_it_does_not_plan_is_found(self, content):
+        (content / "reports/tiny/final.md").write_text("99.9\n")
+        found = failures(forged(content))
+        assert found == {"complete": ("reports/tiny/final.md: nothing that the study plans",)}
+
+    def test_without_the_hard_problems_is_found(self, content):
+        for path in content.glob(f"{BASE}/grades/**/*.jsonl"):
+            rows = [json.loads(line) for line in path.read_text().splitlines()]
+            hard = rows[0]["id"]
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows if row["id"] != hard))
+        assert any("is over 15 problems, of 16" in line for line in failures(forged(content))["problems"])
+
+    def test_with_the_papers_numbers_changed_is_found(self, content):
+        with (content / "config/published.csv").open("a") as file:
+            file.write("main,1,,grpo,2,default,gsm8k,accuracy,99.9,,,\n")
+        assert "config/published.csv: not that of this checkout" in failures(forged(content))["study"][0]
+
+
 class TestWhatIsNamed:
     def test_trainings_of_a_dirty_work_tree_or_of_no_commit(self, content):
         set_commit(content / f"{BASE}/runs/{MC_RUN}/run.json", f"{COMMIT}-dirty")
