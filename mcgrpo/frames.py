@@ -5,6 +5,7 @@ import math
 import typing
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -106,3 +107,11 @@ def accuracies(summary: pd.DataFrame, role: str, variant: str | None = DEFAULT) 
     decoding[rows.measure == "greedy"] = "greedy"
     decoding[k.notna() & (k == largest)] = "sampled"
     return rows.assign(decoding=decoding).dropna(subset="decoding")
+
+
+def seed_gains(gains: pd.DataFrame, cell: Any, kind: str = "difference") -> list[float]:
+    """What each seed adds to a cell's `difference` or `change`, in the order of seeds; `gains` has a row per `Gain`."""
+    same = gains.kind == kind
+    for name in ("setting", "method", "num_generations", "variant", "benchmark", "role", "measure"):
+        same &= gains[name] == getattr(cell, name)
+    return gains[same].sort_values("seed").gain.tolist()

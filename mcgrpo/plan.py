@@ -216,10 +216,14 @@ def figures(config: Config) -> list[str]:
     entries = planned(config).values()
     trained = [entry.run for entry in entries if entry.run.method != UNTRAINED]
     plain = {run.method for run in trained if run.variant == DEFAULT}
+    cells = {(run.setting, run.num_generations, run.method) for run in trained if run.variant == DEFAULT}
+    compared = any((*place, METHODS[method].baseline) in cells for *place, method in cells)
     others = {run.variant for run in trained} - {DEFAULT, COMPOSITE}
     swept = {variant for variant in others if flips_of(variant)}
     wanted = {
         "overview": True,
+        "gains-sampled": compared and bool(config["evaluation"]["samples"]),
+        "gains-greedy": compared,
         "accuracy-first": {"grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo"} <= plain,
         "accuracy-greedy": bool(plain),
         "accuracy-sampled": bool(plain and config["evaluation"]["samples"]),

@@ -233,7 +233,8 @@ class Cell:
     prints (or implies) for `difference`, and `difference_excludes_published` whether the interval of `difference` lies
     to one side of it.
 
-    `difference_verdict` and `change_verdict` are of accuracies that have an interval, and empty for all else.
+    `difference_verdict` and `change_verdict` are of accuracies that have an interval, and empty for all else; they
+    were given with `equivalence_margin`, the study's.
     `difference_detectable` and `change_detectable` are the smallest true difference that so many seeds and problems
     would have shown (two-sided test at 5%, power 80%), on the scale of the measure.
     """
@@ -268,6 +269,7 @@ class Cell:
     difference_excludes_published: bool | None = None
     change_verdict: GainVerdict | None = None
     change_detectable: float | None = None
+    equivalence_margin: float | None = None
 
 
 @dataclass(frozen=True)

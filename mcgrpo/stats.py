@@ -118,15 +118,3 @@ def half_width(sem, n, level: float = LEVEL):
     """
     n = np.asarray(n)
     return np.where(n > 1, special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2) * sem, np.nan)
-
-
-Verdict = Literal["above", "below", "indistinguishable", "unknown"]
-
-
-def verdict(low: float | None, high: float | None) -> Verdict:
-    """Where an interval lies relative to zero; "unknown" where there is none (None or NaN)."""
-    if low is None or high is None or math.isnan(low) or math.isnan(high):
-        return "unknown"
-    if low > 0:
-        return "above"
-    return "below" if high < 0 else "indistinguishable"

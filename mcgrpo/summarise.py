@@ -128,6 +128,7 @@ def _cell(
         published=printed[0],
         published_difference=printed[1],
         difference_excludes_published=_excludes(difference, printed[1]),
+        equivalence_margin=margin_of,
     )
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mcgrpo.stats import Estimate, detectable, gain_verdict, half_width, verdict
+from mcgrpo.stats import Estimate, detectable, gain_verdict, half_width
 
 STUDENT = Estimate(0.02, 5, error=0.01, freedom=4.0)
 SHARE = Estimate(0.3, 1, error=0.08, freedom=29.0, trials=30)
@@ -99,19 +99,3 @@ def test_half_width_of_arrays_is_nan_below_two_values():
     wide = half_width([1.0, 1.0], [1, 2])
     assert math.isnan(wide[0])
     assert wide[1] == pytest.approx(12.706205, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (0.1, 0.2, "above"),
-        (-0.2, -0.1, "below"),
-        (-0.1, 0.1, "indistinguishable"),
-        (0.0, 0.1, "indistinguishable"),
-        (-0.1, 0.0, "indistinguishable"),
-        (None, None, "unknown"),
-        (math.nan, math.nan, "unknown"),
-    ],
-)
-def test_verdict(low, high, expected):
-    assert verdict(low, high) == expected

@@ -21,7 +21,7 @@ STUDY = "study/study.json"
 PUBLISHED, CLAIMS = "config/published.csv", "config/claims.yaml"
 COLLECTED = ("scores.csv", "values.jsonl", "curves.csv", "summary.csv", "gains.csv", "contrasts.csv")
 REPORTS = (
-    "tables.tex", "tables.md", "tables.csv", "headline.md", "timings.tex", "timings.md", "values.tex",
+    "tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "timings.tex", "timings.md", "values.tex",
     "claims.tex", "claims.md", "claims.csv",
 )  # fmt: skip
 UNFINISHED = ("run.json", "metrics.jsonl")

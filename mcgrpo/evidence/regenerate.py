@@ -69,7 +69,7 @@ def make_reports(source: Path, config: Config, planned: dict[str, Any], output: 
     """Tables, values and claims, from the summary made before."""
     folder, title = output / reports(config), config.get("title", config["study"])
     summary = read_frame(output / results(config) / "summary.csv", Cell)
-    write_tables(summary, folder, title)
+    write_tables(summary, read_frame(output / results(config) / "gains.csv", Gain), folder, title)
     claims, published = read_claims(ROOT / CLAIMS), as_cells(read_published(ROOT / PUBLISHED))
     contrasts = read_contrasts(output / results(config) / "contrasts.csv")
     rulings = [judge(claims, of_printed(claims, published), "published"), judge(claims, contrasts, "ours")]

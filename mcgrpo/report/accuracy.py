@@ -41,6 +41,8 @@ def _headings(table: Table, decodings: list[str], published: bool) -> Iterable[s
         if published and decoding == decodings[0]:
             yield "Ours − published"
         yield f"Gain, {decoding}"
+        if published and decoding == decodings[0]:
+            yield "Published gain"
         if table.changes:
             yield f"Change, {decoding}"
     yield "Seeds"
@@ -65,29 +67,37 @@ def _entries(table: Table, row: Row, decodings: list[str], published: bool) -> I
     if not table.changes:
         yield Entry(str(row.num_generations) if row.method != UNTRAINED else "")
     if published:
-        yield _paper(_published(row), _published(row, "_difference"))
+        yield _paper(_published(row))
     for decoding in decodings:
         cell = row.cells.get(decoding)
         yield Entry(wording.accuracy(cell.mean, cell.low, cell.high) if cell else wording.MISSING)
         if published and decoding == decodings[0]:
             yield _against(cell)
         yield _gain(row.method, cell)
+        if published and decoding == decodings[0]:
+            yield _against_gain(row)
         if table.changes:
             yield _change(row, cell)
     yield Entry(_seeds(row))
 
 
-def _published(row: Row, field: str = "") -> float | None:
+def _published(row: Row) -> float | None:
     """What the paper prints for the row, if anything: it names no decoding, so any of ours may carry it."""
-    values = (getattr(cell, f"published{field}") for cell in row.cells.values())
-    return next((value for value in values if pd.notna(value)), None)
+    return next((cell.published for cell in row.cells.values() if pd.notna(cell.published)), None)
 
 
-def _paper(value: float | None, gain: float | None) -> Entry:
-    """A published number as the paper prints it, its gain behind it; nothing where the paper has none."""
-    if pd.isna(value):
+def _paper(value: float | None) -> Entry:
+    """A published number as the paper prints it; nothing where the paper has none."""
+    return Entry("" if pd.isna(value) else wording.percent(value, 2))
+
+
+def _against_gain(row: Row) -> Entry:
+    """The paper's gain, and whether the interval of ours excludes it; nothing where the paper has none."""
+    cell = next((cell for cell in row.cells.values() if pd.notna(cell.published_difference)), None)
+    if cell is None:
         return Entry("")
-    return Entry(wording.percent(value, 2) + ("" if pd.isna(gain) else f" ({wording.points(gain, 2)})"))
+    text, excluded = wording.points(cell.published_difference, 2), cell.difference_excludes_published
+    return Entry(text if pd.isna(excluded) else f"{text} {'excluded' if excluded else 'not excluded'}")
 
 
 def _against(cell: Any) -> Entry:
@@ -112,9 +122,9 @@ def _change(row: Row, cell: Any) -> Entry:
 def _paired(cell: Any, field: str) -> Entry:
     if cell is None:
         return Entry(wording.MISSING)
-    value, low, high, pairs = (getattr(cell, field + part) for part in ("", "_low", "_high", "_seeds"))
+    value, pairs = getattr(cell, field), getattr(cell, f"{field}_seeds")
     fewer = pd.notna(value) and pd.notna(pairs) and 0 < pairs < cell.seeds
-    return difference(value, low, high, f"({pairs} shared {'seed' if pairs == 1 else 'seeds'})" if fewer else "")
+    return difference(cell, field, f"({pairs} shared {'seed' if pairs == 1 else 'seeds'})" if fewer else "")
 
 
 def _seeds(row: Row) -> str:
@@ -131,9 +141,14 @@ def _caption(table: Table, rows: list[Row], title: str, published: bool) -> str:
     parts.append(_samples(cells))
     parts.append("Gain: paired difference in points to the mean-centred method at the same G")
     parts[-1] += "; change: that to the same cell of the variant default." if table.changes else "."
-    parts.append(f"“{wording.INDISTINGUISHABLE}”: its interval holds zero.")
+    if any(pd.notna(cell.difference_verdict) or pd.notna(cell.change_verdict) for cell in cells):
+        margins = (cell.equivalence_margin for cell in cells if pd.notna(cell.equivalence_margin))
+        parts.append(wording.about_verdicts(next(margins, None)))
     if published:
-        parts.append(f"Published: the paper's number (and gain). {table.caveat}")
+        parts.append(
+            "Published: the paper's number and gain, and whether the interval of ours excludes that gain. "
+            f"{table.caveat}"
+        )
     return " ".join(part.strip() for part in parts if part)
 
 

@@ -7,29 +7,31 @@ class Figure(NamedTuple):
     """How a figure is drawn.
 
     Args:
-        source: `summary` or `curves`, the file that it is drawn from; None for one that needs no data.
+        sources: of `summary`, `gains` and `curves` the files that it is drawn from, in the order of its arguments.
         module: of `mcgrpo.report.figures`, with a function `draw`.
         options: of that function.
     """
 
-    source: str | None
+    sources: tuple[str, ...]
     module: str
     options: dict[str, Any] = {}  # noqa: RUF012
 
 
 FIGURES = {
-    "overview": Figure(None, "overview"),
-    "accuracy-first": Figure("summary", "accuracy_first"),
-    "accuracy-greedy": Figure("summary", "accuracy", {"role": "in", "decodings": ("greedy",)}),
-    "accuracy-sampled": Figure("summary", "accuracy", {"role": "in", "decodings": ("sampled",)}),
-    "ood": Figure("summary", "accuracy", {"role": "out", "decodings": ("sampled", "greedy")}),
-    "rewards": Figure("curves", "rewards"),
-    "latency": Figure("curves", "latency"),
-    "sign-flips": Figure("summary", "sign_flips"),
-    "sign-flip-conventions": Figure("summary", "flip_conventions"),
-    "injected-flips": Figure("summary", "injected_flips"),
-    "composite": Figure("summary", "composite"),
-    "variants": Figure("summary", "variants"),
+    "overview": Figure((), "overview"),
+    "gains-sampled": Figure(("summary", "gains"), "gains", {"decoding": "sampled"}),
+    "gains-greedy": Figure(("summary", "gains"), "gains", {"decoding": "greedy"}),
+    "accuracy-first": Figure(("summary",), "accuracy_first"),
+    "accuracy-greedy": Figure(("summary",), "accuracy", {"role": "in", "decodings": ("greedy",)}),
+    "accuracy-sampled": Figure(("summary",), "accuracy", {"role": "in", "decodings": ("sampled",)}),
+    "ood": Figure(("summary",), "accuracy", {"role": "out", "decodings": ("sampled", "greedy")}),
+    "rewards": Figure(("curves",), "rewards"),
+    "latency": Figure(("curves",), "latency"),
+    "sign-flips": Figure(("summary",), "sign_flips"),
+    "sign-flip-conventions": Figure(("summary",), "flip_conventions"),
+    "injected-flips": Figure(("summary",), "injected_flips"),
+    "composite": Figure(("summary",), "composite"),
+    "variants": Figure(("summary",), "variants"),
 }
 
 

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, NamedTuple
-
-import pandas as pd
+from typing import Any, Literal, NamedTuple
 
 from mcgrpo.report import wording
-from mcgrpo.stats import verdict
 
 Tone = Literal["", "above", "below"]
 """Whether a number is above zero or below it for sure."""
+TONES: dict[str, Tone] = {"better": "above", "worse": "below"}
+"""By verdict."""
 
 
 class Entry(NamedTuple):
@@ -80,14 +79,7 @@ def _changes(block: tuple[str, ...], before: tuple[str, ...]) -> list[Entry]:
     return [Entry("" if place < same else text) for place, text in enumerate(block)]
 
 
-def tone(low: float | None, high: float | None) -> Tone:
-    """The tone of a difference, by its interval."""
-    if pd.isna(low) or pd.isna(high):
-        return ""
-    kind = verdict(low, high)
-    return kind if kind in ("above", "below") else ""
-
-
-def difference(value: float | None, low: float | None, high: float | None, note: str = "") -> Entry:
-    """A paired difference in points with its interval, toned by it, and a note behind it."""
-    return Entry(wording.gain(value, low, high) + (f" {note}" if note else ""), tone(low, high))
+def difference(cell: Any, field: str, note: str = "") -> Entry:
+    """A cell's `difference` or `change` in points with interval and verdict, toned by that, and a note behind it."""
+    text = wording.gain(cell, field)
+    return Entry(f"{text} {note}" if note else text, TONES.get(getattr(cell, f"{field}_verdict"), ""))

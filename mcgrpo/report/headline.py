@@ -1,111 +1,136 @@
-"""Does the median help at the smallest G? One line that answers, then a sentence for each loss, with its control."""
+"""Does the median help at the smallest G? An answer in a word, what it rests on, and each comparison in numbers."""
 
+import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
 
 import pandas as pd
 
-from mcgrpo.frames import DECODINGS, accuracies, is_median
-from mcgrpo.methods import METHODS
+from mcgrpo.frames import accuracies
+from mcgrpo.report import wording
 from mcgrpo.report.accuracy import intervals
-from mcgrpo.report.wording import count, interval, label
-from mcgrpo.stats import verdict
-
-VERBS = {
-    "above": "beats",
-    "below": "falls behind",
-    "indistinguishable": "is indistinguishable from",
-    "unknown": "cannot be told (no interval) from",
-}
+from mcgrpo.report.comparisons import Comparison, at_smallest_g, comparisons
 
 
-def headline(summary: pd.DataFrame) -> str:
-    """Markdown: the answer on its first line; under each setting and benchmark a sentence for each loss and decoding.
+@dataclass(frozen=True)
+class Headline:
+    """The `question`, its answer in a `word` or two, what was `told` by how many comparisons, and these.
 
-    All at the smallest G that the study plans for the method, with the intervals of the summary.
+    `over` is what intervals are over, to stand behind "differences in accuracy"; `margin` as in `Cell`.
     """
-    cells = accuracies(summary, "in")
-    medians = at_least_g(cells)
+
+    question: str
+    word: str
+    told: str
+    comparisons: tuple[Comparison, ...] = ()
+    over: str = ""
+    margin: float | None = None
+
+
+def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
+    """The answer of a study.
+
+    Args:
+        summary: a row per `Cell`.
+        gains: a row per `Gain`.
+    """
+    medians = at_smallest_g(accuracies(summary, "in"))
     if medians.empty:
-        return "No median-centred run to compare.\n"
-    lines = [_answer(medians)]
-    for (setting, benchmark), rows in medians.groupby(["setting", "benchmark"], sort=False):
-        found = intervals(list(rows.itertuples()))
-        lines += ["", f"**{setting} on {benchmark}**, accuracy{found}:", ""]
-        order = rows.method.map(list(METHODS).index) * len(DECODINGS) - rows.decoding.map(DECODINGS.index)
-        rows = rows.loc[order.sort_values().index]
-        run = rows["mean"].notna()
-        lines += [f"- {_sentence(cell, control(cells, cell))}" for _, cell in rows[run].iterrows()]
-        lines += [f"- Missing: {', '.join(map(label, rows[~run].method.unique()))}."] if not run.all() else []
-    return "\n".join(lines) + "\n"
-
-
-def at_least_g(cells: pd.DataFrame) -> pd.DataFrame:
-    """Of accuracies, the median-centred ones at the smallest G of each method: what the answer is about."""
-    medians = cells[cells.method.map(is_median).astype(bool)]
-    smallest = medians.groupby(["setting", "benchmark", "method"]).num_generations.transform("min")
-    return medians[medians.num_generations == smallest]
-
-
-def _answer(medians: pd.DataFrame) -> str:
-    """The first line: yes, no, in part or not told, and the comparisons that say so."""
+        return Headline("Does the median help here?", "Not asked.", "No median-centred run to compare.")
     budgets = " and ".join(f"G={g}" for g in sorted(medians.num_generations.unique()))
-    question = f"**Does the median help at {budgets} here?**"
-    medians = medians[medians.baseline.notna()]
-    if medians.empty:
-        return f"{question} Not asked: the study plans no mean-centred method to compare it with."
-    compared = medians[medians.difference.notna()]
-    if compared.empty:
-        return f"{question} Not known: none of {count(len(medians), 'planned comparison')} has been run."
-    pairs = zip(compared.difference_low, compared.difference_high, strict=True)
-    found = Counter(verdict(low, high) for low, high in pairs)
-    told = ", ".join(
-        f"{word} in {found[kind]}" for kind, word in WORDS.items() if found[kind] or kind in ("above", "below")
-    )
-    missing = len(medians) - len(compared)
-    left = f" {count(missing, 'planned comparison')} missing." if missing else ""
-    text = f"Of {count(len(compared), 'comparison')} with the mean (settings, losses, decodings) it is {told}."
-    return f"{question} {_word(found)} {text}{left}"
+    question = f"Does the median help at {budgets} here?"
+    rows = tuple(comparisons(summary, gains))
+    if not rows:
+        return Headline(question, "Not asked.", "The study plans no mean-centred method to compare it with.")
+    margin = next(iter(medians.equivalence_margin.dropna()), None)
+    word, told = _answer([row for row in rows if not row.is_control], margin)
+    return Headline(question, word, told, rows, intervals(list(medians.itertuples())), margin)
 
 
-WORDS = {
-    "above": "better",
-    "below": "worse",
-    "indistinguishable": "indistinguishable",
-    "unknown": "without an interval",
-}
+def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
+    """Yes, no, in part or not told; and the comparisons that say so."""
+    found = Counter(row.word for row in rows)
+    compared = len(rows) - found[wording.MISSING]
+    if not compared:
+        return "Not known.", f"None of {wording.count(len(rows), 'planned comparison')} has been run."
+    kinds = [kind for kind in (*wording.VERDICTS, "no interval") if found[kind] or kind in ("better", "worse")]
+    counts = ", ".join(f"{found[kind]} {_explained(kind, rows, margin)}" for kind in kinds)
+    text = f"Of {wording.count(compared, 'comparison')} with the mean (settings, losses, decodings): {counts}."
+    missing = found.pop(wording.MISSING, 0)
+    return _word(found), text + (f" {wording.count(missing, 'planned comparison')} missing." if missing else "")
+
+
+def _explained(kind: str, rows: list[Comparison], margin: float | None) -> str:
+    """A verdict with what it leaves open."""
+    if kind == "equivalent" and margin is not None:
+        return f"equivalent (within {wording.count_points(margin)})"
+    if kind == "inconclusive":
+        seen = [row.detectable for row in rows if row.verdict == kind]
+        least, most = (wording.percent(bound(seen)) for bound in (min, max))
+        span = wording.count_points(max(seen)) if least == most else f"{least} to {most} points"
+        return f"inconclusive (a true difference of {span} could have been seen)"
+    return kind
 
 
 def _word(found: Counter) -> str:
     """The answer in a word or two."""
-    if found["above"] and found["below"]:
+    if found["better"] and found["worse"]:
         return "It depends."
-    if found["above"]:
-        return "Yes." if found["above"] == found.total() else "In part."
-    if found["below"]:
-        return "No, it hurts." if found["below"] == found.total() else "No, in part it hurts."
-    return "Cannot be told." if found["unknown"] else "Not measurably."
+    if found["better"]:
+        return "Yes." if found["better"] == found.total() else "In part."
+    if found["worse"]:
+        return "No, it hurts." if found["worse"] == found.total() else "No, in part it hurts."
+    return "No, it makes no difference." if found["equivalent"] == found.total() else "Cannot be told."
 
 
-def _claim(cell: pd.Series) -> str:
-    baseline = f"the mean ({label(METHODS[cell.method].baseline)})"
-    if pd.isna(cell.difference):
-        return f"has no run of {baseline} to be compared with"
-    bounds = (cell.difference, cell.difference_low, cell.difference_high)
-    told = count(cell.difference_seeds, "seed")
-    return f"{VERBS[verdict(*bounds[1:])]} {baseline}: {interval(*bounds)} ({told})"
+def markdown(found: Headline) -> str:
+    """The answer on its first line; under each setting and benchmark a line for each loss and decoding."""
+    lines = [f"**{found.question}** {found.word} {found.told}"]
+    for place, rows in groupby(found.comparisons, key=lambda row: row.place):
+        lines += ["", f"**{place}**, difference in accuracy{found.over}:", ""]
+        lines += [f"- {text}" for text in _sentences(rows)]
+    return "\n".join(lines) + "\n"
 
 
-def _sentence(cell: pd.Series, control: pd.DataFrame) -> str:
-    how = f"sampled ({cell.measure})" if cell.decoding == "sampled" else "greedy"
-    text = f"At G={cell.num_generations}, {how}, the median ({label(cell.method)}) {_claim(cell)}"
-    if control.empty:
-        return f"{text}."
-    beside = control.iloc[0]
-    return f"{text}; the mean over as many rollouts, the control ({label(beside.method)}), {_claim(beside)}."
+def latex(found: Headline) -> str:
+    """The same as LaTeX."""
+
+    def spell(text: str) -> str:
+        return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", wording.escape_latex(text))
+
+    lines = [spell(f"**{found.question}** **{found.word}** {found.told}")]
+    for place, rows in groupby(found.comparisons, key=lambda row: row.place):
+        lines += ["", spell(f"**{place}**, difference in accuracy{found.over}:")]
+        lines += [r"\begin{itemize}", *(rf"\item {spell(text)}" for text in _sentences(rows)), r"\end{itemize}"]
+    return "\n".join(lines) + "\n"
 
 
-def control(cells: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
-    """The cells beside a median-centred one that share its baseline without being median-centred: one row or none."""
-    same = ["setting", "benchmark", "num_generations", "measure", "baseline"]
-    beside = cells[(cells[same] == cell[same]).all(axis=1)]
-    return beside[~beside.method.map(is_median)]
+def _sentences(rows: Iterable[Comparison]) -> Iterator[str]:
+    """One for each comparison, its control behind it."""
+    rows = list(rows)
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
+        if row.is_control:
+            continue
+        where = f"at G={row.num_generations}, {row.decoding}"
+        text = f"**{row.word.capitalize()}** {where}: {row.method} against {row.baseline}{_numbers(row)}."
+        if after and after.is_control:
+            text += f" Control, {after.method} against {after.baseline}: **{after.word}**{_numbers(after)}."
+        yield text
+
+
+def _numbers(row: Comparison) -> str:
+    """The difference, what could have been seen, what the paper prints, and every seed."""
+    if pd.isna(row.value):
+        return ""
+    parts = [f", {row.text.replace(' ', ' points ', 1)}"]
+    if row.verdict == "inconclusive":
+        parts.append(f"{wording.count_points(row.detectable)} could have been seen")
+    if row.excludes is not None:
+        published = wording.points(row.published, 2)
+        parts.append(f"the paper's {published} is {'excluded' if row.excludes else 'not excluded'}")
+    if row.gains:
+        name = "seed" if row.seeds == 1 else "seeds"
+        parts.append(f"{name} {', '.join(map(wording.points, row.gains))}")
+    return "; ".join(parts)

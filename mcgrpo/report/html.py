@@ -21,13 +21,13 @@ from mcgrpo.contrasts import of_printed
 from mcgrpo.files import atomic, read_json
 from mcgrpo.frames import read_frame
 from mcgrpo.published import as_cells, read_published
-from mcgrpo.records import Cell, CurvePoint
+from mcgrpo.records import Cell, CurvePoint, Gain
 from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claim_language import read_claims
 from mcgrpo.report.claim_tables import CAPTION
 from mcgrpo.report.claims import judge, read_contrasts
-from mcgrpo.report.latex import SMALL
+from mcgrpo.report.latex import SMALL, VERDICT
 from mcgrpo.report.page import completions, contents, jobs, verdicts
 from mcgrpo.report.page.answer import answer
 
@@ -63,6 +63,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     """All that the template shows."""
     results = options.results
     summary = read_frame(results / "summary.csv", Cell)
+    gains = read_frame(results / "gains.csv", Gain)
     curves = read_frame(results / "curves.csv", CurvePoint)
     study = read_json(results / "plan.json")["study"]
     found = jobs.planned_jobs(results)
@@ -78,7 +79,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
         "reports": options.reports,
         "to_results": os.path.relpath(results, page.parent),
         "to_reports": os.path.relpath(options.reports, page.parent),
-        "answer": answer(summary),
+        "answer": answer(summary, gains),
         "sources": [(verdicts.heading(each), verdicts.counts(each)) for each in (published, ours)],
         "claims": verdicts.claim_rows(published, ours, summary),
         "claims_caption": CAPTION,
@@ -111,7 +112,8 @@ def render(values: dict[str, Any]) -> str:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"spelt": spelt, "duration": duration, "count": wording.count}
+    environment.filters |= {"spelt": spelt, "duration": duration, "count": wording.count, "percent": wording.percent}
+    environment.filters["points"] = lambda gain: wording.points(gain, 2)
     template = environment.get_template("report.html")
     parts = {name: Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("style.css", "script.js")}
     return template.render(**values, style=parts["style.css"], script=parts["script.js"]) + "\n"
@@ -119,10 +121,9 @@ def render(values: dict[str, Any]) -> str:
 
 def spelt(text: str) -> Markup:
     """A table's text, with intervals and remarks small."""
-    marked = SMALL.sub(r'<span class="ci">\1</span>', str(escape(text)))
-    for word in (wording.INDISTINGUISHABLE, wording.MISSING):
-        marked = marked.replace(word, f'<span class="{word}">{word}</span>')
-    return Markup(marked)
+    marked = VERDICT.sub(r'<span class="verdict">\g<0></span>', str(escape(text)))
+    marked = SMALL.sub(r'<span class="ci">\1</span>', marked)
+    return Markup(marked.replace(wording.MISSING, f'<span class="{wording.MISSING}">{wording.MISSING}</span>'))
 
 
 def duration(seconds: float) -> str:

@@ -12,12 +12,13 @@ from mcgrpo.report.display import Display, Entry, Line
 
 PREAMBLE = r"""% Needs \usepackage{booktabs,adjustbox} and \usepackage[table]{xcolor}.
 \providecommand{\DefineTable}[2]{#2}"""
-LEGEND = "Green: above zero; red: below."
+LEGEND = "Green: better; red: worse."
 SHADED = "Shaded: median."
 ROWS_PER_PAGE = 40
 COLOURS = {"above": "green!45!black", "below": "red!75!black"}
 SMALL = re.compile(r"(\[[^\]]*\]|\([^)]*seeds?\)|\(no interval\))")
-NEAR_ZERO = r"$\approx$0"
+VERDICT = re.compile(rf"(?<=\] )(?:{'|'.join(wording.VERDICTS)})(?: \([^)]*\))?")
+"""Behind an interval, with the brackets behind it."""
 FLOAT = r"""\begin{table*}[!htbp]
 \centering
 \caption{%(caption)s}
@@ -67,8 +68,7 @@ def _caption(table: Display) -> str:
     """The caption as LaTeX, and what the looks mean of which there are any."""
     toned = any(entry.tone for line in table.lines for entry in line.entries)
     looks = [LEGEND] * toned + [SHADED] * any(line.shaded for line in table.lines)
-    text = wording.escape_latex(" ".join([table.caption, *looks]))
-    return text.replace(f"“{wording.INDISTINGUISHABLE}”", rf"{NEAR_ZERO}, {wording.INDISTINGUISHABLE}")
+    return wording.escape_latex(" ".join([table.caption, *looks]))
 
 
 def _line(line: Line, entries: list[Entry]) -> str:
@@ -77,8 +77,8 @@ def _line(line: Line, entries: list[Entry]) -> str:
 
 
 def _place(entry: Entry, shaded: bool) -> str:
-    text = SMALL.sub(r"{\\scriptsize \1}", wording.escape_latex(entry.text))
-    text = text.replace(wording.INDISTINGUISHABLE, NEAR_ZERO)
+    text = VERDICT.sub(r"{\\scriptsize \g<0>}", wording.escape_latex(entry.text))
+    text = SMALL.sub(r"{\\scriptsize \1}", text)
     text = rf"\textcolor{{{COLOURS[entry.tone]}}}{{{text}}}" if entry.tone else text
     return rf"\cellcolor{{black!8}}{text}" if shaded else text
 

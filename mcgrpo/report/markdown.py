@@ -1,4 +1,4 @@
-"""A displayed table as Markdown; a difference whose interval excludes zero is bold, for there are no colours."""
+"""A displayed table as Markdown; a difference that is better or worse is bold, for there are no colours."""
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ def markdown(table: Display) -> str:
     texts = [[_place(entry) for entry in row] for row in table.rows()]
     body = pd.DataFrame(texts, columns=list(table.headings)).to_markdown(index=False, disable_numparse=True)
     bold = any(entry.tone for line in table.lines for entry in line.entries)
-    return f"## {table.name}\n\n{table.caption}{' Bold: the interval excludes zero.' if bold else ''}\n\n{body}"
+    return f"## {table.name}\n\n{table.caption}{' Bold: better or worse.' if bold else ''}\n\n{body}"
 
 
 def _place(entry: Entry) -> str:

@@ -1,9 +1,10 @@
 r"""summary.csv to the paper's tables: LaTeX, Markdown, one tidy CSV, and the sentences that say what they show.
 
-    python -m mcgrpo.report.tables --summary summary.csv --output reports [--title "Mini study (toy models)"]
+    python -m mcgrpo.report.tables --summary summary.csv --gains gains.csv --output reports [--title "Mini study"]
 
 writes tables.tex (to be \input; it names the packages that it needs), tables.md, tables.csv (the cells of every table,
-as in the summary), headline.md, values.tex (numbers for prose) and the training times, timings.tex and timings.md.
+as in the summary), headline.md and headline.tex, values.tex (numbers for prose) and the training times, timings.tex and
+timings.md.
 """
 
 import argparse
@@ -15,10 +16,9 @@ import pandas as pd
 from mcgrpo.files import atomic
 from mcgrpo.frames import read_frame
 from mcgrpo.methods import METHODS
-from mcgrpo.records import Cell
-from mcgrpo.report import accuracy, flip_rates, timings
+from mcgrpo.records import Cell, Gain
+from mcgrpo.report import accuracy, flip_rates, headline, timings
 from mcgrpo.report.display import Display
-from mcgrpo.report.headline import headline
 from mcgrpo.report.latex import PREAMBLE, latex
 from mcgrpo.report.markdown import markdown
 from mcgrpo.report.rows import Table, as_rows, is_injected, is_other, select
@@ -76,8 +76,8 @@ def displays(summary: pd.DataFrame, title: str) -> list[tuple[pd.DataFrame, Disp
     return found if rates.empty else [*found, (rates, flip_rates.display(rates, title))]
 
 
-def write_tables(summary: pd.DataFrame, output: Path, title: str = "") -> None:
-    """Write tables.tex, tables.md, tables.csv, headline.md, values.tex, timings.tex and timings.md into `output`.
+def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title: str = "") -> None:
+    """Write tables.{tex,md,csv}, headline.{md,tex}, values.tex and timings.{tex,md} into `output`.
 
     Training times stand apart, in the timings: they differ from one run of a study to the next, and everything else
     is the same to the byte.
@@ -96,8 +96,10 @@ def write_tables(summary: pd.DataFrame, output: Path, title: str = "") -> None:
     _write(output / "tables.tex", "\n\n".join(tex) + "\n")
     _write(output / "tables.md", "\n\n".join(md) + "\n")
     _write(output / "tables.csv", _tidy(found).to_csv(index=False, lineterminator="\n"))
-    _write(output / "headline.md", headline(summary))
-    _write(output / "values.tex", values(summary, title))
+    answer = headline.headline(summary, gains)
+    _write(output / "headline.md", headline.markdown(answer))
+    _write(output / "headline.tex", headline.latex(answer))
+    _write(output / "values.tex", values(summary, gains, title))
     _write_timings(summary, output, title)
 
 
@@ -124,11 +126,13 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the summary, write the tables."""
     parser = argparse.ArgumentParser(description="Write every table of the study.")
     parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
+    parser.add_argument("--gains", required=True, help="gains.csv, one Gain a row")
     parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and the sentences")
     parser.add_argument("--title", default="", help="what every caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
     try:
-        write_tables(read_frame(options.summary, Cell), options.output, options.title)
+        summary, gains = read_frame(options.summary, Cell), read_frame(options.gains, Gain)
+        write_tables(summary, gains, options.output, options.title)
     except ValueError as error:
         raise SystemExit(f"tables: {error}") from None
 

@@ -9,9 +9,13 @@ Keys (those of `study/` and `runs/` apart) end in a cell, SETTING/BENCHMARK/METH
     seeds/planned             of a cell, the least and the most: "5", "3 to 5"
     mean/CELL                 in percent; mean-interval/CELL: "[low, high]"; both: "86.4 [85.1, 87.7]"
     gain/CELL                 paired difference to the mean-centred method, in points; gain-interval/CELL
-    verdict/CELL              of the gain: above, below, indistinguishable, or unknown (no interval)
-    change/CELL               paired difference to the variant default, in points; change-interval/CELL
-    published/CELL            the paper's number in percent; published-gain/CELL in points
+    gain-verdict/CELL         better, worse, equivalent or inconclusive
+    gain-detectable/CELL      the smallest gain that could have been seen, in points
+    gain-seeds/CELL           the gain of each seed: "+1.4, −7.9"
+    change/CELL               paired difference to the variant default, in points; change-interval/CELL,
+                              change-verdict/CELL, change-detectable/CELL and change-seeds/CELL as of gains
+    published/CELL            the paper's number in percent; published-gain/CELL in points, and
+                              published-gain-excluded/CELL whether our interval excludes it: yes or no
     n/CELL, seeds/CELL        problems; seeds as tables have them, "5" or "3/5"
 
 A number that is not there has no entry. Nothing here changes from run to run of a study: no times.
@@ -22,10 +26,9 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.frames import accuracies
+from mcgrpo.frames import accuracies, seed_gains
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.report import flip_rates, wording
-from mcgrpo.stats import verdict
 from mcgrpo.variants import DEFAULT
 
 HEAD = r"""% \Value{key} prints a number of this study, or "missing"; keys: mcgrpo/report/values.py.
@@ -33,22 +36,22 @@ HEAD = r"""% \Value{key} prints a number of this study, or "missing"; keys: mcgr
 \providecommand{\DefineValue}[2]{\expandafter\gdef\csname value:#1\endcsname{#2}}"""
 
 
-def values(summary: pd.DataFrame, title: str) -> str:
+def values(summary: pd.DataFrame, gains: pd.DataFrame, title: str) -> str:
     """The whole of values.tex."""
-    lines = [rf"\DefineValue{{{key}}}{{{wording.escape_latex(text)}}}" for key, text in entries(summary, title)]
+    lines = [rf"\DefineValue{{{key}}}{{{wording.escape_latex(text)}}}" for key, text in entries(summary, gains, title)]
     return "\n".join([HEAD, *lines]) + "\n"
 
 
-def entries(summary: pd.DataFrame, title: str) -> Iterator[tuple[str, str]]:
+def entries(summary: pd.DataFrame, gains: pd.DataFrame, title: str) -> Iterator[tuple[str, str]]:
     """Every key with its text, in a fixed order; texts are plain."""
     yield "study/title", title
     inside, outside = (accuracies(summary, role, variant=None) for role in ("in", "out"))
     yield from _counts(inside)
     for cells in (inside, outside):
         for cell in cells.itertuples():
-            yield from _cell(cell, cell.decoding)
+            yield from _cell(cell, cell.decoding, gains)
     for cell in flip_rates.select(summary).itertuples():
-        yield from _cell(cell, cell.measure)
+        yield from _cell(cell, cell.measure, gains)
 
 
 def _counts(cells: pd.DataFrame) -> Iterator[tuple[str, str]]:
@@ -61,7 +64,7 @@ def _counts(cells: pd.DataFrame) -> Iterator[tuple[str, str]]:
     yield "seeds/planned", wording.span(jobs.planned)
 
 
-def _cell(cell: Any, measure: str) -> Iterator[tuple[str, str]]:
+def _cell(cell: Any, measure: str, gains: pd.DataFrame) -> Iterator[tuple[str, str]]:
     place = [cell.setting, cell.benchmark, cell.method, f"G{cell.num_generations}"]
     name = "/".join([*place, *([] if cell.variant == DEFAULT else [cell.variant]), measure])
     yield f"seeds/{name}", wording.seeds(cell.seeds, cell.planned)
@@ -74,12 +77,21 @@ def _cell(cell: Any, measure: str) -> Iterator[tuple[str, str]]:
     if pd.notna(cell.mean):
         yield from _number("mean", name, (cell.mean, cell.low, cell.high), wording.percent)
         yield f"both/{name}", wording.accuracy(cell.mean, cell.low, cell.high)
-    if pd.notna(cell.difference):
-        bounds = (cell.difference, cell.difference_low, cell.difference_high)
-        yield from _number("gain", name, bounds, wording.points)
-        yield f"verdict/{name}", verdict(*bounds[1:])
-    if pd.notna(cell.change):
-        yield from _number("change", name, (cell.change, cell.change_low, cell.change_high), wording.points)
+    if pd.notna(cell.difference_excludes_published):
+        yield f"published-gain-excluded/{name}", "yes" if cell.difference_excludes_published else "no"
+    for kind, field in (("gain", "difference"), ("change", "change")):
+        if pd.notna(getattr(cell, field)):
+            yield from _paired(kind, field, name, cell)
+            yield f"{kind}-seeds/{name}", ", ".join(map(wording.points, seed_gains(gains, cell, field)))
+
+
+def _paired(kind: str, field: str, name: str, cell: Any) -> Iterator[tuple[str, str]]:
+    bounds = tuple(getattr(cell, field + part) for part in ("", "_low", "_high"))
+    yield from _number(kind, name, bounds, wording.points)
+    if pd.notna(word := getattr(cell, f"{field}_verdict")):
+        yield f"{kind}-verdict/{name}", word
+    if pd.notna(seen := getattr(cell, f"{field}_detectable")):
+        yield f"{kind}-detectable/{name}", wording.percent(seen)
 
 
 def _number(kind: str, name: str, bounds: tuple, spell: Any) -> Iterator[tuple[str, str]]:

@@ -4,13 +4,16 @@ One spelling of an interval everywhere, [low, high], since intervals need not be
 (None, NaN or pandas' NA) is "missing", never 0. Minus signs are true minus signs.
 """
 
+import typing
+from typing import Any
+
 import pandas as pd
 
 from mcgrpo.methods import METHODS, UNTRAINED
-from mcgrpo.stats import verdict
+from mcgrpo.records import GainVerdict
 
 MISSING = "missing"
-INDISTINGUISHABLE = "indistinguishable"
+VERDICTS: tuple[GainVerdict, ...] = typing.get_args(GainVerdict)
 
 
 def label(method: str) -> str:
@@ -50,11 +53,32 @@ def signed(difference: float, low: float, high: float) -> str:
     return f"{points(difference)} {bounds}"
 
 
-def gain(difference: float, low: float, high: float) -> str:
-    """A paired difference as `signed`, and "indistinguishable" where the interval holds zero."""
-    text = signed(difference, low, high)
-    sure = pd.isna(difference) or pd.isna(low) or verdict(low, high) != INDISTINGUISHABLE
-    return text if sure else f"{text} {INDISTINGUISHABLE}"
+def gain(cell: Any, field: str = "difference") -> str:
+    """A cell's `difference` or `change` as `signed`, and its verdict: "+0.6 [−1.8, +3.2] inconclusive (3.4)".
+
+    In brackets stands the smallest difference that could have been seen, in points.
+    """
+    text = signed(*(getattr(cell, field + part) for part in ("", "_low", "_high")))
+    word, seen = getattr(cell, f"{field}_verdict"), getattr(cell, f"{field}_detectable")
+    if pd.isna(word):
+        return text
+    return f"{text} {word} ({percent(seen)})" if word == "inconclusive" else f"{text} {word}"
+
+
+def about_verdicts(margin: float | None) -> str:
+    """What the four words say, for a caption; `margin` as in `Cell.equivalence_margin`."""
+    within = "the study's margin" if pd.isna(margin) else count_points(margin)
+    return (
+        "Better, worse: the 95% interval excludes 0. Equivalent: it does not, and the difference lies within "
+        f"{within} by two one-sided tests at 5%. Inconclusive (d): neither; a true difference of d points would have "
+        "been seen with a probability of 80%."
+    )
+
+
+def count_points(fraction: float) -> str:
+    """An unsigned difference: "1 point", "3.4 points"."""
+    text = f"{100 * fraction:.1f}".removesuffix(".0")
+    return f"{text} point" if text == "1" else f"{text} points"
 
 
 def interval(difference: float, low: float, high: float) -> str:

@@ -5,8 +5,9 @@ import dataclasses
 from mcgrpo.files import write_csv
 from mcgrpo.frames import read_frame
 from mcgrpo.methods import METHODS, UNTRAINED
-from mcgrpo.records import Cell
+from mcgrpo.records import Cell, Gain
 
+MARGIN = 0.01
 EMPTY = {field.name: None for field in dataclasses.fields(Cell)}
 
 
@@ -38,7 +39,35 @@ def cell(method, budget, mean=None, *, half=0.02, gain=None, change=None, seeds=
     for name, paired in (("difference", gain), ("change", change)):
         if paired:
             plain |= dict(zip((name, f"{name}_low", f"{name}_high"), paired, strict=True)) | {f"{name}_seeds": seeds}
+            plain |= {
+                f"{name}_verdict": verdict(*paired[1:]),
+                f"{name}_detectable": 0.034,
+                "equivalence_margin": MARGIN,
+            }
     return Cell(**EMPTY | plain | fields)
+
+
+def verdict(low, high):
+    """Of an interval that is not too near the margin for one at 90% to say something else."""
+    if low is None:
+        return None
+    if low > 0 or high < 0:
+        return "better" if low > 0 else "worse"
+    return "equivalent" if low > -MARGIN and high < MARGIN else "inconclusive"
+
+
+def seed_gains(row, *gains, kind="difference"):
+    """A `Gain` for each seed of a cell."""
+    key = {name: getattr(row, name) for name in ("setting", "method", "num_generations", "variant")}
+    where = {name: getattr(row, name) for name in ("benchmark", "role", "measure")}
+    other = row.baseline if kind == "difference" else "default"
+    return [Gain(**key, seed=seed, **where, kind=kind, baseline=other, gain=gain) for seed, gain in enumerate(gains)]
+
+
+def gains_frame(folder, rows=()):
+    """The gains, through their file."""
+    write_csv(folder / "gains.csv", Gain, rows)
+    return read_frame(folder / "gains.csv", Gain)
 
 
 def seconds(method, budget, value=None, **fields) -> Cell:
@@ -51,7 +80,7 @@ def flip(measure, rate, **fields) -> Cell:
 
 
 def study() -> list[Cell]:
-    """MC-GRPO: better at G=2 (sampled), worse greedy, missing at G=4; the control: indistinguishable from GRPO."""
+    """MC-GRPO: better at G=2 (sampled), worse greedy, missing at G=4; the control: inconclusive against GRPO."""
     sampled = {"measure": "avg@4"}
     rows = [cell("none", 0, 0.3), cell("none", 0, 0.1, **sampled)]
     for budget in (4, 2):

@@ -8,7 +8,7 @@ import numpy as np
 from mcgrpo.files import write_csv
 from mcgrpo.frames import read_frame
 from mcgrpo.methods import METHODS
-from mcgrpo.records import Cell, CurvePoint
+from mcgrpo.records import Cell, CurvePoint, Gain
 
 SIX = ("grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo")
 BOTH = ("grpo", "mc-grpo")
@@ -95,6 +95,24 @@ def study(settings=("toy_a", "toy_b")):
         yield from [*injected_cells(**own), *variant_cells(**own)]
 
 
+def paired(row, difference=0.02, low=-0.01, high=0.05, word="inconclusive", **fields):
+    """The same cell with a paired difference to its baseline, if it has one and is there."""
+    if not row.baseline or row.mean is None:
+        return row
+    numbers = {"difference": difference, "difference_low": low, "difference_high": high, "difference_verdict": word}
+    told = {"difference_seeds": row.seeds, "difference_detectable": 0.034, "equivalence_margin": 0.01}
+    return replace(row, **numbers | told | fields)
+
+
+def gains_of(cells, spread=0.01):
+    """A `Gain` for each seed of every paired difference: the mean, and as far above and below it."""
+    for row in cells:
+        for seed in range(row.difference_seeds or 0):
+            key = {name: getattr(row, name) for name in ("setting", "method", "num_generations", "variant")}
+            where = {name: getattr(row, name) for name in ("benchmark", "role", "measure", "baseline")}
+            yield Gain(**key, seed=seed, **where, kind="difference", gain=row.difference + spread * (seed - 2))
+
+
 def missing(row):
     """The same cell, planned and not there."""
     empty = dict.fromkeys(("n", "mean", "low", "high", "over"))
@@ -131,6 +149,12 @@ def summary_frame(folder, cells):
     return read_frame(folder / "summary.csv", Cell)
 
 
+def gains_frame(folder, cells, **options):
+    """The gains of these cells, through their file."""
+    write_csv(folder / "gains.csv", Gain, gains_of(cells, **options))
+    return read_frame(folder / "gains.csv", Gain)
+
+
 def curves_frame(folder, points):
     """The curves, through their file."""
     write_csv(folder / "curves.csv", CurvePoint, points)
@@ -145,14 +169,15 @@ class Line(NamedTuple):
 
 
 def drawn(module, frame, look, **options):
-    """What `look` sees in the figure, before it is closed."""
+    """What `look` sees in the figure, before it is closed; `frame` may be several."""
+    frames = frame if isinstance(frame, tuple) else (() if frame is None else (frame,))
     seen = []
 
     def save(figure):
         figure.draw_without_rendering()
         seen.append(look(figure))
 
-    module.draw(*([frame] if frame is not None else []), save=save, **options)
+    module.draw(*frames, save=save, **options)
     return seen[0]
 
 

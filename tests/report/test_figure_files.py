@@ -3,7 +3,7 @@ import subprocess
 import sys
 
 import pytest
-from synthetic import BOTH, cell, curves, point, study
+from synthetic import BOTH, cell, curves, gains_frame, paired, point, study
 
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.figures import main
@@ -19,11 +19,16 @@ WHERE = (
 """A cell of every figure."""
 
 
+def files_of(folder, cells=()):
+    gains_frame(folder, cells)
+    return [part for name in ("summary", "gains", "curves") for part in (f"--{name}", str(folder / f"{name}.csv"))]
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, name):
-    frame(study(("toy_a",)))
+    frame(map(paired, study(("toy_a",))))
     curve_frame(curves(("toy_a",), BOTH, steps=3))
-    arguments = ["--summary", str(tmp_path / "summary.csv"), "--curves", str(tmp_path / "curves.csv"), "--output"]
+    arguments = [*files_of(tmp_path, map(paired, study(("toy_a",)))), "--output"]
     for folder in "ab":
         main([name, *arguments, str(tmp_path / folder / name)])
     for suffix, magic in (("pdf", b"%PDF"), ("png", b"\x89PNG")):
@@ -32,13 +37,13 @@ def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, n
     assert b"CreationDate" not in (tmp_path / "a" / f"{name}.pdf").read_bytes()
 
 
-@pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if figure.source])
+@pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if figure.sources])
 @pytest.mark.parametrize("rows", ["none", "missing"])
 def test_a_figure_with_nothing_to_show_is_an_error(tmp_path, frame, curve_frame, name, rows):
     missing = [cell("grpo", 2, None, **where) for where in WHERE]
     frame(missing if rows == "missing" else [])
     curve_frame([point("grpo", 2, 0, 1, seconds=[None] * 4, reward=None)] if rows == "missing" else [])
-    files = ["--summary", str(tmp_path / "summary.csv"), "--curves", str(tmp_path / "curves.csv")]
+    files = files_of(tmp_path)
     with pytest.raises(SystemExit, match=f"figures: {name}: nothing to show: no "):
         main([name, *files, "--output", str(tmp_path / "figure")])
     assert not list(tmp_path.glob("figure*"))

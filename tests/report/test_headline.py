@@ -1,68 +1,82 @@
 import pytest
-from cells import cell, frame, study
+from cells import cell, frame, gains_frame, seed_gains, study
 
-from mcgrpo.report.headline import headline
+from mcgrpo.report.headline import headline, latex, markdown
 
-ABOVE, BELOW, ZERO = (0.05, 0.04, 0.06), (-0.05, -0.06, -0.04), (0.0, -0.1, 0.1)
+ABOVE, BELOW, WIDE, NEAR = (0.05, 0.04, 0.06), (-0.05, -0.06, -0.04), (0.0, -0.1, 0.1), (0.0, -0.004, 0.005)
+
+
+def told(tmp_path, rows, gains=()):
+    return markdown(headline(frame(tmp_path, rows), gains_frame(tmp_path, gains)))
 
 
 def first_line(tmp_path, *gains):
     methods = ("mc-grpo", "mc-dapo", "mc-dr-grpo")
     rows = [cell(method, 2, 0.5, gain=gain) for method, gain in zip(methods, gains, strict=False)]
-    return headline(frame(tmp_path, rows)).splitlines()[0]
+    return told(tmp_path, rows).splitlines()[0]
 
 
 @pytest.mark.parametrize(
     ("gains", "answer"),
     [
-        (
-            (ABOVE, ABOVE),
-            "Yes. Of 2 comparisons with the mean (settings, losses, decodings) it is better in 2, worse in 0",
-        ),
-        ((ABOVE, ZERO), "In part. Of 2 comparisons"),
+        ((ABOVE, ABOVE), "Yes. Of 2 comparisons with the mean (settings, losses, decodings): 2 better, 0 worse."),
+        ((ABOVE, WIDE), "In part. Of 2 comparisons"),
         ((ABOVE, BELOW), "It depends. Of 2"),
         ((BELOW,), "No, it hurts. Of 1 comparison with the mean"),
-        ((BELOW, ZERO), "No, in part it hurts."),
-        ((ZERO, ZERO), "Not measurably."),
+        ((BELOW, WIDE), "No, in part it hurts."),
+        ((NEAR, NEAR), "No, it makes no difference. Of 2 comparisons"),
+        ((WIDE, WIDE), "Cannot be told."),
+        ((WIDE, NEAR), "Cannot be told."),
         (((0.1, None, None),), "Cannot be told."),
-        ((None,), "Not known: none of 1 planned comparison has been run."),
+        ((None,), "Not known. None of 1 planned comparison has been run."),
     ],
 )
 def test_the_first_line_answers(tmp_path, gains, answer):
     assert first_line(tmp_path, *gains).startswith(f"**Does the median help at G=2 here?** {answer}")
 
 
+def test_the_first_line_says_how_far_what_is_not_sure_reaches(tmp_path):
+    line = first_line(tmp_path, ABOVE, WIDE, NEAR)
+    assert "1 better, 0 worse, 1 equivalent (within 1 point), 1 inconclusive (a true difference of 3.4 points" in line
+
+
 def test_missing_comparisons_are_counted(tmp_path):
     assert first_line(tmp_path, ABOVE, None).endswith("1 planned comparison missing.")
 
 
-def test_sentences_say_which_way_it_points_with_the_control_beside_it(tmp_path):
-    text = headline(frame(tmp_path, study()))
-    sampled, greedy = [line for line in text.splitlines() if line.startswith("- At")]
-    assert sampled.startswith(
-        "- At G=2, sampled (avg@4), the median (MC-GRPO) beats the mean (GRPO): +5.0 points [+4.5, +6.0] (3 seeds); "
+def test_each_comparison_opens_with_its_verdict_and_ends_with_its_seeds_and_its_control(tmp_path):
+    rows = study()
+    (found,) = [row for row in rows if row.method == "mc-grpo" and row.difference and row.difference > 0]
+    text = told(tmp_path, rows, seed_gains(found, 0.06, 0.045, 0.045))
+    sampled, greedy = [line for line in text.splitlines() if line.startswith("- ")]
+    assert sampled == (
+        "- **Better** at G=2, sampled (avg@4): MC-GRPO against GRPO, +5.0 points [+4.5, +6.0]; seeds +6.0, +4.5, +4.5. "
+        "Control, GRPO+1 against GRPO: **inconclusive**, +1.0 points [−10.0, +12.0]; 3.4 points could have been seen."
     )
-    assert "the control (GRPO+1), is indistinguishable from the mean (GRPO): +1.0 points [−10.0, +12.0]" in sampled
-    assert "greedy, the median (MC-GRPO) falls behind the mean (GRPO): −6.0 points [−7.0, −5.5] (3 seeds)" in greedy
-    assert "**toy_a on sums**, accuracy, with its 95% interval over seeds and problems:" in text
+    assert greedy.startswith("- **Worse** at G=2, greedy: MC-GRPO against GRPO, −6.0 points [−7.0, −5.5]. Control")
+    assert "**toy_a on sums**, difference in accuracy, with its 95% interval over seeds and problems:" in text
+
+
+@pytest.mark.parametrize(("excludes", "words"), [(True, "is excluded"), (False, "is not excluded")])
+def test_whether_the_papers_gain_is_excluded_stands_beside_it(tmp_path, excludes, words):
+    printed = {"published_difference": 0.0462, "difference_excludes_published": excludes}
+    assert f"; the paper's +4.62 {words}." in told(tmp_path, [cell("mc-grpo", 2, 0.5, gain=WIDE, **printed)])
 
 
 def test_what_has_not_been_run_is_named(tmp_path):
-    text = headline(frame(tmp_path, [cell("grpo", 2, 0.5), cell("mc-grpo", 2)]))
-    assert text.endswith("- Missing: MC-GRPO.\n")
+    text = told(tmp_path, [cell("grpo", 2, 0.5), cell("mc-grpo", 2)])
+    assert text.endswith("- **Missing** at G=2, greedy: MC-GRPO against GRPO.\n")
 
 
 def test_without_a_baseline_or_a_median(tmp_path):
-    assert "(MC-DAPO) has no run of the mean (DAPO) to be compared with." in headline(
-        frame(tmp_path, [cell("mc-dapo", 2, 0.5)])
-    )
-    assert headline(frame(tmp_path, [cell("dapo", 2, 0.5)])) == "No median-centred run to compare.\n"
+    alone = told(tmp_path, [cell("mc-dapo", 2, 0.5, baseline=None)])
+    assert "Not asked. The study plans no mean-centred method to compare it with." in alone
+    assert told(tmp_path, [cell("dapo", 2, 0.5)]).endswith("Not asked. No median-centred run to compare.\n")
 
 
-def test_a_median_whose_mean_the_study_does_not_plan(tmp_path):
-    """As `mcgrpo.summarise` writes it: no name of a baseline, not only no number."""
-    text = headline(frame(tmp_path, [cell("mc-grpo", 2, 0.5, baseline=None)]))
-    assert "** Not asked: the study plans no mean-centred method to compare it with.\n" in text
-    assert "(MC-GRPO) has no run of the mean (GRPO) to be compared with." in text
-    beside = [cell("mc-grpo", 2, 0.5, baseline=None), cell("dapo", 2, 0.5), cell("mc-dapo", 2, 0.5, gain=ABOVE)]
-    assert "** Yes. Of 1 comparison with the mean" in headline(frame(tmp_path, beside))
+def test_latex_says_the_same(tmp_path):
+    rows = [cell("mc-grpo", 2, 0.5, gain=BELOW, setting="toy_a"), cell("grpo", 2, 0.5)]
+    text = latex(headline(frame(tmp_path, rows), gains_frame(tmp_path)))
+    assert r"\textbf{Does the median help at G=2 here?} \textbf{No, it hurts.} Of 1 comparison" in text
+    assert r"\item \textbf{Worse} at G=2, greedy: MC-GRPO against GRPO, $-$5.0 points [$-$6.0, $-$4.0]." in text
+    assert r"\textbf{toy\_a on sums}" in text

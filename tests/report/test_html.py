@@ -21,6 +21,8 @@ from mcgrpo.report.page.answer import answer
 
 GAIN, WIDE = (0.05, 0.04, 0.06), (0.01, -0.1, 0.12)
 
+PAIRED = next(row for row in cells.study() if row.method == "mc-grpo" and row.difference and row.measure == "avg@4")
+
 
 @pytest.fixture
 def study(tmp_path):
@@ -28,52 +30,63 @@ def study(tmp_path):
 
 
 class TestTheAnswer:
-    def of(self, tmp_path, *rows):
-        return answer(cells.frame(tmp_path, rows or cells.study()))
+    def of(self, tmp_path, *rows, gains=()):
+        return answer(cells.frame(tmp_path, rows or cells.study()), cells.gains_frame(tmp_path, gains))
 
     def test_it_is_the_headlines_with_the_first_comparison_and_one_that_is_sure_in_numbers(self, tmp_path):
-        found = self.of(tmp_path)
+        found = self.of(tmp_path, gains=cells.seed_gains(PAIRED, 0.05, 0.06, 0.04))
         assert (found.question, found.word) == ("Does the median help at G=2 here?", "It depends.")
         assert found.told.startswith("Of 2 comparisons with the mean")
         assert found.lead == (
-            "At G=2, MC-GRPO beats GRPO (toy_a on sums, sampled, avg@4): +5.0 points, 95% interval +4.5 to +6.0 "
-            "(3 seeds, 100 problems). At G=2, MC-GRPO falls behind GRPO (toy_a on sums, greedy): −6.0 points, 95% "
-            "interval −7.0 to −5.5 (3 seeds, 100 problems)."
+            "At G=2, MC-GRPO is better than GRPO (toy_a on sums, sampled (avg@4)): +5.0 points, 95% interval +4.5 to "
+            "+6.0 (3 seeds, 100 problems). At G=2, MC-GRPO is worse than GRPO (toy_a on sums, greedy): −6.0 points, "
+            "95% interval −7.0 to −5.5 (0 seeds, 100 problems)."
         )
 
-    def test_every_comparison_is_drawn_on_one_scale_with_its_control_below_it(self, tmp_path):
-        found = self.of(tmp_path)
-        assert [(row.name, row.decoding, row.is_control) for row in found.comparisons] == [
-            ("MC-GRPO − GRPO, G=2", "sampled, avg@4", False),
-            ("GRPO+1 − GRPO, G=2", "sampled, avg@4", True),
+    def test_what_could_have_been_seen_and_what_the_paper_prints_are_said(self, tmp_path):
+        printed = {"published_difference": 0.2, "difference_excludes_published": True}
+        found = self.of(tmp_path, cells.cell("mc-grpo", 2, 0.5, gain=(0.0, -0.1, 0.1), **printed))
+        assert "MC-GRPO cannot be told from GRPO" in found.lead
+        assert "A true difference of 3.4 points could have been seen." in found.lead
+        assert found.lead.endswith("The interval excludes the paper's +20.00.")
+
+    def test_every_comparison_is_drawn_with_its_seeds_on_one_scale_and_its_control_below_it(self, tmp_path):
+        found = self.of(tmp_path, gains=cells.seed_gains(PAIRED, 0.05, 0.06, 0.04))
+        assert [(bar.row.name, bar.row.decoding, bar.row.is_control) for bar in found.bars] == [
+            ("MC-GRPO − GRPO, G=2", "sampled (avg@4)", False),
+            ("GRPO+1 − GRPO, G=2", "sampled (avg@4)", True),
             ("MC-GRPO − GRPO, G=2", "greedy", False),
             ("GRPO+1 − GRPO, G=2", "greedy", True),
         ]
         assert found.scale == 0.12 and found.ends == ("−12", "0", "+12")  # the control's bar ends at 12
-        first = found.comparisons[0]
+        first = found.bars[0]
         assert (first.dot, first.left, first.width) == pytest.approx((70.83, 68.75, 6.25))
+        assert first.seeds == pytest.approx((70.83, 75, 66.67)) and found.band == pytest.approx((45.83, 8.34))
+
+    def test_a_seed_far_off_widens_the_scale(self, tmp_path):
+        assert self.of(tmp_path, gains=cells.seed_gains(PAIRED, 0.4, 0.0, 0.0)).scale == 0.4
 
     def test_what_is_better_and_what_is_worse_are_both_said(self, tmp_path):
         gains = {"mc-grpo": (0.0, -0.1, 0.1), "mc-dapo": (0.05, 0.04, 0.06), "mc-dr-grpo": (-0.05, -0.06, -0.04)}
         found = self.of(tmp_path, *(cells.cell(method, 2, 0.5, gain=gain) for method, gain in gains.items()))
-        assert re.findall(r"MC-\S+ (?:is|beats|falls) ", found.lead) == [
-            "MC-GRPO is ", "MC-DAPO beats ", "MC-DR-GRPO falls ",
+        assert re.findall(r"MC-\S+ (?:cannot be|is better|is worse) ", found.lead) == [
+            "MC-GRPO cannot be ", "MC-DAPO is better ", "MC-DR-GRPO is worse ",
         ]  # fmt: skip
 
     def test_of_a_study_that_has_not_been_run_it_says_so(self, tmp_path):
         found = self.of(tmp_path, cells.cell("grpo", 2, 0.5), cells.cell("mc-grpo", 2))
         assert (found.word, found.told) == ("Not known.", "None of 1 planned comparison has been run.")
         assert found.lead == ""
-        assert [row.verdict for row in found.comparisons] == ["missing"]
-        assert found.comparisons[0].dot is None
+        assert [bar.row.word for bar in found.bars] == ["missing"]
+        assert found.bars[0].dot is None
 
     def test_of_a_study_without_the_median_it_says_so(self, tmp_path):
         found = self.of(tmp_path, cells.cell("grpo", 2, 0.5))
-        assert (found.told, found.comparisons) == ("No median-centred run to compare.", ())
+        assert (found.told, found.bars) == ("No median-centred run to compare.", ())
 
     def test_without_any_difference_the_scale_is_still_one(self, tmp_path):
         found = self.of(tmp_path, cells.cell("mc-grpo", 2, 0.5, gain=(0.0, 0.0, 0.0)))
-        assert found.scale > 0 and found.comparisons[0].dot == 50
+        assert found.scale > 0 and found.bars[0].dot == 50
 
 
 class TestTheClaims:

@@ -80,7 +80,7 @@ class TestTheNumbersOfThePage:
 
 def test_a_number_without_an_interval_is_never_bold():
     class One:
-        change, change_low, change_high = 0.04, math.nan, math.nan
+        change, change_low, change_high, change_verdict = 0.04, math.nan, math.nan, math.nan
 
     assert paper_and_code.told(One, "change") == "+4.0 (no interval)"
     assert paper_and_code.told(None, "change") == "missing"
@@ -92,7 +92,7 @@ class TestTheBlocksOfThePages:
         monkeypatch.setattr(readme, "SUMMARY", tmp_path / "summary.csv")
         assert lines(readme.one_cell(), "| ")[1:] == [
             ["GRPO, G=2", "greedy", "50.0 [48.0, 52.0]", "", "100", "3"],
-            ["MC-GRPO, G=2+1", "greedy", "54.0 [52.0, 56.0]", "+4.0 [+1.0, +7.0]", "100", "3"],
+            ["MC-GRPO, G=2+1", "greedy", "54.0 [52.0, 56.0]", "+4.0 [+1.0, +7.0] better", "100", "3"],
         ]
 
     @pytest.mark.parametrize("name", ["paper-and-code", "reproduce-one-cell", "mad-zero"])

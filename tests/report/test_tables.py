@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from cells import cell, flip, frame, study
+from cells import cell, flip, frame, gains_frame, study
 
 from mcgrpo.report.accuracy import display
 from mcgrpo.report.rows import as_rows, select
@@ -32,8 +32,13 @@ def lines_with(text, *parts):
     return [line for line in text.splitlines() if all(part in line for part in parts)]
 
 
+def files_of(folder):
+    gains_frame(folder)
+    return ["--summary", str(folder / "summary.csv"), "--gains", str(folder / "gains.csv")]
+
+
 def written(folder, summary, title=""):
-    write_tables(summary, folder, title)
+    write_tables(summary, gains_frame(folder.parent), folder, title)
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
@@ -45,8 +50,8 @@ def test_rows_are_the_planned_cells_with_the_untrained_model_first_and_g_descend
 def test_intervals_need_not_be_symmetric_and_stand_in_brackets(summary):
     row = shown("main", summary)[-1]
     assert row["Greedy (%)"] == "44.0 [42.0, 46.0]"
-    assert row["Gain, greedy"] == "−6.0 [−7.0, −5.5]"
-    assert row["Gain, sampled"] == "+5.0 [+4.5, +6.0]"
+    assert row["Gain, greedy"] == "−6.0 [−7.0, −5.5] worse"
+    assert row["Gain, sampled"] == "+5.0 [+4.5, +6.0] better"
     assert row["Seeds"] == "3"
 
 
@@ -62,7 +67,7 @@ def test_fewer_seeds_than_planned_and_fewer_shared_ones_are_told(tmp_path):
     rows = [cell("grpo", 2, 0.5, seeds=2), cell("mc-grpo", 2, 0.6, gain=gain, difference_seeds=2)]
     first, second = shown("main", frame(tmp_path, rows))
     assert (first["Seeds"], second["Seeds"]) == ("2/3", "3")
-    assert second["Gain, greedy"] == "+10.0 [+5.0, +15.0] (2 shared seeds)"
+    assert second["Gain, greedy"] == "+10.0 [+5.0, +15.0] better (2 shared seeds)"
 
 
 def test_the_control_table_keeps_to_where_the_control_is_planned(summary):
@@ -74,18 +79,24 @@ def test_gains_are_coloured_by_their_interval(tmp_path, summary):
     tex = written(tmp_path / "out", summary)["tables.tex"]
     main_row, control_row = lines_with(tex, "MC-GRPO", "2+1")
     assert main_row == control_row
-    assert r"\cellcolor{black!8}\textcolor{red!75!black}{$-$6.0 {\scriptsize [$-$7.0, $-$5.5]}}" in main_row
-    assert r"\cellcolor{black!8}\textcolor{green!45!black}{+5.0 {\scriptsize [+4.5, +6.0]}}" in main_row
+    assert (
+        r"\cellcolor{black!8}\textcolor{red!75!black}{$-$6.0 {\scriptsize [$-$7.0, $-$5.5]} {\scriptsize worse}}"
+        in main_row
+    )
+    assert (
+        r"\cellcolor{black!8}\textcolor{green!45!black}{+5.0 {\scriptsize [+4.5, +6.0]} {\scriptsize better}}"
+        in main_row
+    )
     (plus1,) = lines_with(tex, "GRPO+1 &")
-    assert plus1.count(r"+1.0 {\scriptsize [$-$10.0, +12.0]} $\approx$0") == 2
+    assert plus1.count(r"+1.0 {\scriptsize [$-$10.0, +12.0]} {\scriptsize inconclusive (3.4)}") == 2
     assert "color" not in plus1
 
 
 def test_markdown_has_the_word_and_bold_instead_of_colours(tmp_path, summary):
     text = written(tmp_path / "out", summary)["tables.md"]
     (plus1,) = lines_with(text, "| GRPO+1 ")
-    assert plus1.count("+1.0 [−10.0, +12.0] indistinguishable") == 2
-    assert "**−6.0 [−7.0, −5.5]**" in lines_with(text, "MC-GRPO", "2+1")[0]
+    assert plus1.count("+1.0 [−10.0, +12.0] inconclusive (3.4)") == 2
+    assert "**−6.0 [−7.0, −5.5] worse**" in lines_with(text, "MC-GRPO", "2+1")[0]
 
 
 def test_the_caption_states_seeds_problems_samples_and_title(summary):
@@ -109,11 +120,31 @@ def test_nothing_run_is_said(tmp_path):
 
 
 def test_published_numbers_stand_beside_ours(tmp_path):
-    paper = {"published": 0.8354, "published_difference": 0.0462}
+    paper = {"published": 0.8354, "published_difference": 0.0462, "difference_excludes_published": False}
     rows = [cell("grpo", 2, published=0.7892), cell("mc-grpo", 2, 0.85, gain=(0.05, 0.04, 0.06), **paper)]
     first, second = shown("main", frame(tmp_path, rows))
-    assert (first["Published (%)"], first["Ours − published"]) == ("78.92", "missing")
-    assert (second["Published (%)"], second["Ours − published"]) == ("83.54 (+4.62)", "+1.5")
+    assert (first["Published (%)"], first["Ours − published"], first["Published gain"]) == ("78.92", "missing", "")
+    assert (second["Published (%)"], second["Ours − published"]) == ("83.54", "+1.5")
+    assert second["Published gain"] == "+4.62 not excluded"
+
+
+@pytest.mark.parametrize(
+    ("excludes", "text"), [(True, "+4.62 excluded"), (False, "+4.62 not excluded"), (None, "+4.62")]
+)
+def test_beside_a_published_gain_stands_whether_ours_excludes_it(tmp_path, excludes, text):
+    paper = {"published": 0.8354, "published_difference": 0.0462, "difference_excludes_published": excludes}
+    row = shown("main", frame(tmp_path, [cell("mc-grpo", 2, 0.85, gain=(0.0, -0.1, 0.1), **paper)]))[-1]
+    assert row["Published gain"] == text
+
+
+def test_the_four_words_are_explained_with_the_studys_margin(tmp_path):
+    rows = [cell("grpo", 2, 0.5), cell("mc-grpo", 2, 0.5, gain=(0.0, -0.004, 0.005), equivalence_margin=0.02)]
+    summary = frame(tmp_path, rows)
+    assert shown("main", summary)[-1]["Gain, greedy"] == "+0.0 [−0.4, +0.5] equivalent"
+    assert "Equivalent: it does not, and the difference lies within 2 points by two one-sided tests" in caption(
+        "main", summary
+    )
+    assert "Inconclusive" not in caption("main", frame(tmp_path, [cell("grpo", 2, 0.5)]))
 
 
 def test_the_placeholders_of_the_paper_are_told_where_its_numbers_are(tmp_path):
@@ -131,7 +162,7 @@ def test_injected_flips_are_ordered_by_rate_with_the_change_to_none(tmp_path):
     rows += [cell("grpo", 8, 0.4, variant=f"flip-{name}", change=change) for name in ("0.4", "exact-0.25", "0.05")]
     lines = shown("injected-flips", frame(tmp_path, rows))
     assert [line["Variant"] for line in lines] == ["default", "ρ = 5%", "ρ = 40%", "ρ = 25%, exact"]
-    assert [line["Change, greedy"] for line in lines] == ["", *["−4.0 [−5.0, −3.0]"] * 3]
+    assert [line["Change, greedy"] for line in lines] == ["", *["−4.0 [−5.0, −3.0] worse"] * 3]
 
 
 def test_variants_have_the_gain_within_and_the_change_to_the_default(tmp_path):
@@ -140,8 +171,8 @@ def test_variants_have_the_gain_within_and_the_change_to_the_default(tmp_path):
     rows += [cell("mc-grpo", 2, 0.6, variant=name) for name in ("composite", "flip-0.1")]
     default, released = shown("variants", frame(tmp_path, rows))
     assert (default["Variant"], released["Variant"]) == ("default", "released")
-    assert released["Gain, greedy"] == "+10.0 [+5.0, +15.0]"
-    assert released["Change, greedy"] == "+10.0 [−1.0, +20.0] indistinguishable"
+    assert released["Gain, greedy"] == "+10.0 [+5.0, +15.0] better"
+    assert released["Change, greedy"] == "+10.0 [−1.0, +20.0] inconclusive (3.4)"
 
 
 def test_a_gain_that_the_study_does_not_plan_is_blank_not_missing(tmp_path):
@@ -149,7 +180,7 @@ def test_a_gain_that_the_study_does_not_plan_is_blank_not_missing(tmp_path):
     rows = [cell("grpo", 2, 0.5), cell("mc-grpo", 2, 0.5, gain=(0.0, -0.1, 0.1))]
     alone = replace(cell("mc-grpo", 2, 0.4, variant="mad-zero-skip", change=change), baseline=None)
     *_, line = shown("variants", frame(tmp_path, [*rows, alone]))
-    assert (line["Gain, greedy"], line["Change, greedy"]) == ("", "−10.0 [−20.0, −5.0]")
+    assert (line["Gain, greedy"], line["Change, greedy"]) == ("", "−10.0 [−20.0, −5.0] worse")
 
 
 def test_out_of_distribution_benchmarks_have_a_table_of_their_own(tmp_path):
@@ -181,7 +212,7 @@ def test_a_table_longer_than_a_page_is_a_float_per_setting_below_one_name(tmp_pa
 
 
 def test_the_csv_has_the_cells_of_every_table(tmp_path, summary):
-    write_tables(summary, tmp_path / "out")
+    write_tables(summary, gains_frame(tmp_path), tmp_path / "out")
     numbers = pd.read_csv(tmp_path / "out" / "tables.csv", keep_default_na=False, na_values=[""])
     rows = numbers[(numbers.table == "main") & (numbers.method == "mc-grpo") & (numbers.num_generations == 2)]
     assert rows.set_index("measure").difference.to_dict() == {"greedy": -0.06, "avg@4": 0.05}
@@ -189,12 +220,13 @@ def test_the_csv_has_the_cells_of_every_table(tmp_path, summary):
 
 
 def test_the_command_writes_the_same_bytes_again_and_names_what_is_not_planned(tmp_path, summary):
-    arguments = ["--summary", str(tmp_path / "summary.csv"), "--output", str(tmp_path / "out"), "--title", "Toys"]
+    arguments = [*files_of(tmp_path), "--output", str(tmp_path / "out"), "--title", "Toys"]
     main(arguments)
     first = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     main(arguments)
     assert first == {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    tables = {"tables.tex", "tables.md", "tables.csv", "headline.md", "values.tex", "timings.tex", "timings.md"}
+    tables = {"tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "values.tex"}
+    tables |= {"timings.tex", "timings.md"}
     assert set(first) == tables
     absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, sign-flips."
     assert absent in first["tables.md"].decode() and absent in first["tables.tex"].decode()
@@ -203,18 +235,18 @@ def test_the_command_writes_the_same_bytes_again_and_names_what_is_not_planned(t
 def test_a_summary_without_tables_is_an_error(tmp_path, summary):
     frame(tmp_path, [c for c in study() if c.role == "train"])
     with pytest.raises(SystemExit, match="neither an accuracy"):
-        main(["--summary", str(tmp_path / "summary.csv"), "--output", str(tmp_path / "out")])
+        main([*files_of(tmp_path), "--output", str(tmp_path / "out")])
 
 
 def test_an_unreadable_summary_is_named(tmp_path):
     (tmp_path / "summary.csv").write_text("setting\nx\n")
     with pytest.raises(SystemExit, match=r"summary\.csv: column"):
-        main(["--summary", str(tmp_path / "summary.csv"), "--output", str(tmp_path / "out")])
+        main([*files_of(tmp_path), "--output", str(tmp_path / "out")])
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
 def test_tables_compile_where_they_stand(tmp_path, summary):
-    write_tables(summary, tmp_path, "Toys & 100% of_them")
+    write_tables(summary, gains_frame(tmp_path), tmp_path, "Toys & 100% of_them")
     wrapper = r"\documentclass{article}\usepackage{booktabs,adjustbox}\usepackage[table]{xcolor}"
     (tmp_path / "all.tex").write_text(wrapper + r"\begin{document}\input{tables.tex}\input{timings.tex}\end{document}")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]

@@ -3,7 +3,7 @@
 TABLES = expand(
     "{reports}/{table}",
     reports=REPORTS,
-    table=["tables.tex", "tables.md", "tables.csv", "headline.md", "timings.tex", "timings.md", "values.tex"],
+    table=["tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "timings.tex", "timings.md", "values.tex"],
 )
 CLAIMS = expand("{reports}/claims.{suffix}", reports=REPORTS, suffix=["tex", "md", "csv"])
 FIGURES = expand(
@@ -20,7 +20,8 @@ REPORT = [*TABLES, *CLAIMS, *FIGURES, *DOCUMENT, PAGE]
 
 rule tables:
     input:
-        rules.summarise.output.summary,
+        summary=rules.summarise.output.summary,
+        gains=rules.summarise.output.gains,
     output:
         TABLES,
     log:
@@ -35,7 +36,7 @@ rule tables:
         title=title,
         code=fingerprint("mcgrpo.report.tables"),
     shell:
-        "python -m mcgrpo.report.tables --summary {input:q} --output {params.folder:q} "
+        "python -m mcgrpo.report.tables --summary {input.summary:q} --gains {input.gains:q} --output {params.folder:q} "
         "--title {params.title:q} > {log:q} 2>&1"
 
 
@@ -66,6 +67,7 @@ rule claims:
 rule figure:
     input:
         summary=rules.summarise.output.summary,
+        gains=rules.summarise.output.gains,
         curves=rules.collect.output.curves,
     output:
         pdf=f"{REPORTS}/figures/{{figure}}.pdf",
@@ -82,8 +84,8 @@ rule figure:
         unfinished="--unfinished" if PARTIAL else "",
         code=lambda wildcards: [fingerprint(stage) for stage in catalogue.stages(wildcards.figure)],
     shell:
-        "python -m mcgrpo.report.figures {wildcards.figure} --summary {input.summary:q} --curves {input.curves:q} "
-        "--output {params.stem:q} {params.unfinished:q} > {log:q} 2>&1"
+        "python -m mcgrpo.report.figures {wildcards.figure} --summary {input.summary:q} --gains {input.gains:q} "
+        "--curves {input.curves:q} --output {params.stem:q} {params.unfinished:q} > {log:q} 2>&1"
 
 
 rule reproduction:
@@ -118,6 +120,7 @@ rule page:
         plan=rules.plan.output,
         summary=rules.summarise.output.summary,
         contrasts=rules.contrasts.output,
+        gains=rules.summarise.output.gains,
         curves=rules.collect.output.curves,
         runs=[] if PARTIAL else [f"{RESULTS}/runs/{name}" for name in TRAINED],
         claims=repository("config/claims.yaml"),

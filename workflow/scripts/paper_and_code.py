@@ -13,7 +13,6 @@ import pandas as pd
 from mcgrpo.frames import accuracies, read_frame
 from mcgrpo.records import Cell
 from mcgrpo.report import wording
-from mcgrpo.stats import verdict
 from mcgrpo.variants import DEFAULT
 
 VARIANTS = ("released", "mixed-groups", "best-on-test", "composite", "fixed-rows")
@@ -53,7 +52,7 @@ def changes(cells: pd.DataFrame) -> str:
         for one, beside in decodings(cells[cells.change.notna()])
     ]
     known = cells[cells.change_low.notna()]
-    sure = sum(verdict(one.change_low, one.change_high) != "indistinguishable" for one in known.itertuples())
+    sure = known.change_verdict.isin(["better", "worse"]).sum()
     return (
         "### What each changes\n\n"
         f"Accuracy in points, paired by seed and problem with the same method and G at `default`; {problems(cells)}. "
@@ -144,7 +143,7 @@ def told(cell, field: str) -> str:
         return wording.MISSING
     low, high = getattr(cell, f"{field}_low"), getattr(cell, f"{field}_high")
     text = wording.signed(getattr(cell, field), low, high)
-    return text if pd.isna(low) or verdict(low, high) == "indistinguishable" else f"**{text}**"
+    return f"**{text}**" if getattr(cell, f"{field}_verdict") in ("better", "worse") else text
 
 
 def problems(cells: pd.DataFrame) -> str:

@@ -61,7 +61,7 @@ def one_cell() -> str:
             "Method": f"{wording.label(cell.method)}, G={wording.rollouts(cell.method, cell.num_generations)}",
             "Decoding": cell.decoding,
             "Accuracy (%)": wording.accuracy(cell.mean, cell.low, cell.high),
-            "Gain": wording.gain(cell.difference, cell.difference_low, cell.difference_high) if cell.baseline else "",
+            "Gain": wording.gain(cell) if cell.baseline else "",
             "Problems": f"{cell.n}",
             "Seeds": f"{cell.seeds}",
         }

@@ -1,4 +1,4 @@
-"""summary.csv and curves.csv to figures, each as STEM.pdf and STEM.png (the same bytes at every rerun).
+"""summary.csv, gains.csv and curves.csv to figures, each as STEM.pdf and STEM.png (the same bytes at every rerun).
 
     python -m mcgrpo.report.figures accuracy-greedy --summary summary.csv --output reports/figures/accuracy-greedy
     python -m mcgrpo.report.figures rewards --curves curves.csv --output reports/figures/rewards
@@ -16,11 +16,11 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 
 from mcgrpo.frames import read_frame
-from mcgrpo.records import Cell, CurvePoint
+from mcgrpo.records import Cell, CurvePoint, Gain
 from mcgrpo.report.catalogue import FIGURES, stages
 from mcgrpo.report.figures import style
 
-SOURCES = {"summary": Cell, "curves": CurvePoint}
+SOURCES = {"summary": Cell, "gains": Gain, "curves": CurvePoint}
 """The files that figures are drawn from, and their records."""
 
 
@@ -29,17 +29,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="figures", description="Draw one figure as PDF and PNG.")
     parser.add_argument("name", choices=FIGURES)
     parser.add_argument("--summary", help="summary.csv, one Cell a row")
+    parser.add_argument("--gains", help="gains.csv, one Gain a row")
     parser.add_argument("--curves", help="curves.csv, one CurvePoint a row")
     parser.add_argument("--output", required=True, type=Path, help="path without a suffix")
     parser.add_argument("--unfinished", action="store_true", help="the study goes on: a figure may be empty yet")
     options = parser.parse_args(arguments)
-    source, _, how = FIGURES[options.name]
-    if source and not getattr(options, source):
-        parser.error(f"{options.name} is drawn from --{source}")
+    sources, _, how = FIGURES[options.name]
+    for source in sources:
+        if not getattr(options, source):
+            parser.error(f"{options.name} is drawn from --{source}")
     plt.switch_backend("agg")
     save = partial(style.save, options.output)
     try:
-        data = [read_frame(getattr(options, source), SOURCES[source])] if source else []
+        data = [read_frame(getattr(options, source), SOURCES[source]) for source in sources]
     except ValueError as error:
         raise SystemExit(f"figures: {options.name}: {error}") from None
     draw = import_module(stages(options.name)[1]).draw

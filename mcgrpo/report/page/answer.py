@@ -1,60 +1,42 @@
-"""The first screen: the answer in a sentence, and each comparison behind it as a bar on one scale."""
+"""The first screen: the answer in a sentence, and each comparison behind it as a bar with its seeds, on one scale."""
 
 import math
-import re
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import pandas as pd
 
-from mcgrpo.frames import DECODINGS, accuracies
-from mcgrpo.methods import METHODS
 from mcgrpo.report import wording
-from mcgrpo.report.accuracy import intervals, problems
-from mcgrpo.report.headline import VERBS, at_least_g, control, headline
-from mcgrpo.stats import verdict
+from mcgrpo.report.comparisons import Comparison
+from mcgrpo.report.headline import headline
 
-FIRST_LINE = re.compile(r"\*\*(.+?)\*\* ([^.:]+)[.:] (.+)")
-"""The question, the answer in a word or two, and the counts."""
 SCALES = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1)
 """Half widths that an axis may have."""
+VERBS = {
+    "better": "is better than",
+    "worse": "is worse than",
+    "equivalent": "is equivalent to",
+    "inconclusive": "cannot be told from",
+    "no interval": "has no interval against",
+}
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One paired difference of accuracy: fractions, NaN where there is no number; `place` as `setting on benchmark`.
+class Bar:
+    """One comparison as it is drawn: percent of the drawing's width, None where there is nothing to draw."""
 
-    `zero`, `left`, `width` and `dot` are percent of the drawing's width, None where there is nothing to draw.
-    """
-
-    place: str
-    name: str
-    decoding: str
-    is_control: bool
-    value: float
-    low: float
-    high: float
-    seeds: int
-    planned: int
-    n: int | None
-    left: float | None = None
-    width: float | None = None
-    dot: float | None = None
-
-    @property
-    def verdict(self) -> str:
-        """above, below, indistinguishable, unknown (no interval) or missing."""
-        return wording.MISSING if math.isnan(self.value) else verdict(self.low, self.high)
-
-    @property
-    def text(self) -> str:
-        """The difference with its interval, in points."""
-        return wording.signed(self.value, self.low, self.high)
+    row: Comparison
+    left: float | None
+    width: float | None
+    dot: float | None
+    seeds: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The question and its answer; `told` counts the comparisons, `lead` says what those that matter most found."""
+    """The question and its answer; `told` counts the comparisons, `lead` says what those that matter most found.
+
+    `band` is where the equivalence margin lies in the drawing: left end and width in percent, or None.
+    """
 
     question: str
     word: str
@@ -62,8 +44,10 @@ class Answer:
     lead: str
     over: str
     problems: str
-    comparisons: tuple[Comparison, ...]
+    verdicts: str
+    bars: tuple[Bar, ...]
     scale: float
+    band: tuple[float, float] | None
 
     @property
     def ends(self) -> tuple[str, str, str]:
@@ -72,81 +56,68 @@ class Answer:
         return wording.points(-self.scale, digits), "0", wording.points(self.scale, digits)
 
 
-def answer(summary: pd.DataFrame) -> Answer:
+def answer(summary: pd.DataFrame, gains: pd.DataFrame) -> Answer:
     """What `mcgrpo.report.headline` says of the summary, with its comparisons (and their controls) to be drawn."""
-    first = headline(summary).splitlines()[0]
-    found = FIRST_LINE.fullmatch(first)
-    question, word, told = found.groups() if found else ("Does the median help here?", "Not asked", first)
-    cells = accuracies(summary, "in")
-    medians = at_least_g(cells)
-    medians = medians[medians.baseline.notna()]
-    rows = list(_comparisons(cells, medians))
+    found = headline(summary, gains)
+    rows = found.comparisons
     scale = _scale(rows)
-    shown = list(medians.itertuples())
+    band = None
+    if found.margin is not None:
+        left, right = _position(-found.margin, scale), _position(found.margin, scale)
+        band = left, round(right - left, 2)
     return Answer(
-        question,
-        f"{word}.",
-        told[0].upper() + told[1:],
+        found.question,
+        found.word,
+        found.told,
         _lead([row for row in rows if not row.is_control]),
-        intervals(shown).removeprefix(", with its "),
-        problems(shown) if shown else "",
-        tuple(_drawn(row, scale) for row in rows),
+        found.over.removeprefix(", with its "),
+        _problems(rows),
+        wording.about_verdicts(found.margin),
+        tuple(_bar(row, scale) for row in rows),
         scale,
+        band,
     )
 
 
-def _comparisons(cells: pd.DataFrame, medians: pd.DataFrame):
-    """In the headline's order: sampled before greedy, each median-centred method before its control."""
-    for _, rows in medians.groupby(["setting", "benchmark"], sort=False):
-        order = rows.method.map(list(METHODS).index) * len(DECODINGS) - rows.decoding.map(DECODINGS.index)
-        for _, cell in rows.loc[order.sort_values().index].iterrows():
-            yield _comparison(cell, is_control=False)
-            beside = control(cells, cell)
-            if not beside.empty:
-                yield _comparison(beside.iloc[0], is_control=True)
-
-
-def _comparison(cell: Any, is_control: bool) -> Comparison:
-    return Comparison(
-        place=f"{cell.setting} on {cell.benchmark}",
-        name=f"{wording.label(cell.method)} − {wording.label(cell.baseline)}, G={cell.num_generations}",
-        decoding=f"sampled, {cell.measure}" if cell.decoding == "sampled" else "greedy",
-        is_control=is_control,
-        value=float(cell.difference),
-        low=float(cell.difference_low),
-        high=float(cell.difference_high),
-        seeds=0 if pd.isna(cell.difference_seeds) else int(cell.difference_seeds),
-        planned=int(cell.planned),
-        n=None if pd.isna(cell.n) else int(cell.n),
-    )
+def _problems(rows: tuple[Comparison, ...]) -> str:
+    """The number of problems of each benchmark."""
+    found = {row.place.split(" on ")[-1]: row.n for row in rows if row.n}
+    return ", ".join(f"{wording.count(n, 'problem')} on {benchmark}" for benchmark, n in found.items())
 
 
 def _lead(rows: list[Comparison]) -> str:
-    """The first comparison that has been run, and the first other that is surely above and below, a sentence each."""
+    """The first comparison that has been run, and the first other that is better and worse, a sentence each."""
     run = [row for row in rows if not math.isnan(row.value)]
-    sides = ([row for row in run[1:] if row.verdict == side] for side in ("above", "below"))
+    sides = ([row for row in run[1:] if row.verdict == side] for side in ("better", "worse"))
     return " ".join(map(_sentence, [*run[:1], *(rows[0] for rows in sides if rows)]))
 
 
 def _sentence(row: Comparison) -> str:
-    names, budget = row.name.split(", ")
-    method, baseline = names.split(" − ")
     told = f"{wording.count(row.seeds, 'seed')}, {wording.count(row.n or 0, 'problem')}"
     number = f"{wording.points(row.value)} points"
     number += "" if math.isnan(row.low) else f", 95% interval {wording.points(row.low)} to {wording.points(row.high)}"
-    return f"At {budget}, {method} {VERBS[row.verdict]} {baseline} ({row.place}, {row.decoding}): {number} ({told})."
+    text = f"At G={row.num_generations}, {row.method} {VERBS[row.word]} {row.baseline} "
+    text += f"({row.place}, {row.decoding}): {number} ({told})."
+    if row.verdict == "inconclusive":
+        text += f" A true difference of {wording.count_points(row.detectable)} could have been seen."
+    if row.excludes is not None:
+        told = "excludes" if row.excludes else "does not exclude"
+        text += f" The interval {told} the paper's {wording.points(row.published, 2)}."
+    return text
 
 
-def _scale(rows: list[Comparison]) -> float:
-    """Half the width of the axis: the least that holds every bar."""
-    ends = [abs(end) for row in rows for end in (row.value, row.low, row.high) if not math.isnan(end)]
+def _scale(rows: tuple[Comparison, ...]) -> float:
+    """Half the width of the axis: the least that holds every bar and seed."""
+    ends = [abs(end) for row in rows for end in (row.value, row.low, row.high, *row.gains) if not math.isnan(end)]
     return min(scale for scale in SCALES if scale >= max(ends, default=0) or scale == SCALES[-1])
 
 
-def _drawn(row: Comparison, scale: float) -> Comparison:
-    def place(value: float) -> float | None:
-        return None if math.isnan(value) else round(50 + 50 * value / scale, 2)
+def _position(value: float, scale: float) -> float | None:
+    """Percent of the drawing from its left end."""
+    return None if math.isnan(value) else round(min(max(50 + 50 * value / scale, 0), 100), 2)
 
-    left, right = place(row.low), place(row.high)
+
+def _bar(row: Comparison, scale: float) -> Bar:
+    left, right = _position(row.low, scale), _position(row.high, scale)
     width = None if left is None or right is None else round(right - left, 2)
-    return replace(row, left=left, width=width, dot=place(row.value))
+    return Bar(row, left, width, _position(row.value, scale), tuple(_position(gain, scale) for gain in row.gains))

@@ -70,7 +70,7 @@ class FigureView:
     n: str
     image: str
     size: tuple[int, int]
-    source: str
+    sources: tuple[str, ...]
 
 
 def table_views(summary: pd.DataFrame, title: str) -> list[TableView]:
@@ -145,7 +145,7 @@ def figure_views(names: list[str], folder: Path, captions: Path, frames: dict[st
     """
     return [
         FigureView(name, *_caption(captions / f"{name}.rst"), _figure_n(name, **frames),
-                   *_image(folder / f"{name}.png"), _source(name))
+                   *_image(folder / f"{name}.png"), _sources(name))
         for name in names
     ]  # fmt: skip
 
@@ -166,9 +166,8 @@ def _image(path: Path) -> tuple[str, tuple[int, int]]:
     return f"data:image/png;base64,{base64.b64encode(content).decode()}", (width, height)
 
 
-def _source(name: str) -> str:
-    source = FIGURES[name].source
-    return f"{source}.csv" if source else ""
+def _sources(name: str) -> tuple[str, ...]:
+    return tuple(f"{source}.csv" for source in FIGURES[name].sources)
 
 
 def _figure_n(name: str, summary: pd.DataFrame, curves: pd.DataFrame) -> str:
@@ -203,7 +202,14 @@ def _first(summary: pd.DataFrame) -> pd.DataFrame:
     return cells[cells.setting == cells.setting.iloc[0]] if len(cells) else cells
 
 
+def _gained(summary: pd.DataFrame, decoding: str) -> pd.DataFrame:
+    cells = _inside(summary, decoding)
+    return cells[cells.baseline.notna()]
+
+
 SHOWN: dict[str, Any] = {
+    "gains-sampled": lambda summary: _gained(summary, "sampled"),
+    "gains-greedy": lambda summary: _gained(summary, "greedy"),
     "accuracy-first": _first,
     "accuracy-greedy": lambda summary: _inside(summary, "greedy"),
     "accuracy-sampled": lambda summary: _inside(summary, "sampled"),
