@@ -212,9 +212,16 @@ def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
 def test_figures_follow_from_what_is_measured():
     everything = set(plan.figures(MINI))
     assert everything == set(plan.figures(PAPER)) and {"overview", "sign-flips", "injected-flips"} < everything
-    smoke = {"overview", "accuracy-greedy", "accuracy-sampled", "rewards", "latency"}
+    smoke = {"overview", "gains-sampled", "gains-greedy", "accuracy-greedy", "accuracy-sampled", "rewards", "latency"}
     assert set(plan.figures(load("smoke"))) == smoke
     assert "accuracy-sampled" not in plan.figures(changed(MINI, {"evaluation": {"samples": 0}}))
+
+
+def test_gains_are_drawn_where_a_method_meets_its_baseline_at_one_g():
+    main = {"settings": ["tiny-random"], "methods": ["mc-grpo"], "num_generations": [2]}
+    other = main | {"methods": ["grpo"], "num_generations": [4]}
+    apart, alone = ({**load("smoke"), "experiments": each} for each in ({"main": main, "other": other}, {"main": main}))
+    assert not [name for study in (apart, alone) for name in plan.figures(study) if name.startswith("gains")]
 
 
 def test_the_plan_is_written_as_it_is_read(tmp_path):

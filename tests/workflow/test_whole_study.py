@@ -17,8 +17,8 @@ TRAINED = 2 * (14 + 2 + 2) + 2 + 2 + 1 + 2 + 4  # two seeds of the grid, composi
 PLAN = ("plan", "overlap")
 SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
 FIGURES = (
-    "overview", "accuracy-first", "accuracy-greedy", "accuracy-sampled", "rewards", "latency", "ood", "composite",
-    "injected-flips", "variants", "sign-flips", "sign-flip-conventions",
+    "overview", "gains-sampled", "gains-greedy", "accuracy-first", "accuracy-greedy", "accuracy-sampled", "rewards",
+    "latency", "ood", "composite", "injected-flips", "variants", "sign-flips", "sign-flip-conventions",
 )  # fmt: skip
 
 
