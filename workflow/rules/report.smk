@@ -3,7 +3,16 @@
 TABLES = expand(
     "{reports}/{table}",
     reports=REPORTS,
-    table=["tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "timings.tex", "timings.md", "values.tex"],
+    table=[
+        "tables.tex",
+        "tables.md",
+        "tables.csv",
+        "headline.md",
+        "headline.tex",
+        "timings.tex",
+        "timings.md",
+        "values.tex",
+    ],
 )
 CLAIMS = expand("{reports}/claims.{suffix}", reports=REPORTS, suffix=["tex", "md", "csv"])
 FIGURES = expand(
