@@ -48,6 +48,9 @@ def as_batch(groups: Sequence[Group]) -> Batch:
     Raises:
         ValueError: for anything but numbers in single precision, and marks of 0 and 1.
     """
+    columns = ("rewards", "advantages", "kept", "lengths")
+    if len({len(getattr(group, name)) for group in groups for name in columns}) > 1:
+        raise ValueError("not as many advantages, marks and lengths as rewards, or groups of several sizes")
     try:
         rewards = [[math.nan if reward is None else float(reward) for reward in group.rewards] for group in groups]
         floats = [torch.tensor(rows, dtype=torch.float32) for rows in (rewards, [group.advantages for group in groups])]
@@ -55,7 +58,7 @@ def as_batch(groups: Sequence[Group]) -> Batch:
     except (TypeError, RuntimeError, OverflowError) as error:
         raise ValueError(str(error)) from None
     if len({column.shape for column in (*floats, *whole)}) > 1 or floats[0].dim() != 2:
-        raise ValueError("not as many advantages, marks and lengths as rewards, or groups of several sizes")
+        raise ValueError("a list stands where a number should be")
     if not floats[1].isfinite().all() or not ((whole[0] == 0) | (whole[0] == 1)).all():
         raise ValueError("an advantage is not finite, or a mark of what is kept neither 0 nor 1")
     return Batch(*floats, whole[0].bool(), whole[1])
