@@ -67,6 +67,7 @@ def test_the_second_waits_and_finds_all_done(start, first, second):
 def test_it_ends_with_a_call_that_is_killed(start):
     one, said = start("--nolock")
     assert until(lambda: "rule model:" in log(said)), log(said)
+    os.killpg(one.pid, signal.SIGSTOP)
     two, other = start("--nolock")
     assert until(lambda: WAITS in log(other)), log(other)
     os.killpg(one.pid, signal.SIGKILL)
