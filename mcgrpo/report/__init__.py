@@ -1,1 +1,1 @@
-"""summary.csv and curves.csv to tables, figures, verdicts and sentences."""
+"""summary.csv, gains.csv and curves.csv to tables, figures, verdicts and sentences."""

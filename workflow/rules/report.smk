@@ -1,4 +1,4 @@
-"""Tables, figures, verdicts and the document that has them all, from summary.csv and curves.csv alone."""
+"""Tables, figures, verdicts and the document that has them all, from summary.csv, gains.csv and curves.csv alone."""
 
 TABLES = expand(
     "{reports}/{table}",
