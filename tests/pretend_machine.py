@@ -11,12 +11,14 @@ from pathlib import Path
 from mcgrpo import gpus
 from mcgrpo.parents import HOLDER
 
+PATIENCE_SECONDS = 300
+"""For what takes a second on a quiet machine."""
 ROOT = Path(__file__).parents[1]
-SLEEP = "echo $CUDA_VISIBLE_DEVICES; exec sleep 60"
+SLEEP = "echo $CUDA_VISIBLE_DEVICES; exec sleep 600"
 
 
 def wait_until(condition) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > deadline:
             return False
@@ -75,4 +77,4 @@ class Machine:
 
     def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "mcgrpo.gpus", *args]
-        return subprocess.run(command, env=self.env | env, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, env=self.env | env, capture_output=True, text=True, timeout=PATIENCE_SECONDS)

@@ -115,14 +115,14 @@ LONG = 3_000_000
     ],
 )
 def test_megabytes_take_linear_time(text):
-    start = time.monotonic()
+    start = time.process_time()
     for protocol in ("paper", "released"):
         assert judge_gsm8k(text, "72", protocol).verdict in ("wrong", "unparseable")
     assert not is_boxed(text)
-    assert time.monotonic() - start < 3
+    assert time.process_time() - start < 3
 
 
-@settings(max_examples=300, deadline=1000)
+@settings(max_examples=300)
 @given(st.text(st.characters(codec=None), max_size=200), st.sampled_from(["72", "-1,000.50", "#### 3"]))
 def test_any_text_gets_a_verdict_that_a_file_can_hold(text, answer):
     for completion in (text, f"<answer>{text}</answer>"):

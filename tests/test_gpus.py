@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from pretend_machine import is_alive, wait_until
+from pretend_machine import PATIENCE_SECONDS, is_alive, wait_until
 
 
 def test_jobs_that_run_at_once_have_devices_of_their_own(machine):
@@ -41,7 +41,7 @@ def test_a_killed_holder_frees_its_devices(machine, number):
 
 
 def test_a_device_is_held_as_long_as_a_child_of_its_killed_holder_lives(machine):
-    holder = machine.start(2, "sh", "-c", "sleep 60 & echo $!; wait")
+    holder = machine.start(2, "sh", "-c", "sleep 600 & echo $!; wait")
     child = int(holder.devices())
     holder.kill()
     after = machine.start(1)
@@ -73,7 +73,7 @@ def test_requests_are_served_in_their_order(machine):
         queue.append(machine.start(2, "sh", "-c", f"echo {place} >> {order}"))
         assert queue[-1].waits()
     holder.kill()
-    assert [job.process.wait(30) for job in queue] == [0] * 4
+    assert [job.process.wait(PATIENCE_SECONDS) for job in queue] == [0] * 4
     assert order.read_text().split() == ["0", "1", "2", "3"]
 
 
@@ -108,7 +108,7 @@ def test_ctrl_c_ends_the_wait_without_a_traceback(machine):
     waiter = machine.start(1, "sh", "-c", "echo ran")
     assert waiter.waits()
     waiter.process.send_signal(signal.SIGINT)
-    assert waiter.process.wait(30) == -signal.SIGINT
+    assert waiter.process.wait(PATIENCE_SECONDS) == -signal.SIGINT
     assert "Traceback" not in waiter.err.read_text()
 
 
@@ -119,14 +119,14 @@ def test_no_device_is_ever_shared_whoever_is_killed(machine):
     tell = f"echo $0 $CUDA_VISIBLE_DEVICES $(date +%s.%N) >> {log}"
     jobs, killed = [], {}
     for number in range(12):
-        rest = "exec sleep 60" if number % 3 == 0 else f"sleep 0.{chance.randint(1, 3)}; {tell}"
+        rest = "exec sleep 600" if number % 3 == 0 else f"sleep 0.{chance.randint(1, 3)}; {tell}"
         jobs.append(machine.start(chance.choice([1, 1, 2, 3]), "sh", "-c", f"{tell}; {rest}", str(number)))
     for number in range(0, 12, 3):
         time.sleep(chance.uniform(0, 1))
         killed[number] = time.time()
         jobs[number].kill()
     for number in set(range(12)) - set(killed):
-        assert jobs[number].process.wait(60) == 0
+        assert jobs[number].process.wait(PATIENCE_SECONDS) == 0
     uses = defaultdict(list)
     for number, job_log in entries(log).items():
         names, times = job_log[0][0], [moment for _, moment in job_log]
@@ -258,16 +258,16 @@ time.sleep(float(sys.argv[1]))
 def preloaded(machine):
     """Starts a job on a server of `mcgrpo.preload`."""
     sockets = tempfile.mkdtemp(prefix="pre")  # a socket's path must be short
-    machine.env |= {"XDG_RUNTIME_DIR": sockets, "MCGRPO_PRELOAD": "json", "MCGRPO_PRELOAD_IDLE": "60"}
+    machine.env |= {"XDG_RUNTIME_DIR": sockets, "MCGRPO_PRELOAD": "json", "MCGRPO_PRELOAD_IDLE": "600"}
     (machine.folder / "job.py").write_text(PRELOADED)
     machine.env["PYTHONPATH"] += f":{machine.folder}"
     yield lambda count, seconds: machine.start(count, sys.executable, "-m", "mcgrpo.preload", "job", str(seconds))
-    subprocess.run([sys.executable, "-m", "mcgrpo.preload", "--stop"], env=machine.env, timeout=60)
+    subprocess.run([sys.executable, "-m", "mcgrpo.preload", "--stop"], env=machine.env, timeout=PATIENCE_SECONDS)
     shutil.rmtree(sockets, ignore_errors=True)
 
 
 def test_a_job_forked_by_a_server_sees_its_devices_and_its_client_holds_them(machine, preloaded):
-    seen, pid, server = preloaded(1, 60).devices().split()
+    seen, pid, server = preloaded(1, 600).devices().split()
     other = preloaded(1, 0)
     assert (seen, other.devices().split()[::2]) == ("a", ["b", server])
     other.process.wait()

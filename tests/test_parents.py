@@ -1,14 +1,14 @@
 import sys
 
 import pytest
-from pretend_machine import is_alive, wait_until
+from pretend_machine import PATIENCE_SECONDS, is_alive, wait_until
 
 WORKER = """
 import os, time
 from mcgrpo.parents import die_with_parent
 die_with_parent()
 print(os.getpid(), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -25,7 +25,7 @@ def test_a_worker_dies_with_its_parent_whatever_that_dies_of(machine):
 def test_a_worker_whose_parent_died_before_it_could_ask_ends(machine):
     orphan = f"{sys.executable} -c '{WORKER}' > orphan.out 2> orphan.err; echo $? > code"
     parent = machine.start(1, "sh", "-c", f"(while kill -0 $$ 2>&-; do sleep 0.01; done; {orphan}) & echo begun")
-    assert (parent.devices(), parent.process.wait(30)) == ("begun", 0)
+    assert (parent.devices(), parent.process.wait(PATIENCE_SECONDS)) == ("begun", 0)
     code = machine.folder / "code"
     assert wait_until(lambda: code.exists() and code.read_text())
     assert (code.read_text(), (machine.folder / "orphan.out").read_text()) == ("1\n", "")

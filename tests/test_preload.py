@@ -7,10 +7,10 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
+from pretend_machine import PATIENCE_SECONDS, is_alive, wait_until
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "mcgrpo.preload"]
@@ -24,7 +24,7 @@ class Place:
     def __init__(self, folder: Path, sockets: Path) -> None:
         self.folder, self.sockets = folder, sockets
         settings = {"XDG_RUNTIME_DIR": str(sockets), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        self.env = os.environ | settings | {"MCGRPO_PRELOAD": "json", "MCGRPO_PRELOAD_IDLE": "20"}
+        self.env = os.environ | settings | {"MCGRPO_PRELOAD": "json", "MCGRPO_PRELOAD_IDLE": "600"}
         self.env.pop("PYTHONUNBUFFERED", None)
 
     def write(self, source: str, name: str = "job") -> None:
@@ -38,7 +38,13 @@ class Place:
     def run(
         self, *args: str, command: tuple[str, ...] = tuple(COMMAND), **env: str
     ) -> subprocess.CompletedProcess[str]:
-        done = {"cwd": self.folder, "env": self.env | env, "capture_output": True, "text": True, "timeout": 60}
+        done = {
+            "cwd": self.folder,
+            "env": self.env | env,
+            "capture_output": True,
+            "text": True,
+            "timeout": PATIENCE_SECONDS,
+        }
         return subprocess.run([*command, *args], stdin=subprocess.DEVNULL, **done)
 
     def server(self, **env: str) -> int:
@@ -54,22 +60,6 @@ def place(tmp_path):
     if sockets.is_dir():
         place.run("--stop")
         shutil.rmtree(sockets)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(condition) -> bool:
-    deadline = time.monotonic() + 10
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 JOBS = {
@@ -153,7 +143,7 @@ def test_an_edited_module_is_never_stale(place):
 def test_clients_that_start_together_share_one_server(place):
     place.write("import os, time; print(os.getppid()); time.sleep(0.2)")
     clients = [place.start("job") for _ in range(6)]
-    outputs = [client.communicate(timeout=30) for client in clients]
+    outputs = [client.communicate(timeout=PATIENCE_SECONDS) for client in clients]
     assert len({stdout for stdout, _ in outputs}) == 1
     assert {stderr for _, stderr in outputs} == {""}
 
@@ -172,9 +162,9 @@ def test_a_server_that_ignores_sigint_is_not_for_jobs_that_do_not(place):
 
 SLEEPER = """
     import os, subprocess, sys, time
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     print(os.getppid(), os.getpid(), child.pid, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -218,7 +208,7 @@ def test_a_job_dies_with_its_client(place):
 def test_a_job_fails_with_its_server(place):
     client, server, pids = start_sleeper(place)
     os.kill(server, signal.SIGKILL)
-    _, stderr = client.communicate(timeout=10)
+    _, stderr = client.communicate(timeout=PATIENCE_SECONDS)
     assert client.returncode == 1
     assert "the server died while job ran" in stderr
     assert wait_until(lambda: not any(map(is_alive, pids)))
@@ -228,7 +218,7 @@ def test_a_job_fails_with_its_server(place):
 def test_ctrl_c_reaches_the_job_and_its_children(place):
     client, _, pids = start_sleeper(place)
     client.send_signal(signal.SIGINT)
-    _, stderr = client.communicate(timeout=10)
+    _, stderr = client.communicate(timeout=PATIENCE_SECONDS)
     assert client.returncode == 130
     assert "KeyboardInterrupt" in stderr
     assert wait_until(lambda: not any(map(is_alive, pids)))
@@ -239,12 +229,12 @@ def test_a_signal_is_forwarded_to_the_job(place):
         import signal, sys, time
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
         print("ready", flush=True)
-        time.sleep(60)
+        time.sleep(600)
     """)
     client = place.start("job")
     assert client.stdout.readline() == "ready\n"
     client.terminate()
-    assert client.wait(timeout=10) == 7
+    assert client.wait(timeout=PATIENCE_SECONDS) == 7
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
@@ -267,7 +257,7 @@ def test_stop_lets_a_running_job_finish(place):
     client = place.start("job")
     server = int(client.stdout.readline())
     assert place.run("--stop").returncode == 0
-    assert client.communicate(timeout=10) == ("done\n", "")
+    assert client.communicate(timeout=PATIENCE_SECONDS) == ("done\n", "")
     assert wait_until(lambda: not is_alive(server))
 
 

@@ -9,6 +9,7 @@ import time
 import pytest
 import studies
 import yaml
+from pretend_machine import PATIENCE_SECONDS
 
 from mcgrpo.study_file import ROOT
 
@@ -76,14 +77,13 @@ class TestSnakemakeBesideIt:
         assert "exit code 1; all of its output: logs/small/snakemake.log" in out
 
     def test_an_interrupt_ends_snakemake_and_its_jobs(self, start, here):
-        process = start(pause=60)
+        process = start(pause=600)
         while not (here / "b.txt").exists():
             assert process.poll() is None
             time.sleep(0.1)
-        begun = time.monotonic()
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        out = process.communicate(timeout=50)[0]
-        assert time.monotonic() - begun < 40 and process.returncode != 0 and "interrupted" in out
+        out = process.communicate(timeout=PATIENCE_SECONDS)[0]
+        assert process.returncode != 0 and "interrupted" in out
         assert not (here / "a.txt").exists()
 
     def test_a_screen_that_nobody_reads_any_more_ends_nothing(self, here):
@@ -91,7 +91,7 @@ class TestSnakemakeBesideIt:
         process = begun(here, "sleep 1; touch done; exit 7")
         assert process.stdout.readline() == "Snakemake writes to logs/small/snakemake.log\n"
         process.stdout.close()
-        assert process.wait(30) == 7 and (here / "done").exists()
+        assert process.wait(PATIENCE_SECONDS) == 7 and (here / "done").exists()
 
     def test_a_screen_that_fails_says_so_once_and_the_command_goes_on(self, here):
         code = (
@@ -102,14 +102,14 @@ class TestSnakemakeBesideIt:
             "sys.exit(supervise(['sh', '-c', 'sleep 1; exit 7'], Path('log'), screen))\n"
         )
         process = begun(here, code=code)
-        out = process.communicate(timeout=30)[0]
+        out = process.communicate(timeout=PATIENCE_SECONDS)[0]
         assert process.returncode == 7
         assert out.count("progress cannot be shown: AttributeError: ") == 1
 
     def test_warnings_are_said_once_each(self, here):
         lines = "echo 'warning: run a was not tracked'; echo ' warning: quoted'; sleep 1; echo 'warning: run a was not"
         process = begun(here, f"{lines} tracked'; printf 'warning: half'; sleep 1; printf ' a line'")
-        out = process.communicate(timeout=30)[0]
+        out = process.communicate(timeout=PATIENCE_SECONDS)[0]
         assert process.returncode == 0
         warnings = [line for line in out.splitlines() if "warning" in line]
         assert warnings == ["warning: run a was not tracked", "warning: half a line"]

@@ -78,8 +78,8 @@ class TestAServerThatNeverAnswers:
         follower, looks = following(f"sqlite:///{tmp_path}/file/no.db", results), []
         look = follower.look
         follower.look = lambda: looks.append(1) or look()
-        end = time.monotonic() + 0.5
-        follow.follow(follower, lambda: time.monotonic() > end)
+        polls = iter(range(50))
+        follow.follow(follower, lambda: next(polls, None) is None)
         assert len(looks) == 2  # the first, and the last when its parent has ended
 
     def test_does_not_block_track_for_long(self, results, monkeypatch, capfd):
@@ -149,7 +149,7 @@ class TestAFollower:
         process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
         pid = int(process.stdout.readline())
         try:
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
         except subprocess.TimeoutExpired:
             os.kill(pid, 9)
             raise

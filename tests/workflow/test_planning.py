@@ -1,7 +1,6 @@
 """What the DAG plans, and what stops it before anything runs. Dry runs only."""
 
-import os
-import time
+import resource
 
 import pytest
 from document import DOCUMENT
@@ -70,8 +69,14 @@ def paper(empty, root):
     return empty
 
 
+def processor_seconds():
+    """Of the processes that this one has started and that have ended; other work of the machine does not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_the_papers_study(paper):
-    """Every job that `snakemake -n --resources gpu=2 reports/tables.tex` should list, no other, within 10 seconds."""
+    """Every job that `snakemake -n --resources gpu=2 reports/tables.tex` should list, no other, in 10 seconds."""
     runs = 5 * (
         5 * 6 * 3  # settings x methods x G
         + 3  # GRPO+1
@@ -81,14 +86,14 @@ def test_the_papers_study(paper):
         + 2 * 2 * 2 + 2 * 2 + 2 * 2  # released, mixed groups, best on test, of two settings
     )  # fmt: skip
     evaluated = runs + 5 + 2 * (5 * 3 * 2 * 2 + 3)  # untrained models; AIME and AMC for three settings
-    start = time.monotonic()
+    start = processor_seconds()
     jobs = paper.jobs("reports/tables.tex", "--resources", "gpu=2")
-    seconds = time.monotonic() - start
+    seconds = processor_seconds() - start
     assert jobs == {
         "plan": 1, "collect": 1, "summarise": 1, "tables": 1, "model": 5, "dataset": 5, "train": runs,
         "generate": evaluated, "grade": evaluated, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
     }  # fmt: skip
-    assert seconds < 10 * max(1, os.getloadavg()[0] / os.cpu_count()), f"planned in {seconds:.1f} s"
+    assert seconds < 10, f"planned in {seconds:.1f} s"
 
 
 def test_the_papers_report(paper):
