@@ -32,12 +32,12 @@ def client(tmp_path_factory):
         yield VLLMClient(base_url=f"http://127.0.0.1:{port}")
     finally:
         server.terminate()
-        server.wait(60)
+        server.wait(300)
 
 
 def wait_for(server, url, log):
     """Until it answers, or has ended."""
-    for _ in range(60):
+    for _ in range(240):
         assert server.poll() is None, log.read_text()[-3000:]
         with suppress(ConnectionError):
             return wait_for_server(url, 5)

@@ -9,7 +9,9 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from document import DOCUMENT
+from studies import changed, load
 
 pytestmark = pytest.mark.slow
 ANALYSIS = ("collect", "summarise", "contrasts", "tables", "claims", "figure", *DOCUMENT, "page", "track")
@@ -35,6 +37,21 @@ def test_it_makes_every_table_and_figure(finished):
         assert (reports / f"figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
     page = (reports / "report.html").read_text()
     assert "Does the median help at G=2 here?" in page and page.count("data:image/png") == len(FIGURES)
+
+
+@pytest.mark.parametrize("methods", [["grpo"], ["mc-grpo"], ["grpo-plus1", "mc-grpo"]], ids="+".join)
+def test_any_methods_reach_their_report(finished, tmp_path, methods):
+    """A study without a median, of one without its mean, of two without theirs; what they train is there already."""
+    study = finished.copied(tmp_path / "study")
+    shutil.rmtree(study.folder / "reports")
+    config = changed(load("mini"), load("cut-down"))
+    config["experiments"] = {"main": {**config["experiments"]["main"], "methods": methods}}
+    (study.folder / "subset.yaml").write_text(yaml.safe_dump(config))
+    study.configfiles = ["--configfile", str(study.folder / "subset.yaml")]
+    page = "reports/quick/report.html"
+    assert not {"train", "generate", "grade"} & study.jobs(page).keys()
+    study.made(page, "--quiet", "rules")
+    assert (study.folder / page).is_file() and all(study.tables().values())
 
 
 def test_every_number_comes_from_its_runs(finished):
