@@ -13,6 +13,7 @@ import argparse
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from mcgrpo.records import ALONGSIDE, Contrast, ContrastKind, Score
 from mcgrpo.report.claim_language import Claim, Comparison, Term, average, read_claims
 from mcgrpo.scored import Found, Key, Scores, found_scores, key_of, planned_seeds, read_values
 from mcgrpo.stats import Estimate
+from mcgrpo.sums import seal
 
 DIGITS = 9
 """Decimals of a value: the difference of two printed numbers is exact at these."""
@@ -231,6 +233,7 @@ def main(arguments: list[str] | None = None) -> None:
         planned = planned_seeds(read_json(options.plan))
         scores = found_scores(read_frame(options.scores, Score), read_values(options.values), planned)
         write_csv(options.output, Contrast, contrasts(read_claims(options.claims), scores, planned))
+        seal(Path(options.output))
     except ValueError as error:
         raise SystemExit(f"contrasts: {error}") from None
 
