@@ -5,6 +5,7 @@ JSONL files hold one record a line; CSV files hold one record a row, in the orde
 
 import csv
 import dataclasses
+import errno
 import json
 import os
 import tempfile
@@ -47,10 +48,13 @@ def atomic(path: str | Path, durable: bool = False) -> Iterator[Path]:
 
 
 def flush(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Wait until a file, or the names in a folder, are on the disk; not every file system can say so of a folder."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(handle)
 

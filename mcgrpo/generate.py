@@ -133,6 +133,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the benchmark, resources/data/NAME.jsonl")
     parser.add_argument("--prompt", required=True, help="a template of mcgrpo.prompts")
     parser.add_argument("--settings", type=json.loads, required=True, help="the study's `evaluation`, as JSON")
+    parser.add_argument("--sealed", action="store_true", help="the model was trained here: check the sums of its files")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)
@@ -148,7 +149,8 @@ def main() -> None:
 
     torch.set_num_threads(options.threads)
     progress = options.output.with_name(f".{options.output.name}.progress")
-    check_sealed_folder(options.model)
+    if options.sealed:
+        check_sealed_folder(options.model)
     engine = load(options.model, options.settings)
     made = complete(engine, examples, options.prompt, options.settings, options.seed, progress)
     write_jsonl(options.output, made)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from mcgrpo.private import private_folder
+from mcgrpo import private
 
 
 class TransientLock(FileLock):
@@ -17,9 +17,10 @@ class TransientLock(FileLock):
 
 
 def lock_of(what: str) -> TransientLock:
-    """The lock of whatever a text names.
+    """The lock of whatever a text names: the same one for all of a user's processes, whatever their environment.
 
     Raises:
         PermissionError: see `mcgrpo.private.private_folder`.
     """
-    return TransientLock(private_folder() / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.lock", is_singleton=True)
+    name = hashlib.sha256(what.encode()).hexdigest()[:16]
+    return TransientLock(private.private_folder(private.TEMPORARY) / f"{name}.lock", is_singleton=True)

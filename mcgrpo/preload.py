@@ -24,7 +24,7 @@ import sys
 import types
 from pathlib import Path
 
-from mcgrpo.private import private_folder
+from mcgrpo.private import session_folder
 
 SERVER = Path(__file__).with_name("preload_server.py")
 PATIENCE_SECONDS = 180
@@ -153,7 +153,7 @@ def run(argv: list[str]) -> int | None:
         try:
             for fd in (0, 1, 2):
                 os.fstat(fd)  # were one closed, our socket would take its number
-            connection = _connect_or_start(private_folder() / f"{_key()}.sock")
+            connection = _connect_or_start(session_folder() / f"{_key()}.sock")
             with connection:
                 return _follow(connection, _begin(connection, argv), argv[0])
         except OSError as error:
@@ -164,7 +164,7 @@ def run(argv: list[str]) -> int | None:
 
 def stop() -> None:
     """Ask every server of this user to take no more jobs, and to end once those it runs have ended."""
-    for path in private_folder().glob("*.sock"):
+    for path in session_folder().glob("*.sock"):
         if connection := _connect(path):
             with connection, contextlib.suppress(ConnectionError):
                 connection.send(b"stop")

@@ -62,7 +62,7 @@ def check_seal(path: Path) -> None:
     Raises:
         RecordError: naming the file.
     """
-    _check(path.parent, path.with_name(f"{path.name}.sha256"))
+    _check(path.parent, path.with_name(f"{path.name}.sha256"), path)
 
 
 def check_sealed_folder(folder: Path) -> None:
@@ -71,7 +71,7 @@ def check_sealed_folder(folder: Path) -> None:
     Raises:
         RecordError: naming the file.
     """
-    _check(folder, folder / FOLDER_LIST)
+    _check(folder, folder / FOLDER_LIST, folder)
 
 
 def _write(path: Path, sums: Mapping[str, str]) -> None:
@@ -79,9 +79,9 @@ def _write(path: Path, sums: Mapping[str, str]) -> None:
         temporary.write_text("".join(f"{value}  {name}\n" for name, value in sums.items()), encoding="utf-8")
 
 
-def _check(folder: Path, listed: Path) -> None:
+def _check(folder: Path, listed: Path, culprit: Path) -> None:
     if not listed.is_file():
         return
     rows = (line.partition("  ") for line in listed.read_text(encoding="utf-8").splitlines())
     if found := damage(folder, {name: value for value, _, name in rows}):
-        raise RecordError(f"{found} (its sum is in {listed}): remove it, and it is made again")
+        raise RecordError(f"{found} (its sum is in {listed}): remove {culprit}, and it is made again")

@@ -273,7 +273,7 @@ class MCGRPOTrainer(CompactTrainer):
             logged.pop()
         logged.extend(kept_advantages.tolist())
         values = {name: value.item() for name, value in diagnostics.items()}
-        self._watch.look(values)
+        self._watch.look(values, kept_advantages.numel() // self.num_generations, self.state.global_step)
         for name, value in values.items():
             self._metrics["train"][name].append(value)
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from mcgrpo.locks import lock_of
-from mcgrpo.private import private_folder
+from mcgrpo.private import private_folder, session_folder
 
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr("mcgrpo.private.TEMPORARY", str(tmp_path))
     return tmp_path / f"mcgrpo-{os.getuid()}"
 
 
@@ -50,7 +50,7 @@ def test_a_private_folder_that_is_a_link_or_open_to_others_is_refused(home, tmp_
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     home.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PermissionError, match=f"{home} is not a private directory"):
-        private_folder()
+        private_folder(str(tmp_path))
     home.unlink()
     home.mkdir()
     home.chmod(0o755)
@@ -59,8 +59,26 @@ def test_a_private_folder_that_is_a_link_or_open_to_others_is_refused(home, tmp_
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="giving a folder to another user needs root")
-def test_a_private_folder_that_is_another_users_is_refused(home):
+def test_a_private_folder_that_is_another_users_is_refused(home, tmp_path):
     home.mkdir(mode=0o700)
     os.chown(home, 65534, 65534)
     with pytest.raises(PermissionError):
-        private_folder()
+        private_folder(str(tmp_path))
+
+
+def test_a_runtime_folder_that_is_not_there_is_passed_over(home, tmp_path, monkeypatch):
+    """As `sbatch --export=ALL` carries it to a node where the user is not logged in."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/99999")
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert session_folder() == home
+    (other := tmp_path / "jobs").mkdir()
+    monkeypatch.setenv("TMPDIR", str(other))
+    assert session_folder().parent == other
+
+
+def test_a_lock_is_the_same_whatever_the_environment(tmp_path, monkeypatch):
+    """A login shell and a job of one user, which have other folders for temporary files."""
+    one = lock_of("a server").lock_file
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert lock_of("a server").lock_file == one

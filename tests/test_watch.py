@@ -64,11 +64,25 @@ def test_a_scale_of_0_in_most_groups_is_warned_of_once(tmp_path):
     ids=lambda settings: "-".join(map(str, next(iter(settings.items())))),
 )
 def test_where_something_takes_its_place_nothing_is_said(settings, tmp_path):
-    assert said(tmp_path, **settings, max_steps=1)[0] == []
+    assert said(tmp_path, **settings)[0] == []
 
 
 def test_where_most_groups_have_a_scale_nothing_is_said(tmp_path):
     def spread(completions, **kwargs):
         return [float(row % 5) for row in range(len(completions))]
 
-    assert said(tmp_path, spread, max_steps=1)[0] == []
+    assert said(tmp_path, spread)[0] == []
+
+
+def test_of_few_groups_nothing_is_said(tmp_path):
+    """Two prompts a batch: by chance most of them have a MAD of 0."""
+    assert said(tmp_path, max_steps=2)[0] == []
+
+
+def test_a_resumed_training_bears_what_an_uninterrupted_one_does(tmp_path):
+    """The batch after its checkpoint, which is not its first, has no scored rollout."""
+    settings = {"max_steps": 3, "save_strategy": "steps", "save_steps": 1}
+    whole = trained(Ours, tmp_path, scored_in(1, 3), **settings)
+    resumed = trainer_of(Ours, tmp_path, scored_in(2), **settings)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
+    assert history(resumed, "drawn/frac_unscorable") == history(whole, "drawn/frac_unscorable") == [0, 1, 0]

@@ -20,11 +20,12 @@ rule generate:
         prompt=lambda wildcards: run_of(wildcards).prompt,
         settings=lambda wildcards: json.dumps(evaluation_settings(wildcards)),
         seed=lambda wildcards: run_of(wildcards).seed,
+        sealed=lambda wildcards: "" if run_of(wildcards).method == UNTRAINED else "--sealed",
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --data {input.data:q} "
-        "--prompt {params.prompt:q} --settings {params.settings:q} --seed {params.seed} --output {output:q} "
+        "--prompt {params.prompt:q} --settings {params.settings:q} --seed {params.seed} {params.sealed} --output {output:q} "
         "--threads {threads} > {log:q} 2>&1"
 
 
@@ -60,6 +61,7 @@ use rule generate as rollouts with:
         prompt=lambda wildcards: run_of(wildcards).prompt,
         settings=lambda wildcards: json.dumps(rollout_settings(wildcards)),
         seed=lambda wildcards: run_of(wildcards).seed,
+        sealed=lambda wildcards: "" if run_of(wildcards).method == UNTRAINED else "--sealed",
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
 
