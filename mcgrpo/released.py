@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from mcgrpo.config import MCGRPOConfig
-from mcgrpo.estimators import keep_largest
+from mcgrpo.estimators import keep_largest_reward
 from mcgrpo.estimators.scales import rescale_by_nonzero
 from mcgrpo.trainer import MCGRPOTrainer, Rollouts
 
@@ -86,7 +86,7 @@ class ReleasedTrainer(MCGRPOTrainer):
 
     def _adjust(self, rewards: Tensor, advantages: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         if self.args.drop_rule == "reward":
-            keep = keep_largest(rewards, torch.zeros_like(rewards), self.num_generations)
+            keep = keep_largest_reward(rewards, self.num_generations)
         if self.args.rescale_by_nonzero:
             advantages = rescale_by_nonzero(advantages)
         return super()._adjust(rewards, advantages, keep)

@@ -14,7 +14,7 @@ from an odd G, has no pivot: its baseline lies between two rewards, and the drop
 
 from mcgrpo.estimators.estimation import Adjust, check_options, estimate
 from mcgrpo.estimators.estimator import Estimator
-from mcgrpo.estimators.keep import TIES, Ties, keep_largest
+from mcgrpo.estimators.keep import TIES, Ties, keep_largest, keep_largest_reward
 from mcgrpo.estimators.registry import ESTIMATORS, bnpo, get_estimator, quantile, register
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero
 
@@ -31,6 +31,7 @@ __all__ = [
     "estimate",
     "get_estimator",
     "keep_largest",
+    "keep_largest_reward",
     "quantile",
     "register",
 ]

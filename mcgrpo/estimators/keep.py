@@ -38,6 +38,14 @@ def keep_largest(rewards: Tensor, centre: Tensor, num_generations: int, lengths:
     return keep.scatter(1, order[:, :dropped], False)
 
 
+def keep_largest_reward(rewards: Tensor, num_generations: int) -> Tensor:
+    """All but those of the smallest absolute reward, which are the failures: the release's rule `drop_rule: reward`.
+
+    Args, returns: as of `keep_largest`, with a centre of 0.
+    """
+    return keep_largest(rewards, torch.zeros_like(rewards), num_generations)
+
+
 def keep_max_variance(rewards: Tensor, centre: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
     """The G rewards of each group with the largest variance: max-variance down-sampling.
 

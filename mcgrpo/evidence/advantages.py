@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mcgrpo.diagnostics import diagnose
-from mcgrpo.estimators import ESTIMATORS, Adjust, Ties, estimate, keep_largest
+from mcgrpo.estimators import ESTIMATORS, Adjust, Ties, estimate, keep_largest_reward
 from mcgrpo.estimators.scales import rescale_by_nonzero
 from mcgrpo.injected_flips import draw_flips
 from mcgrpo.records import Group, Run
@@ -112,7 +112,7 @@ def adjustment(run: Run, step: int, place: int, logged: dict[str, Tensor]) -> Ad
 
     def adjust(rewards: Tensor, advantages: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         if training.get("drop_rule") == "reward":
-            keep = keep_largest(rewards, run.num_generations)
+            keep = keep_largest_reward(rewards, run.num_generations)
         if training.get("rescale_by_nonzero"):
             advantages = rescale_by_nonzero(advantages)
         if rate := training.get("advantage_flip_rate", 0.0):
