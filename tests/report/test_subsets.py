@@ -1,14 +1,26 @@
 """Any methods make a study: what its summary says is written whatever stands beside each of them."""
 
 import itertools
+from pathlib import Path
 
+import claim_rows
 import pytest
-from cells import cell, frame
+from cells import cell, frame, gains_frame
+from page_study import PageStudy
 
+from mcgrpo.contrasts import contrasts
+from mcgrpo.files import write_csv
 from mcgrpo.frames import is_median
 from mcgrpo.methods import METHODS
+from mcgrpo.records import Contrast
+from mcgrpo.report.claim_language import read_claims
+from mcgrpo.report.claims import judge, write_rulings
 from mcgrpo.report.page.answer import answer
+from mcgrpo.report.page.verdicts import claim_rows as rows_of_page
 from mcgrpo.report.tables import write_tables
+
+CLAIMS = read_claims(Path(__file__).parents[2] / "config/claims.yaml")
+SUBSETS = [subset for size in (1, 2, len(METHODS)) for subset in itertools.combinations(METHODS, size)]
 
 
 def summary_of(tmp_path, methods):
@@ -20,16 +32,45 @@ def summary_of(tmp_path, methods):
     return frame(tmp_path, rows)
 
 
-@pytest.mark.parametrize("size", [1, 2, len(METHODS)])
-def test_one_method_or_two_or_all_have_their_tables_and_their_answer(tmp_path, size):
-    for methods in itertools.combinations(METHODS, size):
-        summary = summary_of(tmp_path, methods)
-        write_tables(summary, tmp_path)
-        headline = (tmp_path / "headline.md").read_text()
-        medians = [method for method in methods if is_median(method)]
-        compared = [method for method in medians if METHODS[method].baseline in methods]
-        assert ("Does the median help" in headline) is bool(medians), methods
-        assert ("Not asked" in headline) is bool(medians and not compared), methods
-        shown = [row for row in answer(summary).comparisons if not row.is_control]
-        assert len(shown) == len(compared), methods
-        assert all(METHODS[method].label in (tmp_path / "tables.md").read_text() for method in methods)
+def contrasts_of(methods):
+    """Accuracies and times of these methods, and nothing of any other."""
+    times = {"benchmark": "train", "role": "train", "measure": "seconds"}
+    scores = claim_rows.scores_of(
+        *(claim_rows.cell(method, budget, 0.5) for method in methods for budget in (2, 4, 8)),
+        *(claim_rows.cell(method, budget, 9.0, **times) for method in methods for budget in (2, 4, 8)),
+    )
+    return contrasts(CLAIMS, scores, {key.place for key in scores})
+
+
+@pytest.mark.parametrize("methods", SUBSETS, ids="+".join)
+def test_the_tables_and_the_answer_are_written(tmp_path, methods):
+    summary, gains = summary_of(tmp_path, methods), gains_frame(tmp_path)
+    write_tables(summary, gains, tmp_path)
+    headline = (tmp_path / "headline.md").read_text()
+    compared = [method for method in methods if is_median(method) and METHODS[method].baseline in methods]
+    assert ("Not asked" in headline) is not bool(compared)
+    shown = [bar.row for bar in answer(summary, gains).bars if not bar.row.is_control]
+    assert [row.method for row in shown] == [METHODS[method].label for method in compared]
+    assert all(METHODS[method].label in (tmp_path / "tables.md").read_text() for method in methods)
+
+
+@pytest.mark.parametrize("methods", SUBSETS, ids="+".join)
+def test_the_claims_are_written_and_listed_on_the_page(tmp_path, methods):
+    rulings = judge(CLAIMS, contrasts_of(methods), "ours")
+    write_rulings([rulings], tmp_path, "")
+    assert all(f"`{claim.id}`" in (tmp_path / "claims.md").read_text() for claim in CLAIMS)
+    listed = {row.id: row.ours for row in rows_of_page(rulings, rulings, summary_of(tmp_path, methods))}
+    pairs = {"grpo-gains": {"grpo", "mc-grpo"}, "dapo-gains": {"dapo", "mc-dapo"}, "takes-longer": {"grpo", "mc-grpo"}}
+    for name, wanted in pairs.items():
+        assert bool(listed[name].findings) == (wanted <= set(methods)), name
+
+
+@pytest.mark.parametrize("methods", [("grpo",), ("mc-grpo",), ("dapo", "mc-grpo")], ids="+".join)
+def test_the_page_is_written(tmp_path, methods):
+    study = PageStudy(tmp_path)
+    summary_of(study.results, methods)
+    gains_frame(study.results)
+    write_csv(study.results / "contrasts.csv", Contrast, contrasts_of(methods))
+    page = study.made().read_text()
+    assert "Not asked." in page
+    assert all(METHODS[method].label in page for method in methods)
