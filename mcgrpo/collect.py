@@ -23,7 +23,7 @@ from mcgrpo.files import (
 from mcgrpo.measures import Measure, measures, read_grades, released, robust
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import (
-    ALONGSIDE,
+    GPUS,
     PROTOCOL_SUFFIXES,
     CurvePoint,
     FlipRates,
@@ -88,8 +88,6 @@ class Results:
     values: list[ProblemValues] = field(default_factory=list)
     curves: list[CurvePoint] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    on_cpu: list[tuple[Run, float, float]] = field(default_factory=list)
-    """Trainings without a GPU, with the times they started and ended."""
 
     def add(self, run: Run, benchmark: str, role: Role, measures: Iterable[Measure]) -> None:
         """Measures with a value per problem."""
@@ -120,15 +118,7 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Res
                 found.missing.append(str(error))
                 if part.func is check_run:
                     break
-    found.scores += alongside(found.on_cpu)
     return found
-
-
-def alongside(trainings: Sequence[tuple[Run, float, float]]) -> Iterator[Score]:
-    """How many other trainings of the study each of these overlapped with: they share the cores (docs/times.md)."""
-    for run, started, ended in trainings:
-        others = sum(other != run and begun < ended and started < over for other, begun, over in trainings)
-        yield Score(**cell(run), benchmark="train", role="train", measure=ALONGSIDE, value=others, n=1)
 
 
 def check_run(into: Results, run: Run, folder: Path) -> None:
@@ -183,14 +173,10 @@ def add_flips(into: Results, run: Run, training: Path | None, path: Path, benchm
 def add_training(into: Results, run: Run, folder: Path) -> None:
     """The curve of a training, and its measures with n steps."""
     outcome = finished(folder / "run.json", run)
-    seconds = outcome["seconds"]
-    if outcome.get("gpus") == 0:
-        begun = outcome["started"]
-        into.on_cpu.append((run, begun, begun + seconds + outcome.get("oracle_seconds", 0.0)))
     points = curve(run, [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")])
     into.curves += points
     key = {**cell(run), "benchmark": "train", "role": "train"}
-    for name, value in training_measures(points, seconds):
+    for name, value in [*training_measures(points, outcome["seconds"]), (GPUS, outcome.get("gpus", 0))]:
         into.scores.append(Score(**key, measure=name, value=value, n=len(points)))
 
 

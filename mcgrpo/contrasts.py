@@ -23,7 +23,7 @@ from mcgrpo import paired
 from mcgrpo.crossed import contrast
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.frames import read_frame
-from mcgrpo.records import ALONGSIDE, Contrast, ContrastKind, Score
+from mcgrpo.records import GPUS, Contrast, ContrastKind, Score
 from mcgrpo.report.claim_language import Claim, Comparison, Term, average, read_claims
 from mcgrpo.scored import Found, Key, Scores, found_scores, key_of, planned_seeds, read_values
 from mcgrpo.stats import Estimate
@@ -31,7 +31,7 @@ from mcgrpo.sums import seal
 
 DIGITS = 9
 """Decimals of a value: the difference of two printed numbers is exact at these."""
-SHARED_CORES = "trainings shared the cores of a machine, which their times then depend on"
+ON_CPU = "jobs on a CPU share its cores, so their times depend on what else ran"
 Place = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
 Weights = dict[Key, float]
@@ -147,14 +147,14 @@ def _contrast(
     holds, fails = p_values(of, found, printed)
     seeds = None if printed else found.seeds
     detectable = None if found.detectable is None or of.is_ratio else round(of.scale * found.detectable, DIGITS)
-    unjudged = SHARED_CORES if of.is_ratio and _share_cores(weights, scores) else None
+    unjudged = ON_CPU if not printed and _are_times_on_cpu(weights, scores) else None
     return Contrast(claim, kind, number, *place, *numbers, holds, fails, seeds, over, detectable, unjudged)
 
 
-def _share_cores(weights: Weights, scores: Scores) -> bool:
-    """Whether any of these trainings ran on the CPU beside another one."""
-    beside = (scores.get(key._replace(measure=ALONGSIDE), {}) for key in weights)
-    return any(score.value for seeds in beside for score in seeds.values())
+def _are_times_on_cpu(weights: Weights, scores: Scores) -> bool:
+    """Whether any of these cells is a time of trainings that are not known to have had GPUs to themselves."""
+    held = [scores.get(key._replace(measure=GPUS), {}) for key in weights if key.measure.startswith("seconds")]
+    return not all(seeds and all(score.value for score in seeds.values()) for seeds in held)
 
 
 def estimate(weights: Mapping[Key, float], scores: Scores, ratio: bool = False) -> tuple[Estimate, str]:

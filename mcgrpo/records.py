@@ -19,8 +19,8 @@ Over = Literal["seeds and problems", "problems", "seeds"]
 """What an interval is taken over. Problems alone: there was one seed. Seeds alone: the measure has no problems."""
 GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 """What may be said of a gain in accuracy (`mcgrpo.stats.gain_verdict`)."""
-ALONGSIDE = "trainings_alongside"
-"""The measure of a training on the CPU that says how many others of its study ran at the same time."""
+GPUS = "gpus"
+"""The measure of a training that says how many GPUs it had to itself; 0 on the CPU."""
 ContrastKind = Literal["single", "pooled", "primary", "setting"]
 
 PROTOCOL_SUFFIXES = {"paper": "", "released": ".released", "robust": ".robust"}

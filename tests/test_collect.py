@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from mcgrpo.collect import alongside, collect
+from mcgrpo.collect import collect
 from mcgrpo.curves import COLUMNS, curve, training_measures, unsteadiness
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
 from mcgrpo.frames import read_frame
@@ -140,7 +140,7 @@ def test_unsteadiness_is_the_noise_of_a_level_curve():
 
 def test_a_study_by_hand(results):
     found = collect(plan(results), results)
-    assert len(found.scores) == 3 * 2 * 8 + 2 * 13 + 1
+    assert len(found.scores) == 3 * 2 * 8 + 2 * 14 + 1
     assert len(found.values) == 3 * 2 * 8 + 1
     assert len(found.curves) == 2 * 20 and found.missing == []
     scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
@@ -173,14 +173,14 @@ def test_a_study_by_hand(results):
     ("missing", "lost"),
     [
         ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
-        ("runs/toy/grpo/G4/default/seed1/run.json", 13 + 2 * 8),  # grades of no known training are not counted
-        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 13),
+        ("runs/toy/grpo/G4/default/seed1/run.json", 14 + 2 * 8),  # grades of no known training are not counted
+        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 14),
         ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
     ],
 )
 def test_a_part_of_a_study(results, missing, lost):
     (results / missing).unlink()
-    whole = 3 * 2 * 8 + 2 * 13 + 1
+    whole = 3 * 2 * 8 + 2 * 14 + 1
     found = collect(plan(results), results, unfinished=True)
     assert len(found.scores) == whole - lost
     assert found.missing and all(missing in line for line in found.missing)
@@ -276,8 +276,8 @@ def command(results):
 
 def test_the_command_writes_both_files(results):
     done = command(results)
-    assert (done.returncode, done.stdout) == (0, "75 scores and 40 steps\n")
-    assert len(read_frame(results / "scores.csv", Score)) == 75
+    assert (done.returncode, done.stdout) == (0, "77 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 77
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
 
 
@@ -290,18 +290,9 @@ def test_the_command_stops_with_one_line(results):
     assert not (results / "scores.csv").exists()
 
 
-def test_trainings_on_the_cpu_that_overlapped_are_counted():
-    runs = [a_run(seed=seed) for seed in range(4)]
-    spans = [(0.0, 10.0), (5.0, 20.0), (9.0, 12.0), (20.0, 30.0)]
-    found = alongside([(run, *span) for run, span in zip(runs, spans, strict=True)])
-    assert [(score.seed, score.value) for score in found] == [(0, 2), (1, 2), (2, 2), (3, 0)]
-
-
-@pytest.mark.parametrize(("gpus", "expected"), [(0, [1, 1]), (2, [])])
-def test_only_trainings_without_a_gpu_share_cores(results, gpus, expected):
-    for seed in (0, 1):
-        path = results / "runs" / a_run(seed=seed).name / "run.json"
-        record = read_json(path)
-        write_json(path, record | {"outcome": record["outcome"] | {"gpus": gpus}})
+def test_each_training_says_how_many_gpus_it_had(results):
+    path = results / "runs" / a_run(seed=1).name / "run.json"
+    record = read_json(path)
+    write_json(path, record | {"outcome": record["outcome"] | {"gpus": 2}})
     scores = collect(plan(results), results).scores
-    assert [score.value for score in scores if score.measure == "trainings_alongside"] == expected
+    assert [(score.seed, score.value) for score in scores if score.measure == "gpus"] == [(0, 0), (1, 2)]

@@ -89,7 +89,7 @@ def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
     settings = [row for row in rows if row.kind == "setting"]
     averages = [row for row in rows if row.kind in ("pooled", "primary")]
     if reason := next((row.unjudged for row in singles if row.unjudged), ""):
-        shown = [_finding(claim, row, "not judged", source) for row in rows]
+        shown = [_finding(claim, row, _unjudged(row), source) for row in rows]
         parts = ([row for row in shown if (row.kind == "single") == is_single] for is_single in (True, False))
         return Ruling(claim, source, "not judged", *map(tuple, parts), unjudged=reason)
     words = verdicts(singles, TAIL if len(singles) == 1 else BESIDE)
@@ -99,6 +99,10 @@ def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
     missing = {row.comparison for row in singles} - {row.comparison for row in singles if row.value is not None}
     decide = _in_some if claim.quantifier == "some" else _in_all
     return Ruling(claim, source, decide(found, told, bool(missing)), tuple(found), tuple(told))
+
+
+def _unjudged(row: Contrast) -> Verdict:
+    return "not measured" if row.value is None else "not judged"
 
 
 def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[Verdict]:

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from claim_rows import cell, claim, claims_of, endpoint, gain, pair, ruled, scores_of
 from hypothesis import given
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 from mcgrpo.contrasts import contrasts, of_printed, p_values
 from mcgrpo.files import write_csv
 from mcgrpo.published import as_cells, read_published
-from mcgrpo.records import ALONGSIDE, Contrast
+from mcgrpo.records import GPUS, Contrast
 from mcgrpo.report.claim_language import Comparison, Term, read_claims
 from mcgrpo.report.claim_tables import evidence
 from mcgrpo.report.claims import holm, judge, main, verdicts
+from mcgrpo.report.page.verdicts import claim_rows
 from mcgrpo.stats import Estimate
 
 ROOT = Path(__file__).parents[2]
@@ -114,36 +116,50 @@ def test_a_ratio_of_seconds(tmp_path):
     train = {"role": "train", "measure": "seconds"}
     sides = {"numerator": {"method": "mc-grpo"}, "denominator": {"method": "grpo"}}
     ratio = {name: side | {"num_generations": 4} | train for name, side in sides.items()}
-    base = np.array([100.0, 110.0, 90.0, 105.0, 95.0])
-    times = {"benchmark": "train", **train}
-    cells = cell("mc-grpo", 4, base * np.array([1.18, 1.2, 1.22, 1.19, 1.21]), **times), cell("grpo", 4, base, **times)
-    ruling = ruled(tmp_path, claim({"at_most": 1.5, "ratio": ratio}), *cells)
+    ruling = ruled(tmp_path, claim({"at_most": 1.5, "ratio": ratio}), times())
     assert ruling.verdict == "holds"
     assert "is 1.2 [1.18, 1.22] times, claimed ≤ 1.5, 5 seeds" in evidence(ruling)
 
 
-def times(budget=4, alongside=None, setting="toy"):
-    """A method that takes 1.2 times as long as its baseline."""
+def times(budget=4, gpus=1, setting="toy"):
+    """A method that takes 1.2 times as long as its baseline, on GPUs of its own."""
     base = np.array([100.0, 110.0, 90.0, 105.0, 95.0])
     of = {"benchmark": "train", "role": "train", "setting": setting}
     found = [cell("mc-grpo", budget, base * np.array([1.18, 1.2, 1.22, 1.19, 1.21]), measure="seconds", **of)]
     found.append(cell("grpo", budget, base, measure="seconds", **of))
-    if alongside is not None:
-        found += [cell(method, budget, alongside, measure=ALONGSIDE, **of) for method in ("mc-grpo", "grpo")]
-    return found
+    return [*found, *(cell(method, budget, gpus, measure=GPUS, **of) for method in ("mc-grpo", "grpo"))]
 
 
-@pytest.mark.parametrize(
-    ("alongside", "expected"),
-    [(None, "holds"), (0, "holds"), (1, "not judged"), ([0, 0, 0, 0, 3], "not judged")],
-)
-def test_times_are_not_judged_where_trainings_shared_cores(tmp_path, alongside, expected):
+@pytest.mark.parametrize(("gpus", "expected"), [(1, "holds"), (0, "not judged"), ([2, 2, 2, 2, 0], "not judged")])
+def test_times_are_judged_of_trainings_on_gpus_alone(tmp_path, gpus, expected):
     (longer,) = [each for each in OURS if each.id == "takes-longer"]
-    scores = scores_of(*(times(g, alongside) for g in (2, 4, 8)))
+    scores = scores_of(*(times(g, gpus) for g in (2, 4, 8)))
     (ruling,) = judge([longer], contrasts([longer], scores, {key.place for key in scores}), "ours")
     assert ruling.verdict == expected
     assert {row.verdict for row in ruling.findings} == {expected}
-    assert ("shared the cores" in evidence(ruling)) == (expected == "not judged")
+    assert ("jobs on a CPU share its cores" in evidence(ruling)) == (expected == "not judged")
+
+
+def seconds(method, budget=4, **other):
+    return {"method": method, "num_generations": budget, "role": "train", "measure": "seconds"} | other
+
+
+def test_times_spelt_as_a_difference_are_judged_alike(tmp_path):
+    row = claim({"above": 0, "terms": [seconds("mc-grpo"), seconds("grpo", weight=-1)]})
+    assert ruled(tmp_path, row, times(gpus=1)).verdict == "holds"
+    assert ruled(tmp_path, row, times(gpus=0)).verdict == "not judged"
+
+
+def test_a_time_that_lacks_a_cell_is_not_measured_whatever_the_others_are(tmp_path):
+    ratios = [
+        {"at_most": 2, "ratio": {"numerator": seconds("mc-grpo", g), "denominator": seconds("grpo", g)}} for g in (2, 4)
+    ]
+    ruling = ruled(tmp_path, claim(*ratios), times(2, gpus=0), times(4, gpus=0)[:1])
+    assert ruling.verdict == "not judged"
+    assert [row.verdict for row in ruling.findings] == ["not judged", "not measured"]
+    (row,) = claim_rows([ruling], [ruling], pd.DataFrame(columns=["setting", "benchmark", "n", "role"]))
+    assert [verdict for verdict, _ in row.ours.findings] == ["not judged"]
+    assert row.n == "5 seeds; 1 comparison"
 
 
 def test_rewards_are_not_turned_into_points(tmp_path):
