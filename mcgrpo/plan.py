@@ -239,6 +239,11 @@ def figures(config: Config) -> list[str]:
     return [name for name, is_wanted in wanted.items() if is_wanted]
 
 
+def title(config: Config) -> str:
+    """What captions call the study: its title, or else its name, in one line."""
+    return " ".join(config.get("title", config["study"]).split())
+
+
 def plan(config: Config) -> Config:
     """What `collect` and `summarise` need: the runs, what each is evaluated on, and how that is graded and compared."""
     samples = config["evaluation"]["samples"]

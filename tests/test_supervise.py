@@ -68,6 +68,34 @@ class TestSnakemakeBesideIt:
         process = start()
         assert "\nNothing to be done" in process.communicate()[0] and process.returncode == 0
 
+    def test_a_second_call_says_that_it_waits_and_leaves_the_output_of_the_first(self, start, here):
+        first = start(pause=600, code=7)
+        log = here / "logs/small/snakemake.log"
+        while not (log.exists() and "Error in rule bad" in log.read_text()):
+            assert first.poll() is None
+            time.sleep(0.1)
+        second = start()
+        assert second.stdout.readline().startswith("waiting for another call that runs study small in this folder")
+        assert "Error in rule bad" in log.read_text()
+        os.killpg(first.pid, signal.SIGINT)
+        out = first.communicate(timeout=PATIENCE_SECONDS)[0]
+        assert first.returncode != 0 and "waiting" not in out
+        out = second.communicate(timeout=PATIENCE_SECONDS)[0]
+        assert second.returncode == 0, out
+        assert "Error in rule bad" not in log.read_text() and "Snakemake: 3 of 3 jobs" in out
+
+    def test_a_call_that_waits_is_interrupted_at_once(self, start, here):
+        first = start(pause=600)
+        while not (here / "b.txt").exists():
+            assert first.poll() is None
+            time.sleep(0.1)
+        second = start()
+        assert second.stdout.readline().startswith("waiting ")
+        os.killpg(second.pid, signal.SIGINT)
+        assert second.communicate(timeout=PATIENCE_SECONDS) == ("", None) and second.returncode == 130
+        os.killpg(first.pid, signal.SIGINT)
+        first.communicate(timeout=PATIENCE_SECONDS)
+
     def test_a_job_that_fails_is_named_with_the_end_of_its_log_and_the_exit_code_is_kept(self, start):
         process = start(code=7)
         out = process.communicate()[0]

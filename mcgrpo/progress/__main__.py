@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from mcgrpo import study_file
+from mcgrpo import study_file, study_lock
 from mcgrpo.progress.screen import Screen
 from mcgrpo.progress.supervise import LOOK_SECONDS, supervise
 from mcgrpo.study import StudyError
@@ -38,6 +38,10 @@ def main() -> None:
     if options.run:
         named = ["--configfile", *map(str, files)] if files else []
         log = Path("logs", screen.config["study"], "snakemake.log")
+        try:
+            study_lock.hold(screen.config["study"])  # the log is that of the call that runs the study
+        except KeyboardInterrupt:
+            sys.exit(130)
         sys.exit(supervise([*options.run, *named], log, screen))
     if not options.follow:
         screen.terminal = True  # all of it

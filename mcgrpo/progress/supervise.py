@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mcgrpo import study_lock
 from mcgrpo.progress.screen import Screen
 
 NOTHING, STARTED = "Nothing to be done", "Select jobs to execute"
@@ -114,7 +115,7 @@ def supervise(command: Sequence[str], log: Path, screen: Screen) -> int:
     guarded = Guard()
     guarded(lambda: screen.say(f"Snakemake writes to {log}"))
     with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, **study_lock.hand_on())
     output = Output(log)
     screen.note = output.note
     interrupts = []

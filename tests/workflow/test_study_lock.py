@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -11,6 +12,9 @@ import yaml
 from studies import ROOT, changed, load
 
 WAITS = "waiting for another call that runs study quick in this folder"
+
+
+LOOKS = ("-n", "--lint", "--list-rules", "--summary", "--rulegraph")
 
 
 @pytest.fixture
@@ -22,11 +26,16 @@ def start(empty):
     empty.configfiles = ["--configfile", str(empty.folder / "study.yaml")]
     calls = []
 
-    def call(*options):
+    def call(*options, targets=("resources/models/quick/toy-qwen3",), shown=False):
         said = empty.folder / f"said-{len(calls)}"
+        command, folder = empty.command(*targets, *options), ROOT
+        if shown:  # as make does
+            show = [sys.executable, "-m", "mcgrpo.progress", "study.yaml", "--run"]
+            command, folder = [*show, *command], empty.folder
         with said.open("w") as file:
-            command = empty.command("resources/models/quick/toy-qwen3", *options)
-            process = subprocess.Popen(command, stdout=file, stderr=file, cwd=ROOT, start_new_session=True)
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            options = {"cwd": folder, "env": environment, "start_new_session": True}
+            process = subprocess.Popen(command, stdout=file, stderr=file, **options)
         calls.append(process)
         return process, said
 
@@ -49,19 +58,35 @@ def log(said):
     return said.read_text()
 
 
+def test_snakemake_keeps_what_its_progress_has_taken_though_that_is_killed(start, empty):
+    one, said = start("--nolock", shown=True)
+    output = empty.folder / "logs/quick/snakemake.log"
+    assert until(lambda: output.exists() and "rule model:" in log(output)), log(said)
+    os.killpg(one.pid, signal.SIGSTOP)
+    two, other = start("--nolock")
+    assert until(lambda: WAITS in log(other)), log(other)
+    one.kill()
+    one.wait()
+    os.killpg(one.pid, signal.SIGCONT)
+    assert two.wait() == 0 and "Nothing to be done" in log(other), log(other)
+    assert "1 of 1 steps" in log(output)
+
+
 @pytest.mark.parametrize(("first", "second"), [([], ["--nolock"]), (["--nolock"], [])])
 def test_the_second_waits_and_finds_all_done(start, first, second):
-    """As `snakemake` beside `make`, whichever comes first; a dry run waits for neither."""
+    """As `snakemake` beside `make`, whichever comes first; calls that only look wait for neither."""
     one, said = start(*first)
     assert until(lambda: "rule model:" in log(said)), log(said)
     os.killpg(one.pid, signal.SIGSTOP)
     two, other = start(*second)
     assert until(lambda: WAITS in log(other)), log(other)
-    dry, planned = start("--nolock", "-n")
-    assert dry.wait() == 0
+    for look in LOOKS:
+        looking, seen = start("--nolock", look, targets=())
+        assert until(lambda looking=looking: looking.poll() is not None), look
+        assert looking.returncode == 0 and WAITS not in log(seen), log(seen)
     os.killpg(one.pid, signal.SIGCONT)
     assert (one.wait(), two.wait()) == (0, 0), log(other)
-    assert WAITS not in log(planned) and "Nothing to be done" in log(other)
+    assert "Nothing to be done" in log(other)
 
 
 def test_it_ends_with_a_call_that_is_killed(start):

@@ -56,7 +56,7 @@ rule collect:
     params:
         results=subpath(output.scores, parent=True),
         partial="--partial" if PARTIAL else "",
-        found=found(MEASURED) if PARTIAL else [],
+        found=lambda wildcards: found(MEASURED) if PARTIAL else [],
         code=fingerprint("mcgrpo.collect"),
     shell:
         "python -m mcgrpo.collect --plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "

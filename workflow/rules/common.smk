@@ -38,7 +38,7 @@ def repository(path):
 
 
 if workflow.is_main_process and not workflow.output_settings.dryrun:
-    study_lock.hold(config["study"])
+    study_lock.take_turns(workflow, config["study"])
 
 RESULTS = f"results/{config['study']}"
 REPORTS = config["reports"]
@@ -109,8 +109,8 @@ def found(paths):
 
 
 def title(wildcards):
-    """The study's title, in one line (a function, as braces in a plain parameter are wildcards)."""
-    return " ".join(config.get("title", config["study"]).split())
+    """The study's title (a function, as braces in a plain parameter are wildcards)."""
+    return plan.title(config)
 
 
 def run_of(wildcards):

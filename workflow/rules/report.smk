@@ -152,7 +152,7 @@ rule page:
         captions=lambda wildcards, input: Path(input.captions[0]).parent,
         figures=plan.figures(config),
         title=title,
-        found=found([f"{RESULTS}/runs/{name}" for name in TRAINED]) if PARTIAL else [],
+        found=lambda wildcards: found([f"{RESULTS}/runs/{name}" for name in TRAINED]) if PARTIAL else [],
         code=fingerprint("mcgrpo.report.html"),
     shell:
         "python -m mcgrpo.report.html --results {params.results:q} --reports {params.folder:q} "
