@@ -64,7 +64,7 @@ def finished_study():
     """The study's folder; its trainings are said to be of a commit, as the work tree of a developer is dirty."""
     folder = Path(_HOME.name)
     (folder / "base.yaml").write_text(yaml.safe_dump({**STUDY, "title": "Untitled"}))
-    (folder / "title.yaml").write_text("title: Tiny study\n")
+    (folder / "title.yaml").write_text("title: >\n  Tiny\n  study\n")  # in one line wherever it is shown
     targets = ["reports/tiny/tables.tex", "reports/tiny/claims.csv", f"{BASE}/overlap.json",
                "resources/data/tiny/two-step.audit.json"]  # fmt: skip
     made = run("snakemake", *targets, "--snakefile", ROOT / "Snakefile", "--cores", 2, "--quiet", "all",

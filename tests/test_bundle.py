@@ -98,6 +98,7 @@ class TestABundle:
         ):  # fmt: skip
             assert (content / name).is_file(), name
         manifest = read_manifest(content / MANIFEST)
+        assert manifest.title == "Tiny study"
         assert manifest.commits == {COMMIT: 4} and manifest.trainings == 4 and manifest.missing == []
         assert manifest.versions[0]["runs"] == 4 and "trl" in manifest.versions[0]["versions"]
         assert not [name for name in listed(content) if "model" in name]
@@ -348,7 +349,7 @@ class TestAForgedArchive:
         assert failures(forged(content))["study"] == ("study/study.json: title is not what the study files say",)
 
     def test_with_a_revision_that_is_not_its_lock_is_found(self, content):
-        hub = STUDY | {"title": "Tiny study", "models": {"toy": {"hub": "org/toy"}}}
+        hub = STUDY | {"title": "Tiny study\n", "models": {"toy": {"hub": "org/toy"}}}
         (content / "study/0-base.yaml").write_text(yaml.safe_dump(hub))
         (content / "study/0-base.lock.yaml").write_text(yaml.safe_dump({"models": {"toy": COMMIT}}))
         manifest = read_manifest(content / MANIFEST)

@@ -14,7 +14,7 @@ from mcgrpo.closure import fingerprint
 from mcgrpo.evidence.archive import sha256
 from mcgrpo.evidence.contents import Contents, training_names
 from mcgrpo.files import RecordError, as_record, read_json
-from mcgrpo.plan import Config
+from mcgrpo.plan import Config, title
 
 FORMAT = 1
 """Of the archive; a reader refuses any other."""
@@ -85,7 +85,7 @@ def manifest(config: Config, planned: dict[str, Any], found: Contents, own: Mapp
     return Manifest(
         format=FORMAT,
         study=config["study"],
-        title=config.get("title", config["study"]),
+        title=title(config),
         study_files=found.study_files,
         made_by=installed(),
         trainings=len(training_names(planned)),

@@ -14,7 +14,7 @@ from mcgrpo.contrasts import contrasts, of_printed
 from mcgrpo.evidence.contents import CLAIMS, PUBLISHED, flips, reports, results
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.frames import read_frame
-from mcgrpo.plan import Config, plan
+from mcgrpo.plan import Config, plan, title
 from mcgrpo.published import as_cells, read_published
 from mcgrpo.records import PROTOCOL_SUFFIXES, Cell, Contrast, CurvePoint, Gain, Score
 from mcgrpo.report.claim_language import read_claims
@@ -67,13 +67,13 @@ def make_summary(source: Path, config: Config, planned: dict[str, Any], output: 
 
 def make_reports(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """Tables, values and claims, from the summary made before."""
-    folder, title = output / reports(config), config.get("title", config["study"])
+    folder, called = output / reports(config), title(config)
     summary = read_frame(output / results(config) / "summary.csv", Cell)
-    write_tables(summary, read_frame(output / results(config) / "gains.csv", Gain), folder, title)
+    write_tables(summary, read_frame(output / results(config) / "gains.csv", Gain), folder, called)
     claims, published = read_claims(ROOT / CLAIMS), as_cells(read_published(ROOT / PUBLISHED))
     contrasts = read_contrasts(output / results(config) / "contrasts.csv")
     rulings = [judge(claims, of_printed(claims, published), "published"), judge(claims, contrasts, "ours")]
-    write_rulings(rulings, folder, title)
+    write_rulings(rulings, folder, called)
 
 
 def make_grades(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
