@@ -5,7 +5,7 @@ Snakemake lowers what a job asks for to what it was given, and would start it on
 
 from collections.abc import Iterable
 
-from mcgrpo.gpus import DeviceError, devices, enough
+from mcgrpo.gpus import DeviceError, check_lock_folder, devices, enough
 
 
 def limit(training: int, evaluation: int, given: int | None, *, on_cluster: bool) -> int | None:
@@ -41,10 +41,11 @@ def _here() -> int:
 
 
 def check_machine(wanted: Iterable[int]) -> None:
-    """Refuse jobs that want more GPUs than there are.
+    """Refuse jobs that want more GPUs than there are, or could take none.
 
     Raises:
-        DeviceError: naming those that there are.
+        DeviceError: naming those that there are; or what is wrong with the folder of their locks.
     """
     if most := max(wanted, default=0):
         enough(most, devices())
+        check_lock_folder()

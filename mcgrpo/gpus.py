@@ -13,6 +13,7 @@ is number 0. They are in `MCGRPO_LOCKS`, a folder of a local disk; `fuser FILE` 
 import fcntl
 import os
 import signal
+import stat
 import sys
 import time
 from contextlib import ExitStack, suppress
@@ -22,7 +23,9 @@ from typing import NoReturn
 from mcgrpo.devices import Device, DeviceError, devices, listed
 from mcgrpo.parents import HOLDER, ancestors
 
-LOCKS = "/tmp/mcgrpo-gpus"  # one for all users and jobs, hence not TMPDIR, which may differ between them
+LOCKS = "/tmp/mcgrpo-gpus"
+"""One for all users and jobs, hence not TMPDIR, which may differ between them. It has to be root's where there are
+several users: one that the first of them makes is refused to all others."""
 POLL_SECONDS = 0.2
 
 
@@ -126,20 +129,35 @@ def _owners(found: list[Device], folder: Path) -> str:
     return "; ".join(texts)
 
 
-def _lock_folder() -> Path:
-    """The folder of the locks, made if need be, and kept from being cleaned up: systemd-tmpfiles heeds a lock on it."""
+def check_lock_folder() -> Path:
+    """The folder of the locks, which may not be there yet; it must be root's or this user's.
+
+    Raises:
+        DeviceError: if somebody else could remove its locks, or could have it point elsewhere.
+    """
     folder = Path(os.environ.get("MCGRPO_LOCKS") or LOCKS)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o1777, exist_ok=True)
     try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        raise DeviceError(f"{folder} is a link or no folder: remove it, or set MCGRPO_LOCKS") from None
-    if (owner := os.fstat(fd).st_uid) not in (0, os.getuid()):
+        found = folder.lstat()
+    except FileNotFoundError:
+        return folder
+    except OSError as error:
+        raise DeviceError(f"{folder}: {error.strerror}: set MCGRPO_LOCKS") from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise DeviceError(f"{folder} is a link or no folder: remove it, or set MCGRPO_LOCKS")
+    if found.st_uid not in (0, os.getuid()):
         raise DeviceError(
-            f"{folder} belongs to user {owner}, who could remove its locks: have root make it "
+            f"{folder} belongs to user {found.st_uid}, who could remove its locks: have root make it "
             f"(install -d -m 1777 {folder}), or set MCGRPO_LOCKS"
         )
+    return folder
+
+
+def _lock_folder() -> Path:
+    """The folder of the locks, made if need be, and kept from being cleaned up: systemd-tmpfiles heeds a lock on it."""
+    folder = check_lock_folder()
+    folder.mkdir(mode=0o1777, parents=True, exist_ok=True)
+    check_lock_folder()  # another user may have made it in between; whoever owns it now keeps it, /tmp being sticky
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     fcntl.flock(fd, fcntl.LOCK_SH)
     os.set_inheritable(fd, True)
     return folder

@@ -1,5 +1,6 @@
 """GPUs of a study against those that Snakemake may use and those of the machine, which are pretended."""
 
+import os
 import re
 
 import pytest
@@ -51,6 +52,17 @@ class TestFewerThanAJobTakes:
         assert done.returncode == 1
         assert [line for line in done.log.splitlines() if "rror" in line] == [f"error: {complaint}"]
         assert not (study.folder / "resources").exists() and not (study.folder / "results/quick/runs").exists()
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="giving a folder to another user needs root")
+    def test_and_where_another_user_has_the_locks(self, small):
+        study = small(1, here="a")
+        (locks := study.folder / "locks").mkdir(mode=0o1777)
+        os.chown(locks, 65534, 65534)
+        done = study.run()
+        assert done.returncode == 1
+        (told,) = [line for line in done.log.splitlines() if "rror" in line]
+        assert told.startswith(f"error: {locks} belongs to user 65534")
+        assert not (study.folder / "resources").exists()
 
     def test_an_evaluation_is_refused_alike(self):
         with pytest.raises(
