@@ -34,6 +34,13 @@ class _Loader(yaml.SafeLoader):
                     raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
         super().flatten_mapping(node)
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Errors of a value that is none (month 13, 5000 digits) say where it stands, too."""
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:
+            raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from None
+
 
 def load(path: str | Path) -> dict[Any, Any]:
     """What a file holds, which must be keys with values.
