@@ -1,8 +1,10 @@
-"""Targets may follow `--resources`, `--configfile` and their like: `snakemake --resources gpu=2 reports/tables.tex`.
+"""Targets may follow `--resources`, `--configfile` and others: `snakemake --resources gpu=2 reports/tables.tex`.
 
 Snakemake 9 takes every word between such an option and the next for a value of it, and then fails on the target. Before
 it reads its command line it imports all packages named as this one is (it looks for logger plugins), so this one puts
-those targets in front, where Snakemake finds them. A Snakemake whose options take one value each is left alone.
+those targets in front, where Snakemake finds them: behind options of files, of pairs, and of names of variables.
+Behind other options of several words (`--until`, `--forcerun`: rules or targets) all are the option's, and a Snakemake
+whose options take one value each is left alone.
 
 A configuration file that Snakemake cannot read is named, with the line at fault.
 """
@@ -23,6 +25,9 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 PAIR = re.compile(r"base64//|[^/=]+=")
 """How NAME=VALUE begins; the first is how Snakemake writes values when it calls itself."""
+PAIRS = ("--groups", "--group-components")
+"""Options of pairs whose help does not say so."""
+VARIABLES, VARIABLE = "--envvars", re.compile(r"\w+$")
 FILES = "--configfile"
 FILE_SUFFIXES = ("yaml", "yml", "json")
 
@@ -30,7 +35,7 @@ FILE_SUFFIXES = ("yaml", "yml", "json")
 def targets_first(parser: ArgumentParser, words: list[str]) -> list[str]:
     """The words of a command line, with targets that an option would take for its values in front.
 
-    A target is what cannot be a value: no NAME=VALUE where the option takes those; of several words after
+    A target is what cannot be a value: no NAME=VALUE, or no name, where the option takes those; of several words after
     `--configfile`, one that ends neither in .yaml, .yml, .json nor as the first does. The word next to the option
     always belongs to it.
 
@@ -57,10 +62,12 @@ def _values(parser: ArgumentParser, option: str, first: str) -> re.Pattern[str] 
     if FILES in action.option_strings:
         suffixes = {re.escape(suffix) for suffix in (*FILE_SUFFIXES, PurePath(first).suffix[1:])}
         return re.compile(rf".*({'|'.join(suffixes)})$")
-    if "=" not in (action.metavar or ""):
+    if VARIABLES in action.option_strings:
+        return VARIABLE
+    if "=" not in (action.metavar or "") and not set(PAIRS) & set(action.option_strings):
         return None
     if action.nargs == "+" and first and not first.startswith("-") and not PAIR.match(first):
-        raise ArgumentError(action, f"{first!r} is not of the form {action.metavar}")
+        raise ArgumentError(action, f"{first!r} is not of the form {action.metavar or 'NAME=VALUE'}")
     return PAIR
 
 

@@ -128,6 +128,13 @@ class TestTargetsFirst:
     def test_what_needs_nothing_stays(self, line):
         assert targets_first(PARSER, line.split()) == line.split()
 
+    @pytest.mark.parametrize(
+        "option", ["--envvars A B", "--groups made=g other=h", "--group-components g=2", "--resources gpu=2"]
+    )
+    def test_the_others_go_in_front(self, option):
+        line = f"--cores 2 {option} reports/a.txt b.txt"
+        assert targets_first(PARSER, line.split()) == ["reports/a.txt", "b.txt", "--cores", "2", *option.split()]
+
     def test_a_snakemake_that_takes_one_value_is_left_alone(self):
         parser = type(PARSER)()
         parser.add_argument("--resources", metavar="NAME=INT", action="append")
