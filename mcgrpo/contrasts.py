@@ -4,9 +4,10 @@ python -m mcgrpo.contrasts --plan plan.json --scores scores.csv --values values.
     --output contrasts.csv
 
 A gain is spelt out as its two cells, so that every comparison is one weighted sum of cells, whatever its weights. Of
-one setting the cells are paired: by seed, over the seeds that all of them have, and by problem. Where they share no
-seed their variances add up (Welch's test); trainings of different settings are independent, and share problems where
-they are evaluated on the same ones. A ratio is the difference of logarithms, by seed.
+one setting the cells are paired: by seed, over the seeds that all of them have, and by problem. Where they share fewer
+than two of several seeds their variances add up (Welch's test); trainings of different settings are independent, and
+share problems where they are evaluated on the same ones. A ratio is the difference of logarithms, by seed. One seed of
+a training says nothing of how others would have ended: what rests on one has no test, whatever stands beside it.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from mcgrpo import paired
 from mcgrpo.crossed import contrast
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.frames import read_frame
+from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import GPUS, Contrast, ContrastKind, Score
 from mcgrpo.report.claim_language import Claim, Comparison, Term, average, read_claims
 from mcgrpo.scored import Found, Key, Scores, found_scores, key_of, planned_seeds, read_values
@@ -142,11 +144,12 @@ def _contrast(
     scores: Scores,
     printed: bool,
 ) -> Contrast:
-    found, over = estimate(weights, scores, of.is_ratio)
+    found, over, lone = estimate(weights, scores, of.is_ratio)
     numbers = (_in_unit(of, number) for number in (found.mean, *found.limits()))
-    holds, fails = p_values(of, found, printed)
+    holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, found, printed)
     seeds = None if printed else found.seeds
-    detectable = None if found.detectable is None or of.is_ratio else round(of.scale * found.detectable, DIGITS)
+    seen = None if lone or of.is_ratio else found.detectable
+    detectable = None if seen is None else round(of.scale * seen, DIGITS)
     unjudged = ON_CPU if not printed and _are_times_on_cpu(weights, scores) else None
     return Contrast(claim, kind, number, *place, *numbers, holds, fails, seeds, over, detectable, unjudged)
 
@@ -157,21 +160,37 @@ def _are_times_on_cpu(weights: Weights, scores: Scores) -> bool:
     return not all(seeds and all(score.value for score in seeds.values()) for seeds in held)
 
 
-def estimate(weights: Mapping[Key, float], scores: Scores, ratio: bool = False) -> tuple[Estimate, str]:
-    """The weighted sum of cells (of their logarithms, for a ratio), and what its interval is over."""
+def estimate(weights: Mapping[Key, float], scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
+    """The weighted sum of cells (of their logarithms, for a ratio).
+
+    Also what its interval is over, and whether any part of it is of one seed of a training.
+    """
     if ratio:
         scores = {key: {seed: _logarithm(key, each) for seed, each in scores[key].items()} for key in weights}
-    parts, unpaired = [], False
-    for setting in sorted({key.setting for key in weights}):
-        own = {key: weight for key, weight in weights.items() if key.setting == setting}
-        if shared := paired.shared_seeds(own, scores):
+    parts, unpaired, lone = [], False, False
+    for place in sorted({_trained_in(key) for key in weights}):
+        own = {key: weight for key, weight in weights.items() if _trained_in(key) == place}
+        shared, fewest = paired.shared_seeds(own, scores), min(len(scores[key]) for key in own)
+        lone |= place.trained and fewest == 1
+        if len(shared) > 1 or (shared and fewest == 1):
             parts.append(paired.part(own, scores, shared))
         else:
             parts += [paired.part({key: weight}, scores, scores[key]) for key, weight in own.items()]
             unpaired = True
     only = next(iter(weights))
     found = paired.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
-    return found, _over(found, any("" not in part for part in parts), unpaired)
+    return found, _over(found, any("" not in part for part in parts), unpaired), lone
+
+
+class _Place(NamedTuple):
+    """What cells that are paired share; an untrained model has no noise of seeds, and is not paired by them."""
+
+    setting: str
+    trained: bool
+
+
+def _trained_in(key: Key) -> _Place:
+    return _Place(key.setting, key.method != UNTRAINED)
 
 
 def _over(found: Estimate, problems: bool, unpaired: bool) -> str:

@@ -140,13 +140,13 @@ def _columns(name: str, found: Estimate, margin: float | None) -> dict[str, Any]
         f"{name}_high": high,
         f"{name}_seeds": found.seeds or None,
         f"{name}_verdict": None if margin is None else gain_verdict(found, margin),
-        f"{name}_detectable": found.detectable,
+        f"{name}_detectable": None if found.seeds == 1 else found.detectable,
     }
 
 
 def _excludes(found: Estimate, published: float | None) -> bool | None:
     low, high = found.limits()
-    return None if low is None or published is None else not low <= published <= high
+    return None if low is None or found.seeds == 1 or published is None else not low <= published <= high
 
 
 def _over(key: Key, scores: Scores) -> Over | None:

@@ -15,19 +15,31 @@ def test_the_papers_benchmarks_with_five_seeds():
     """About 3 points on GSM8K's 1319 problems, 11 on the 30 of AIME."""
     assert 0.028 < smallest_gain(5, 1319, Spread()) < 0.034
     assert 0.10 < smallest_gain(5, 30, Spread()) < 0.12
-    assert smallest_gain(1, 1, Spread()) is None
+    assert smallest_gain(5, 0, Spread()) is None
 
 
-@pytest.mark.parametrize(("seeds", "problems"), [(5, 200), (5, 30), (3, 500), (1, 200)])
+def test_one_seed_shows_nothing_and_more_show_more(tmp_path, monkeypatch):
+    """Its interval is over problems alone; the spread between seeds is not known, whatever is assumed of it."""
+    monkeypatch.chdir(tmp_path)
+    gains = [smallest_gain(seeds, 500, Spread()) for seeds in range(2, 9)]
+    assert gains == sorted(gains, reverse=True)
+    assert smallest_gain(1, 500, Spread()) is smallest_gain(1, 1, Spread()) is None
+    (each, *_) = effects(MINI, Sizes(rows={name: {"test": 512} for name in MINI["datasets"]}), Spread())
+    text = "\n".join(listing([each._replace(seeds=1, gain=None)], Spread()))
+    assert "unknown of one seed" in text
+
+
+@pytest.mark.parametrize(("seeds", "problems"), [(5, 200), (5, 30), (3, 500)])
 def test_a_gain_of_that_size_is_seen_in_four_of_five_studies(seeds, problems):
     """Studies of real variance, through the code that judges them."""
     spread = Spread()
     generator, number = np.random.default_rng(1), 400
-    of_seeds = spread.seeds if seeds > 1 else 0.0  # of which an interval over problems knows nothing
     gain = smallest_gain(seeds, problems, spread)
     seen = 0
     for _ in range(number):
-        values = gain + of_seeds * generator.normal(size=(seeds, 1)) + spread.problems * generator.normal(size=problems)
+        values = (
+            gain + spread.seeds * generator.normal(size=(seeds, 1)) + spread.problems * generator.normal(size=problems)
+        )
         values = values + spread.disagreement**0.5 * generator.normal(size=(seeds, problems))
         seen += gain_verdict(contrast([{"sums": Weighted(values, -1.0, 1.0)}]), 0.01) == "better"
     assert 0.72 < seen / number < 0.9

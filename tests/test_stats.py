@@ -81,6 +81,11 @@ def test_the_four_words(mean, error, expected):
     assert gain_verdict(Estimate(mean, 5, error, 4.0), margin=0.01) == expected
 
 
+def test_one_seed_has_no_word_however_sure_its_problems_are():
+    assert gain_verdict(Estimate(0.3, 1, 0.001, 500.0), margin=0.01) is None
+    assert gain_verdict(Estimate(0.3, 2, 0.001, 500.0), margin=0.01) == "better"
+
+
 def test_the_margin_decides_what_is_equivalent():
     gain = Estimate(0.0, 5, 0.005, 4.0)
     assert gain_verdict(gain, margin=0.02) == "equivalent"

@@ -217,7 +217,10 @@ def test_a_gain_excludes_the_published_gain_or_does_not(tmp_path, printed, exclu
     found = gain_of(tmp_path, (0.61, 0.60, 0.62), (0.5, 0.5, 0.5), published=numbers)
     assert found.difference_excludes_published is excluded
     assert gain_of(tmp_path, (0.61, 0.60, 0.62), (0.5, 0.5, 0.5)).difference_excludes_published is None
-    assert gain_of(tmp_path, (0.6,), (0.5,), published=numbers).difference_excludes_published is not None
+    one_seed = gain_of(tmp_path, (0.6,), (0.5,), published=numbers)
+    assert one_seed.difference_low is not None
+    assert one_seed.difference_excludes_published is None
+    assert one_seed.difference_verdict is None and one_seed.difference_detectable is None
 
 
 def test_only_accuracies_are_better_or_worse(tmp_path):

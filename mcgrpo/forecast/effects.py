@@ -8,7 +8,7 @@ from those the difference that a two-sided test at 5% shows with power 80% (`mcg
 import argparse
 import csv
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -61,11 +61,11 @@ class Effect(NamedTuple):
 
 
 def smallest_gain(seeds: int, problems: int, spread: Spread) -> float | None:
-    """The detectable gain; with one seed that of an interval over problems. None for a single value."""
-    if seeds == problems == 1:
+    """The detectable gain; None for one seed, which says nothing of the spread between seeds, and without problems."""
+    if seeds < 2 or problems < 1:
         return None
     rest = spread.disagreement / (seeds * problems)
-    of_seeds = (spread.seeds**2 / seeds + rest, seeds - 1) if seeds > 1 else (0.0, 0)
+    of_seeds = (spread.seeds**2 / seeds + rest, seeds - 1)
     of_problems = (spread.problems**2 / problems + rest, problems - 1) if problems > 1 else (0.0, 0)
     freedom = (seeds - 1) * (problems - 1)
     variance, freedom = total_variance([of_seeds], [of_problems], [(rest, freedom) if freedom else (0.0, 0)])
@@ -112,13 +112,13 @@ def _measured(summary: Path) -> Mapping[tuple[str, str, int], list[float]]:
     if summary.is_file():
         with summary.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                if row["measure"] == "greedy" and row.get("difference_detectable"):
+                if row["measure"] == "greedy" and row.get("difference_detectable") and row["difference_seeds"] != "1":
                     place = row["setting"], row["benchmark"], int(row["difference_seeds"])
                     found[place].append(float(row["difference_detectable"]))
     return found
 
 
-def listing(found: Iterable[Effect], spread: Spread) -> Iterator[str]:
+def listing(found: Sequence[Effect], spread: Spread) -> Iterator[str]:
     """The effects as a table, and what they rest on."""
     rows = [
         [
@@ -144,6 +144,8 @@ def listing(found: Iterable[Effect], spread: Spread) -> Iterator[str]:
             f"{100 * spread.problems:g} from problem to problem, and two methods differ in "
             f"{100 * spread.disagreement:g}% of their answers (--seed-sd, --problem-sd, --disagreement)"
         )
+    if any(each.seeds == 1 for each in found):
+        yield "unknown of one seed, which says nothing of the spread between seeds: nothing can be shown with it"
     if any(row[-1] == "measured" for row in rows):
         yield "measured: the median of the finished cells with as many seeds"
 

@@ -114,6 +114,12 @@ class Claim:
     unjudged: str = ""
     primary: int = 0
 
+    @property
+    def is_two_sided(self) -> bool:
+        """Whether what decides is bounded on both sides."""
+        chosen = [self.comparisons[self.primary - 1]] if self.primary else self.comparisons
+        return any(math.isfinite(each.low) and math.isfinite(each.high) for each in chosen)
+
 
 @dataclass(frozen=True)
 class Finding:

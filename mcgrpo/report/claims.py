@@ -9,6 +9,7 @@ the published numbers alone are judged. The language of claims.yaml is workflow/
 import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,9 @@ def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source
     of several single comparisons each does at 1.25% after Holm's correction for their number. A claim fails where its
     primary endpoint or a single comparison does, holds where the endpoint holds, and is inconclusive otherwise; so one
     that is true everywhere fails in less than 5% of studies. Where some setting is enough, it holds where the endpoint
-    of a setting does (after Holm's correction for settings) and fails where every setting does. Printed numbers are
-    taken as they stand.
+    of a setting does (after Holm's correction for settings) and fails where every setting does, once all are measured.
+    Bounds on both sides hold only where every single comparison does, each at 2.5%: losses and gains do not cancel.
+    Printed numbers are taken as they stand.
 
     Args:
         claims: what `read_claims` gives.
@@ -98,7 +100,8 @@ def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
     told += [_finding(claim, row, _significant(row.p_holds, row.p_fails), source) for row in averages]
     missing = {row.comparison for row in singles} - {row.comparison for row in singles if row.value is not None}
     decide = _in_some if claim.quantifier == "some" else _in_all
-    return Ruling(claim, source, decide(found, told, bool(missing)), tuple(found), tuple(told))
+    verdict = decide(found, told, bool(missing), two_sided=claim.is_two_sided)
+    return Ruling(claim, source, verdict, tuple(found), tuple(told))
 
 
 def _unjudged(row: Contrast) -> Verdict:
@@ -117,27 +120,47 @@ def _significant(p_holds: float, p_fails: float, level: float = TAIL) -> Verdict
     return "holds" if p_holds <= level else "fails" if p_fails <= level else "inconclusive"
 
 
-def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool) -> Verdict:
+def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> Verdict:
     """By the primary endpoint, unless a single comparison fails; not measured if nowhere a comparison is."""
     if any(row.verdict == "fails" for row in singles):
         return "fails"
     if missing:
         return "not measured"
-    return next(row.verdict for row in averages if row.kind == "primary")
+    return next(_endpoint(row, singles, two_sided) for row in averages if row.kind == "primary")
 
 
-def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool) -> Verdict:
-    """As the best of the settings, each by its endpoint unless a single comparison in it fails."""
+def _endpoint(row: Finding, singles: Sequence[Finding], two_sided: bool) -> Verdict:
+    """Its verdict; where bounded on both sides it holds only where each comparison does, lest their signs cancel.
+
+    That all of several tests are significant needs no correction (an intersection-union test).
+    """
+    measured = [each for each in singles if each.value is not None]
+    if two_sided and row.verdict == "holds" and any(each.p_holds > TAIL for each in measured):
+        return "inconclusive"
+    return row.verdict
+
+
+def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> Verdict:
+    """As the best of the settings, each by its endpoint unless a single comparison in it fails.
+
+    It fails once every setting is measured: one that is not may be the one that suffices.
+    """
     if missing:
         return "not measured"
-    failed = {row.setting for row in singles if row.verdict == "fails"}
-    words = {"fails" if row.setting in failed else _uncorrected(row) for row in averages if row.kind == "setting"}
-    return next((word for word in ("holds", "inconclusive") if word in words), "fails")
+    words = set()
+    for row in (row for row in averages if row.kind == "setting"):
+        own = [each for each in singles if each.setting == row.setting]
+        failed = any(each.verdict == "fails" for each in own)
+        words.add("fails" if failed else _endpoint(_uncorrected(row), own, two_sided))
+    unmeasured = any(row.value is None for row in singles)
+    return next(
+        (word for word in ("holds", "inconclusive") if word in words), "not measured" if unmeasured else "fails"
+    )
 
 
-def _uncorrected(row: Finding) -> Verdict:
+def _uncorrected(row: Finding) -> Finding:
     """That every setting fails needs no correction: each of them must."""
-    return "fails" if row.p_fails <= TAIL else row.verdict
+    return replace(row, verdict="fails") if row.p_fails <= TAIL else row
 
 
 def _finding(claim: Claim, row: Contrast, word: Verdict, source: Source) -> Finding:

@@ -50,7 +50,9 @@ class Comparison:
     @property
     def word(self) -> str:
         """The verdict, or why there is none."""
-        return wording.MISSING if pd.isna(self.value) else self.verdict or "no interval"
+        if pd.isna(self.value):
+            return wording.MISSING
+        return self.verdict or ("no interval" if pd.isna(self.low) else wording.ONE_SEED)
 
     @property
     def text(self) -> str:

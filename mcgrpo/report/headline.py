@@ -55,7 +55,8 @@ def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
     compared = len(rows) - found[wording.MISSING]
     if not compared:
         return "Not known.", f"None of {wording.count(len(rows), 'planned comparison')} has been run."
-    kinds = [kind for kind in (*wording.VERDICTS, "no interval") if found[kind] or kind in ("better", "worse")]
+    words = (*wording.VERDICTS, wording.ONE_SEED, "no interval")
+    kinds = [kind for kind in words if found[kind] or kind in ("better", "worse")]
     counts = ", ".join(f"{found[kind]} {_explained(kind, rows, margin)}" for kind in kinds)
     text = f"Of {wording.count(compared, 'comparison')} with the mean (settings, losses, decodings): {counts}."
     missing = found.pop(wording.MISSING, 0)
@@ -71,7 +72,7 @@ def _explained(kind: str, rows: list[Comparison], margin: float | None) -> str:
         least, most = (wording.percent(bound(seen)) for bound in (min, max))
         span = wording.count_points(max(seen)) if least == most else f"{least} to {most} points"
         return f"inconclusive (a true difference of {span} could have been seen)"
-    return kind
+    return "at one seed, which says nothing of others" if kind == wording.ONE_SEED else kind
 
 
 def _word(found: Counter) -> str:

@@ -13,6 +13,8 @@ from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.records import GainVerdict
 
 MISSING = "missing"
+ONE_SEED = "one seed"
+"""In place of a verdict: the interval is over problems only."""
 VERDICTS: tuple[GainVerdict, ...] = typing.get_args(GainVerdict)
 
 

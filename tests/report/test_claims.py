@@ -286,7 +286,7 @@ def test_every_benchmark_of_a_role_counts(tmp_path):
 def test_one_seed_says_so_and_without_an_interval_nothing_is_claimed(tmp_path):
     row = claim({"above": 0, "terms": [{"method": "grpo", "num_generations": 2}]})
     one = ruled(tmp_path, row, cell("grpo", 2, [[0.0, 1.0] * 20]))
-    assert one.verdict == "holds"
+    assert one.verdict == "inconclusive"
     assert evidence(one).endswith("1 seed; one seed: interval over problems only.")
     none = ruled(tmp_path, row, cell("grpo", 2, [0.5]))
     assert none.verdict == "inconclusive"
@@ -340,6 +340,30 @@ def test_a_looser_bound_never_turns_holds_or_a_tighter_one_fails(value, half, lo
     tight, loose = at(low, low + width), at(low - wider, low + width + wider)
     order = ["fails", "inconclusive", "holds"]
     assert order.index(tight) <= order.index(loose)
+
+
+def test_a_bound_on_both_sides_holds_where_every_comparison_does(tmp_path):
+    """Losses and gains of two points average to nothing, and are not within one point of it."""
+    row = claim(gain(within=1))
+    up, down, small = (pair(mean, 0.004, setting=name) for mean, name in ((0.009, "a"), (-0.009, "b"), (0.001, "c")))
+    ruling = ruled(tmp_path, row, up, down)
+    assert (endpoint(ruling).verdict, ruling.verdict) == ("holds", "inconclusive")
+    assert ruled(tmp_path, row, small, pair(-0.001, 0.004, setting="d")).verdict == "holds"
+    assert ruled(tmp_path, row, pair(0.018, 0.004, setting="a"), pair(-0.018, 0.004, setting="b")).verdict == "fails"
+    some = row | {"quantifier": "some"}
+    assert ruled(tmp_path, some, up, small).verdict == "holds"
+    cancel = claim(gain(2, within=1), gain(4, within=1), quantifier="some")
+    pairs = [pair(mean, 0.004, budget=budget) for mean, budget in ((0.009, 2), (-0.009, 4))]
+    assert ruled(tmp_path, cancel, *pairs).verdict == "inconclusive"
+
+
+def test_that_some_setting_is_enough_fails_once_every_setting_is_measured(tmp_path):
+    row = claim(gain(above=0), quantifier="some")
+    bad = pair(-0.03, setting="a")
+    planned = pair(0.03, setting="b")
+    assert ruled(tmp_path, row, bad).verdict == "fails"
+    assert ruled(tmp_path, row, bad, planned=planned).verdict == "not measured"
+    assert ruled(tmp_path, row, pair(0.03, setting="a"), planned=planned).verdict == "holds"
 
 
 @pytest.fixture(scope="module")

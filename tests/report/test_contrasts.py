@@ -132,6 +132,47 @@ def test_cells_that_share_no_seed_are_independent(tmp_path):
     assert single.over == "seeds, seeds unpaired"
 
 
+def test_one_seed_has_an_interval_over_problems_and_no_test(tmp_path):
+    base = np.linspace(0.3, 0.7, 40)
+    single, primary = rows_of(tmp_path, claim(gain(above=0)), *pair_of(base, [0.05], [0]))
+    assert single.low is not None and single.over == "problems"
+    assert {single.p_holds, single.p_fails, primary.p_holds, primary.p_fails} == {1.0}
+    assert single.detectable is None
+
+
+def pair_of(base, gains, seeds, setting="toy"):
+    """A method whose gains are given seed by seed, and its baseline."""
+    ours = cell("mc-grpo", 2, [base + each for each in gains], seeds=seeds, setting=setting)
+    return ours, cell("grpo", 2, [base] * len(seeds), seeds=seeds, setting=setting)
+
+
+def test_a_late_setting_does_not_make_an_endpoint_certain(tmp_path):
+    """One seed beside five: what it adds to the error is not known, which is not to say that it is nothing."""
+    base, gains = np.linspace(0.3, 0.7, 40), [0.05, 0.02, 0.04, 0.01, 0.06]
+    early, late = pair_of(base, gains, range(5), "a"), pair_of(base, gains[:1], [0], "b")
+    *_, primary = rows_of(tmp_path, claim(gain(above=0)), *early, *late)
+    assert (primary.p_holds, primary.p_fails) == (1.0, 1.0)
+    *_, primary = rows_of(tmp_path, claim(gain(above=0)), *early, *pair_of(base, gains[:2], [0, 1], "b"))
+    assert 0 < primary.p_holds < 0.5
+
+
+def test_a_late_cell_does_not_throw_away_the_seeds_of_the_others(tmp_path):
+    """Cells that share one of several seeds are compared over their own."""
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.normal(0.5, 0.03, size=(2, 4))
+    row = claim(gap(("grpo", 8, 1), ("grpo", 2, -1)))
+    single, _ = rows_of(tmp_path, row, cell("grpo", 8, ours), cell("grpo", 2, theirs, seeds=[3, 4, 5, 6]))
+    welch = stats.ttest_ind(100 * ours, 100 * theirs, equal_var=False).confidence_interval(0.95)
+    assert (single.low, single.high) == pytest.approx((welch.low, welch.high), abs=1e-6)
+
+
+def test_an_untrained_model_has_no_noise_of_seeds(tmp_path):
+    values = seeds_by_problems(5, (1, 300))
+    row = claim({"above": 20, "terms": [{"method": "none", "num_generations": 0}]})
+    single, _ = rows_of(tmp_path, row, cell("none", 0, values))
+    assert single.p_holds < 0.025
+
+
 def test_a_ratio_is_of_logarithms_by_seed(tmp_path):
     of = {"role": "train", "measure": "seconds"}
     sides = {
@@ -166,9 +207,9 @@ def test_settings_on_the_same_problems_share_them():
     ours = {"a": seeds_by_problems(5, (3, 300)), "b": None}
     ours["b"] = 1 - ours["a"]
     scores = scores_of(*(cell("grpo", 2, values, setting=name) for name, values in ours.items()))
-    same, _ = estimate(dict.fromkeys(scores, 0.5), scores)
+    same, *_ = estimate(dict.fromkeys(scores, 0.5), scores)
     apart = scores_of(*(cell("grpo", 2, values, setting=name, benchmark=name) for name, values in ours.items()))
-    other, over = estimate(dict.fromkeys(apart, 0.5), apart)
+    other, over, _ = estimate(dict.fromkeys(apart, 0.5), apart)
     assert same.error < other.error
     assert over == "seeds and problems"
 

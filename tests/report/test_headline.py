@@ -40,6 +40,12 @@ def test_the_first_line_says_how_far_what_is_not_sure_reaches(tmp_path):
     assert "1 better, 0 worse, 1 equivalent (within 1 point), 1 inconclusive (a true difference of 3.4 points" in line
 
 
+def test_at_one_seed_there_is_no_word(tmp_path):
+    one = cell("mc-grpo", 2, 0.5, gain=(0.05, 0.04, 0.06), seeds=1, difference_verdict=None, difference_detectable=None)
+    found = told(tmp_path, [one])
+    assert "Cannot be told." in found and "1 at one seed" in found and "**One seed** at G=2" in found
+
+
 def test_missing_comparisons_are_counted(tmp_path):
     assert first_line(tmp_path, ABOVE, None).endswith("1 planned comparison missing.")
 

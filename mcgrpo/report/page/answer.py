@@ -16,6 +16,7 @@ VERBS = {
     "worse": "is worse than",
     "equivalent": "is equivalent to",
     "inconclusive": "cannot be told from",
+    wording.ONE_SEED: "was run with one seed against",
     "no interval": "has no interval against",
 }
 
