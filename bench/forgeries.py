@@ -86,6 +86,17 @@ def studies(files: Files, top: str, canary: str) -> Iterator[tuple[str, Attack]]
     yield "study: another top folder", forged(files, "other-evidence")
 
 
+def endless(files: Files, top: str) -> Attack:
+    """Answers of MATH that no grader comes to an end with, in a study that says that it is of MATH."""
+    config = json.loads(files[STUDY])
+    config["datasets"]["two-step"]["task"] = "math"
+    name = next(name for name in sorted(files) if "/completions/" in name)
+    rows = [{"id": str(n), "sample": 0, "answer": "1", "completion": f"$\\boxed{{100000000! + {n}}}$"}
+            for n in range(1000)]  # fmt: skip
+    data = (json.dumps(config, indent=2) + "\n").encode()
+    return forged({**files, STUDY: data, name: jsonl(rows)}, top)
+
+
 def in_reverse(row: dict) -> dict:
     """A group in another order: its numbers fit, the texts of it do not."""
     return {key: each[::-1] if isinstance(each, list) else each for key, each in row.items()}
@@ -122,6 +133,7 @@ def evidence(files: Files, top: str) -> Iterator[tuple[str, Attack]]:
     ):
         data = files[name].replace(b"0.", b"0.99").replace(b",0,", b",99.9,").replace(b" 0", b" 99.9") + b"99.9\n"
         yield f"tables: {name}", forged({**files, name: data}, top)
+    yield "grading: a thousand completions that take 5 seconds each", endless(files, top)
     for name in ("config/claims.yaml", "config/published.csv"):
         yield f"tables: {name}", forged({**files, name: files[name] + b"\n# 99.9\n"}, top)
     for name in (

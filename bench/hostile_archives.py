@@ -49,6 +49,8 @@ WRITES = (
     "os.truncate",
     "os.utime",
 )
+GRADER = "mcgrpo.verify_worker"
+"""What `--regrade` starts, and confines, for answers of MATH."""
 STARTS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "socket.connect", "subprocess.Popen")
 
 
@@ -77,7 +79,7 @@ def watch(allowed: Path, report: Path) -> None:
         elif event in WRITES:
             below = any(isinstance(each, int) and each > 2 for each in args[1:])  # relative to an open folder
             bad = not below and not is_allowed(args[0])
-        elif event in STARTS:
+        elif event in STARTS and not (event == "subprocess.Popen" and GRADER in args[1]):
             bad = not (event in ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec") and "git" in str(args))
             bad = bad and event != "os.fork"  # which subprocess.Popen does
         elif event == "import":
@@ -186,7 +188,7 @@ def run(archive: Path, home: Path, options: argparse.Namespace) -> list[str]:
     failures, table = [], defaultdict(list)
     for name, attack in cases:
         attack(path)
-        found = check(path, home, "--regrade")
+        found = check(path, home, "--regrade", "--max-grading-seconds", "15")
         wrong = [f"{name}: {line}" for line in complaints(found, name == "honest", home, before)]
         failures += wrong + ([f"{name}: code has run"] if canary.exists() else [])
         table[name.split(":")[0]].append((not wrong, found))

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from signal import SIGKILL
 from typing import Any
 
@@ -76,8 +77,8 @@ class _Worker:
         self._patience = timeout + GRACE
         self._process: subprocess.Popen | None = None
 
-    def judge(self, groups: Sequence[_Group]) -> None:
-        """Judge all completions of some groups.
+    def judge(self, groups: Sequence[_Group], over: threading.Event) -> None:
+        """Judge all completions of some groups, or until it is over.
 
         A process that ends is replaced, and asked again: it reads no model output (the one that it forks does), so
         what ended it is no completion's doing, and gives none a verdict.
@@ -89,18 +90,22 @@ class _Worker:
         while waiting := [group for group in groups if group.places]:
             left = sum(len(group.places) for group in waiting)
             try:
-                self._run(waiting)
+                self._run(waiting, over)
             except TimeoutError:
                 self.stop()
                 next(group for group in waiting if group.places).settle(Judgement("timeout", None))
             except (OSError, ValueError, KeyError) as failure:
                 self.stop()
+                if over.is_set():
+                    return
                 ended = ended + 1 if left == sum(len(group.places) for group in waiting) else 1
                 if ended == ATTEMPTS:
                     raise WorkerError(f"a verification worker was ended from outside {ended} times") from failure
 
-    def _run(self, groups: Sequence[_Group]) -> None:
+    def _run(self, groups: Sequence[_Group], over: threading.Event) -> None:
         self.start()
+        if over.is_set():
+            raise BrokenPipeError
         write_line(self._process.stdin.fileno(), [group.request() for group in groups], self._patience)
         for group in groups:
             if not self._reply(self._patience)["gold"]:
@@ -161,6 +166,12 @@ class _Worker:
             raise BrokenPipeError
         return json.loads(line)
 
+    def kill(self) -> None:
+        """End the process from another thread, which reaps it."""
+        if (process := self._process) is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)
+
     def stop(self) -> None:
         """End the process with all that it has started, and reap it."""
         process, self._process = self._process, None
@@ -214,16 +225,23 @@ class Verifier:
             # Few enough at a time that no worker is long without work while another has much.
             size = max(1, min(4, len(groups) // (4 * self.workers)))
             batches = [groups[start : start + size] for start in range(0, len(groups), size)]
+            over = threading.Event()
             with ThreadPoolExecutor(min(self.workers, len(batches)), "mcgrpo-verifier") as pool:
-                list(pool.map(self._judge, batches))
+                try:
+                    list(pool.map(partial(self._judge, over), batches))
+                except BaseException:  # such as a signal's: what is being judged may take minutes
+                    over.set()
+                    for worker in self._all:  # one of another call is replaced
+                        worker.kill()
+                    raise
             for group in groups:
                 judged |= group.judged
         return [judged[place] for place in range(len(completions))]
 
-    def _judge(self, groups: Sequence[_Group]) -> None:
+    def _judge(self, over: threading.Event, groups: Sequence[_Group]) -> None:
         worker = self._idle.get()
         try:
-            worker.judge(groups)
+            worker.judge(groups, over)
         except BaseException:
             worker.stop()
             raise

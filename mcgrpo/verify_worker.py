@@ -155,6 +155,8 @@ def _confine(memory_mb: int) -> None:
     statm = Path("/proc/self/statm")
     if statm.exists():
         space = int(statm.read_text().split()[0]) * resource.getpagesize() + memory_mb * 2**20
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)  # of `ulimit -v`, say
+        space = space if hard == resource.RLIM_INFINITY else min(space, hard)
         resource.setrlimit(resource.RLIMIT_AS, (space, space))
     for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_CORE):
         resource.setrlimit(limit, (0, 0))

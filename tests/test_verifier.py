@@ -270,6 +270,28 @@ def test_a_stopped_worker_is_killed_and_replaced():
 
 
 @linux
+def test_a_call_that_a_signal_ends_waits_for_no_completion():
+    class EndedError(Exception):
+        pass
+
+    def end(*_):
+        raise EndedError
+
+    before = signal.signal(signal.SIGALRM, end)
+    try:
+        with Verifier(workers=2, timeout=600) as verifier:
+            verifier.start()
+            signal.setitimer(signal.ITIMER_REAL, 2)
+            begun = time.monotonic()
+            with pytest.raises(EndedError):
+                verifier.judge(["1"] * 99, [""] * 99, [f"$\\boxed{{100000000! + {n}}}$" for n in range(99)])
+            assert time.monotonic() - begun < 300
+            assert one(verifier, "2", "\\boxed{2}").verdict == "correct"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_nothing_is_left_behind():
     before = below(os.getpid())
     with Verifier(2, timeout=0.3) as brief:

@@ -4,7 +4,7 @@ import argparse
 import resource
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def _bound(default: int, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of an archive, which are checked while it is unpacked, and of its checks (the last two)."""
+    """Bounds of an archive, which are checked while it is unpacked, and of its checks (the last three)."""
 
     files: int = _bound(100_000, "files, and the folders that they are in")
     file_mb: int = _bound(256, "MiB of one file, as its header claims")
@@ -30,6 +30,7 @@ class Limits:
     ratio: int = _bound(200, "bytes that one compressed byte may unpack to, on the whole; 64 MiB are always free")
     memory_mb: int = _bound(512, "MiB of memory that the checks may take beside the code that runs")
     seconds: int = _bound(30, "seconds of a processor that a check may take, and 5 more for each MiB of files")
+    grading_seconds: int = _bound(300, "seconds of the clock that --regrade may take, and 30 more for each MiB")
 
     def file_bytes(self, name: str) -> int:
         """Bytes that a file of this name may have."""
@@ -41,7 +42,7 @@ class Limits:
 
 
 class TookTooLongError(Exception):
-    """A check that took more of a processor than it may."""
+    """A check that took more time than it may."""
 
 
 def option(name: str) -> str:
@@ -61,27 +62,45 @@ def limits_of(options: argparse.Namespace) -> Limits:
 
 
 def bound_memory(limits: Limits) -> None:
-    """Let this process, and each of its children, have so much more memory than it has now; then a MemoryError."""
+    """Let this process, and each of its children, have so much more memory than it has now; then a MemoryError.
+
+    Less where the system allows less (`ulimit -v`).
+    """
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (now + limits.memory_mb * MIB, hard))
+    wanted = now + limits.memory_mb * MIB
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
-@contextmanager
-def bounded_time(seconds: float) -> Iterator[None]:
+def bounded_time(seconds: float) -> AbstractContextManager[None]:
     """End a block that has taken so many seconds of a processor in this process; to be called in its main thread.
 
     Raises:
         TookTooLongError: within the block.
     """
+    told = f"more than {seconds:.0f} seconds of a processor ({option('seconds')})"
+    return _bounded(seconds, signal.ITIMER_PROF, signal.SIGPROF, told)
 
+
+def bounded_grading(seconds: float) -> AbstractContextManager[None]:
+    """End a block that has taken so many seconds by the clock: completions are judged in other processes.
+
+    Raises:
+        TookTooLongError: within the block.
+    """
+    told = f"more than {seconds:.0f} seconds ({option('grading_seconds')})"
+    return _bounded(seconds, signal.ITIMER_REAL, signal.SIGALRM, told)
+
+
+@contextmanager
+def _bounded(seconds: float, clock: int, number: signal.Signals, told: str) -> Iterator[None]:
     def end(*_: Any) -> None:
-        raise TookTooLongError(f"more than {seconds:.0f} seconds of a processor ({option('seconds')})")
+        raise TookTooLongError(told)
 
-    before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    before = signal.signal(number, end)
+    signal.setitimer(clock, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.setitimer(clock, 0)
+        signal.signal(number, before)

@@ -23,7 +23,7 @@ from mcgrpo.evidence import regenerate
 from mcgrpo.evidence.archived_study import layer_differences, read_config, read_plan
 from mcgrpo.evidence.check import Check, failed, judged
 from mcgrpo.evidence.contents import CLAIMS, NO_FILE, PUBLISHED, STUDY, flips, not_there, results
-from mcgrpo.evidence.limits import Limits, bounded_time
+from mcgrpo.evidence.limits import Limits, bounded_grading, bounded_time
 from mcgrpo.evidence.manifest import MANIFEST, SUMS, Manifest, installed, read_manifest, run_outcomes, sums
 from mcgrpo.evidence.planned_files import Known, made_again, required
 from mcgrpo.evidence.trainings import check_problems, check_rollouts
@@ -74,10 +74,12 @@ def verify(
         yield judged("archive", found, "not as it was written", [unpacked.fault] if unpacked.fault else [])
         if unpacked.fault:
             return
-        seconds = limits.seconds + 5 * sum(entry.size for entry in unpacked.files.values()) / bounds.MIB
+        size = sum(entry.size for entry in unpacked.files.values()) / bounds.MIB
         for topic, check in _Checks(unpacked, Path(folder, "made"), partial, regrade, limits).all():
             try:
-                with bounded_time(seconds):
+                with bounded_time(limits.seconds + 5 * size), contextlib.ExitStack() as stack:
+                    if topic == "grades":
+                        stack.enter_context(bounded_grading(limits.grading_seconds + 30 * size))
                     result = check()
             except (Exception, SystemExit) as error:  # whatever a file that was tampered with may lead to
                 yield failed(topic, error, unpacked.folder)
