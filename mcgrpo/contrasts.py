@@ -26,7 +26,7 @@ from mcgrpo.files import read_json, write_csv
 from mcgrpo.frames import read_frame
 from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import GPUS, Contrast, ContrastKind, Score
-from mcgrpo.report.claim_language import Claim, Comparison, Term, average, read_claims
+from mcgrpo.report.claim_language import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.scored import Found, Key, Scores, found_scores, key_of, planned_seeds, read_values
 from mcgrpo.stats import Estimate
 from mcgrpo.sums import seal
@@ -71,7 +71,8 @@ def _of_claim(claim: Claim, scores: Scores, planned: Sequence[Key], printed: boo
         return
     places = [place for place in planned if not claim.settings or place.setting in claim.settings]
     found = {
-        number: _singles(number, comparison, scores, places) for number, comparison in enumerate(claim.comparisons, 1)
+        number: _singles(claim.id, number, comparison, scores, places)
+        for number, comparison in enumerate(claim.comparisons, 1)
     }
 
     def row(kind: ContrastKind, number: int, place: Place, singles: Sequence[Single]) -> Contrast:
@@ -100,7 +101,7 @@ def _of_claim(claim: Claim, scores: Scores, planned: Sequence[Key], printed: boo
         yield row("primary", claim.primary, (None, None), chosen)
 
 
-def _singles(number: int, comparison: Comparison, scores: Scores, planned: Sequence[Key]) -> list[Single]:
+def _singles(claim: str, number: int, comparison: Comparison, scores: Scores, planned: Sequence[Key]) -> list[Single]:
     """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
     columns = [_keys(term, planned) for term in comparison.terms]
     found = []
@@ -109,6 +110,8 @@ def _singles(number: int, comparison: Comparison, scores: Scores, planned: Seque
         for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
             for key, weight in _expanded(term, column.get(place)):
                 weights[key] += sign * weight
+        if not any(weights.values()):
+            raise ClaimError(f"claim {claim}: comparison {number}: its cells cancel, and nothing is left to compare")
         there = all(key in scores for key in weights)
         found.append(Single(number, place, {key: w for key, w in weights.items() if w} if there else None))
     return found or [Single(number, (None, None), None)]
@@ -166,7 +169,7 @@ def estimate(weights: Mapping[Key, float], scores: Scores, ratio: bool = False) 
     Also what its interval is over, and whether any part of it is of one seed of a training.
     """
     if ratio:
-        scores = {key: {seed: _logarithm(key, each) for seed, each in scores[key].items()} for key in weights}
+        scores = {key: {seed: _logarithm(key, seed, each) for seed, each in scores[key].items()} for key in weights}
     parts, unpaired, lone = [], False, False
     for place in sorted({_trained_in(key) for key in weights}):
         own = {key: weight for key, weight in weights.items() if _trained_in(key) == place}
@@ -201,9 +204,9 @@ def _over(found: Estimate, problems: bool, unpaired: bool) -> str:
     return f"{over}, seeds unpaired" if unpaired else over
 
 
-def _logarithm(key: Key, score: Found) -> Found:
+def _logarithm(key: Key, seed: int, score: Found) -> Found:
     if score.value <= 0:
-        raise ValueError(f"{key}: a ratio needs positive numbers, not {score.value:g}")
+        raise ValueError(f"{key}: a ratio needs positive numbers, not {score.value:g} of seed {seed}")
     return Found(math.log(score.value), score.n)
 
 

@@ -39,7 +39,7 @@ def share(values: np.ndarray) -> Estimate:
     found = contrast([{"problems": Weighted(values, 0.0, 1.0)}])
     mean, problems = found.mean, values.shape[1]
     if problems == 1 or found.error is None:
-        return found
+        return found if found.error else replace(found, error=None)  # equal values of one problem say nothing
     if not SAME < mean < 1 - SAME:
         return replace(found, mean=float(round(mean)), trials=problems)
     if np.ptp(values) < SAME:

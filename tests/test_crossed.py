@@ -67,6 +67,7 @@ def test_one_seed_has_the_t_interval_over_problems():
 def test_one_problem_leaves_the_seeds_and_one_value_nothing():
     assert share(np.array([[0.3], [0.5], [0.7]])).limits() == pytest.approx(t_interval([0.3, 0.5, 0.7]))
     assert share(np.array([[0.25]])).limits() == (None, None)
+    assert share(np.zeros((5, 1))).limits() == (None, None)
 
 
 @pytest.mark.parametrize(("seeds", "problems"), [(1, 30), (3, 30), (5, 1319)])

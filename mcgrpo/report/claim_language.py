@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from mcgrpo import strict_yaml
 from mcgrpo.curves import COLUMNS
 from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.records import ContrastKind
@@ -171,12 +171,10 @@ def read_claims(path: str | Path) -> list[Claim]:
             exist, naming claim and culprit.
     """
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ClaimError(f"{path}: no such file") from None
-    except yaml.YAMLError as error:
-        raise ClaimError(f"{path}: not YAML ({error})") from None
-    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+        content = strict_yaml.load(path)
+    except strict_yaml.YamlError as error:
+        raise ClaimError(str(error)) from None
+    schema = strict_yaml.load(SCHEMA)
     if error := best_match(Draft202012Validator(schema).iter_errors(content)):
         raise ClaimError(f"{path}: {_place(content, list(error.absolute_path))}: {error.message}")
     claims = [_claim(row) for row in content["claims"]]
@@ -202,7 +200,18 @@ def _claim(row: dict[str, Any]) -> Claim:
         raise ClaimError(f"{where}: primary is comparison {row['primary']}, of {len(comparisons)}")
     if len(units := sorted({comparison.unit for comparison in comparisons})) > 1:
         raise ClaimError(f"{where}: comparisons of one claim must share a unit, not {', '.join(units)}")
+    endpoints = comparisons if row.get("quantifier") == "some" or not row.get("primary") else ()
+    if len({_sides(comparison) for comparison in endpoints}) > 1:
+        raise ClaimError(
+            f"{where}: comparisons that are averaged must be bounded on the same sides; or name the primary"
+        )
     return Claim(**row | {"comparisons": comparisons, "settings": tuple(row.get("settings", ()))})
+
+
+def _sides(comparison: Comparison) -> tuple[bool, ...]:
+    """Which bounds there are, and which are open."""
+    finite = math.isfinite(comparison.low), math.isfinite(comparison.high)
+    return (*finite, comparison.low_open, comparison.high_open)
 
 
 def _comparison(spec: dict[str, Any], where: str) -> Comparison:

@@ -88,8 +88,11 @@ def evidence(ruling: Ruling) -> str:
 
 def _endpoint(ruling: Ruling) -> str:
     """What decides, where it is not the only comparison."""
-    if len(ruling.findings) == 1 or ruling.claim.quantifier == "some":
+    if len(ruling.findings) == 1:
         return ""
+    if ruling.claim.quantifier == "some":
+        rows = [row for row in ruling.averages if row.kind == "setting"]
+        return f"endpoint of the best setting: {spell(max(rows, key=lambda row: row.margin))}" if len(rows) > 1 else ""
     return next((f"endpoint: {spell(row)}" for row in ruling.averages if row.kind == "primary"), "")
 
 

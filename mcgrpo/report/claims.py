@@ -94,8 +94,11 @@ def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
         shown = [_finding(claim, row, _unjudged(row), source) for row in rows]
         parts = ([row for row in shown if (row.kind == "single") == is_single] for is_single in (True, False))
         return Ruling(claim, source, "not judged", *map(tuple, parts), unjudged=reason)
-    words = verdicts(singles, TAIL if len(singles) == 1 else BESIDE)
+    is_alone = sum(row.value is not None for row in singles) == 1
+    words = verdicts(singles, TAIL if is_alone else BESIDE)
     found = [_finding(claim, row, word, source) for row, word in zip(singles, words, strict=True)]
+    if not is_alone:
+        found = [replace(row, detectable=None) for row in found]
     told = [_finding(claim, row, word, source) for row, word in zip(settings, verdicts(settings), strict=True)]
     told += [_finding(claim, row, _significant(row.p_holds, row.p_fails), source) for row in averages]
     missing = {row.comparison for row in singles} - {row.comparison for row in singles if row.value is not None}

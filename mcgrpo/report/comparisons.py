@@ -62,7 +62,7 @@ class Comparison:
 
 def at_smallest_g(cells: pd.DataFrame) -> pd.DataFrame:
     """Of accuracies, the median-centred ones at the smallest G of each method that have a baseline in the study."""
-    medians = cells[cells.method.map(is_median).astype(bool)]
+    medians = cells[cells.method.map(is_median).astype(bool) & cells.baseline.notna()]
     smallest = medians.groupby(["setting", "benchmark", "method"]).num_generations.transform("min")
     return medians[medians.num_generations == smallest]
 
@@ -71,7 +71,6 @@ def comparisons(summary: pd.DataFrame, gains: pd.DataFrame) -> Iterator[Comparis
     """In order: sampled before greedy, each median-centred method before its control; nothing without a baseline."""
     cells = accuracies(summary, "in")
     medians = at_smallest_g(cells)
-    medians = medians[medians.baseline.notna()]
     for _, rows in medians.groupby(["setting", "benchmark"], sort=False):
         order = rows.method.map(list(METHODS).index) * len(DECODINGS) - rows.decoding.map(DECODINGS.index)
         for _, cell in rows.loc[order.sort_values().index].iterrows():

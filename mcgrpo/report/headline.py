@@ -8,10 +8,12 @@ from itertools import groupby
 
 import pandas as pd
 
-from mcgrpo.frames import accuracies
+from mcgrpo.frames import accuracies, is_median
 from mcgrpo.report import wording
 from mcgrpo.report.accuracy import intervals
 from mcgrpo.report.comparisons import Comparison, at_smallest_g, comparisons
+
+UNTOLD = "Cannot be told."
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,28 @@ def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
         summary: a row per `Cell`.
         gains: a row per `Gain`.
     """
-    medians = at_smallest_g(accuracies(summary, "in"))
+    cells = accuracies(summary, "in")
+    medians = at_smallest_g(cells)
     if medians.empty:
-        return Headline("Does the median help here?", "Not asked.", "No median-centred run to compare.")
+        found = cells.method.map(is_median).any()
+        why = (
+            "The study plans no mean-centred method to compare it with."
+            if found
+            else "No median-centred run to compare."
+        )
+        return Headline("Does the median help here?", "Not asked.", why)
     budgets = " and ".join(f"G={g}" for g in sorted(medians.num_generations.unique()))
     question = f"Does the median help at {budgets} here?"
     rows = tuple(comparisons(summary, gains))
-    if not rows:
-        return Headline(question, "Not asked.", "The study plans no mean-centred method to compare it with.")
     margin = next(iter(medians.equivalence_margin.dropna()), None)
     word, told = _answer([row for row in rows if not row.is_control], margin)
-    return Headline(question, word, told, rows, intervals(list(medians.itertuples())), margin)
+    return Headline(question, word, told, rows, _over(medians), margin)
+
+
+def _over(medians: pd.DataFrame) -> str:
+    """What the intervals of differences are over: one may have one shared seed where its cells have several."""
+    drawn = medians[medians.difference_low.notna()]
+    return intervals(list(drawn.assign(over=drawn.over.where(drawn.difference_seeds > 1, "problems")).itertuples()))
 
 
 def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
@@ -60,7 +73,10 @@ def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
     counts = ", ".join(f"{found[kind]} {_explained(kind, rows, margin)}" for kind in kinds)
     text = f"Of {wording.count(compared, 'comparison')} with the mean (settings, losses, decodings): {counts}."
     missing = found.pop(wording.MISSING, 0)
-    return _word(found), text + (f" {wording.count(missing, 'planned comparison')} missing." if missing else "")
+    word = _word(found)
+    if missing and word != UNTOLD:
+        word = f"So far {word[0].lower()}{word[1:]}"
+    return word, text + (f" {wording.count(missing, 'planned comparison')} missing." if missing else "")
 
 
 def _explained(kind: str, rows: list[Comparison], margin: float | None) -> str:
@@ -83,7 +99,7 @@ def _word(found: Counter) -> str:
         return "Yes." if found["better"] == found.total() else "In part."
     if found["worse"]:
         return "No, it hurts." if found["worse"] == found.total() else "No, in part it hurts."
-    return "No, it makes no difference." if found["equivalent"] == found.total() else "Cannot be told."
+    return "No, it makes no difference." if found["equivalent"] == found.total() else UNTOLD
 
 
 def markdown(found: Headline) -> str:

@@ -5,7 +5,7 @@
 
 writes report.html into the reports: headline, verdicts on the paper's claims, every table and figure with its n and
 its sources, completions to read, times, environment, what is missing, and how to make it again. Tables and figures are
-those of summary.csv and curves.csv; run.json, rollouts.jsonl and benchmarks/ tell the rest.
+those of summary.csv, gains.csv, contrasts.csv and curves.csv; run.json, rollouts.jsonl and benchmarks/ tell the rest.
 """
 
 import argparse

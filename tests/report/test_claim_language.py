@@ -1,7 +1,7 @@
 import pytest
 from claim_rows import claim, claims_of, gain
 
-from mcgrpo.report.claim_language import ClaimError, Comparison, Term, bounds, describe
+from mcgrpo.report.claim_language import ClaimError, Comparison, Term, bounds, describe, read_claims
 
 
 def test_words_of_a_comparison():
@@ -61,3 +61,20 @@ def test_terms_of_different_places_and_twice_the_same_id_are_refused(tmp_path):
         claims_of(tmp_path, mixed)
     with pytest.raises(ClaimError, match="claim it: this id is given twice"):
         claims_of(tmp_path, claim(gain(above=0)), claim(gain(above=0)))
+
+
+def test_bounds_that_are_averaged_are_on_the_same_sides(tmp_path):
+    """The average of "above 0" and "below 0" would hold of anything."""
+    above, below = gain(2, above=0), gain(4, below=0)
+    with pytest.raises(ClaimError, match="claim it: comparisons that are averaged must be bounded on the same sides"):
+        claims_of(tmp_path, claim(above, below))
+    with pytest.raises(ClaimError, match="same sides"):
+        claims_of(tmp_path, claim(above, below, primary=1, quantifier="some"))
+    assert claims_of(tmp_path, claim(above, below, primary=1))[0].primary == 1
+
+
+def test_a_key_given_twice_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "claims.yaml"
+    path.write_text("claims:\n  - id: it\n    id: that\n")
+    with pytest.raises(ClaimError, match=r"claims.yaml, line 3: the key 'id' is there already"):
+        read_claims(path)

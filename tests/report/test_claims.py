@@ -366,6 +366,38 @@ def test_that_some_setting_is_enough_fails_once_every_setting_is_measured(tmp_pa
     assert ruled(tmp_path, row, pair(0.03, setting="a"), planned=planned).verdict == "holds"
 
 
+def test_what_is_measured_alone_is_not_corrected(tmp_path):
+    """Of two settings one has its cells: one test, at the level of one."""
+    row = claim(gain(above=0))
+    ruling = ruled(tmp_path, row, pair(0.02, 0.018, setting="a"), planned=pair(0.02, setting="b"))
+    assert [finding.verdict for finding in ruling.findings] == ["holds", "not measured"]
+
+
+def test_corrected_comparisons_do_not_say_what_they_could_have_shown(tmp_path):
+    ruling = ruled(tmp_path, claim(gain(above=0)), *[pair(0.01, 0.02, setting=name) for name in "ab"])
+    assert evidence(ruling).count("could have shown") == 1  # of the endpoint, which is not corrected
+
+
+def test_the_endpoint_of_the_best_setting_is_printed_where_one_is_enough(tmp_path):
+    row = claim(gain(above=0), quantifier="some")
+    ruling = ruled(tmp_path, row, pair(0.02, 0.016, setting="a"), pair(0.0, setting="b"))
+    assert evidence(ruling).startswith("endpoint of the best setting: a: ")
+
+
+def test_a_comparison_whose_cells_cancel_is_an_error(tmp_path):
+    term = {"method": "grpo", "num_generations": 2}
+    row = claim({"above": 0, "terms": [term, term | {"weight": -1}]})
+    with pytest.raises(ValueError, match="claim it: comparison 1: its cells cancel"):
+        ruled(tmp_path, row, cell("grpo", 2))
+
+
+def test_a_ratio_of_no_time_names_its_seed(tmp_path):
+    row = claim({"at_most": 2, "ratio": {"numerator": seconds("mc-grpo"), "denominator": seconds("grpo")}})
+    of = {"benchmark": "train", "role": "train", "measure": "seconds"}
+    with pytest.raises(ValueError, match="a ratio needs positive numbers, not 0 of seed 1"):
+        ruled(tmp_path, row, cell("mc-grpo", 4, [1.0, 0.0], **of), cell("grpo", 4, [1.0, 1.0], **of))
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """The project's claims over the paper's numbers and a study of one toy setting."""

@@ -86,3 +86,18 @@ def test_latex_says_the_same(tmp_path):
     assert r"\textbf{Does the median help at G=2 here?} \textbf{No, it hurts.} Of 1 comparison" in text
     assert r"\item \textbf{Worse} at G=2, greedy: MC-GRPO against GRPO, $-$5.0 points [$-$6.0, $-$4.0]." in text
     assert r"\textbf{toy\_a on sums}" in text
+
+
+def test_a_median_without_a_baseline_at_its_smallest_g_is_compared_at_the_next(tmp_path):
+    rows = [cell("mc-grpo", 2, 0.5, baseline=None), cell("mc-grpo", 8, 0.5, gain=ABOVE)]
+    assert told(tmp_path, rows).startswith("**Does the median help at G=8 here?** Yes.")
+
+
+def test_with_comparisons_missing_the_answer_is_so_far(tmp_path):
+    assert "** So far yes. Of 1 comparison" in first_line(tmp_path, ABOVE, None)
+    assert "** Cannot be told. Of 1 comparison" in first_line(tmp_path, WIDE, None)
+
+
+def test_a_difference_of_one_shared_seed_is_said_to_be_over_problems(tmp_path):
+    shared = cell("mc-grpo", 2, 0.5, gain=ABOVE, difference_seeds=1)
+    assert "difference in accuracy, with its 95% interval over problems only" in told(tmp_path, [shared])
