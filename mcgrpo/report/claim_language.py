@@ -202,9 +202,7 @@ def _claim(row: dict[str, Any]) -> Claim:
         raise ClaimError(f"{where}: comparisons of one claim must share a unit, not {', '.join(units)}")
     endpoints = comparisons if row.get("quantifier") == "some" or not row.get("primary") else ()
     if len({_sides(comparison) for comparison in endpoints}) > 1:
-        raise ClaimError(
-            f"{where}: comparisons that are averaged must be bounded on the same sides; or name the primary"
-        )
+        raise ClaimError(f"{where}: comparisons that are averaged must be bounded on the same sides, or name a primary")
     return Claim(**row | {"comparisons": comparisons, "settings": tuple(row.get("settings", ()))})
 
 

@@ -216,7 +216,7 @@ def test_settings_on_the_same_problems_share_them():
 
 def test_the_endpoint_is_the_average_of_all_comparisons_or_of_the_one_named(tmp_path):
     cells = [pair(0.02, budget=2), pair(0.06, budget=4)]
-    comparisons = gain(2, above=0), gain(4, at_least=1)
+    comparisons = gain(2, at_least=0), gain(4, at_least=1)
     by_all, by_second = (
         rows_of(tmp_path, claim(*comparisons, **primary), *cells)[-1] for primary in ({}, {"primary": 2})
     )
