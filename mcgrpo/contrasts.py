@@ -14,6 +14,7 @@ import argparse
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,7 +82,10 @@ def _of_claim(claim: Claim, scores: Scores, planned: Sequence[Key], printed: boo
         for single in singles:
             for key, weight in single.weights.items():
                 weights[key] += weight / len(singles)
-        return _contrast(claim.id, kind, number, place, of, weights, scores, printed)
+        row = _contrast(claim.id, kind, number, place, of, weights, scores, printed)
+        low, high = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
+        count = len({single.number for single in singles})
+        return replace(row, comparisons=count, at_least=low, at_most=high)
 
     for number, singles in found.items():
         for single in singles:

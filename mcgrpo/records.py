@@ -299,7 +299,8 @@ class Contrast:
     `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty where there is none. `p_holds`
     is the p-value of the one-sided test that the truth lies within the claim's bounds, `p_fails` that it lies outside,
     neither corrected for the number of tests. `detectable` is the smallest true value that would have been told from 0,
-    `unjudged` why the value must not be judged.
+    `unjudged` why the value must not be judged. `at_least` and `at_most` are the bounds that are tested, averages over
+    the `comparisons` that are measured; empty where there is none.
     """
 
     claim: str
@@ -316,6 +317,9 @@ class Contrast:
     over: str | None = None
     detectable: float | None = None
     unjudged: str | None = None
+    comparisons: int = 1
+    at_least: float | None = None
+    at_most: float | None = None
 
 
 @dataclass(frozen=True)

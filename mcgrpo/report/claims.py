@@ -7,6 +7,7 @@ the published numbers alone are judged. The language of claims.yaml is workflow/
 """
 
 import argparse
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from mcgrpo.files import RecordError, atomic, write_csv
 from mcgrpo.frames import read_frame
 from mcgrpo.published import as_cells, read_published
 from mcgrpo.records import Contrast
+from mcgrpo.report import wording
 from mcgrpo.report.claim_language import (
     Claim,
     Finding,
@@ -169,7 +171,13 @@ def _uncorrected(row: Finding) -> Finding:
 def _finding(claim: Claim, row: Contrast, word: Verdict, source: Source) -> Finding:
     chosen = [claim.comparisons[row.comparison - 1]] if row.comparison else list(claim.comparisons)
     of = average(chosen)
-    text = describe(of) if len(chosen) == 1 else f"average of {len(chosen)} comparisons"
+    if row.value is not None:
+        low, high = (
+            -math.inf if row.at_least is None else row.at_least,
+            math.inf if row.at_most is None else row.at_most,
+        )
+        of = replace(of, low=low, high=high)
+    text = describe(of) if len(chosen) == 1 else f"average of {wording.count(row.comparisons, 'comparison')}"
     margin = None if row.value is None else round(min(row.value - of.low, of.high - row.value), DIGITS)
     return Finding(
         claim=claim.id,

@@ -366,6 +366,16 @@ def test_that_some_setting_is_enough_fails_once_every_setting_is_measured(tmp_pa
     assert ruled(tmp_path, row, pair(0.03, setting="a"), planned=planned).verdict == "holds"
 
 
+def test_the_bound_that_is_printed_is_the_one_that_is_tested(tmp_path):
+    """Of two comparisons one is measured in two settings, the other in one: their bounds weigh as their values do."""
+    row = claim(gain(2, at_least=0), gain(4, at_least=3))
+    cells = pair(0.02, budget=2, setting="a"), pair(0.02, budget=2, setting="b"), pair(0.05, budget=4, setting="a")
+    ruling = ruled(tmp_path, row, *cells)
+    assert (endpoint(ruling).value, endpoint(ruling).threshold) == (pytest.approx(3.0), "≥ 1")
+    assert endpoint(ruling).margin == pytest.approx(2.0)
+    assert endpoint(ruled(tmp_path, row, *cells[:2])).comparison == "average of 1 comparison"
+
+
 def test_what_is_measured_alone_is_not_corrected(tmp_path):
     """Of two settings one has its cells: one test, at the level of one."""
     row = claim(gain(above=0))
