@@ -13,7 +13,7 @@ def mini(empty, root):
 
 
 ONCE = ("all", "plan", "collect", "summarise", "contrasts", "tables", "claims", "page", *DOCUMENT)
-REPORT = dict.fromkeys(ONCE, 1) | {"figure": 12}
+REPORT = dict.fromkeys(ONCE, 1) | {"figure": 14}
 CHECKS = {"track": 1, "overlap": 1}
 
 
