@@ -24,9 +24,10 @@ import dataclasses, json, shutil, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import tracked_files as files
-from mcgrpo import attempts
+from mcgrpo import attempts, tracking
 from mcgrpo.tracking import tracked
 from mcgrpo.tracking.series import STEP_METRICS
+tracking.PATIENCE_SECONDS = 600  # sixteen processes start at once
 run = dataclasses.replace(files.RUN, seed=int(sys.argv[2]))
 place = files.place(Path("results"), run)
 logs = [dict.fromkeys(STEP_METRICS, float(step)) for step in range(1, 31)]

