@@ -17,7 +17,8 @@ def session_folder() -> Path:
         PermissionError: see `private_folder`.
     """
     bases = (os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("TMPDIR"))
-    return private_folder(next((base for base in bases if base and os.access(base, os.W_OK | os.X_OK)), TEMPORARY))
+    usable = (base for base in bases if base and os.access(f"{base}/", os.W_OK | os.X_OK))
+    return private_folder(next(usable, TEMPORARY))
 
 
 def private_folder(base: str) -> Path:

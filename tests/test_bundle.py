@@ -364,7 +364,8 @@ class TestAForgedArchive:
     @pytest.mark.parametrize("text", ["[]", "{}", "", "{", '{"runs": [{}], "evaluations": {"a": []}}', "\xff"])
     def test_with_another_plan_than_its_study_makes_is_found(self, content, text):
         (content / BASE / "plan.json").write_text(text, encoding="latin-1")
-        assert failures(forged(content))["plan"] == (f"{BASE}/plan.json: line 1 differs",)
+        difference = "one is longer" if text == "{" else "line 1 differs"
+        assert failures(forged(content))["plan"] == (f"{BASE}/plan.json: {difference}",)
 
 
 class TestAHostileStudy:

@@ -74,6 +74,8 @@ def test_a_runtime_folder_that_is_not_there_is_passed_over(home, tmp_path, monke
     (other := tmp_path / "jobs").mkdir()
     monkeypatch.setenv("TMPDIR", str(other))
     assert session_folder().parent == other
+    monkeypatch.setenv("XDG_RUNTIME_DIR", sys.executable)  # no folder, though it may be executed
+    assert session_folder().parent == other
 
 
 def test_a_lock_is_the_same_whatever_the_environment(tmp_path, monkeypatch):

@@ -1,10 +1,10 @@
-from cells import cell, frame, seconds, study
+from cells import cell, frame, gains_frame, seconds, study
 
 from mcgrpo.report.tables import write_tables
 
 
 def timings(tmp_path, rows):
-    write_tables(frame(tmp_path, rows), tmp_path)
+    write_tables(frame(tmp_path, rows), gains_frame(tmp_path), tmp_path)
     text = (tmp_path / "timings.md").read_text()
     return [[place.strip() for place in line.split("|")[1:-1]] for line in text.splitlines() if "|" in line]
 
@@ -36,7 +36,8 @@ def test_times_change_nothing_but_the_timings(tmp_path):
     files = []
     for second, name in ((23.0, "a"), (29.0, "b")):
         rows = [row for row in study() if row.role != "train"]
-        write_tables(frame(tmp_path, [*rows, seconds("mc-grpo", 2, second)]), tmp_path / name)
+        summary = frame(tmp_path, [*rows, seconds("mc-grpo", 2, second)])
+        write_tables(summary, gains_frame(tmp_path), tmp_path / name)
         files.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
     assert sorted(name for name in files[0] if files[0][name] != files[1][name]) == sorted(changed)
 

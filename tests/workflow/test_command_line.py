@@ -56,7 +56,8 @@ class TestAsWritten:
         assert (stats["train"], stats["tables"]) == ("620", "1") and "figure" not in stats
 
     def test_make_paper_runs_it(self):
-        done = subprocess.run(["make", "--dry-run", "paper"], cwd=ROOT, capture_output=True, text=True)
+        command = ["make", "--no-print-directory", "--dry-run", "paper"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert done.stdout.splitlines()[-1] == COMMAND
 
 
