@@ -2,7 +2,7 @@
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # --nolock: Snakemake's own lock outlives a study that was killed; mcgrpo/study_lock.py does not.
-study = python -m mcgrpo.progress $(1) --run snakemake --nolock --cores all
+study = python -m mcgrpo.commands.progress $(1) --run snakemake --nolock --cores all
 
 GPUS ?= 2
 
@@ -22,15 +22,15 @@ paper: .venv/ready ## the paper's study: tables in reports/, on 2 GPUs (GPUS=8 f
 
 mini: .venv/ready ## the study on toy models: tables and figures in reports/mini
 	@$(call study,config/mini.yaml)
-	@python -m mcgrpo.made reports/mini
+	@python -m mcgrpo.commands.made reports/mini
 
 quick: .venv/ready ## the same way with next to no training, in a minute
 	@$(call study,config/mini.yaml config/cut-down.yaml)
-	@python -m mcgrpo.made reports/quick
+	@python -m mcgrpo.commands.made reports/quick
 
 smoke: .venv/ready ## text in GSM8K's schema through every stage, with a tiny random model
 	@$(call study,config/smoke.yaml)
-	@python -m mcgrpo.made reports/smoke
+	@python -m mcgrpo.commands.made reports/smoke
 
 readme: mini ## put the mini study's numbers into README.md and docs/
 	@python workflow/scripts/readme.py

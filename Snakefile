@@ -28,7 +28,7 @@ rule all:
 
 onstart:
     check_gpus()
-    environment.follow(RESULTS)
+    tracking.follow_study(RESULTS)
 
 
 onerror:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mcgrpo.evidence import archive
-from mcgrpo.evidence.manifest import MANIFEST, SUMS, read_manifest, sums
+from mcgrpo.commands.evidence import archive
+from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, read_manifest, sums
 
 Attack = Callable[[Path], None]
 """Writes an archive to a path."""

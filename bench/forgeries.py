@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from attacks import Attack, Files, forged, jsonl
 
-from mcgrpo.evidence.contents import STUDY
+from mcgrpo.commands.evidence.contents import STUDY
 
 CODE = "__import__('pathlib').Path({canary!r}).touch()"
 YAML = {

@@ -17,9 +17,9 @@ from pathlib import Path
 from math_verify import parse, verify
 
 from mcgrpo.files import atomic, iter_json_lines
-from mcgrpo.math_grader import GOLD, STRICT
-from mcgrpo.rewards import is_accurate
-from mcgrpo.verifier import Verifier
+from mcgrpo.grade.math_grader import GOLD, STRICT
+from mcgrpo.grade.rewards import is_accurate
+from mcgrpo.grade.verifier import Verifier
 
 ROLLOUTS = 8
 HAND_WRITTEN = (

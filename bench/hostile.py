@@ -14,8 +14,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from mcgrpo.grade.verifier import Verifier
 from mcgrpo.records import VERDICTS
-from mcgrpo.verifier import Verifier
 
 TOKENS = (*"{}()[]^_!|&,;=<>+-*/%$\0 019xEIn", "\\frac", "\\sqrt", "\\boxed{", "\\\\", "\\text{", "\ud800", "\\left(")
 GOLDS = ("5", "\\frac{1}{2}", "x^2+1", "(1,2)", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\text{odd}", "[0,\\infty)")

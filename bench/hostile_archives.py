@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from attacks import Attack, structures
 from forgeries import evidence, studies
 
-from mcgrpo.evidence import verify
+from mcgrpo.commands.evidence import verify
 from mcgrpo.files import read_json, write_json
 
 SECONDS, MEBIBYTES = 60, 1024
@@ -49,7 +49,7 @@ WRITES = (
     "os.truncate",
     "os.utime",
 )
-GRADER = "mcgrpo.verify_worker"
+GRADER = "mcgrpo.grade.verify_worker"
 """What `--regrade` starts, and confines, for answers of MATH."""
 STARTS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "socket.connect", "subprocess.Popen")
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-from mcgrpo.answers import gold_text
 from mcgrpo.files import iter_json_lines
-from mcgrpo.rewards import is_accurate, judge
-from mcgrpo.verifier import Verifier
+from mcgrpo.grade.answers import gold_text
+from mcgrpo.grade.rewards import is_accurate, judge
+from mcgrpo.grade.verifier import Verifier
 
 PROTOCOLS = ("paper", "robust")
 HAND_WRITTEN = (

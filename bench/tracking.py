@@ -1,10 +1,10 @@
 """What tracking adds to a run of the mini study: `python bench/tracking.py --results results/mini`.
 
 One run of a study that has been made (`make mini`) is trained again and again, with and without an MLflow store in
-turn, as a study's jobs are: in processes forked from one that has imported everything (`mcgrpo.preload`), followed by
-one process for all of them. What counts is the ratio within a pair, by two clocks: wall time, and CPU time, which is
-of the training and of its follower and says more where the machine does other things, too. Exits with an error if the
-median of either is over `--limit`.
+turn, as a study's jobs are: in processes forked from one that has imported everything (`mcgrpo.launch.preload`),
+followed by one process for all of them. What counts is the ratio within a pair, by two clocks: wall time, and CPU time,
+which is of the training and of its follower and says more where the machine does other things, too. Exits with an error
+if the median of either is over `--limit`.
 """
 
 import argparse
@@ -20,10 +20,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcgrpo.files import atomic
-from mcgrpo.preload_server import PRELOAD
+from mcgrpo.launch.preload_server import PRELOAD
 from mcgrpo.tracking import FOLLOWED, URI, follower
 from mcgrpo.tracking.follow import INTERVAL_SECONDS
-from mcgrpo.train import Job, parse_run, train
+from mcgrpo.train.job import Job, parse_run, train
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

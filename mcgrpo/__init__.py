@@ -9,7 +9,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "MCGRPOConfig": "mcgrpo.config",
+    "MCGRPOConfig": "mcgrpo.trainer.config",
     "MCGRPOTrainer": "mcgrpo.trainer",
     "ESTIMATORS": "mcgrpo.estimators",
     "Estimator": "mcgrpo.estimators",

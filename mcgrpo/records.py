@@ -18,7 +18,7 @@ the source of many rollouts a prompt, on which sign-flip rates are measured."""
 Over = Literal["seeds and problems", "problems", "seeds"]
 """What an interval is taken over. Problems alone: there was one seed. Seeds alone: the measure has no problems."""
 GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
-"""What may be said of a gain in accuracy (`mcgrpo.stats.gain_verdict`)."""
+"""What may be said of a gain in accuracy (`mcgrpo.analyse.stats.gain_verdict`)."""
 GPUS = "gpus"
 """The measure of a training that says how many GPUs it had to itself; 0 on the CPU."""
 ContrastKind = Literal["single", "pooled", "primary", "setting"]
@@ -60,7 +60,7 @@ class Completion:
 class Grade:
     """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and the answer it was given for.
 
-    Without `gold_parsable` there was nothing to compare with (see `mcgrpo.answers.Judgement`).
+    Without `gold_parsable` there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
     """
 
     id: str
@@ -76,7 +76,7 @@ class Run:
     """`run.json` before training: everything one training job needs (and nothing about any other job).
 
     `training` holds hyper-parameters under the names of TRL's `GRPOConfig`; `rewards` maps reward functions of
-    `mcgrpo.rewards` to their weights. A run of method `none` is the untrained model.
+    `mcgrpo.grade.rewards` to their weights. A run of method `none` is the untrained model.
     """
 
     study: str
@@ -122,8 +122,8 @@ class Rollout:
     """A row of `results/{study}/runs/{run}/rollouts.jsonl`: one rollout of a training, to be read.
 
     `sample` counts from 0 within its group, whose first `step` is that of `Group`. The `pivot` is left out as the
-    median of its group; `flipped` is said of a sign against the oracle (`mcgrpo.rollout_files.is_flipped`), which is
-    the mean reward of many more rollouts of the prompt. Both are None where there was none; `length` is in tokens.
+    median of its group; `flipped` is said of a sign against the oracle (`mcgrpo.train.rollout_files.is_flipped`), which
+    is the mean reward of many more rollouts of the prompt. Both are None where there was none; `length` is in tokens.
     """
 
     step: int
@@ -154,7 +154,7 @@ class OfRun:
 class FlipRates:
     """A row of `results/{study}/flips/{run}/{benchmark}.jsonl`: the sign-flip rate of each prompt under one convention.
 
-    `measure` is spelt by `mcgrpo.sign_flips.measure_name`; `problems` as in `ProblemValues`.
+    `measure` is spelt by `mcgrpo.analyse.sign_flips.measure_name`; `problems` as in `ProblemValues`.
     """
 
     measure: str

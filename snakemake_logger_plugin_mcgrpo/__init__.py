@@ -77,7 +77,7 @@ def _name_broken_files(files: Iterable[str | Path]) -> None:
         try:
             load_configfile(file)
         except Exception:
-            from mcgrpo import strict_yaml
+            from mcgrpo.study import strict_yaml
 
             try:
                 strict_yaml.load(file)

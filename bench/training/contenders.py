@@ -9,7 +9,7 @@ import torch
 from trl import GRPOConfig, GRPOTrainer
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer, estimate
-from mcgrpo.timing import PhaseTimer, now
+from mcgrpo.trainer.timing import PhaseTimer, now
 
 
 class Timed(GRPOTrainer):

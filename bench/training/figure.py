@@ -8,7 +8,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from bench.training.contenders import CONTENDERS
-from mcgrpo.timing import PHASES
+from mcgrpo.trainer.timing import PHASES
 
 COLOURS = dict(zip(PHASES, ("#4477aa", "#ccbb44", "#66ccee", "#aa3377"), strict=True))
 

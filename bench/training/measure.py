@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.trainer_callback import PrinterCallback
 
 from bench.training.contenders import CONTENDERS, Contender
-from mcgrpo.timing import PHASES
+from mcgrpo.trainer.timing import PHASES
 
 
 @dataclass(frozen=True)

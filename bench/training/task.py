@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.training.measure import Task
-from mcgrpo.arguments import TRL_CHANGES
-from mcgrpo.assemble import prompts_of
-from mcgrpo.plan import planned
+from mcgrpo.grade.rewards import reward_functions
 from mcgrpo.records import Run
-from mcgrpo.rewards import reward_functions
-from mcgrpo.study_file import read
+from mcgrpo.study.plan import planned
+from mcgrpo.study.read import read
+from mcgrpo.train.arguments import TRL_CHANGES
+from mcgrpo.train.assemble import prompts_of
 
 RUN = "toy-qwen3/grpo/G8/fixed-rows/seed0"
 """The training of the mini study that gets furthest; its model is the one that everybody goes on from."""

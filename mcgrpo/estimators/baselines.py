@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from mcgrpo.group_statistics import mean
+from mcgrpo.estimators.statistics import mean
 
 Interpolation = Literal["linear", "inverted_cdf"]
 

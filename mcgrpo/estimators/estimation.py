@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from mcgrpo.diagnostics import diagnose
+from mcgrpo.estimators.diagnostics import diagnose
 from mcgrpo.estimators.estimator import Estimator
 from mcgrpo.estimators.keep import TIES, Ties
 from mcgrpo.estimators.registry import get_estimator
@@ -50,7 +50,7 @@ def estimate(
     Returns:
         advantages: (groups, drawn), in the dtype of rewards; exactly 0 for unscorable rollouts.
         keep: (groups, drawn) booleans, exactly G of them true in each group.
-        diagnostics: scalars over the batch (see `mcgrpo.diagnostics`).
+        diagnostics: scalars over the batch (see `mcgrpo.estimators.diagnostics`).
 
     Raises:
         ValueError: for an unknown estimator or option, a shape that does not fit G, an infinite reward, lengths that

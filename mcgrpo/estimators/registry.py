@@ -11,7 +11,7 @@ from mcgrpo.estimators.baselines import Interpolation, james_stein, leave_one_ou
 from mcgrpo.estimators.estimator import Estimator, Scale
 from mcgrpo.estimators.keep import keep_max_variance
 from mcgrpo.estimators.scales import batch_deviation, batch_std, beta_density, spread
-from mcgrpo.group_statistics import mad, mean, median, std
+from mcgrpo.estimators.statistics import mad, mean, median, std
 
 
 def quantile(

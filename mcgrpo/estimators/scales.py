@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mcgrpo.group_statistics import mean, std
+from mcgrpo.estimators.statistics import mean, std
 
 
 def spread(rewards: Tensor, centre: Tensor) -> Tensor:
@@ -74,8 +74,8 @@ def beta_density(
 def rescale_by_nonzero(advantages: Tensor) -> Tensor:
     """Advantages times rows of the group / its non-zero advantages; (groups, drawn) in and out.
 
-    A fault of the authors' release (`mcgrpo.released`); the paper has no such factor. With one success among three and
-    a MAD of 0 it makes 6000 of 2000.
+    A fault of the authors' release (`mcgrpo.train.released`); the paper has no such factor. With one success among
+    three and a MAD of 0 it makes 6000 of 2000.
     """
     nonzero = (advantages != 0).sum(dim=1, keepdim=True).clamp(min=1)
     return advantages * (advantages.size(1) / nonzero)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mcgrpo.estimators.scales import spread
-from mcgrpo.group_statistics import mean
+from mcgrpo.estimators.statistics import mean
 
 MadZero = Literal["epsilon", "std", "mean_absolute_deviation", "unit", "skip"]
 MAD_ZERO: tuple[str, ...] = get_args(MadZero)

@@ -9,18 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.methods import METHODS, UNTRAINED
 from mcgrpo.records import GainVerdict
+from mcgrpo.study.methods import METHODS, UNTRAINED
 
 MISSING = "missing"
 ONE_SEED = "one seed"
 """In place of a verdict: the interval is over problems only."""
 VERDICTS: tuple[GainVerdict, ...] = typing.get_args(GainVerdict)
-
-
-def label(method: str) -> str:
-    """The printed name of a method."""
-    return "untrained" if method == UNTRAINED else METHODS[method].label
 
 
 def rollouts(method: str, num_generations: int) -> str:

@@ -12,13 +12,15 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 from mcgrpo.tracking.system import sampled
 
 URI = "MLFLOW_TRACKING_URI"
+DEFAULT_STORE = "sqlite:///mlflow.db"
 MACHINE = "machine"
 """In the folder of an unfinished training: the name of the machine that trains."""
 FOLLOWED = "MCGRPO_FOLLOWED"
@@ -48,6 +50,18 @@ def follower(*arguments: str | Path) -> subprocess.Popen | None:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, env=environment)
     except OSError as error:
         return warn("anything", error)
+
+
+def use_store(config: Mapping[str, Any]) -> None:
+    """Set MLFLOW_TRACKING_URI to a study's `tracking_uri`, unless it is set; null or empty means no store."""
+    if store := config.get("tracking_uri", DEFAULT_STORE):
+        os.environ.setdefault(URI, store)
+
+
+def follow_study(results: str) -> None:
+    """Start the process that brings all of a study's trainings into the store; they then start none of their own."""
+    if follower("--results", results):
+        os.environ[FOLLOWED] = "1"
 
 
 @contextmanager

@@ -15,9 +15,8 @@ from typing import Any
 
 from filelock import Timeout
 
-from mcgrpo.environment import DEFAULT_STORE
 from mcgrpo.files import write_json
-from mcgrpo.tracking import URI, artifacts, cells, contents, warn
+from mcgrpo.tracking import DEFAULT_STORE, URI, artifacts, cells, contents, warn
 from mcgrpo.tracking.identity import identity_of
 from mcgrpo.tracking.store import Store, metric_name
 from mcgrpo.tracking.sync import Training, of_one, places, telling

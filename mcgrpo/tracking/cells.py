@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.methods import METHODS, UNTRAINED, Method
+from mcgrpo.study.methods import METHODS, UNTRAINED, Method
+from mcgrpo.study.variants import DEFAULT
 from mcgrpo.tracking import contents
 from mcgrpo.tracking.store import Store, metric_name
-from mcgrpo.variants import DEFAULT
 
 Rows = list[dict[str, str]]
 HEADLINE = ("greedy", "avg@")

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcgrpo.protocols import training_changes
 from mcgrpo.records import Run
+from mcgrpo.study.protocols import training_changes
 
 KIND, RUN, CELL, DIGEST = "mcgrpo.kind", "mcgrpo.run", "mcgrpo.cell", "mcgrpo.digest"
 STUDY_ID = "mcgrpo.study-id"

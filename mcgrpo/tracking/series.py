@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mcgrpo.curves import COLUMNS
+from mcgrpo.analyse.curves import COLUMNS
 
 METRIC_BYTES = 300
 """Measured with MLflow 3.17 (288); a test holds it."""

@@ -13,10 +13,10 @@ from typing import Any
 
 from filelock import FileLock
 
-from mcgrpo.attempts import LOCK
 from mcgrpo.files import RecordError, as_record, read_json
-from mcgrpo.locks import lock_of
+from mcgrpo.launch.locks import lock_of
 from mcgrpo.records import Run
+from mcgrpo.study.paths import LOCK
 from mcgrpo.tracking import MACHINE, contents
 from mcgrpo.tracking.series import told
 from mcgrpo.tracking.store import Store
@@ -43,8 +43,8 @@ class Place:
     def alive(self) -> bool:
         """Whether a process works on the unfinished training.
 
-        It holds a lock (see `mcgrpo.attempts.alone`). That this is free tells nothing of a training on another machine
-        of a cluster, whose file system may keep locks to a machine, or have none: then its files tell.
+        It holds a lock (see `mcgrpo.train.attempts.alone`). That this is free tells nothing of a training on another
+        machine of a cluster, whose file system may keep locks to a machine, or have none: then its files tell.
         """
         try:
             with (self.unfinished / LOCK).open() as file:

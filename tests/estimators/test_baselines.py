@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from mcgrpo.estimators import estimate, quantile
 from mcgrpo.estimators.baselines import james_stein, leave_one_out, length_weighted, quantile_of
-from mcgrpo.group_statistics import mean, median
+from mcgrpo.estimators.statistics import mean, median
 
 NAN = float("nan")
 LEVELS = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from mcgrpo.estimators import Estimator, estimate, keep_largest, register
 from mcgrpo.estimators import registry as registry_of
 from mcgrpo.estimators.keep import keep_max_variance
-from mcgrpo.group_statistics import mad, median
+from mcgrpo.estimators.statistics import mad, median
 
 NAN = float("nan")
 LEVELS = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])

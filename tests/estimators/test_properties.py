@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reward_batches import MEDIAN, NAN, OVER_BATCH, batches, of
 
 from mcgrpo.estimators import ESTIMATORS
-from mcgrpo.group_statistics import median
+from mcgrpo.estimators.statistics import median
 
 
 class TestProperties:

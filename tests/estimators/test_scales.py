@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from mcgrpo.estimators import MAD_ZERO, Estimator, bnpo, estimate, register
 from mcgrpo.estimators import registry as registry_of
 from mcgrpo.estimators.scales import beta_density, spread
-from mcgrpo.group_statistics import mad, mean, median
+from mcgrpo.estimators.statistics import mad, mean, median
 
 NAN = float("nan")
 SHARES = [[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0]]  # of successes: 1/4, 1/2, 3/4

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcgrpo.contrasts import contrasts
-from mcgrpo.published import as_cells, read_published
-from mcgrpo.report.claim_language import read_claims
-from mcgrpo.report.claims import judge
-from mcgrpo.scored import Found, Key
+from mcgrpo.analyse.claims import read_claims
+from mcgrpo.analyse.contrasts import contrasts
+from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.scored import Found, Key
+from mcgrpo.report.claims.judge import judge
 
 CONFIG = Path(__file__).parents[2] / "config"
 CLAIMS = {claim.id: claim for claim in read_claims(CONFIG / "claims.yaml")}

@@ -1,7 +1,7 @@
 import pytest
 from claim_rows import claim, claims_of, gain
 
-from mcgrpo.report.claim_language import ClaimError, Comparison, Term, bounds, describe, read_claims
+from mcgrpo.analyse.claims import ClaimError, Comparison, Term, bounds, describe, read_claims
 
 
 def test_words_of_a_comparison():

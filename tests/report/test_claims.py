@@ -10,15 +10,15 @@ from claim_rows import cell, claim, claims_of, endpoint, gain, pair, ruled, scor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcgrpo.contrasts import contrasts, of_printed, p_values
+from mcgrpo.analyse.claims import Comparison, Term, read_claims
+from mcgrpo.analyse.contrasts import contrasts, of_printed, p_values
+from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import write_csv
-from mcgrpo.published import as_cells, read_published
 from mcgrpo.records import GPUS, Contrast
-from mcgrpo.report.claim_language import Comparison, Term, read_claims
-from mcgrpo.report.claim_tables import evidence
-from mcgrpo.report.claims import holm, judge, main, verdicts
+from mcgrpo.report.claims.judge import holm, judge, main, verdicts
+from mcgrpo.report.claims.tables import evidence
 from mcgrpo.report.page.verdicts import claim_rows
-from mcgrpo.stats import Estimate
 
 ROOT = Path(__file__).parents[2]
 CLAIMS, PUBLISHED = ROOT / "config/claims.yaml", ROOT / "config/published.csv"

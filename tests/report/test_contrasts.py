@@ -7,12 +7,12 @@ from claim_rows import cell, claim, claims_of, gain, pair, scores_of
 from scipy import stats
 from study_frames import plan_of, score, values_of, write_scores
 
-from mcgrpo.contrasts import contrasts, estimate, main
+from mcgrpo.analyse.claims import read_claims
+from mcgrpo.analyse.contrasts import contrasts, estimate, main
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import write_json, write_jsonl
-from mcgrpo.frames import read_frame
 from mcgrpo.records import Cell, Contrast, Score
-from mcgrpo.report.claim_language import read_claims
-from mcgrpo.summarise import summarise
 
 CLAIMS = Path(__file__).parents[2] / "config/claims.yaml"
 

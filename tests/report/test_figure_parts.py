@@ -15,8 +15,8 @@ from synthetic import (
 )
 
 from mcgrpo.estimators import ESTIMATORS, estimate
+from mcgrpo.grade.rewards import reward_functions
 from mcgrpo.report.figures import composite, latency, overview, variants
-from mcgrpo.rewards import reward_functions
 
 
 def bars(axes):

@@ -14,8 +14,8 @@ from synthetic import (
     point,
 )
 
-from mcgrpo.methods import METHODS
 from mcgrpo.report.figures import accuracy, accuracy_first, rewards
+from mcgrpo.study.methods import METHODS
 
 
 def test_accuracy_draws_means_and_intervals_of_the_summary(frame):

@@ -1,7 +1,7 @@
 import pytest
 from cells import cell, frame, gains_frame, seed_gains, study
 
-from mcgrpo.report.headline import headline, latex, markdown
+from mcgrpo.report.tables.headline import headline, latex, markdown
 
 ABOVE, BELOW, WIDE, NEAR = (0.05, 0.04, 0.06), (-0.05, -0.06, -0.04), (0.0, -0.1, 0.1), (0.0, -0.004, 0.005)
 

@@ -11,12 +11,12 @@ from claim_rows import claim, claims_of, gain, pair, scores_of
 from page_study import COMMIT, ROOT, RUNS, PageStudy, drawn_of, outcome_of, rollouts, run, summary
 from synthetic import summary_frame
 
-from mcgrpo.contrasts import contrasts
+from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.files import RecordError, write_json, write_jsonl
-from mcgrpo.report import html
 from mcgrpo.report.catalogue import FIGURES
-from mcgrpo.report.claims import judge
+from mcgrpo.report.claims.judge import judge
 from mcgrpo.report.page import completions, contents, jobs, verdicts
+from mcgrpo.report.page import write as html
 from mcgrpo.report.page.answer import answer
 
 GAIN, WIDE = (0.05, 0.04, 0.06), (0.01, -0.1, 0.12)

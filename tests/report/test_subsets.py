@@ -8,23 +8,23 @@ import pytest
 from cells import cell, frame, gains_frame
 from page_study import PageStudy
 
-from mcgrpo.contrasts import contrasts
+from mcgrpo.analyse.claims import read_claims
+from mcgrpo.analyse.contrasts import contrasts
+from mcgrpo.analyse.frames import is_median
 from mcgrpo.files import write_csv
-from mcgrpo.frames import is_median
-from mcgrpo.methods import METHODS
 from mcgrpo.records import Contrast
-from mcgrpo.report.claim_language import read_claims
-from mcgrpo.report.claims import judge, write_rulings
+from mcgrpo.report.claims.judge import judge, write_rulings
 from mcgrpo.report.page.answer import answer
 from mcgrpo.report.page.verdicts import claim_rows as rows_of_page
-from mcgrpo.report.tables import write_tables
+from mcgrpo.report.tables.write import write_tables
+from mcgrpo.study.methods import METHODS
 
 CLAIMS = read_claims(Path(__file__).parents[2] / "config/claims.yaml")
 SUBSETS = [subset for size in (1, 2, len(METHODS)) for subset in itertools.combinations(METHODS, size)]
 
 
 def summary_of(tmp_path, methods):
-    """As `mcgrpo.summarise` writes it: a baseline is named where the study plans it."""
+    """As `mcgrpo.analyse.summarise` writes it: a baseline is named where the study plans it."""
     rows = [cell("none", 0, 0.3)]
     for method in methods:
         baseline = METHODS[method].baseline if METHODS[method].baseline in methods else None

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from cells import cell, flip, frame, gains_frame, study
 
-from mcgrpo.report.accuracy import display
-from mcgrpo.report.rows import as_rows, select
-from mcgrpo.report.tables import TABLES, main, write_tables
+from mcgrpo.report.tables.accuracy import display
+from mcgrpo.report.tables.rows import as_rows, select
+from mcgrpo.report.tables.write import TABLES, main, write_tables
 
 NAMED = {table.name: table for table in TABLES}
 

@@ -1,6 +1,6 @@
 from cells import cell, frame, gains_frame, seconds, study
 
-from mcgrpo.report.tables import write_tables
+from mcgrpo.report.tables.write import write_tables
 
 
 def timings(tmp_path, rows):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from cells import cell, flip, frame, gains_frame, seconds, seed_gains, study
 
-from mcgrpo.report.tables import write_tables
-from mcgrpo.report.values import entries, values
+from mcgrpo.report.tables.values import entries, values
+from mcgrpo.report.tables.write import write_tables
 
 SHELL = Path(__file__).parents[2] / "reports/reproduction.tex"
 

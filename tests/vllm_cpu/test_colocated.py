@@ -8,7 +8,7 @@ import torch
 from colocated import Adapted, built, greedy, greedy_of_transformers, trained
 from tiny_training import PROMPTS, Ours, dataset, history, texts_of, trainer_of
 
-from mcgrpo.rollouts import engine_name
+from mcgrpo.train.vllm_server import engine_name
 
 
 def states():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_training import model_folder
 
-from mcgrpo.engines import TransformersEngine, VLLMEngine, load
+from mcgrpo.generate.engines import TransformersEngine, VLLMEngine, load
 
 SETTINGS = {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 12, "backend": "vllm"}
 QUESTIONS = ["Sam has 3 cards.", "Sam has 4 cards.", "Mia has 12 apples and 2 pears.", "2"]

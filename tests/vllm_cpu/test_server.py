@@ -9,8 +9,8 @@ import pytest
 from tiny_training import model_folder
 from trl.generation.vllm_client import VLLMClient
 
-from mcgrpo.rollouts import wait_for_server
-from mcgrpo.vllm_rollouts import prompt_by_prompt
+from mcgrpo.train.vllm_server import wait_for_server
+from mcgrpo.trainer.vllm import prompt_by_prompt
 
 PROMPTS = [[5, 6, 7], [5, 6, 7], [8, 9]]
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from snakemake.cli import get_argument_parser
+from studies import ROOT
 
 from snakemake_logger_plugin_mcgrpo import targets_first
 

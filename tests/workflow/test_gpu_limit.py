@@ -7,8 +7,8 @@ import pytest
 import yaml
 from studies import ROOT, changed, load
 
-from mcgrpo import gpu_limit
-from mcgrpo.devices import DeviceError
+from mcgrpo.launch import gpu_limit
+from mcgrpo.launch.devices import DeviceError
 
 SLURM = ["--profile", str(ROOT / "workflow/profiles/slurm")]
 

@@ -30,7 +30,7 @@ def start(empty):
         said = empty.folder / f"said-{len(calls)}"
         command, folder = empty.command(*targets, *options), ROOT
         if shown:  # as make does
-            show = [sys.executable, "-m", "mcgrpo.progress", "study.yaml", "--run"]
+            show = [sys.executable, "-m", "mcgrpo.commands.progress", "study.yaml", "--run"]
             command, folder = [*show, *command], empty.folder
         with said.open("w") as file:
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -151,7 +151,14 @@ def test_a_deleted_run_is_trained_anew_and_progress_says_so(finished, tmp_path):
     jobs = study.jobs()
     left = sum(jobs.get(rule, 0) for rule in ("train", "generate", "grade", "rollouts", "grade_rollouts", "sign_flips"))
     assert jobs["train"] == 1 and jobs["generate"] == jobs["grade"] >= 1
-    command = [sys.executable, "-m", "mcgrpo.progress", *study.configfiles[1:], "--directory", str(study.folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "mcgrpo.commands.progress",
+        *study.configfiles[1:],
+        "--directory",
+        str(study.folder),
+    ]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert f"{left} jobs left" in said
 

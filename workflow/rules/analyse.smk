@@ -13,9 +13,9 @@ rule plan:
     threads: 1
     params:
         config=lambda wildcards: json.dumps(plan.planned_part(config)),
-        code=fingerprint("mcgrpo.plan"),
+        code=fingerprint("mcgrpo.study.plan"),
     shell:
-        "python -m mcgrpo.plan --config {params.config:q} --output {output:q} > {log:q} 2>&1"
+        "python -m mcgrpo.study.plan --config {params.config:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule overlap:
@@ -33,9 +33,9 @@ rule overlap:
     threads: 1
     params:
         data=lambda wildcards, input: Path(input.data[0]).parent,
-        code=fingerprint("mcgrpo.overlap"),
+        code=fingerprint("mcgrpo.data.overlap"),
     shell:
-        "python -m mcgrpo.overlap --plan {input.plan:q} --data {params.data:q} --output {output:q} > {log:q} 2>&1"
+        "python -m mcgrpo.data.overlap --plan {input.plan:q} --data {params.data:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule collect:
@@ -57,9 +57,9 @@ rule collect:
         results=subpath(output.scores, parent=True),
         partial="--partial" if PARTIAL else "",
         found=lambda wildcards: found(MEASURED) if PARTIAL else [],
-        code=fingerprint("mcgrpo.collect"),
+        code=fingerprint("mcgrpo.analyse.collect"),
     shell:
-        "python -m mcgrpo.collect --plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
+        "python -m mcgrpo.analyse.collect --plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
         "--values {output.values:q} --curves {output.curves:q} {params.partial} > {log:q} 2>&1"
 
 
@@ -80,9 +80,9 @@ rule summarise:
         "../../envs/workflow.yaml"
     threads: 1
     params:
-        code=fingerprint("mcgrpo.summarise"),
+        code=fingerprint("mcgrpo.analyse.summarise"),
     shell:
-        "python -m mcgrpo.summarise --plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
+        "python -m mcgrpo.analyse.summarise --plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
         "--published {input.published:q} --output {output.summary:q} --gains {output.gains:q} > {log:q} 2>&1"
 
 
@@ -103,9 +103,9 @@ rule contrasts:
         "../../envs/workflow.yaml"
     threads: 1
     params:
-        code=fingerprint("mcgrpo.contrasts"),
+        code=fingerprint("mcgrpo.analyse.contrasts"),
     shell:
-        "python -m mcgrpo.contrasts --plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
+        "python -m mcgrpo.analyse.contrasts --plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
         "--claims {input.claims:q} --output {output:q} > {log:q} 2>&1"
 
 

@@ -10,24 +10,27 @@ from pathlib import Path
 
 import yaml
 
-from mcgrpo import environment, gpu_limit, lock, plan, strict_yaml, study, study_lock
-from mcgrpo.closure import fingerprint
-from mcgrpo.devices import DeviceError
-from mcgrpo.methods import UNTRAINED
+from mcgrpo import tracking
+from mcgrpo.launch import environment, gpu_limit, study_lock
+from mcgrpo.launch.devices import DeviceError
 from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.report import catalogue
-from mcgrpo.study_estimators import training_code
+from mcgrpo.study import lock, plan, strict_yaml
+from mcgrpo.study.check import StudyError, check
+from mcgrpo.study.estimators import training_code
+from mcgrpo.study.fingerprint import fingerprint
+from mcgrpo.study.methods import UNTRAINED
 
 try:
     # Snakemake takes the last of two equal keys.
     for file in workflow.configfiles:
         strict_yaml.load(file)
-    study.check(config, yaml.safe_load(Path(workflow.source_path("../schemas/study.schema.yaml")).read_text()))
+    check(config, yaml.safe_load(Path(workflow.source_path("../schemas/study.schema.yaml")).read_text()))
     # What is on top is pinned by its own lock; the Snakefile's own `configfile:` comes last in the list, but lies below.
     default = str(Path(workflow.basedir) / "config/config.yaml")
     for file in sorted(reversed(workflow.configfiles), key=lambda file: str(Path(file).resolve()) == default):
         lock.pin(config, lock.read_lock(lock.lock_file(file)))
-except (study.StudyError, strict_yaml.YamlError) as error:
+except (StudyError, strict_yaml.YamlError) as error:
     # Not raised: Snakemake would point at this line, and the culprit is the study file
     sys.exit(f"error in the study file: {error}")
 
@@ -68,6 +71,7 @@ DATASETS = sorted(
 AUDITS = [f"resources/data/{config['study']}/{dataset}.audit.json" for dataset in DATASETS]
 
 environment.prepare(config)
+tracking.use_store(config)
 
 GPUS = config.get("gpus", 0)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0

@@ -34,9 +34,9 @@ rule audit:
     threads: 1
     params:
         task=lambda wildcards: config["datasets"][wildcards.dataset]["task"],
-        code=fingerprint("mcgrpo.audit"),
+        code=fingerprint("mcgrpo.data.audit"),
     shell:
-        "python -m mcgrpo.audit --task {params.task:q} --data {input.data:q} --source {input.source:q} "
+        "python -m mcgrpo.data.audit --task {params.task:q} --data {input.data:q} --source {input.source:q} "
         "--workers {threads} --output {output:q} > {log:q} 2>&1"
 
 
@@ -52,7 +52,7 @@ rule model:
     threads: 1
     params:
         spec=lambda wildcards: json.dumps(config["models"][wildcards.model]),
-        code=fingerprint("mcgrpo.models"),
+        code=fingerprint("mcgrpo.data.models"),
     shell:
-        "python -m mcgrpo.preload mcgrpo.models --spec {params.spec:q} --output {output:q} "
+        "python -m mcgrpo.launch.preload mcgrpo.data.models --spec {params.spec:q} --output {output:q} "
         "--threads {threads} > {log:q} 2>&1"

@@ -96,7 +96,7 @@ rule sign_flips:
     params:
         k=lambda wildcards: FLIPS[wildcards.run]["subset_sizes"],
         subsamples=lambda wildcards: FLIPS[wildcards.run]["subsamples"],
-        code=fingerprint("mcgrpo.sign_flips"),
+        code=fingerprint("mcgrpo.analyse.sign_flips"),
     shell:
-        "python -m mcgrpo.sign_flips --grades {input:q} --k {params.k} --subsamples {params.subsamples} --seed 0 "
+        "python -m mcgrpo.analyse.sign_flips --grades {input:q} --k {params.k} --subsamples {params.subsamples} --seed 0 "
         "--output {output:q} > {log:q} 2>&1"

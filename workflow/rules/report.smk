@@ -153,8 +153,8 @@ rule page:
         figures=plan.figures(config),
         title=title,
         found=lambda wildcards: found([f"{RESULTS}/runs/{name}" for name in TRAINED]) if PARTIAL else [],
-        code=fingerprint("mcgrpo.report.html"),
+        code=fingerprint("mcgrpo.report.page"),
     shell:
-        "python -m mcgrpo.report.html --results {params.results:q} --reports {params.folder:q} "
+        "python -m mcgrpo.report.page --results {params.results:q} --reports {params.folder:q} "
         "--figures {params.figures:q} --captions {params.captions:q} --claims {input.claims:q} --published {input.published:q} "
         "--title {params.title:q} > {log:q} 2>&1"

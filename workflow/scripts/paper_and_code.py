@@ -10,10 +10,10 @@ from collections import Counter
 
 import pandas as pd
 
-from mcgrpo.frames import accuracies, read_frame
+from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.records import Cell
 from mcgrpo.report import wording
-from mcgrpo.variants import DEFAULT
+from mcgrpo.study.variants import DEFAULT
 
 VARIANTS = ("released", "mixed-groups", "best-on-test", "composite", "fixed-rows")
 """Of the mini study, in the order of the page; the sweep of injected flips follows."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import paper_and_code
 
-from mcgrpo.frames import accuracies, read_frame
+from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.records import Cell
 from mcgrpo.report import wording
 

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mcgrpo.frames import accuracies, is_median
-from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.analyse.frames import accuracies, is_median
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, blocks_of, measure_of
-from mcgrpo.variants import DEFAULT
+from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.variants import DEFAULT
 
 DODGE = 0.09
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from mcgrpo.frames import DECODINGS, accuracies, is_median
-from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import measure_of
+from mcgrpo.study.methods import METHODS, UNTRAINED
 
 FILLS = dict(zip(style.LOSSES, ("full", "none", "left"), strict=True))
 METHODS_SHOWN = [method for method, spec in METHODS.items() if spec.baseline is None or is_median(method)]

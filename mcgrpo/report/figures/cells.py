@@ -2,15 +2,15 @@
 
 import pandas as pd
 
-from mcgrpo.frames import accuracies, method_order
-from mcgrpo.methods import UNTRAINED
+from mcgrpo.analyse.frames import accuracies, method_order
+from mcgrpo.analyse.sign_flips import FlipMeasure, parse_measure
 from mcgrpo.report import wording
-from mcgrpo.sign_flips import FlipMeasure, parse_measure
-from mcgrpo.variants import DEFAULT
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.variants import DEFAULT
 
 
 def all_accuracies(summary: pd.DataFrame, role: str = "in") -> pd.DataFrame:
-    """`mcgrpo.frames.accuracies` of every variant, not only the default."""
+    """`mcgrpo.analyse.frames.accuracies` of every variant, not only the default."""
     return accuracies(summary.assign(variant=DEFAULT), role).assign(variant=summary.variant)
 
 
@@ -33,8 +33,8 @@ def measure_of(rows: pd.DataFrame, decoding: str) -> str:
 def flip_rates(summary: pd.DataFrame) -> pd.DataFrame:
     """The sign-flip rates, the untrained models first, with the parts of their measure as columns.
 
-    Columns beside those of `Cell`: the parts of `mcgrpo.sign_flips.FlipMeasure` (whose baseline takes the place of the
-    cell's), and `source`, the model in words.
+    Columns beside those of `Cell`: the parts of `mcgrpo.analyse.sign_flips.FlipMeasure` (whose baseline takes the place
+    of the cell's), and `source`, the model in words.
 
     Raises:
         ValueError: where there is no sign-flip rate.

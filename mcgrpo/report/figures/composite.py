@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from mcgrpo.frames import DECODINGS, is_median
-from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.analyse.frames import DECODINGS, is_median
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.accuracy import DODGE
 from mcgrpo.report.figures.cells import all_accuracies, block, blocks_of, measure_of
-from mcgrpo.variants import DEFAULT
+from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.variants import DEFAULT
 
 COMPOSITE = "composite"
 METHODS_SHOWN = ("grpo", "mc-grpo")

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mcgrpo.methods import UNTRAINED
 from mcgrpo.report import wording
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, flip_rates
 from mcgrpo.report.figures.sign_flips import draw_rates, notes
+from mcgrpo.study.methods import UNTRAINED
 
 EXTRA = {"marker": "s", "markersize": 3.5, "linestyle": ":"}
 LOOKS = {

@@ -5,11 +5,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from mcgrpo.frames import accuracies, seed_gains
-from mcgrpo.methods import METHODS
+from mcgrpo.analyse.frames import accuracies, seed_gains
 from mcgrpo.report import wording
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, blocks_of, measure_of
+from mcgrpo.study.methods import METHODS
 
 APART, BESIDE = 0.3, 0.1
 """Between the methods of one G, and from a mean to its seeds, of the 1 between two G."""

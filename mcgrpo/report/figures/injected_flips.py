@@ -4,11 +4,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from mcgrpo.frames import DECODINGS
-from mcgrpo.methods import UNTRAINED
+from mcgrpo.analyse.frames import DECODINGS
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import all_accuracies, block, blocks_of, measure_of
-from mcgrpo.variants import DEFAULT, Flips, flips_of
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.variants import DEFAULT, Flips, flips_of
 
 METHOD = "grpo"
 LOOKS = {

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 
 from mcgrpo.report import wording
 from mcgrpo.report.figures import style
-from mcgrpo.variants import DEFAULT
+from mcgrpo.study.variants import DEFAULT
 
 METHODS_SHOWN = ("grpo", "mc-grpo")
 BUDGET = 4

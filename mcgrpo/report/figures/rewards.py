@@ -3,10 +3,10 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mcgrpo.methods import METHODS
+from mcgrpo.analyse.stats import half_width
 from mcgrpo.report.figures import style
-from mcgrpo.stats import half_width
-from mcgrpo.variants import DEFAULT
+from mcgrpo.study.methods import METHODS
+from mcgrpo.study.variants import DEFAULT
 
 MOST_ROWS = 6
 """Rows of panels that fit a page."""

@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
+from mcgrpo.analyse.frames import is_median
 from mcgrpo.files import atomic
-from mcgrpo.frames import is_median
-from mcgrpo.methods import METHODS
 from mcgrpo.report import wording
+from mcgrpo.study.methods import METHODS
 
 Save = Callable[[Figure], None]
 """Is given the finished figure, before it is closed."""

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mcgrpo.frames import DECODINGS, method_order
-from mcgrpo.methods import METHODS, UNTRAINED
+from mcgrpo.analyse.frames import DECODINGS, method_order
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import all_accuracies, block
 from mcgrpo.report.figures.composite import COMPOSITE
-from mcgrpo.variants import DEFAULT, flips_of
+from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.variants import DEFAULT, flips_of
 
 LINE = 0.17
 """Inches of a row."""

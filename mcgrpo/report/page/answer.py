@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from mcgrpo.report import wording
-from mcgrpo.report.comparisons import Comparison
-from mcgrpo.report.headline import headline
+from mcgrpo.report.tables.comparisons import Comparison
+from mcgrpo.report.tables.headline import headline
 
 SCALES = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1)
 """Half widths that an axis may have."""
@@ -58,7 +58,7 @@ class Answer:
 
 
 def answer(summary: pd.DataFrame, gains: pd.DataFrame) -> Answer:
-    """What `mcgrpo.report.headline` says of the summary, with its comparisons (and their controls) to be drawn."""
+    """What `mcgrpo.report.tables.headline` says, with its comparisons and their controls to be drawn."""
     found = headline(summary, gains)
     rows = found.comparisons
     scale = _scale(rows)

@@ -7,12 +7,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.analyse.frames import method_order
 from mcgrpo.files import read_jsonl
-from mcgrpo.frames import method_order
 from mcgrpo.records import Rollout, Run
 from mcgrpo.report import wording
 from mcgrpo.report.page.jobs import Job
-from mcgrpo.variants import DEFAULT
+from mcgrpo.study.variants import DEFAULT
 
 FILE = "rollouts.jsonl"
 OF_GROUP = ("step", "prompt", "oracle")

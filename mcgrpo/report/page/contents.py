@@ -10,15 +10,16 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from mcgrpo.frames import accuracies
-from mcgrpo.methods import UNTRAINED
-from mcgrpo.report import accuracy, flip_rates, timings, wording
+from mcgrpo.analyse.frames import accuracies
+from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
-from mcgrpo.report.display import Display, Entry
-from mcgrpo.report.markdown import markdown
-from mcgrpo.report.rows import is_injected, is_other
-from mcgrpo.report.tables import displays
-from mcgrpo.variants import COMPOSITE, DEFAULT
+from mcgrpo.report.tables import accuracy, flip_rates, timings
+from mcgrpo.report.tables.display import Display, Entry
+from mcgrpo.report.tables.markdown import markdown
+from mcgrpo.report.tables.rows import is_injected, is_other
+from mcgrpo.report.tables.write import displays
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.variants import COMPOSITE, DEFAULT
 
 TITLES = {
     "main": "GRPO: mean against median",

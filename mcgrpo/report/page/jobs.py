@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 
+from mcgrpo.analyse.frames import accuracies
 from mcgrpo.files import RecordError, as_record, read_json
-from mcgrpo.frames import accuracies
-from mcgrpo.methods import UNTRAINED
 from mcgrpo.records import Run
 from mcgrpo.report import wording
+from mcgrpo.study.methods import UNTRAINED
 
 FINISHED = "finished"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from mcgrpo.report import wording
-from mcgrpo.report.claim_language import Finding, Ruling
-from mcgrpo.report.claim_tables import HEADINGS, evidence, spell
+from mcgrpo.report.claims.rulings import Finding, Ruling
+from mcgrpo.report.claims.tables import HEADINGS, evidence, spell
 
 ORDER = ("holds", "fails", "inconclusive", "not measured", "not judged")
 

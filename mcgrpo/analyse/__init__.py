@@ -1,0 +1,1 @@
+"""From grades and metrics to one table: collect, summarise, contrasts, sign flips."""

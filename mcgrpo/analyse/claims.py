@@ -1,0 +1,253 @@
+"""The paper's claims as data: what claims.yaml says, and how its comparisons are spelt."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from mcgrpo.analyse.curves import COLUMNS
+from mcgrpo.analyse.sign_flips import parse_measure
+from mcgrpo.study import strict_yaml
+from mcgrpo.study.methods import METHODS, UNTRAINED, label
+from mcgrpo.study.variants import DEFAULT
+
+SCHEMA = Path(__file__).parents[2] / "workflow/schemas/claims.schema.yaml"
+
+_ACCURACIES = (
+    r"(exact-|released-|robust-)?(greedy|avg@\d+)|pass@\d+|maj@\d+|released-any@\d+|rate-(unparseable|timeout|error)"
+)
+_OF_TRAINING = "|".join([*COLUMNS, "seconds", "reward_unsteadiness"])
+MEASURES = {"in": _ACCURACIES, "out": _ACCURACIES, "train": _OF_TRAINING}
+"""What may be asked of a benchmark of each role: a pattern; for the role `flips` see `mcgrpo.analyse.sign_flips`."""
+
+RATIO = ("train", "seconds", "mean")
+"""Role, measure (or its first word) and field of what may stand in a ratio: numbers above 0."""
+
+
+class ClaimError(ValueError):
+    """A file of claims that cannot be judged; the message names the claim and the culprit."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A number of one cell in each setting, times its weight."""
+
+    method: str
+    num_generations: int
+    weight: float = 1
+    variant: str = DEFAULT
+    field: Literal["mean", "difference", "change"] = "mean"
+    role: str | None = None
+    benchmark: str | None = None
+    measure: str = "greedy"
+
+    @property
+    def where(self) -> str:
+        """The role, where no benchmark is named."""
+        return self.benchmark or self.role or "in"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A weighted sum of terms (or, where `is_ratio`, the first over the second) from `low` to `high`.
+
+    A bound that is `open` is not itself allowed.
+    """
+
+    terms: tuple[Term, ...]
+    is_ratio: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+
+    def holds_at(self, value: float) -> bool:
+        """Whether a value lies between the bounds."""
+        above = value > self.low if self.low_open else value >= self.low
+        below = value < self.high if self.high_open else value <= self.high
+        return above and below
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Of the terms: a ratio is the difference of two logarithms."""
+        return (1, -1) if self.is_ratio else (1,) * len(self.terms)
+
+    @property
+    def scale(self) -> float:
+        """Fractions are judged in percentage points; ratios and measures of the training itself as they are."""
+        return 1 if self.is_ratio or self.terms[0].role == "train" else 100
+
+    @property
+    def unit(self) -> str:
+        """What the value is counted in."""
+        if self.is_ratio:
+            return "times"
+        if self.scale == 100 and len(self.terms) == 1 and self.terms[0].field == "mean":
+            return "percent"
+        return "points" if self.scale == 100 else self.terms[0].measure
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim: `says` it, `where` the paper does, and what must hold in `all` (or `some`) settings.
+
+    `primary` is the comparison, counted from 1, whose average over settings decides on the claim; 0 for the average of
+    all of them.
+    """
+
+    id: str
+    says: str
+    where: str
+    comparisons: tuple[Comparison, ...] = ()
+    reading: str = ""
+    settings: tuple[str, ...] = ()
+    quantifier: Literal["all", "some"] = "all"
+    unjudged: str = ""
+    primary: int = 0
+
+    @property
+    def is_two_sided(self) -> bool:
+        """Whether what decides is bounded on both sides."""
+        chosen = [self.comparisons[self.primary - 1]] if self.primary else self.comparisons
+        return any(math.isfinite(each.low) and math.isfinite(each.high) for each in chosen)
+
+
+def read_claims(path: str | Path) -> list[Claim]:
+    """The claims of a YAML file.
+
+    Raises:
+        ClaimError: for a file that breaks the schema, a name given twice, or a method, measure or field that does not
+            exist, naming claim and culprit.
+    """
+    try:
+        content = strict_yaml.load(path)
+    except strict_yaml.YamlError as error:
+        raise ClaimError(str(error)) from None
+    schema = strict_yaml.load(SCHEMA)
+    if error := best_match(Draft202012Validator(schema).iter_errors(content)):
+        raise ClaimError(f"{path}: {_place(content, list(error.absolute_path))}: {error.message}")
+    claims = [_claim(row) for row in content["claims"]]
+    names = [claim.id for claim in claims]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ClaimError(f"{path}: claim {twice[0]}: this id is given twice")
+    return claims
+
+
+def _place(content: Any, path: list[str | int]) -> str:
+    """Where in the file a mistake is, by the claim's id."""
+    if len(path) < 2:
+        return ".".join(map(str, path)) or "the file"
+    claim = content["claims"][path[1]]
+    name = claim.get("id", f"number {path[1]}") if isinstance(claim, dict) else f"number {path[1]}"
+    return ": ".join([f"claim {name}", *([".".join(map(str, path[2:]))] if path[2:] else [])])
+
+
+def _claim(row: dict[str, Any]) -> Claim:
+    where = f"claim {row['id']}"
+    comparisons = tuple(_comparison(spec, where) for spec in row.get("comparisons", []))
+    if row.get("primary", 0) > len(comparisons):
+        raise ClaimError(f"{where}: primary is comparison {row['primary']}, of {len(comparisons)}")
+    if len(units := sorted({comparison.unit for comparison in comparisons})) > 1:
+        raise ClaimError(f"{where}: comparisons of one claim must share a unit, not {', '.join(units)}")
+    endpoints = comparisons if row.get("quantifier") == "some" or not row.get("primary") else ()
+    if len({_sides(comparison) for comparison in endpoints}) > 1:
+        raise ClaimError(f"{where}: comparisons that are averaged must be bounded on the same sides, or name a primary")
+    return Claim(**row | {"comparisons": comparisons, "settings": tuple(row.get("settings", ()))})
+
+
+def _sides(comparison: Comparison) -> tuple[bool, ...]:
+    """Which bounds there are, and which are open."""
+    finite = math.isfinite(comparison.low), math.isfinite(comparison.high)
+    return (*finite, comparison.low_open, comparison.high_open)
+
+
+def _comparison(spec: dict[str, Any], where: str) -> Comparison:
+    ratio = spec.get("ratio")
+    terms = tuple(Term(**term) for term in (spec.get("terms") or [ratio["numerator"], ratio["denominator"]]))
+    for term in terms:
+        _check(term, where)
+    if ratio and {(term.role, term.measure.split("_")[0], term.field) for term in terms} != {RATIO}:
+        raise ClaimError(f"{where}: a ratio is of two training times, not {', '.join(map(_name, terms))}")
+    if len(places := sorted({term.where for term in terms})) > 1:
+        raise ClaimError(f"{where}: terms of one comparison must share a role or benchmark, not {', '.join(places)}")
+    within = spec.get("within", math.inf)
+    return Comparison(
+        terms,
+        is_ratio=ratio is not None,
+        low=spec.get("at_least", spec.get("above", -within)),
+        high=spec.get("at_most", spec.get("below", within)),
+        low_open="above" in spec,
+        high_open="below" in spec,
+    )
+
+
+def _check(term: Term, where: str) -> None:
+    if term.method not in (known := (UNTRAINED, *METHODS)):
+        raise ClaimError(f"{where}: unknown method {term.method!r} (known: {', '.join(known)})")
+    if not _is_measure(term):
+        raise ClaimError(f"{where}: unknown measure {term.measure!r} of {term.where}")
+    if term.field == "difference" and (term.method == UNTRAINED or not METHODS[term.method].baseline):
+        raise ClaimError(f"{where}: field 'difference' of {term.method}, which has no baseline")
+    if term.field == "change" and term.variant == DEFAULT:
+        raise ClaimError(f"{where}: field 'change' of the variant {DEFAULT}, which changes from itself")
+
+
+def _is_measure(term: Term) -> bool:
+    if term.role != "flips":
+        return re.fullmatch(MEASURES[term.role or "in"], term.measure) is not None
+    try:
+        parse_measure(term.measure)
+    except ValueError:
+        return False
+    return True
+
+
+def average(comparisons: Sequence[Comparison]) -> Comparison:
+    """What the average of comparisons is judged by: the averages of their bounds."""
+    if len(comparisons) == 1:
+        return comparisons[0]
+    first = comparisons[0]
+    lows, highs = ([getattr(each, name) for each in comparisons] for name in ("low", "high"))
+    if first.is_ratio:
+        low, high = (math.prod(bounds) ** (1 / len(bounds)) if bounds[0] > 0 else bounds[0] for bounds in (lows, highs))
+    else:
+        low, high = (round(sum(bounds) / len(bounds), 9) for bounds in (lows, highs))
+    return replace(first, low=low, high=high)
+
+
+def describe(comparison: Comparison) -> str:
+    """The left-hand side of a comparison in words: "MC-GRPO at G=8 − MC-GRPO at G=2"."""
+    if comparison.is_ratio:
+        return " / ".join(map(_name, comparison.terms))
+    text = ""
+    for term in comparison.terms:
+        sign = "−" if term.weight < 0 else "+" if text else ""
+        times = "" if abs(term.weight) == 1 else f"{abs(term.weight):g} × "
+        text += f" {sign} {times}{_name(term)}" if text else f"{sign}{times}{_name(term)}"
+    return text
+
+
+def _name(term: Term) -> str:
+    if term.role == "flips":
+        measure = parse_measure(term.measure)
+        oracle = measure.oracle.removeprefix("oracle-")
+        return f"flip rate of the {measure.baseline} at k={measure.k} (oracle {oracle}, {measure.convention})"
+    kind = {"mean": "", "difference": "gain of ", "change": "change of "}[term.field]
+    variant = "" if term.variant == DEFAULT else f" ({term.variant})"
+    measure = "" if term.measure == "greedy" else f"{term.measure}, "
+    benchmark = f" on {term.benchmark}" if term.benchmark else ""
+    return f"{measure}{kind}{label(term.method)} at G={term.num_generations}{variant}{benchmark}"
+
+
+def bounds(comparison: Comparison) -> str:
+    """The right-hand side: "≥ 2.35 and ≤ 2.67", "within ±1"."""
+    if comparison.low == -comparison.high:
+        return f"within ±{comparison.high:g}"
+    low = f"{'>' if comparison.low_open else '≥'} {comparison.low:g}" if math.isfinite(comparison.low) else ""
+    high = f"{'<' if comparison.high_open else '≤'} {comparison.high:g}" if math.isfinite(comparison.high) else ""
+    return " and ".join(filter(None, (low, high))).replace("-", "−")

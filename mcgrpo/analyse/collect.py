@@ -1,0 +1,208 @@
+"""Grades, sign-flip rates and metrics of every run of a study -> scores.csv, values.jsonl and curves.csv.
+
+`python -m mcgrpo.analyse.collect --plan plan.json --results results/STUDY --scores FILE --values FILE --curves FILE`
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.analyse.curves import cell, curve, training_measures
+from mcgrpo.analyse.measures import Measure, measures, read_grades, released, robust
+from mcgrpo.files import (
+    RecordError,
+    as_record,
+    iter_json_lines,
+    read_json,
+    read_jsonl,
+    write_csv,
+    write_jsonl,
+)
+from mcgrpo.records import (
+    GPUS,
+    PROTOCOL_SUFFIXES,
+    CurvePoint,
+    FlipRates,
+    ProblemValues,
+    Role,
+    Run,
+    Score,
+)
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
+
+PROTOCOLS = {"paper": measures, "released": released, "robust": robust}
+"""The measures of each protocol of evaluation."""
+LARGEST_WEIGHTS = 1 << 30
+"""Bytes: larger weights are not read once more here, only where completions are drawn from them."""
+
+
+def finished(path: Path, run: Run) -> dict[str, Any]:
+    """The outcome of a training, from its run.json.
+
+    Raises:
+        RecordError: if it has not finished, took no optimizer step, or is of another run than the plan's.
+    """
+    record = read_json(path)
+    outcome = record.pop("outcome", {})
+    if outcome.get("status") != "finished":
+        raise RecordError(f"{path}: this training has not finished")
+    if not outcome.get("steps"):
+        raise RecordError(f"{path}: this training took no optimizer step: its model is the untrained one")
+    if record != asdict(run):
+        odd = next((name for name, value in asdict(run).items() if record.get(name) != value), "a field")
+        raise RecordError(f"{path}: this training is not the plan's: {odd} differs")
+    return outcome
+
+
+def check_files(folder: Path, weights: Path) -> None:
+    """Refuse what a training has left and does not hold what was written, by the sums in its run.json.
+
+    Args:
+        folder: of the run; it may not be there yet.
+        weights: the folder of the trained model, which may be gone.
+
+    Raises:
+        RecordError: naming the file.
+    """
+    if not (folder / "run.json").is_file():
+        return
+    sums = read_json(folder / "run.json").get("outcome", {}).get("sums", {})
+    listed = {FOLDER_LIST: sums.pop(WEIGHTS_LIST)} if WEIGHTS_LIST in sums else {}
+    if fault := damage(folder, sums) or (damage(weights, listed) if weights.exists() else None):
+        raise RecordError(
+            f"{fault} (its sum is in {folder / 'run.json'}): remove {folder}, and the run is trained again"
+        )
+    if sum(file.stat().st_size for file in weights.glob("*")) <= LARGEST_WEIGHTS:
+        check_sealed_folder(weights)
+
+
+@dataclass
+class Results:
+    """What a study's files amount to: the rows of scores.csv, values.jsonl and curves.csv, and what was not there."""
+
+    scores: list[Score] = field(default_factory=list)
+    values: list[ProblemValues] = field(default_factory=list)
+    curves: list[CurvePoint] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def add(self, run: Run, benchmark: str, role: Role, measures: Iterable[Measure]) -> None:
+        """Measures with a value per problem."""
+        key = {**cell(run), "benchmark": benchmark, "role": role}
+        for found in measures:
+            key["measure"] = found.name
+            self.scores.append(
+                Score(**key, value=found.value, n=len(found.values), standard_error=found.standard_error)
+            )
+            self.values.append(ProblemValues(**key, values=found.values, problems=found.problems))
+
+
+def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Results:
+    """Every score and curve of the plan's runs; of an unfinished study, of those that are there.
+
+    Raises:
+        RecordError: for a file that is missing or does not hold what it should. Of an unfinished study it is listed.
+    """
+    found = Results()
+    for row in plan["runs"]:
+        run = as_record(Run, row, "plan")
+        for part in (partial(check_run, run=run, folder=folder), *parts(plan, folder, run)):
+            try:
+                part(found)
+            except RecordError as error:
+                if not unfinished:
+                    raise
+                found.missing.append(str(error))
+                if part.func is check_run:
+                    break
+    return found
+
+
+def check_run(into: Results, run: Run, folder: Path) -> None:
+    """Of a run whose files have changed nothing is collected."""
+    check_files(folder / "runs" / run.name, folder / "models" / run.name)
+
+
+def parts(plan: dict[str, Any], folder: Path, run: Run) -> Iterator[Callable[[Results], None]]:
+    """What is to be read of one run, each to be added to the results when it is called."""
+    training = folder / "runs" / run.name if run.method != UNTRAINED else None
+    for benchmark, role in plan["evaluations"][run.name].items():
+        yield partial(add_evaluation, run=run, training=training, folder=folder / "grades" / run.name,
+                      benchmark=benchmark, role=role, grading=plan["grading"])  # fmt: skip
+    if spec := plan["flips"].get(run.name):
+        path = folder / "flips" / run.name / f"{spec['benchmark']}.jsonl"
+        yield partial(add_flips, run=run, training=training, path=path, benchmark=spec["benchmark"])
+    if training:
+        yield partial(add_training, run=run, folder=training)
+
+
+def current(path: Path, run: Run, training: Path | None) -> Path:
+    """The path of a result, once it is known to be of this training, and not of an earlier one.
+
+    Raises:
+        RecordError: where the training is unfinished, of other hyper-parameters, or younger than the result.
+    """
+    if training:
+        record = finished(training / "run.json", run)
+        if path.exists() and path.stat().st_mtime < record["started"]:
+            raise RecordError(f"{path}: older than the training that it should be of")
+    return path
+
+
+def add_evaluation(
+    into: Results, run: Run, training: Path | None, folder: Path, benchmark: str, role: Role, grading: Sequence[str]
+) -> None:
+    """The measures of one benchmark, under each protocol that it was graded by."""
+    found: list[Measure] = []
+    for protocol, of in PROTOCOLS.items():
+        if protocol in grading:
+            path = current(folder / f"{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl", run, training)
+            found += of(read_grades(path), str(path))
+    into.add(run, benchmark, role, found)
+
+
+def add_flips(into: Results, run: Run, training: Path | None, path: Path, benchmark: str) -> None:
+    """The sign-flip rates of a run."""
+    rows = read_jsonl(current(path, run, training), FlipRates)
+    into.add(run, benchmark, "flips", [Measure(row.measure, row.values, row.problems) for row in rows])
+
+
+def add_training(into: Results, run: Run, folder: Path) -> None:
+    """The curve of a training, and its measures with n steps."""
+    outcome = finished(folder / "run.json", run)
+    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")])
+    into.curves += points
+    key = {**cell(run), "benchmark": "train", "role": "train"}
+    for name, value in [*training_measures(points, outcome["seconds"]), (GPUS, outcome.get("gpus", 0))]:
+        into.scores.append(Score(**key, measure=name, value=value, n=len(points)))
+
+
+def main() -> None:
+    """Collect a study's results into scores.csv, values.jsonl and curves.csv."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--plan", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--scores", type=Path, required=True)
+    parser.add_argument("--values", type=Path, required=True)
+    parser.add_argument("--curves", type=Path, required=True)
+    parser.add_argument("--partial", action="store_true", help="take what is there, and name what is not")
+    options = parser.parse_args()
+    try:
+        found = collect(read_json(options.plan), options.results, options.partial)
+    except RecordError as error:
+        raise SystemExit(f"error: {error}") from None
+    write_csv(options.scores, Score, found.scores)
+    write_jsonl(options.values, found.values)
+    write_csv(options.curves, CurvePoint, found.curves)
+    for path in (options.scores, options.values, options.curves):
+        seal(path)
+    for line in found.missing:
+        print(f"missing: {line}")
+    print(f"{len(found.scores)} scores and {len(found.curves)} steps")
+
+
+if __name__ == "__main__":
+    main()

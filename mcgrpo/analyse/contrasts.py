@@ -1,0 +1,268 @@
+"""The comparisons of claims.yaml, formed per seed and problem: scores.csv and values.jsonl to contrasts.csv.
+
+python -m mcgrpo.analyse.contrasts --plan plan.json --scores scores.csv --values values.jsonl --claims claims.yaml
+    --output contrasts.csv
+
+A gain is spelt out as its two cells, so that every comparison is one weighted sum of cells, whatever its weights. Of
+one setting the cells are paired: by seed, over the seeds that all of them have, and by problem. Where they share fewer
+than two of several seeds their variances add up (Welch's test); trainings of different settings are independent, and
+share problems where they are evaluated on the same ones. A ratio is the difference of logarithms, by seed. One seed of
+a training says nothing of how others would have ended: what rests on one has no test, whatever stands beside it.
+"""
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from mcgrpo.analyse import paired
+from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
+from mcgrpo.analyse.crossed import contrast
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.scored import Found, Key, Scores, found_scores, key_of, planned_seeds, read_values
+from mcgrpo.analyse.stats import Estimate
+from mcgrpo.files import read_json, write_csv
+from mcgrpo.records import GPUS, Contrast, ContrastKind, Score
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.sums import seal
+
+DIGITS = 9
+"""Decimals of a value: the difference of two printed numbers is exact at these."""
+ON_CPU = "jobs on a CPU share its cores, so their times depend on what else ran"
+Place = tuple[str | None, str | None]
+"""A setting and a benchmark; None for an average over them."""
+Weights = dict[Key, float]
+
+
+class Single(NamedTuple):
+    """One comparison at one place: the weights of its cells, None where one of them is not there."""
+
+    number: int
+    place: Place
+    weights: Weights | None
+
+
+def contrasts(claims: Iterable[Claim], scores: Scores, planned: Iterable[Key], printed: bool = False) -> list[Contrast]:
+    """The rows of contrasts.csv.
+
+    Args:
+        claims: of `read_claims`.
+        scores: by cell and seed.
+        planned: the cells and benchmarks that there are to be (keys without a measure).
+        printed: whether the scores are numbers that the paper prints, taken as they stand.
+    """
+    planned = sorted(planned)
+    return [row for claim in claims for row in _of_claim(claim, scores, planned, printed)]
+
+
+def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
+    """The same of the paper's numbers, as `mcgrpo.analyse.published.as_cells` gives them."""
+    scores = {key_of(row, row.measure): {0: Found(row.mean, 1)} for row in cells.itertuples(index=False)}
+    return contrasts(claims, scores, {key.place for key in scores}, printed=True)
+
+
+def _of_claim(claim: Claim, scores: Scores, planned: Sequence[Key], printed: bool) -> Iterator[Contrast]:
+    if claim.unjudged:
+        return
+    places = [place for place in planned if not claim.settings or place.setting in claim.settings]
+    found = {
+        number: _singles(claim.id, number, comparison, scores, places)
+        for number, comparison in enumerate(claim.comparisons, 1)
+    }
+
+    def row(kind: ContrastKind, number: int, place: Place, singles: Sequence[Single]) -> Contrast:
+        of = average([claim.comparisons[single.number - 1] for single in singles])
+        weights: Weights = defaultdict(float)
+        for single in singles:
+            for key, weight in single.weights.items():
+                weights[key] += weight / len(singles)
+        row = _contrast(claim.id, kind, number, place, of, weights, scores, printed)
+        low, high = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
+        count = len({single.number for single in singles})
+        return replace(row, comparisons=count, at_least=low, at_most=high)
+
+    for number, singles in found.items():
+        for single in singles:
+            if single.weights is None:
+                yield Contrast(claim.id, "single", number, *single.place)
+            else:
+                yield row("single", number, single.place, [single])
+    measured = {number: [each for each in singles if each.weights] for number, singles in found.items()}
+    for number, singles in measured.items():
+        if len(singles) > 1:
+            yield row("pooled", number, (None, None), singles)
+    everywhere = [each for singles in measured.values() for each in singles]
+    if claim.quantifier == "some":
+        for setting in sorted({each.place[0] for each in everywhere}):
+            yield row("setting", 0, (setting, None), [each for each in everywhere if each.place[0] == setting])
+    elif chosen := measured[claim.primary] if claim.primary else everywhere:
+        yield row("primary", claim.primary, (None, None), chosen)
+
+
+def _singles(claim: str, number: int, comparison: Comparison, scores: Scores, planned: Sequence[Key]) -> list[Single]:
+    """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
+    columns = [_keys(term, planned) for term in comparison.terms]
+    found = []
+    for place in sorted(set().union(*columns)):
+        weights: Weights = defaultdict(float)
+        for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
+            for key, weight in _expanded(term, column.get(place)):
+                weights[key] += sign * weight
+        if not any(weights.values()):
+            raise ClaimError(f"claim {claim}: comparison {number}: its cells cancel, and nothing is left to compare")
+        there = all(key in scores for key in weights)
+        found.append(Single(number, place, {key: w for key, w in weights.items() if w} if there else None))
+    return found or [Single(number, (None, None), None)]
+
+
+def _keys(term: Term, planned: Sequence[Key]) -> dict[Place, Key]:
+    """The cell of a term at each place that plans it."""
+    return {
+        (place.setting, place.benchmark): place._replace(measure=term.measure)
+        for place in planned
+        if (place.method, place.num_generations, place.variant) == (term.method, term.num_generations, term.variant)
+        and (place.benchmark == term.benchmark if term.benchmark else place.role == term.where)
+        and term.role in (None, place.role)
+    }
+
+
+def _expanded(term: Term, key: Key | None) -> Iterator[tuple[Key | None, float]]:
+    """A term as weighted cells; one that is not planned as None, which no score has."""
+    yield key, term.weight
+    if term.field == "difference":
+        yield key and key.baseline, -term.weight
+    if term.field == "change":
+        yield key and key.default, -term.weight
+
+
+def _contrast(
+    claim: str,
+    kind: ContrastKind,
+    number: int,
+    place: Place,
+    of: Comparison,
+    weights: Weights,
+    scores: Scores,
+    printed: bool,
+) -> Contrast:
+    found, over, lone = estimate(weights, scores, of.is_ratio)
+    numbers = (_in_unit(of, number) for number in (found.mean, *found.limits()))
+    holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, found, printed)
+    seeds = None if printed else found.seeds
+    seen = None if lone or of.is_ratio else found.detectable
+    detectable = None if seen is None else round(of.scale * seen, DIGITS)
+    unjudged = ON_CPU if not printed and _are_times_on_cpu(weights, scores) else None
+    return Contrast(claim, kind, number, *place, *numbers, holds, fails, seeds, over, detectable, unjudged)
+
+
+def _are_times_on_cpu(weights: Weights, scores: Scores) -> bool:
+    """Whether any of these cells is a time of trainings that are not known to have had GPUs to themselves."""
+    held = [scores.get(key._replace(measure=GPUS), {}) for key in weights if key.measure.startswith("seconds")]
+    return not all(seeds and all(score.value for score in seeds.values()) for seeds in held)
+
+
+def estimate(weights: Mapping[Key, float], scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
+    """The weighted sum of cells (of their logarithms, for a ratio).
+
+    Also what its interval is over, and whether any part of it is of one seed of a training.
+    """
+    if ratio:
+        scores = {key: {seed: _logarithm(key, seed, each) for seed, each in scores[key].items()} for key in weights}
+    parts, unpaired, lone = [], False, False
+    for place in sorted({_trained_in(key) for key in weights}):
+        own = {key: weight for key, weight in weights.items() if _trained_in(key) == place}
+        shared, fewest = paired.shared_seeds(own, scores), min(len(scores[key]) for key in own)
+        lone |= place.trained and fewest == 1
+        if len(shared) > 1 or (shared and fewest == 1):
+            parts.append(paired.part(own, scores, shared))
+        else:
+            parts += [paired.part({key: weight}, scores, scores[key]) for key, weight in own.items()]
+            unpaired = True
+    only = next(iter(weights))
+    found = paired.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
+    return found, _over(found, any("" not in part for part in parts), unpaired), lone
+
+
+class _Place(NamedTuple):
+    """What cells that are paired share; an untrained model has no noise of seeds, and is not paired by them."""
+
+    setting: str
+    trained: bool
+
+
+def _trained_in(key: Key) -> _Place:
+    return _Place(key.setting, key.method != UNTRAINED)
+
+
+def _over(found: Estimate, problems: bool, unpaired: bool) -> str:
+    if found.error is None:
+        return ""
+    over = "seeds and problems" if problems else "seeds"
+    over = "problems" if found.seeds == 1 else over
+    return f"{over}, seeds unpaired" if unpaired else over
+
+
+def _logarithm(key: Key, seed: int, score: Found) -> Found:
+    if score.value <= 0:
+        raise ValueError(f"{key}: a ratio needs positive numbers, not {score.value:g} of seed {seed}")
+    return Found(math.log(score.value), score.n)
+
+
+def p_values(of: Comparison, found: Estimate, certain: bool = False) -> tuple[float, float]:
+    """One-sided: of the test that the truth lies between the bounds, and of the test that it lies outside.
+
+    A number that is taken as it stands, or that all seeds agree on, is on one side for certain.
+    """
+    if certain or found.error == 0:
+        inside = of.holds_at(_in_unit(of, found.mean))
+        return (0.0, 1.0) if inside else (1.0, 0.0)
+    low, high = (_from_unit(of, bound) for bound in (of.low, of.high))
+    holds = max(
+        found.p_value(low, "greater") if math.isfinite(low) else 0.0,
+        found.p_value(high, "less") if math.isfinite(high) else 0.0,
+    )
+    fails = min(
+        found.p_value(low, "less") if math.isfinite(low) else 1.0,
+        found.p_value(high, "greater") if math.isfinite(high) else 1.0,
+    )
+    return holds, fails
+
+
+def _in_unit(of: Comparison, number: float | None) -> float | None:
+    if number is None:
+        return None
+    return round(math.exp(number) if of.is_ratio else of.scale * number, DIGITS)
+
+
+def _from_unit(of: Comparison, bound: float) -> float:
+    if of.is_ratio:
+        return float(np.log(bound)) if bound > 0 else -math.inf
+    return bound / of.scale
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Read what was found, write the contrasts."""
+    parser = argparse.ArgumentParser(description="Evaluate the comparisons of claims, per seed and problem.")
+    parser.add_argument("--plan", required=True, help="plan.json of the study")
+    parser.add_argument("--scores", required=True, help="scores.csv, one Score a row")
+    parser.add_argument("--values", required=True, help="values.jsonl, one ProblemValues a line")
+    parser.add_argument("--claims", required=True, help="claims.yaml")
+    parser.add_argument("--output", required=True, help="contrasts.csv, one Contrast a row")
+    options = parser.parse_args(arguments)
+    try:
+        planned = planned_seeds(read_json(options.plan))
+        scores = found_scores(read_frame(options.scores, Score), read_values(options.values), planned)
+        write_csv(options.output, Contrast, contrasts(read_claims(options.claims), scores, planned))
+        seal(Path(options.output))
+    except ValueError as error:
+        raise SystemExit(f"contrasts: {error}") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""The contract's CSV files as checked DataFrames, and the two accuracies that tables and figures show."""
+
+import csv
+import math
+import typing
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mcgrpo.files import RecordError
+from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.variants import DEFAULT
+from mcgrpo.sums import check_seal
+
+DECODINGS = ("greedy", "sampled")
+BOOLEANS = {"True": True, "False": False}
+"""As `mcgrpo.files.write_csv` spells them."""
+
+
+def read_frame(path: str | Path, kind: type) -> pd.DataFrame:
+    """Read a CSV file of records `kind`; empty optional fields become NaN, and dtypes follow the record's.
+
+    Raises:
+        RecordError: for a missing file, other columns than the record's, a required field that is empty or not
+            finite, or a value of the wrong type, naming file, line and field; for a sealed file that has changed.
+    """
+    check_seal(Path(path))
+    header, rows = _read_rows(path)
+    hints = typing.get_type_hints(kind)
+    if header != list(hints):
+        odd = [name for name in hints if name not in header] or [name for name in header if name not in hints]
+        culprit = f"column {odd[0]!r} is missing or unknown" if odd else "columns are repeated or in another order"
+        raise RecordError(f"{path}: {culprit}; {kind.__name__} has {', '.join(hints)}")
+    texts = zip(*rows, strict=True) if rows else [()] * len(hints)
+    columns = zip(hints.items(), texts, strict=True)
+    return pd.DataFrame({name: _column(name, hint, column, path) for (name, hint), column in columns})
+
+
+def _read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file, strict=True)
+    except FileNotFoundError:
+        raise RecordError(f"{path}: no such file") from None
+    except (csv.Error, ValueError) as error:
+        raise RecordError(f"{path}: not a CSV table with a header ({error})") from None
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            raise RecordError(f"{path}:{line}: {len(row)} fields, not the header's {len(header)}")
+    return header, rows
+
+
+def _column(name: str, hint: typing.Any, texts: Iterable[str], path: str | Path) -> pd.Series:
+    options = typing.get_args(hint) if typing.get_origin(hint) is not typing.Literal else ()
+    base = next((option for option in options if option is not type(None)), hint)
+    optional = type(None) in options
+    values = [_parse(text, base, optional, f"{path}:{line}: {name}") for line, text in enumerate(texts, 2)]
+    return pd.Series(values, dtype={int: "Int64" if optional else "int64", float: "float64"}.get(base, object))
+
+
+def _parse(text: str, base: typing.Any, optional: bool, where: str) -> typing.Any:
+    if not text:
+        if optional:
+            return None
+        raise RecordError(f"{where} is empty")
+    if typing.get_origin(base) is typing.Literal:
+        if text not in typing.get_args(base):
+            raise RecordError(f"{where} should be one of {', '.join(typing.get_args(base))}, not {text!r}")
+        return text
+    try:
+        value = BOOLEANS[text] if base is bool else base(text)
+    except (ValueError, KeyError):
+        raise RecordError(f"{where} should be {base.__name__}, not {text!r}") from None
+    if base is float and not optional and not math.isfinite(value):
+        raise RecordError(f"{where} should be a finite number, not {text!r}")
+    return value
+
+
+def method_order(name: str) -> int:
+    """Where a method stands in every listing: the untrained model first, then as in `METHODS`.
+
+    Raises:
+        ValueError: for a method that is not known.
+    """
+    order = [UNTRAINED, *METHODS]
+    if name not in order:
+        raise ValueError(f"unknown method {name!r} (known: {', '.join(order)})")
+    return order.index(name)
+
+
+def is_median(method: str) -> bool:
+    """Whether a method centres rewards on their median."""
+    return method in METHODS and METHODS[method].estimator.startswith("median")
+
+
+def accuracies(summary: pd.DataFrame, role: str, variant: str | None = DEFAULT) -> pd.DataFrame:
+    """The rows of `summary` that hold accuracies on benchmarks of `role`, with their `decoding` as a column.
+
+    `greedy` is greedy; of `avg@k` the largest k on each setting and benchmark is sampled. With `variant` None, of all.
+    """
+    rows = summary[(summary.role == role) & (summary.variant.eq(variant) if variant else True)]
+    k = rows.measure.str.extract(r"^avg@(\d+)$", expand=False).astype(float)
+    largest = k.groupby([rows.setting, rows.benchmark]).transform("max")
+    decoding = pd.Series(None, index=rows.index, dtype=object)
+    decoding[rows.measure == "greedy"] = "greedy"
+    decoding[k.notna() & (k == largest)] = "sampled"
+    return rows.assign(decoding=decoding).dropna(subset="decoding")
+
+
+def seed_gains(gains: pd.DataFrame, cell: Any, kind: str = "difference") -> list[float]:
+    """What each seed adds to a cell's `difference` or `change`, in the order of seeds; `gains` has a row per `Gain`."""
+    same = gains.kind == kind
+    for name in ("setting", "method", "num_generations", "variant", "benchmark", "role", "measure"):
+        same &= gains[name] == getattr(cell, name)
+    return gains[same].sort_values("seed").gain.tolist()

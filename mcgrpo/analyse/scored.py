@@ -1,0 +1,170 @@
+"""Scores and their values on problems, by cell and by seed, checked against the study's plan."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from mcgrpo.analyse.frames import method_order
+from mcgrpo.files import as_record, iter_json_lines
+from mcgrpo.records import ProblemValues, Role, Run
+from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.variants import DEFAULT
+from mcgrpo.sums import check_seal
+
+TOLERANCE = 1e-9
+"""Of the mean of values against the score that it is."""
+
+
+class Key(NamedTuple):
+    """A row of the summary, in its order; without a measure, all rows of a cell on a benchmark."""
+
+    setting: str
+    variant: str
+    role: Role
+    benchmark: str
+    measure: str
+    num_generations: int
+    method: str
+
+    def __str__(self) -> str:
+        return ", ".join(f"{field} {value}" for field, value in self._asdict().items() if value != "")
+
+    @property
+    def place(self) -> "Key":
+        """The cell on the benchmark, whatever is measured there."""
+        return self._replace(measure="")
+
+    @property
+    def block(self) -> tuple[str, str, str, str]:
+        """What cells that are compared share."""
+        return self.setting, self.role, self.benchmark, self.measure
+
+    @property
+    def order(self) -> tuple:
+        """Where the row stands; a method that is not known is an error."""
+        return (*self[:-1], method_order(self.method))
+
+    @property
+    def baseline(self) -> "Key | None":
+        """The row that `difference` is taken from."""
+        name = METHODS[self.method].baseline if self.method != UNTRAINED else None
+        return self._replace(method=name) if name else None
+
+    @property
+    def default(self) -> "Key | None":
+        """The row that `change` is taken from."""
+        return self._replace(variant=DEFAULT) if self.variant != DEFAULT else None
+
+
+def key_of(row: Any, measure: str) -> Key:
+    """The key of anything with the fields of a `Score`."""
+    return Key(row.setting, row.variant, row.role, row.benchmark, measure, row.num_generations, row.method)
+
+
+class Found(NamedTuple):
+    """One seed's score: its `values` on the problems of that hash, if the measure has any."""
+
+    value: float
+    n: int
+    values: np.ndarray | None = None
+    problems: str = ""
+
+
+Scores = dict[Key, dict[int, Found]]
+"""By row, then by seed in ascending order."""
+
+
+def planned_seeds(plan: dict[str, Any]) -> dict[Key, set[int]]:
+    """For every planned cell and benchmark (a `Key` without a measure) the seeds that are to be there."""
+    found: dict[Key, set[int]] = defaultdict(set)
+    for row in plan["runs"]:
+        run = as_record(Run, row, "plan")
+        places = list(plan["evaluations"][run.name].items())
+        if run.method != UNTRAINED:
+            places.append(("train", "train"))
+        if flips := plan["flips"].get(run.name):
+            places.append((flips["benchmark"], "flips"))
+        for benchmark, role in places:
+            place = Key(run.setting, run.variant, role, benchmark, "", run.num_generations, run.method)
+            found[place].add(run.seed)
+    return found
+
+
+def read_values(path: str | Path) -> Iterator[ProblemValues]:
+    """The rows of values.jsonl, one at a time: together they may be many."""
+    check_seal(Path(path))
+    for where, row in iter_json_lines(path):
+        yield as_record(ProblemValues, row, where)
+
+
+def found_scores(scores: pd.DataFrame, values: Iterable[ProblemValues], planned: dict[Key, set[int]]) -> Scores:
+    """Scores with their values on problems.
+
+    Raises:
+        ValueError: naming the row and the seed, for one that is not planned, stands twice or is not finite; for seeds
+            that differ in `n`; for values that are not those of a score, or not on the problems of the cells beside it.
+    """
+    found: Scores = defaultdict(dict)
+    for row in scores.sort_values("seed", kind="stable").itertuples(index=False):
+        key = key_of(row, row.measure)
+        if row.seed not in planned.get(key.place, ()):
+            raise ValueError(f"{key}: seed {row.seed} is not in the plan")
+        if row.seed in found[key]:
+            raise ValueError(f"{key}: seed {row.seed} is scored twice")
+        if not math.isfinite(row.value):
+            raise ValueError(f"{key}: the value of seed {row.seed} is {row.value}, a mean needs finite numbers")
+        found[key][row.seed] = Found(row.value, row.n)
+    for key, seeds in found.items():
+        if len({score.n for score in seeds.values()}) > 1:
+            each = ", ".join(f"{score.n} at seed {seed}" for seed, score in seeds.items())
+            raise ValueError(f"{key}: seeds differ in n ({each})")
+    for row in values:
+        _add_values(found, row)
+    _check_problems(found)
+    return dict(found)
+
+
+def _check_problems(found: Scores) -> None:
+    """Cells that are compared have values on the same problems, or none has any."""
+    first: dict[tuple, tuple[Key, int, Found]] = {}
+    having = (row for row in _rows(found) if row[2].values is not None)
+    for row in having:
+        first.setdefault(row[0].block, row)
+    for key, seed, score in _rows(found):
+        if key.block not in first:
+            continue
+        other, other_seed, known = first[key.block]
+        if score.values is None:
+            raise ValueError(f"{key}: seed {seed} has no values on problems, but seed {other_seed} of {other} has")
+        if (score.problems, score.n) != (known.problems, known.n):
+            raise ValueError(f"{key}: seed {seed} is on other problems than seed {other_seed} of {other}")
+
+
+def _rows(found: Scores) -> list[tuple[Key, int, Found]]:
+    cells = sorted(found.items(), key=lambda cell: cell[0].order)
+    return [(key, seed, score) for key, seeds in cells for seed, score in seeds.items()]
+
+
+def _add_values(found: Scores, row: ProblemValues) -> None:
+    key = key_of(row, row.measure)
+    where = f"{key}: values of seed {row.seed}"
+    score = found.get(key, {}).get(row.seed)
+    if score is None:
+        raise ValueError(f"{where} without a score")
+    if score.values is not None:
+        raise ValueError(f"{where} stand twice")
+    try:
+        values = np.array(row.values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where} are not all numbers ({error})") from None
+    if not np.isfinite(values).all():
+        raise ValueError(f"{where} are not all finite")
+    if len(values) != score.n or abs(values.mean() - score.value) > TOLERANCE:
+        mean = f"{values.mean():g}" if len(values) else "none"
+        raise ValueError(f"{where} have n={len(values)}, mean {mean}; their score n={score.n}, value {score.value:g}")
+    found[key][row.seed] = score._replace(values=values, problems=row.problems)

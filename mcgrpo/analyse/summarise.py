@@ -1,0 +1,205 @@
+"""scores.csv and values.jsonl to summary.csv and gains.csv: every planned cell, and paired with the cells beside it.
+
+python -m mcgrpo.analyse.summarise --plan plan.json --scores scores.csv --values values.jsonl [--published
+    published.csv] --output summary.csv --gains gains.csv
+
+Intervals of measures with a value per problem are over seeds and problems, those of others over seeds
+(`mcgrpo.analyse.crossed`).
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mcgrpo.analyse import paired
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.scored import Key, Scores, found_scores, key_of, planned_seeds, read_values
+from mcgrpo.analyse.stats import Estimate, gain_verdict
+from mcgrpo.files import read_json, write_csv
+from mcgrpo.records import Cell, Gain, Over, ProblemValues, Role, Score
+from mcgrpo.sums import seal
+
+Planned = Mapping[Key, set[int]]
+"""Of `mcgrpo.analyse.scored.planned_seeds`."""
+
+
+def planned_rows(planned: dict[Key, set[int]], scores: Scores, headline: list[str]) -> list[Key]:
+    """Every row of the summary, in order: each planned cell and benchmark with the measures that any cell has there.
+
+    Where no cell has any: the headline measures for an evaluation, the seconds for a training, none for sign flips.
+    """
+    measures: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for key in scores:
+        measures[_kind(key.role), key.benchmark].add(key.measure)
+    measures["train", "train"].add("seconds")
+    rows = []
+    for place in planned:
+        kind = _kind(place.role)
+        names = measures[kind, place.benchmark] or (headline if kind == "evaluation" else [])
+        rows += [place._replace(measure=name) for name in names]
+    return sorted(rows, key=lambda key: key.order)
+
+
+def _kind(role: Role) -> str:
+    """Benchmarks have the same measures in and out of distribution."""
+    return "evaluation" if role in ("in", "out") else role
+
+
+Printed = dict[Key, tuple[float, float | None]]
+"""The paper's value and difference of a row; the setting is empty where it names none."""
+
+
+def printed_numbers(published: pd.DataFrame) -> Printed:
+    """Cells of `mcgrpo.analyse.published.as_cells`, by row."""
+    return {
+        key_of(row, row.measure): (row.mean, None if pd.isna(row.difference) else row.difference)
+        for row in published.itertuples(index=False)
+    }
+
+
+def _printed(key: Key, printed: Printed) -> tuple[float | None, float | None]:
+    """A number without a setting stands for every setting that the benchmark is out of distribution for."""
+    unnamed = printed.get(key._replace(setting="")) if key.role == "out" else None
+    return printed.get(key) or unnamed or (None, None)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What summary.csv and gains.csv hold."""
+
+    cells: list[Cell]
+    gains: list[Gain]
+
+
+def summarise(
+    plan: dict[str, Any],
+    scores: pd.DataFrame,
+    values: Iterable[ProblemValues] = (),
+    published: pd.DataFrame | None = None,
+) -> Summary:
+    """A `Cell` for each planned cell, benchmark and measure, and a `Gain` for each seed of its paired differences.
+
+    Args:
+        plan: of `mcgrpo.study.plan`: its `runs`, `benchmarks` (for the order of settings), `evaluations`, `flips`,
+            `equivalence_margin` and (headline) `measures` are read.
+        scores: one row per `Score`.
+        values: what scores are the means of, in any order; measures without values have none in any cell.
+        published: the paper's numbers, of `mcgrpo.analyse.published.as_cells`.
+
+    Raises:
+        ValueError: naming the row, see `found_scores`; for an unknown method.
+    """
+    planned = planned_seeds(plan)
+    found = found_scores(scores, values, planned)
+    settings = list(plan["benchmarks"])
+    rows = planned_rows(planned, found, plan["measures"])
+    rows.sort(key=lambda key: settings.index(key.setting))
+    printed = {} if published is None else printed_numbers(published)
+    margin = plan["equivalence_margin"]
+    cells = [_cell(key, found, planned, _printed(key, printed), margin) for key in rows]
+    return Summary(cells, [gain for key in rows for gain in _gains(key, found, planned)])
+
+
+def _cell(
+    key: Key, scores: Scores, planned: Planned, printed: tuple[float | None, float | None], margin: float
+) -> Cell:
+    own, baseline = paired.mean(key, scores), _baseline(key, planned)
+    difference, change = (paired.difference(key, other, scores) for other in (baseline, key.default))
+    low, high = own.limits()
+    margin_of = margin if _is_accuracy(key) else None
+    return Cell(
+        **key._asdict(),
+        planned=len(planned[key.place]),
+        seeds=own.seeds,
+        n=next((score.n for score in scores.get(key, {}).values()), None),
+        mean=own.mean,
+        low=low,
+        high=high,
+        over=_over(key, scores),
+        baseline=baseline and baseline.method,
+        **_columns("difference", difference, margin_of),
+        **_columns("change", change, margin_of),
+        published=printed[0],
+        published_difference=printed[1],
+        difference_excludes_published=_excludes(difference, printed[1]),
+        equivalence_margin=margin_of,
+    )
+
+
+def _columns(name: str, found: Estimate, margin: float | None) -> dict[str, Any]:
+    low, high = found.limits()
+    return {
+        name: found.mean,
+        f"{name}_low": low,
+        f"{name}_high": high,
+        f"{name}_seeds": found.seeds or None,
+        f"{name}_verdict": None if margin is None else gain_verdict(found, margin),
+        f"{name}_detectable": None if found.seeds == 1 else found.detectable,
+    }
+
+
+def _excludes(found: Estimate, published: float | None) -> bool | None:
+    low, high = found.limits()
+    return None if low is None or found.seeds == 1 or published is None else not low <= published <= high
+
+
+def _over(key: Key, scores: Scores) -> Over | None:
+    """What the mean has its interval over."""
+    seeds = scores.get(key, {})
+    first = next(iter(seeds.values()), None)
+    if first is None or first.values is None or len(first.values) == 1:
+        return "seeds" if len(seeds) > 1 else None
+    return "seeds and problems" if len(seeds) > 1 else "problems"
+
+
+def _is_accuracy(key: Key) -> bool:
+    """Whether more is better, and the unit a share of problems."""
+    return key.role in ("in", "out") and not key.measure.startswith("rate-")
+
+
+def _baseline(key: Key, planned: Planned) -> Key | None:
+    return key.baseline if key.baseline and key.baseline.place in planned else None
+
+
+def _gains(key: Key, scores: Scores, planned: Planned) -> Iterator[Gain]:
+    for kind, other in (("difference", _baseline(key, planned)), ("change", key.default)):
+        for seed in paired.shared_seeds([key, other], scores):
+            yield Gain(
+                seed=seed,
+                kind=kind,
+                baseline=other.method if kind == "difference" else other.variant,
+                gain=scores[key][seed].value - scores[other][seed].value,
+                **key._asdict(),
+            )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Read what was found, write the summary."""
+    parser = argparse.ArgumentParser(description="Summarise scores over seeds and problems.")
+    parser.add_argument("--plan", required=True, help="plan.json of the study")
+    parser.add_argument("--scores", required=True, help="scores.csv, one Score a row")
+    parser.add_argument("--values", required=True, help="values.jsonl, one ProblemValues a line")
+    parser.add_argument("--published", help="the paper's numbers, one Published a row")
+    parser.add_argument("--output", required=True, help="summary.csv, one Cell a row")
+    parser.add_argument("--gains", required=True, help="gains.csv, one Gain a row")
+    options = parser.parse_args(arguments)
+    try:
+        published = as_cells(read_published(options.published)) if options.published else None
+        scores, values = read_frame(options.scores, Score), read_values(options.values)
+        summary = summarise(read_json(options.plan), scores, values, published)
+        write_csv(options.output, Cell, summary.cells)
+        write_csv(options.gains, Gain, summary.gains)
+        for path in (options.output, options.gains):
+            seal(Path(path))
+    except ValueError as error:
+        raise SystemExit(f"summarise: {error}") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What a person calls: the commands of `mcgrpo` that are no stage of a study."""

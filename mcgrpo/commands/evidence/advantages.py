@@ -1,0 +1,148 @@
+"""The advantages of a training, computed again from its rewards by the estimator that it was trained with."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mcgrpo.estimators import ESTIMATORS, Adjust, Ties, estimate, keep_largest_reward
+from mcgrpo.estimators.diagnostics import diagnose
+from mcgrpo.estimators.scales import rescale_by_nonzero
+from mcgrpo.records import Group, Run
+from mcgrpo.trainer.flips import draw_flips
+
+MEAN_OF_ROWS = ("grpo", "dr_grpo")
+"""The losses of our methods that are a mean over rows; as `mcgrpo.trainer.compact` has them, which needs TRL."""
+RELATIVE = 1e-4
+"""Of advantages, to the largest of their group: they are of single precision, and may be of another processor."""
+NOISE = 1e-2
+"""Of an advantage in a group of equal rewards: what rounding their mean leaves, over an epsilon of 1e-4."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A generation batch as it was recorded: all (groups, drawn), rewards NaN where there is none."""
+
+    rewards: Tensor
+    advantages: Tensor
+    kept: Tensor
+    lengths: Tensor
+
+
+def is_known(run: Run) -> bool:
+    """Whether the estimator is one of ours: those of somebody else are code, which is not run."""
+    return run.estimator in ESTIMATORS
+
+
+def drawn(run: Run) -> int:
+    """Rollouts of a group; 0 if only the estimator's own code says how many."""
+    extra = run.training.get("extra_rollouts", ESTIMATORS[run.estimator].extra_rollouts if is_known(run) else None)
+    return 0 if extra is None else run.num_generations + extra
+
+
+def as_batch(groups: Sequence[Group]) -> Batch:
+    """The numbers of groups of one size.
+
+    Raises:
+        ValueError: for anything but numbers in single precision, and marks of 0 and 1.
+    """
+    columns = ("rewards", "advantages", "kept", "lengths")
+    if len({len(getattr(group, name)) for group in groups for name in columns}) > 1:
+        raise ValueError("not as many advantages, marks and lengths as rewards, or groups of several sizes")
+    try:
+        rewards = [[math.nan if reward is None else float(reward) for reward in group.rewards] for group in groups]
+        floats = [torch.tensor(rows, dtype=torch.float32) for rows in (rewards, [group.advantages for group in groups])]
+        whole = [torch.tensor([getattr(group, name) for group in groups]) for name in ("kept", "lengths")]
+    except (TypeError, RuntimeError, OverflowError) as error:
+        raise ValueError(str(error)) from None
+    if len({column.shape for column in (*floats, *whole)}) > 1 or floats[0].dim() != 2:
+        raise ValueError("a list stands where a number should be")
+    if not floats[1].isfinite().all() or not ((whole[0] == 0) | (whole[0] == 1)).all():
+        raise ValueError("an advantage is not finite, or a mark of what is kept neither 0 nor 1")
+    return Batch(*floats, whole[0].bool(), whole[1])
+
+
+def differences(batch: Batch, run: Run, step: int, place: int) -> tuple[list[str], dict[str, float]]:
+    """How a batch differs from what its rewards give, and what is to be logged of it.
+
+    Args:
+        batch: as it was recorded.
+        run: whose it is.
+        step: the optimizer step, from 1, that it was drawn for.
+        place: of the batch in that step, see `mcgrpo.commands.evidence.schedule`.
+
+    Raises:
+        ValueError: see `estimate`.
+    """
+    told = [f"group {group}: {odd}" for group, odd in _not_g(batch, run)]
+    logged: dict[str, Tensor] = {}
+    if is_known(run):
+        training = run.training
+        advantages, kept, logged = estimate(
+            batch.rewards,
+            run.estimator,
+            run.num_generations,
+            lengths=batch.lengths,
+            extra_rollouts=training.get("extra_rollouts"),
+            epsilon=training.get("advantage_epsilon"),
+            mad_zero=training.get("mad_zero", "epsilon"),
+            max_advantage=training.get("max_advantage"),
+            ties=ties(run),
+            adjust=adjustment(run, step, place, logged_too := {}),
+        )
+        logged |= logged_too
+        told += [f"group {group}: {odd}" for group, odd in _compare(batch, advantages, kept)]
+    # Of what was recorded: rounding may make an advantage 0 on one processor and not on another
+    recorded = diagnose(batch.rewards, None, batch.advantages, batch.kept)
+    logged |= {name: value for name, value in recorded.items() if name.startswith("advantage/") or name not in logged}
+    logged["completions/mean_length"] = batch.lengths.float().mean()
+    return told, {name: value.item() for name, value in logged.items()}
+
+
+def ties(run: Run) -> Ties:
+    """Which of tied pivots a training drops, see `MCGRPOTrainer`."""
+    return "longest" if run.loss_type in MEAN_OF_ROWS and not run.training.get("beta", 0.0) else "first"
+
+
+def adjustment(run: Run, step: int, place: int, logged: dict[str, Tensor]) -> Adjust:
+    """What a training does to an estimate, by its protocol and its injected sign flips; `logged` gets their share."""
+    training = run.training
+
+    def adjust(rewards: Tensor, advantages: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+        if training.get("drop_rule") == "reward":
+            keep = keep_largest_reward(rewards, run.num_generations)
+        if training.get("rescale_by_nonzero"):
+            advantages = rescale_by_nonzero(advantages)
+        if rate := training.get("advantage_flip_rate", 0.0):
+            rule = training.get("advantage_flip_rule", "bernoulli")
+            flips = draw_flips(keep, rate, rule, f"{run.seed}/{step - 1}/{place}")
+            signed = keep & (advantages != 0)
+            logged["advantage/frac_flipped"] = (flips & signed).sum() / signed.sum().clamp(min=1)
+            advantages = torch.where(flips, -advantages, advantages)
+        return advantages, keep
+
+    return adjust
+
+
+def _not_g(batch: Batch, run: Run) -> Iterator[tuple[int, str]]:
+    for group, count in enumerate(batch.kept.sum(dim=1).tolist()):
+        if count != run.num_generations:
+            yield group, f"{count} rollouts are kept of G={run.num_generations}"
+
+
+def _compare(batch: Batch, advantages: Tensor, kept: Tensor) -> Iterator[tuple[int, str]]:
+    largest = advantages.abs().amax(dim=1, keepdim=True)
+    lowest, highest = batch.rewards.nan_to_num(nan=math.inf), batch.rewards.nan_to_num(nan=-math.inf)
+    equal = lowest.amin(dim=1, keepdim=True) >= highest.amax(dim=1, keepdim=True)
+    tolerance = torch.where(equal, NOISE, RELATIVE * largest + 1e-6)
+    for group in ((batch.advantages - advantages).abs() > tolerance).any(dim=1).nonzero().flatten().tolist():
+        yield group, "its advantages are not those of its rewards"
+    for group in (batch.kept != kept).any(dim=1).nonzero().flatten().tolist():
+        odd = batch.kept[group] != kept[group]
+        sizes, rewards = advantages[group].abs()[odd], batch.rewards[group][odd]
+        # Distances to the centre that are the same but for rounding, from either side of it
+        tied = sizes.max() - sizes.min() <= RELATIVE * largest[group] and not (rewards == rewards[0]).all()
+        if not tied:
+            yield group, "the rollouts that are kept are not those of its rewards"

@@ -1,0 +1,81 @@
+"""A study in one archive: `mcgrpo bundle [STUDY.yaml ...] [--output FILE]`.
+
+It holds the study's files and their locks, the lists of packages, and of every run its record, metrics, rollouts and
+grades, with what was made of them: scores, summary, tables, claims. MANIFEST.json has the SHA-256 of each, the commits
+and versions of the runs, and what is missing. The same study gives the same bytes. `mcgrpo verify` checks it.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from mcgrpo.commands.evidence import archive
+from mcgrpo.commands.evidence.contents import STUDY, checked_plan, contents
+from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, Manifest, manifest, sums
+from mcgrpo.files import RecordError
+from mcgrpo.study import read as study_file
+from mcgrpo.study.check import StudyError
+
+SHOWN = 5
+"""Missing things that are printed; the manifest has all."""
+
+
+def bundle(files: list[Path], output: Path | None = None, completions: bool = False) -> tuple[Path, Manifest]:
+    """Pack the study that lies here.
+
+    Args:
+        files: the study's, as Snakemake was given them; none for the default.
+        output: the archive; by default named after the study, here.
+        completions: whether to pack the text that was graded.
+
+    Raises:
+        StudyError: where the study was not run here, or by other files.
+        ArchiveError, RecordError: naming a file that changes meanwhile, or cannot be read.
+    """
+    config = study_file.read(files)
+    _, layers = study_file.merged(files)
+    planned = checked_plan(config)
+    found = contents(config, layers, planned, completions)
+    own = {STUDY: (json.dumps(config, indent=2) + "\n").encode()}
+    made = manifest(config, planned, found, own)
+    own[MANIFEST] = made.as_bytes()
+    own[SUMS] = sums({**made.hashes, MANIFEST: archive.sha256(own[MANIFEST])})
+    top = f"{config['study']}-evidence"
+    output = output or Path(top + archive.SUFFIX)
+    archive.write(output, top, {**found.files, **own}, made.hashes)
+    return output, made
+
+
+def main() -> None:
+    """Pack a study that was run into one archive that can be checked."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    study_file.add_arguments(parser)
+    parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: STUDY-evidence{archive.SUFFIX}, here")
+    parser.add_argument("--completions", action="store_true", help="pack the text that was graded, too")
+    options = parser.parse_args()
+    output = options.output.absolute() if options.output else None
+    if output and not output.name.endswith(archive.SUFFIX):
+        parser.error(f"--output {options.output}: the archive is a {archive.SUFFIX}")
+    here = Path.cwd()
+    try:
+        path, made = bundle(study_file.resolve(options), output, options.completions)
+    except (StudyError, RecordError, archive.ArchiveError) as error:
+        sys.exit(f"error: {error}")
+    print(report(path.absolute(), made, here))
+
+
+def report(path: Path, made: Manifest, here: Path) -> str:
+    """What was packed, in a few lines."""
+    size = path.stat().st_size / 1e6
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    runs = sum(made.commits.values())
+    lines = [f"{shown}: {len(made.files)} files, {size:,.1f} MB, {runs} of {made.trainings} trainings"]
+    lines += [f"missing: {line}" for line in made.missing[:SHOWN]]
+    if more := len(made.missing) - SHOWN:
+        lines += [f"missing: {more} more, see {MANIFEST}"] if more > 0 else []
+    return "\n".join([*lines, f"sha256 {archive.sha256(path)}"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""MANIFEST.json, an archive's list of contents, and SHA256SUMS, which `sha256sum --check` reads."""
+
+import json
+import platform
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.commands.evidence.archive import sha256
+from mcgrpo.commands.evidence.contents import Contents, training_names
+from mcgrpo.files import RecordError, as_record, read_json
+from mcgrpo.study.fingerprint import fingerprint
+from mcgrpo.study.plan import Config, title
+
+FORMAT = 1
+"""Of the archive; a reader refuses any other."""
+MANIFEST, SUMS = "MANIFEST.json", "SHA256SUMS"
+STAGES = (
+    "mcgrpo.analyse.sign_flips",
+    "mcgrpo.analyse.collect",
+    "mcgrpo.analyse.summarise",
+    "mcgrpo.analyse.contrasts",
+    "mcgrpo.report.tables",
+    "mcgrpo.report.claims",
+)
+"""What makes tables of grades and metrics."""
+PACKAGES = ("mcgrpo", "numpy", "pandas", "scipy", "tabulate")
+"""What else their bytes depend on."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an archive holds and where it is from; nothing in it tells when it was made.
+
+    `made_by` is the code that packed it (see `installed`), `commits` and `versions` those of the trainings with their
+    numbers, `missing` what the study lacked, `files` the size and `sha256` of each file.
+    """
+
+    format: int
+    study: str
+    title: str
+    study_files: list[str]
+    made_by: dict[str, Any]
+    trainings: int
+    commits: dict[str, int]
+    versions: list[dict[str, Any]]
+    missing: list[str]
+    files: dict[str, dict[str, Any]]
+
+    def as_bytes(self) -> bytes:
+        """The file."""
+        return (json.dumps(asdict(self), indent=2) + "\n").encode()
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of each file."""
+        return {name: entry["sha256"] for name, entry in self.files.items()}
+
+
+def installed() -> dict[str, Any]:
+    """The code that runs here: commit, versions, and fingerprints of the stages that make tables."""
+    return {
+        "commit": commit(),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "stages": {stage: fingerprint(stage) for stage in STAGES},
+    }
+
+
+def commit() -> str | None:
+    """The commit of this code, `-dirty` where the work tree differs from it; None outside a git repository."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    git = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    return git.stdout.strip() or None
+
+
+def manifest(config: Config, planned: dict[str, Any], found: Contents, own: Mapping[str, bytes]) -> Manifest:
+    """The manifest of a study's files, and of those that are written for the archive alone (`own`)."""
+    outcomes = [outcome for _, outcome in run_outcomes(planned, found.files, f"results/{config['study']}/runs")]
+    entries = {**found.files, **own}
+    packages = Counter(json.dumps(outcome.get("versions", {})) for outcome in outcomes)
+    return Manifest(
+        format=FORMAT,
+        study=config["study"],
+        title=title(config),
+        study_files=found.study_files,
+        made_by=installed(),
+        trainings=len(training_names(planned)),
+        commits=dict(sorted(Counter(str(outcome.get("commit")) for outcome in outcomes).items())),
+        versions=[{"runs": runs, "versions": json.loads(each)} for each, runs in sorted(packages.items())],
+        missing=found.missing,
+        files={name: {"size": _size(entries[name]), "sha256": sha256(entries[name])} for name in sorted(entries)},
+    )
+
+
+def run_outcomes(planned: dict[str, Any], files: Mapping[str, Path], folder: str) -> list[tuple[str, dict[str, Any]]]:
+    """(run, what its run.json says of how it went) of the trainings that have one.
+
+    Raises:
+        RecordError: for one that holds no JSON object.
+    """
+    there = [(name, f"{folder}/{name}/run.json") for name in training_names(planned)]
+    return [(name, read_json(files[path]).get("outcome", {})) for name, path in there if path in files]
+
+
+def _size(entry: Path | bytes) -> int:
+    return len(entry) if isinstance(entry, bytes) else entry.stat().st_size
+
+
+def sums(hashes: Mapping[str, str]) -> bytes:
+    """The content of SHA256SUMS."""
+    return "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes)).encode()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of an archive.
+
+    Raises:
+        RecordError: for another format, or a file that is no manifest.
+    """
+    row = read_json(path)
+    if row.get("format") != FORMAT:
+        raise RecordError(f"{path.name}: format {row.get('format')!r}; this mcgrpo reads format {FORMAT}")
+    found = as_record(Manifest, row, path.name)
+    for name, entry in found.files.items():
+        if not isinstance(entry, dict) or not isinstance(entry.get("size"), int) or "sha256" not in entry:
+            raise RecordError(f"{path.name}: files: {name} should have its size and sha256")
+    return found

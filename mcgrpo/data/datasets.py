@@ -1,0 +1,146 @@
+"""Data sets, from the hub, a local folder of JSONL files or the toy world, to one schema.
+
+`python -m mcgrpo.data --spec JSON --output resources/data/NAME.jsonl` writes the examples of every split asked for,
+and `NAME.source.json`: where they came from. The same columns are understood everywhere: `question` or `problem`;
+`answer` (GSM8K's "... #### 72" is split into solution and answer); `solution`; `unique_id` or `id`.
+"""
+
+import argparse
+import hashlib
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.files import RecordError, iter_json_lines, write_json, write_jsonl
+from mcgrpo.records import Example
+from mcgrpo.study.hub import HubError, commit
+
+Row = tuple[str, dict[str, Any]]
+SPLITS = ("train", "test")
+
+
+def rows(spec: dict[str, Any], split: str) -> Iterator[Row]:
+    """(where it stands, raw row) of one of our splits, in the source's order and under the source's columns."""
+    wanted = spec.get("splits", {}).get(split, {})
+    name = wanted.get("name", split)
+    if "folder" in spec:
+        found = iter_json_lines(Path(spec["folder"]).expanduser() / f"{name}.jsonl")
+    elif "hub" in spec:
+        found = _hub_rows(spec, name)
+    else:
+        found = _toy_rows(spec["toy"], split, wanted.get("rows"))
+    return islice(found, wanted.get("rows"))
+
+
+def source(spec: dict[str, Any]) -> str:
+    """Where a data set comes from, as messages name it."""
+    return spec.get("folder") or spec.get("hub") or f"toy {spec['toy']['kind']}"
+
+
+def _hub_rows(spec: dict[str, Any], name: str) -> Iterator[Row]:
+    from datasets import load_dataset
+    from datasets.exceptions import DatasetsError
+
+    try:
+        dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"))
+    except (DatasetsError, OSError, ValueError) as error:
+        raise RecordError(f"{spec['hub']}, split {name!r}: {str(error).splitlines()[0]}") from None
+    return ((f"{spec['hub']}/{name}[{index}]", row) for index, row in enumerate(dataset))
+
+
+def _toy_rows(spec: dict[str, Any], split: str, count: int | None) -> Iterator[Row]:
+    from mcgrpo.data.toy.task import examples
+
+    if count is None:
+        raise RecordError(f"splits.{split}.rows: a toy data set needs the number of rows to make")
+    made = examples(spec["kind"], split, count, spec["seed"])
+    return ((f"toy {spec['kind']} {split}[{index}]", vars(example)) for index, example in enumerate(made))
+
+
+def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Example:
+    """One raw row to our schema.
+
+    Raises:
+        RecordError: naming the row, for a missing question or answer, or one of the wrong type.
+    """
+    question = row.get("question") or row.get("problem")
+    if not isinstance(question, str):
+        raise RecordError(f"{where}: no text under 'question' or 'problem' (columns: {', '.join(row)})")
+    answer, solution = row.get("answer"), row.get("solution") or ""
+    if not isinstance(solution, str) or not isinstance(answer, str | int | float | None):
+        raise RecordError(f"{where}: 'answer' should be text or a number, 'solution' text")
+    if isinstance(answer, str) and "####" in answer:
+        solution, _, answer = answer.rpartition("####")
+    if isinstance(answer, float) and answer.is_integer():
+        answer = int(answer)
+    if answer in (None, "") and not solution:
+        raise RecordError(f"{where}: neither 'answer' nor 'solution' (columns: {', '.join(row)})")
+    identity = row.get("unique_id") or row.get("id")
+    return Example(
+        id=f"{split}-{index}" if identity is None else str(identity),
+        split=split,
+        question=question.strip(),
+        answer="" if answer is None else str(answer).strip(),
+        solution=solution.strip(),
+    )
+
+
+def examples(spec: dict[str, Any]) -> list[Example]:
+    """Every example of a data set, split after split; ids are unique within a split.
+
+    Raises:
+        RecordError: for a broken row, an empty split or an id that stands twice.
+    """
+    found: list[Example] = []
+    for split in spec.get("splits", SPLITS):
+        first: dict[str, str] = {}
+        for index, (where, row) in enumerate(rows(spec, split)):
+            example = as_example(row, split, index, where)
+            if example.id in first:
+                raise RecordError(f"{where}: id {example.id!r} stands at {first[example.id]} already")
+            first[example.id] = where
+            found.append(example)
+        if not first:
+            raise RecordError(f"{source(spec)}: split {split!r} is empty")
+    return found
+
+
+def resolve(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec with the commit that its hub revision stands for now, so that what is loaded is what is recorded."""
+    if "hub" not in spec or Path(spec["hub"]).exists():
+        return spec
+    return {**spec, "revision": commit("datasets", spec)}
+
+
+def provenance(spec: dict[str, Any]) -> dict[str, Any]:
+    """Where the rows came from: the resolved spec, and the hash of every file read from a folder."""
+    if "folder" not in spec:
+        return spec
+    splits = spec.get("splits", {split: {} for split in SPLITS})
+    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits.items()}
+    hashes = {name: file_hash(Path(spec["folder"]).expanduser() / name) for name in sorted(names)}
+    return {**spec, "sha256": hashes}
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def main() -> None:
+    """Write one data set, and where it came from."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--spec", type=json.loads, required=True, help="the study's entry under datasets, as JSON")
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    try:
+        spec = resolve(options.spec)
+        found = examples(spec)
+        origin = provenance(spec)
+    except (RecordError, HubError) as error:
+        raise SystemExit(f"error: {error}") from None
+    write_jsonl(options.output, found)
+    write_json(options.output.with_suffix(".source.json"), origin)

@@ -1,0 +1,69 @@
+"""Test questions that are trained on: `python -m mcgrpo.data.overlap --plan plan.json --data FOLDER --output FILE`."""
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.files import read_json, read_jsonl, write_json
+from mcgrpo.records import Example
+
+LISTED = 20
+"""Ids that a list holds at most; its count is of all."""
+
+_PARTS = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|[+*/=<>^]|-(?![^\W\d_]{2})")
+"""Numbers, words and the signs of arithmetic; a hyphen before a word is no sign."""
+
+
+def normalised(question: str) -> str:
+    """A question as far as a person would call it the same: without case, punctuation and white space.
+
+    The signs of arithmetic stay, as `x+1` and `x-1` are two questions.
+    """
+    return " ".join(_PARTS.findall(question.lower())) or question
+
+
+def listed(ids: Iterable[str]) -> dict[str, Any]:
+    """A list of ids for a file: how many, and the first of them."""
+    ids = list(ids)
+    return {"count": len(ids), "ids": ids[:LISTED]}
+
+
+def overlap(train: Sequence[Example], test: Sequence[Example]) -> dict[str, Any]:
+    """Test questions that are training questions too: to the letter, and normalised."""
+    exact = {example.question for example in train}
+    alike = {normalised(question) for question in exact}
+    return {
+        "test": len(test),
+        "exact": listed(e.id for e in test if e.question in exact),
+        "normalised": listed(e.id for e in test if normalised(e.question) in alike),
+    }
+
+
+def main() -> None:
+    """Compare the training questions of each setting with its benchmarks."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--plan", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the study's data sets")
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    plan = read_json(options.plan)
+
+    def split(dataset: str, name: str) -> list[Example]:
+        return [e for e in read_jsonl(options.data / f"{dataset}.jsonl", Example) if e.split == name]
+
+    trained_on = {run["setting"]: run["dataset"] for run in plan["runs"]}
+    report = {
+        setting: {b: overlap(split(dataset, "train"), split(b, "test")) for b in plan["benchmarks"][setting]}
+        for setting, dataset in trained_on.items()
+    }
+    write_json(options.output, report)
+    for setting, benchmarks in report.items():
+        for benchmark, found in benchmarks.items():
+            if count := found["normalised"]["count"]:
+                print(f"{setting}: {count} of {found['test']} questions of {benchmark} are trained on")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What a reader needs to judge the estimates of a batch, cheap enough to log at every step; needs torch only."""
+
+import torch
+from torch import Tensor
+
+from mcgrpo.estimators.statistics import mean, median, std
+
+
+def diagnose(
+    rewards: Tensor, scale: Tensor | None, advantages: Tensor, keep: Tensor, *, centre: Tensor | None = None
+) -> dict[str, Tensor]:
+    """What a reader needs to judge an estimate, under the names it is logged by; 0-dimensional, over the batch.
+
+    drawn/reward: mean of all scorable rewards drawn (not only of the kept rows);
+    drawn/reward_std: mean within-group standard deviation of the rewards drawn;
+    drawn/frac_reward_zero_std: share of groups whose rewards are all equal;
+    drawn/frac_unscorable: share of rollouts drawn that have no reward;
+    drawn/centre: mean over groups of the estimator's baseline, where `centre`, of shape (groups, 1), is given: with
+        the median, it is what the authors' release logs as the reward;
+    advantage/abs_max: largest |A| among kept rows;
+    advantage/frac_zero: share of kept rows with A = 0;
+    advantage/frac_groups_zero: share of groups in which every kept row has A = 0: no signal;
+    advantage/frac_scale_zero: share of groups whose scale (std, MAD) is 0, before `mad_zero` says what takes its place;
+        only for estimators that have one;
+    advantage/frac_scale_zero_signal: share of groups whose scale is 0 though their rewards differ, as above;
+    flips/*: see `sign_flips`.
+    """
+    spread = std(rewards, mean(rewards))
+    is_zero = (advantages == 0) & keep
+    found = {
+        "drawn/reward": torch.nanmean(rewards),
+        "drawn/reward_std": torch.nanmean(spread),
+        "drawn/frac_reward_zero_std": torch.isclose(spread, torch.zeros_like(spread)).float().mean(),
+        "drawn/frac_unscorable": torch.isnan(rewards).float().mean(),
+        "advantage/abs_max": (advantages.abs() * keep).max(),
+        "advantage/frac_zero": is_zero.sum() / keep.sum(),
+        "advantage/frac_groups_zero": (is_zero | ~keep).all(dim=1).float().mean(),
+    }
+    if centre is not None:
+        found["drawn/centre"] = torch.nanmean(centre)
+    if scale is not None:
+        zero = (scale == 0).expand(len(rewards), 1)
+        found["advantage/frac_scale_zero"] = zero.float().mean()
+        found["advantage/frac_scale_zero_signal"] = (zero & _differ(rewards)).float().mean()
+    return found | sign_flips(rewards)
+
+
+def _differ(rewards: Tensor) -> Tensor:
+    """Which groups hold two different rewards; (groups, drawn) -> (groups, 1) booleans."""
+    highest = torch.nan_to_num(rewards, nan=-torch.inf).amax(dim=1, keepdim=True)
+    return torch.nan_to_num(rewards, nan=torch.inf).amin(dim=1, keepdim=True) < highest
+
+
+def sign_flips(rewards: Tensor) -> dict[str, Tensor]:
+    """How much the signs of advantages hang on the baseline, and on one rollout: shares of all scorable rollouts drawn.
+
+    Whatever the estimator in use. A sign is that of reward - baseline, taken over all scorable rollouts of the group;
+    0 is a sign of its own. NaN for a batch without a scorable rollout.
+
+    flips/mean_median: share whose signs under the group's mean and under its median differ;
+    flips/mean_median_strict: share that is above the one and below the other;
+    flips/loo_mean: the chance that a rollout's sign changes when another scorable one of its group, each equally
+        likely, is left out of the mean; 0 for a rollout that is alone;
+    flips/loo_median: the same of the median. For a group without unscorable rollouts both are the `exact` rates of
+        `mcgrpo.analyse.sign_flips` at k = drawn - 1, convention `zeros`, its oracle the mean (median) of those drawn.
+
+    Args:
+        rewards: (groups, drawn) floats, NaN where unscorable. Double precision inside: signs are exact where rewards
+            are multiples of a power of two (all of the paper's are); equal ones of single precision have the sign 0.
+    """
+    rewards = rewards.double()
+    scorable = ~torch.isnan(rewards)
+    of_mean, of_median = torch.sign(rewards - mean(rewards)), torch.sign(rewards - median(rewards))
+    alone = torch.eye(rewards.size(1), dtype=torch.bool, device=rewards.device)
+    others = scorable.unsqueeze(2) & scorable.unsqueeze(1) & ~alone  # (groups, left out, rollout)
+    left_out = rewards.unsqueeze(1).masked_fill(alone, torch.nan)
+
+    def changed(whole: Tensor, centres: Tensor) -> Tensor:
+        signs = torch.sign(rewards.unsqueeze(1) - centres.view(*rewards.shape, 1))
+        return ((signs != whole.unsqueeze(1)) & others).sum(dim=1) / others.sum(dim=1).clamp(min=1)
+
+    flipped = {
+        "flips/mean_median": (of_mean != of_median) & scorable,
+        "flips/mean_median_strict": of_mean * of_median < 0,
+        "flips/loo_mean": changed(of_mean, mean(left_out.flatten(0, 1))),
+        "flips/loo_median": changed(of_median, median(left_out.flatten(0, 1))),
+    }
+    return {name: share.sum() / scorable.sum() for name, share in flipped.items()}

@@ -1,0 +1,1 @@
+"""Completions of a model: `python -m mcgrpo.generate`."""

@@ -1,0 +1,157 @@
+"""Completions for a benchmark: one greedy and k sampled for each problem of the test split.
+
+The settings are a study's `evaluation`; `greedy: false` leaves the greedy ones out, and `prompts: n` takes n problems
+at random, the same ones for every run.
+
+`python -m mcgrpo.generate --model FOLDER --data FILE --prompt plain --settings JSON --seed 0 --output FILE`
+
+Work is done in batches, each a pure function of its prompts and a seed of its own, and each written down (in a hidden
+file beside the output) when it is done: a job that was killed goes on where it stopped, and ends with the same rows.
+"""
+
+import argparse
+import hashlib
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mcgrpo.data.prompts import as_prompt, render, sha256
+from mcgrpo.files import read_jsonl, write_jsonl
+from mcgrpo.records import Completion, Decoding, Example
+from mcgrpo.sums import check_sealed_folder
+
+
+class Batch(NamedTuple):
+    """One unit of work: which sample of which problems (their positions in the benchmark)."""
+
+    decoding: Decoding
+    sample: int
+    positions: tuple[int, ...]
+
+    def seed(self, run_seed: int) -> int:
+        """The batch's own seed, in [0, 2^31)."""
+        digest = hashlib.sha256(repr((run_seed, *self)).encode()).digest()
+        return int.from_bytes(digest[:4], "big") >> 1
+
+
+class Progress:
+    """Batches that are done, in a file beside the output; of another model, prompts or settings they count for nothing.
+
+    Args:
+        path: the hidden file; its first line says what the others belong to.
+        identity: what must be the same for a batch to be taken over.
+    """
+
+    def __init__(self, path: Path, identity: dict[str, Any]):
+        self.path, self.done = path, {}
+        if path.is_file():
+            self._read(identity)
+        if not self.done:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(identity) + "\n")
+
+    def _read(self, identity: dict[str, Any]) -> None:
+        lines = self.path.read_text().splitlines()
+        for place, line in enumerate(lines):
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:  # the last line of a job that was killed while it wrote
+                self.path.write_text("\n".join(lines[:place]) + "\n")
+                return
+            if place == 0 and row != identity:
+                return
+            if place:
+                batch = Batch(row["decoding"], row["sample"], tuple(row["positions"]))
+                self.done[batch] = [tuple(drawn) for drawn in row["drawn"]]
+
+    def add(self, batch: Batch, drawn: list[tuple[str, str]]) -> None:
+        """Write down a finished batch."""
+        self.done[batch] = drawn
+        with self.path.open("a") as file:
+            file.write(json.dumps({**batch._asdict(), "drawn": drawn}) + "\n")
+
+
+def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
+    """The whole work: the greedy round, if any, then sample after sample; a batch holds prompts of similar length."""
+    order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
+    size = settings["batch_size"]
+    parts = [tuple(order[start : start + size]) for start in range(0, len(order), size)]
+    rounds: list[tuple[Decoding, int]] = [("greedy", 0)] if settings.get("greedy", True) else []
+    rounds += [("sampled", k) for k in range(settings["samples"])]
+    return [Batch(decoding, sample, part) for decoding, sample in rounds for part in parts]
+
+
+def complete(
+    engine: Any, examples: Sequence[Example], prompt: str, settings: dict[str, Any], seed: int, progress: Path
+) -> Iterator[Completion]:
+    """The rows of a completions file: the greedy ones first, then sample after sample, problems in their order."""
+    prompts = [as_prompt(prompt, example.question) for example in examples]
+    texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
+    plain = isinstance(prompts[0], str)  # a chat template writes its special tokens itself
+    ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
+    identity = {"settings": settings, "seed": seed, "texts": sha256("\0".join(texts)), "weights": weights_of(engine)}
+    found = Progress(progress, identity)
+    rows = {}
+    for batch in batches(texts, settings):
+        if batch not in found.done:
+            found.add(batch, engine.complete([ids[p] for p in batch.positions], batch.decoding, batch.seed(seed)))
+        for position, drawn in zip(batch.positions, found.done[batch], strict=True):
+            rows[batch.decoding, batch.sample, position] = drawn
+    for (decoding, sample, position), (completion, reason) in sorted(rows.items()):
+        example = examples[position]
+        yield Completion(
+            id=example.id,
+            sample=sample,
+            completion=completion,
+            answer=example.answer,
+            solution=example.solution,
+            decoding=decoding,
+            prompt_sha256=sha256(texts[position]),
+            finish_reason=reason,
+        )
+
+
+def some(examples: Sequence[Example], count: int | None) -> list[Example]:
+    """`count` of the examples drawn at random, always the same ones, in their order; all where there are no more."""
+    if count is None or count >= len(examples):
+        return list(examples)
+    return [examples[place] for place in sorted(random.Random(0).sample(range(len(examples)), count))]
+
+
+def weights_of(engine: Any) -> list[list[Any]]:
+    """What tells a model folder from itself retrained: names, sizes and times of its weights."""
+    folder = Path(engine.tokenizer.name_or_path)
+    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(folder.glob("*.safetensors"))]
+
+
+def main() -> None:
+    """Generate completions for the test split of one benchmark."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--model", type=Path, required=True, help="folder of the model")
+    parser.add_argument("--data", type=Path, required=True, help="the benchmark, resources/data/NAME.jsonl")
+    parser.add_argument("--prompt", required=True, help="a template of mcgrpo.data.prompts")
+    parser.add_argument("--settings", type=json.loads, required=True, help="the study's `evaluation`, as JSON")
+    parser.add_argument("--sealed", action="store_true", help="the model was trained here: check the sums of its files")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    examples = [example for example in read_jsonl(options.data, Example) if example.split == "test"]
+    if not examples:
+        raise SystemExit(f"error: {options.data}: no example of split 'test'")
+    examples = some(examples, options.settings.get("prompts"))
+
+    import torch
+
+    from mcgrpo.generate.engines import load
+
+    torch.set_num_threads(options.threads)
+    progress = options.output.with_name(f".{options.output.name}.progress")
+    if options.sealed:
+        check_sealed_folder(options.model)
+    engine = load(options.model, options.settings)
+    made = complete(engine, examples, options.prompt, options.settings, options.seed, progress)
+    write_jsonl(options.output, made)
+    progress.unlink()

@@ -1,0 +1,1 @@
+"""Grades of completions, and the rewards of training: `python -m mcgrpo.grade`."""

@@ -1,0 +1,127 @@
+"""What an answer is: extraction, and the verdict wherever plain text decides it. Standard library only.
+
+GSM8K is judged here, in linear time, however long or hostile the text. MATH (and AIME, AMC) needs a computer algebra
+system, which model output must never reach in this process: see `mcgrpo.grade.verifier`.
+"""
+
+import re
+from dataclasses import dataclass
+
+from mcgrpo.grade import robust
+from mcgrpo.records import Verdict
+
+TASKS = ("gsm8k", "math")
+PROTOCOLS = ("paper", "released", "robust")
+MAX_EXTRACTED = 500
+"""Characters of an extracted answer that are kept for logs and files; verdicts are given on the whole."""
+
+_NUMBER = re.compile(r"([+-]?)\$?([+-]?)((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?)(?:\.([0-9]*))?%?\.?")
+_ANY_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?")
+_HASHES = re.compile(r"####[ \t]*[-+$]*[0-9]")
+_WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0*")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one completion, and the answer it was given for (at most `MAX_EXTRACTED` characters).
+
+    With `gold_parsable` false there was nothing to compare with: the verdict is `unparseable`, through no fault of
+    the completion. Such rows are counted apart, and the paper rewards them with a constant (`mcgrpo.grade.rewards`).
+    `note` says what a verdict alone does not: that a completion was not read, or not judged.
+    """
+
+    verdict: Verdict
+    extracted: str | None
+    gold_parsable: bool = True
+    note: str | None = None
+
+
+def judge_gsm8k(completion: str, answer: str, protocol: str = "paper") -> Judgement:
+    """Judge a completion against a GSM8K gold (the bare answer, or the text that ends in `#### answer`).
+
+    `paper`: the answer is what the last `<answer>` tag holds, closed. It is correct where it is the gold's string
+    (with or without the gold's thousands commas), equivalent where both are one number of the same value. GSM8K's own
+    form, `#### 7`, is no tag, and unparseable: the prompt asks for tags, and the release rewards nothing else.
+    `released`: the release's looser evaluation: the last number anywhere, without its sign, for answer and gold.
+    `robust`: as `paper`, but without a tag `#### 7` counts, and numbers are read as by `mcgrpo.grade.robust`.
+    """
+    gold, extracted = gold_text(answer), last_tag(completion)
+    if protocol == "released":
+        gold, extracted = _last_number(gold), _last_number(completion)
+    elif protocol == "robust":
+        extracted = extracted if extracted is not None else robust.hashes(completion)
+        extracted = extracted and robust.rewritten(extracted).removesuffix("^\\circ")
+    if not gold:
+        return Judgement("unparseable", presentable(extracted), gold_parsable=False)
+    if extracted is None:
+        return Judgement("unparseable", None)
+    if extracted in (gold, gold.replace(",", "")):
+        verdict: Verdict = "correct"
+    else:
+        value = number(extracted)
+        verdict = "equivalent" if value is not None and value == number(gold) else "wrong"
+    return Judgement(verdict, presentable(extracted))
+
+
+def has_hashes(completion: str) -> bool:
+    """Whether a completion holds an answer in GSM8K's own form, `#### 7`."""
+    return _HASHES.search(completion) is not None
+
+
+def last_tag(completion: str) -> str | None:
+    """What the last `<answer>` tag holds, stripped; None without one, or where it is never closed."""
+    _, tag, rest = completion.rpartition("<answer>")
+    inside, closing, _ = rest.partition("</answer>")
+    return inside.strip() if tag and closing else None
+
+
+def number(text: str) -> tuple[str, str, str] | None:
+    """The value of a text that is one number and nothing else, as (sign, whole digits, fraction digits); else None.
+
+    Thousands commas, a leading $ and a trailing % or full stop are allowed. Digits are compared as text, without
+    leading or trailing zeros: exact at any length, where `int` is quadratic and `float` rounds.
+    """
+    match = _NUMBER.fullmatch(text.strip())
+    if not match:
+        return None
+    before, after, whole, fraction = match.groups()
+    if (before and after) or not (whole or fraction):
+        return None
+    whole, fraction = whole.replace(",", "").lstrip("0"), (fraction or "").rstrip("0")
+    negative = "-" in (before, after) and (whole or fraction)
+    return "-" if negative else "", whole, fraction
+
+
+def _last_number(text: str) -> str | None:
+    found = _ANY_NUMBER.findall(text.translate({ord(sign): None for sign in "$%,"}))
+    return found[-1] if found else None
+
+
+def gold_text(answer: str | int | float) -> str:
+    """A gold as one short string: what follows the last `####`, and 27.0 (AMC's floats) as `27`."""
+    text = str(answer).rpartition("####")[2].strip()
+    whole = _WHOLE_FLOAT.fullmatch(text)
+    return whole[1] if whole else text
+
+
+def is_boxed(completion: str) -> bool:
+    r"""Whether the completion holds a `\boxed{...}` with something in it: the paper's format, as its release tests it.
+
+    Linear: a box that is never closed ends the search, as none behind it can be closed either.
+    """
+    start = completion.find("\\boxed{")
+    while start >= 0:
+        end = completion.find("}", start)
+        if end < 0:
+            return False
+        if end > start + len("\\boxed{"):
+            return True
+        start = completion.find("\\boxed{", end)
+    return False
+
+
+def presentable(text: str | None) -> str | None:
+    """A text that logs and files can hold: at most `MAX_EXTRACTED` characters, no lone surrogates, no NUL."""
+    if text is None:
+        return None
+    return text[:MAX_EXTRACTED].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")

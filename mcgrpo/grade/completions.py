@@ -1,0 +1,146 @@
+"""Grade completions: `python -m mcgrpo.grade --task gsm8k --input completions.jsonl --output grades.jsonl`.
+
+Each row of the input holds what `mcgrpo.records.Completion` holds (`id`, `sample`, `completion`, `answer`, and where
+there is one `solution`), and whatever else. Each row of the output, in the same order, is that row without its long
+texts, and with `extracted`, `verdict` and `gold_parsable` (and `note`, where a completion was not read or not judged).
+Nothing is generated, no GPU is used. Several protocols
+(`--protocol paper released`) take as many outputs, in their order.
+"""
+
+import argparse
+import dataclasses
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.files import RecordError, as_record, iter_json_lines, write_jsonl
+from mcgrpo.grade.answers import PROTOCOLS, TASKS, Judgement, gold_text, has_hashes
+from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge
+from mcgrpo.grade.verifier import TIMEOUT, Verifier, WorkerError
+from mcgrpo.records import Completion, Example
+
+LONG_TEXTS = frozenset({"completion", "solution", "prompt", "question", "messages"})
+_COLUMNS = tuple(field.name for field in dataclasses.fields(Completion))
+
+
+def read_completions(path: Path) -> list[tuple[Completion, dict[str, Any]]]:
+    """Every row of a file, as a completion and as it stands; a number is taken for an answer, and null for none.
+
+    Raises:
+        RecordError: naming the line and what is wrong with it.
+    """
+    rows = []
+    try:
+        for where, row in iter_json_lines(path):
+            columns = {name: row[name] for name in _COLUMNS if row.get(name) is not None}
+            if isinstance(columns.get("answer"), int | float):
+                columns["answer"] = str(columns["answer"])
+            rows.append((as_record(Completion, columns, where), row))
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+    return rows
+
+
+def grade(
+    rows: Sequence[Completion], task: str, protocol: str = "paper", verifier: Verifier | None = None
+) -> list[Judgement]:
+    """Judge completions, in their order."""
+    return judge(
+        task,
+        [row.completion for row in rows],
+        [row.answer for row in rows],
+        [row.solution for row in rows],
+        protocol=protocol,
+        verifier=verifier,
+    )
+
+
+def self_check(examples: Sequence[Example], task: str, verifier: Verifier | None = None) -> list[str]:
+    """The ids of examples whose own answer, given as a completion, is not correct: for a data audit to list.
+
+    An example of MATH without a short answer is given its whole solution.
+    """
+    wrap = "<answer>{}</answer>" if task == "gsm8k" else "\\boxed{{{}}}"
+    completions = [wrap.format(gold_text(e.answer)) if e.answer else e.solution for e in examples]
+    judgements = judge(
+        task,
+        completions,
+        [example.answer for example in examples],
+        [example.solution for example in examples],
+        verifier=verifier,
+    )
+    return [
+        example.id
+        for example, judgement in zip(examples, judgements, strict=True)
+        if judgement.verdict != "correct" or not judgement.gold_parsable
+    ]
+
+
+def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
+    """The count of every verdict, the accuracy, what verdicts do not say, and the ids of golds that do not parse."""
+    counts = count_verdicts(judgements)
+    right = sum(is_accurate(judgement.verdict) for judgement in judgements)
+    lines = [f"{len(rows)} completions: " + ", ".join(f"{count} {name}" for name, count in counts.items())]
+    if rows:
+        lines.append(f"accuracy {right / len(rows):.4f} ({right} of {len(rows)}, every other verdict counted against)")
+    pairs = list(zip(rows, judgements, strict=True))
+    own_form = sum(judged.verdict == "unparseable" and has_hashes(row.completion) for row, judged in pairs)
+    if own_form:
+        lines.append(f"{own_form} of the unparseable completions hold an answer as GSM8K's own, `#### 7`")
+    for note, count in Counter(judged.note for judged in judgements if judged.note).items():
+        lines.append(f"{count} {note}")
+    if lost := sorted({row.id for row, judgement in pairs if not judgement.gold_parsable}):
+        lines.append(f"golds that do not parse: {', '.join(lost)}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Grade a file of completions (CPU only); prints the count of every verdict."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--task", choices=TASKS, required=True)
+    parser.add_argument("--input", type=Path, required=True)
+    parser.add_argument("--output", type=Path, nargs="+", required=True, help="a file for each protocol")
+    parser.add_argument("--workers", type=int, help="processes for math (default: the processors, up to 8)")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
+    parser.add_argument("--protocol", choices=PROTOCOLS, nargs="+", default=["paper"])
+    options = parser.parse_args(arguments)
+    if len(options.output) != len(options.protocol):
+        parser.error(f"{len(options.protocol)} protocol(s) need as many outputs, not {len(options.output)}")
+    _check_outputs(options.input, options.output, parser)
+    try:
+        verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
+        rows = read_completions(options.input)
+        with verifier or nullcontext():
+            judged = by_protocol([completion for completion, _ in rows], options.task, options.protocol, verifier)
+    except (ValueError, WorkerError) as error:
+        sys.exit(f"grade: {error}")
+    for path, (protocol, judgements) in zip(options.output, judged.items(), strict=True):
+        write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
+        print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements)}")
+
+
+def _check_outputs(source: Path, outputs: Sequence[Path], parser: argparse.ArgumentParser) -> None:
+    """Refuse to write over the completions, under whatever name, or one protocol's grades over another's."""
+    for place, output in enumerate(outputs):
+        if output.exists() and source.exists() and output.samefile(source):
+            parser.error(f"--output {output} is the file of --input: it would be overwritten")
+        if output.resolve() in [earlier.resolve() for earlier in outputs[:place]]:
+            parser.error(f"--output {output} is there twice")
+
+
+def by_protocol(
+    rows: Sequence[Completion], task: str, protocols: Sequence[str], verifier: Verifier | None
+) -> dict[str, list[Judgement]]:
+    """The judgements under each protocol; those of math under `paper` and `released` are the same, made once."""
+    alike = [protocol for protocol in protocols if task == "math" and protocol != "robust"]
+    found = dict.fromkeys(alike, grade(rows, task, verifier=verifier)) if alike else {}
+    return {each: found[each] if each in found else grade(rows, task, each, verifier) for each in protocols}
+
+
+def _output(row: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
+    kept = {name: value for name, value in row.items() if name not in LONG_TEXTS}
+    judged = dataclasses.asdict(judgement)
+    return kept | {name: value for name, value in judged.items() if name != "note" or value}

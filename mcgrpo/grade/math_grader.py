@@ -1,0 +1,177 @@
+"""Math-verify, as the paper's MATH reward uses it. Imported in the workers of `mcgrpo.grade.verifier` and nowhere else.
+
+Its own time limits are signals, which fail outside a main thread and do not stop C code: they are off here, and the
+process is killed from outside instead.
+"""
+
+import logging
+import re
+from itertools import product
+from typing import Any
+
+from antlr4 import PredictionMode
+from antlr4.error.ErrorStrategy import BailErrorStrategy
+from latex2sympy2_extended import NormalizationConfig, latex2sympy2
+from math_verify import LatexExtractionConfig, grader, parse, verify
+from sympy import Integer, Rational
+
+from mcgrpo.grade.answers import gold_text, presentable
+from mcgrpo.records import Verdict
+
+logging.getLogger("math_verify").setLevel(logging.ERROR)
+
+_SHORT_INTEGER = re.compile("[0-9]{1,18}")
+GOLD = [LatexExtractionConfig()]
+"""Golds: any LaTeX in the text, operators such as `\\frac43` mended."""
+
+STRICT = [
+    LatexExtractionConfig(
+        normalization_config=NormalizationConfig(
+            basic_latex=True, units=True, boxed="all", malformed_operators=False, nits=False
+        ),
+        boxed_match_priority=0,
+        try_extract_without_anchor=False,
+    )
+]
+"""Answers: a box first, or LaTeX after an anchor such as "answer is"; malformed operators are refused (appendix)."""
+
+
+def speed_up() -> None:
+    """Make math-verify read and compare the same, faster, in this process.
+
+    Integers: sympy reads even "64" with its tokenizer, `from sympy import *` and eval. Parsing: in two stages, as
+    ANTLR advises. In SLL mode "the parser will either return a correct parse tree (i.e. the same parse tree that would
+    be returned with the LL prediction mode), or it will report a syntax error" (`PredictionMode`); only then is LL
+    needed, with its search for what is wrong (the grammar ends in EOF: neither can stop early). Comparison: of two
+    rationals, the simplified difference is 0 where they are equal, and nowhere else.
+    """
+    converter = latex2sympy2._Latex2Sympy
+    parse_number, create_parser, parse_latex = converter.parse_number, converter.create_parser, converter.parse
+
+    def parse_integer(self: Any, text: str) -> Any:
+        digits = text.replace(",", "")
+        return Integer(digits) if _SHORT_INTEGER.fullmatch(digits) else parse_number(self, text)
+
+    def create_sll_parser(self: Any, latex: str) -> Any:
+        parser = create_parser(self, latex)
+        parser._interp.predictionMode = PredictionMode.SLL
+        parser._errHandler = BailErrorStrategy()
+        return parser
+
+    def parse_in_two_stages(self: Any, latex: str) -> Any:
+        self.create_parser = create_sll_parser.__get__(self)
+        try:
+            return parse_latex(self, latex)
+        except Exception:
+            del self.create_parser
+            return parse_latex(self, latex)
+
+    converter.parse_number, converter.parse = parse_integer, parse_in_two_stages
+
+    simplify_and_compare = grader.sympy_symbolic_eq
+
+    def compare(a: Any, b: Any) -> bool:
+        return a == b if isinstance(a, Rational) and isinstance(b, Rational) else simplify_and_compare(a, b)
+
+    grader.sympy_symbolic_eq = compare
+
+
+COMMON = r"""
+12; -3; 2.5; 1,000; 50\%; 90^\circ; 12\text{ cm}; \text{odd}; \frac{3}{4}; -\frac{1}{2}; 3/4; \frac{x+1}{2x}; 5!; 2^{10}
+\sqrt{8}; 2\sqrt{5}; \sqrt[3]{4}; 3+2\sqrt{2}; \frac{1+\sqrt{5}}{2}; \frac{\pi}{6}; 2\pi r^2; x^2-1; 3x^3 - 2x + 7; a_1
+(x-1)(x+2)^2; |x-2|; 2+3i; e^{i\pi}; 3 \cdot 4; \binom{5}{2}; 1 \pm \sqrt{2}; (1,2); (3, \frac{\pi}{2}); 1, 2, 3
+[0,4); (-\infty,-1)\cup(1,\infty); \left(\frac{1}{2}, 3\right); \{1,2\}; x=5; y = 2x + 3; x = 1, y = 2; x \le -1
+1 < x < 2; x \in [1,2]; \cos^2 \theta; \log_2 8; f(x) = x^2; \begin{pmatrix} 1 \\ -2 \end{pmatrix}
+"""
+"""What answers commonly look like, divided by semicolons and lines."""
+
+
+def warm_up() -> None:
+    """Read and compare common answers: ANTLR builds its tables, and sympy imports its parts, as they are first used."""
+    for latex in re.split(r"[;\n]\s*", COMMON.strip()):
+        grader = MathGrader(latex, "")
+        for answer in (latex, f"{latex} + 1", f"-{latex}"):
+            grader.judge(f"The final answer is: $\\boxed{{{answer}}}$")
+
+
+class MathGrader:
+    """Judges completions against one gold, which is parsed once; equal answers are compared once."""
+
+    def __init__(self, answer: str, solution: str):
+        self._gold = parse_gold(answer, solution)
+        self._verdicts: dict[Any, Verdict] = {}
+
+    @property
+    def gold_parsable(self) -> bool:
+        """Whether there is a gold to judge against."""
+        return bool(self._gold)
+
+    def judge(self, completion: str) -> tuple[Verdict, str | None]:
+        """The verdict on a completion, and the answer found in it."""
+        try:
+            parsed = _parse(completion, STRICT)
+            verdict = self._verdict(parsed)
+        except Exception:
+            return "error", None
+        return verdict, presentable(str(parsed[-1])) if parsed else None
+
+    def _verdict(self, parsed: list[Any]) -> Verdict:
+        try:
+            known = self._verdicts.get(tuple(parsed))
+        except TypeError:  # a matrix has no hash
+            return judge(self._gold, parsed)
+        if known is None:
+            known = self._verdicts[tuple(parsed)] = judge(self._gold, parsed)
+        return known
+
+
+def parse_gold(answer: str, solution: str) -> list[Any]:
+    """What a row's gold parses to: the first match in its solution, as in the paper, or its short answer.
+
+    The short answer is the gold where there is no solution, where the solution's match is no mathematical expression
+    (`104.`), and where it contradicts the short answer: the solutions of AIME are free text (`180 + 24 = 204`).
+    Empty where neither parses.
+    """
+    short = gold_text(answer)
+    written = _attempt(solution)
+    if written and (not short or str(written[-1]) == short):
+        return written
+    brief = _attempt(f"${short}$") if short else []
+    if _is_expression(written) and (not brief or verify(written, brief, timeout_seconds=None)):
+        return written
+    return brief or written
+
+
+def judge(gold: list[Any], parsed: list[Any]) -> Verdict:
+    """The verdict on a parsed answer. `verify` takes the gold first: it is not symmetric.
+
+    An exception that math-verify would turn into False is an `error` here, unless another reading of the answer is
+    correct; an answer that was found but is no expression, and no string of the gold's, is `unparseable`.
+    """
+    failed = False
+    # Strings first: they cannot hang. (One string and one expression are never equal to math-verify.)
+    pairs = [pair for pair in product(gold, parsed) if isinstance(pair[0], str) == isinstance(pair[1], str)]
+    for pair in sorted(pairs, key=lambda pair: not isinstance(pair[0], str)):
+        try:
+            if verify(*pair, timeout_seconds=None, raise_on_error=True):
+                return "correct"
+        except Exception:
+            failed = True
+    if failed:
+        return "error"
+    return "wrong" if _is_expression(parsed) else "unparseable"
+
+
+def _parse(text: str, config: list[LatexExtractionConfig]) -> list[Any]:
+    return parse(text, config, extraction_mode="first_match", parsing_timeout=None, raise_on_error=True)
+
+
+def _attempt(text: str) -> list[Any]:
+    try:
+        return _parse(text, GOLD)
+    except Exception:
+        return []
+
+
+def _is_expression(parsed: list[Any]) -> bool:
+    return bool(parsed) and not isinstance(parsed[0], str)

@@ -1,0 +1,130 @@
+"""The grader, for training and evaluation alike: `judge` gives verdicts, and all else is derived from them here.
+
+Rewards are the paper's ("Reward Function Design"): accuracy 2.0 for a correct answer, 1.5 for an equivalent one, else
+0; format 1.0. They stay apart: TRL sums them under `GRPOConfig.reward_weights`. Neither torch nor sympy is imported.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from mcgrpo.grade import robust
+from mcgrpo.grade.answers import PROTOCOLS, TASKS, Judgement, is_boxed, judge_gsm8k
+from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier, shared
+from mcgrpo.records import VERDICTS
+
+REWARDS = {"correct": 2.0, "equivalent": 1.5}
+"""What a verdict is worth; every other one is worth 0."""
+UNPARSABLE_GOLD = 1.0
+"""The constant reward of a completion whose gold does not parse (appendix): no difference within its group."""
+
+
+def judge(
+    task: str,
+    completions: Sequence[str],
+    answers: Sequence[str | int | float],
+    solutions: Sequence[str | None] | None = None,
+    *,
+    protocol: str = "paper",
+    verifier: Verifier | None = None,
+) -> list[Judgement]:
+    """Judge completions against the golds beside them; returns one judgement each, in their order.
+
+    Args:
+        task: `gsm8k`, judged here, or `math` (AIME and AMC too), judged in worker processes.
+        protocol: `released` loosens the extraction of gsm8k (see `judge_gsm8k`), math is judged as under `paper`;
+            `robust` reads forms that `paper` misreads (see `mcgrpo.grade.robust`).
+        verifier: the workers for math; by default this process's own.
+    """
+    _check("task", task, TASKS)
+    _check("protocol", protocol, PROTOCOLS)
+    if task == "gsm8k":
+        pairs = zip(completions, answers, strict=True)
+        return [judge_gsm8k(completion, str(answer), protocol) for completion, answer in pairs]
+    golds = [str(answer) for answer in answers]
+    texts = [solution or "" for solution in (solutions or [""] * len(golds))]
+    if protocol == "robust":
+        graded = [_rewritten(*each) for each in zip(completions, golds, texts, strict=True)]
+        completions, golds, texts = ([each[part] for each in graded] for part in range(3))
+    return (verifier or shared()).judge(golds, texts, completions)
+
+
+def _rewritten(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
+    """As `robust.pair`; a completion that is too long to be read is left as it is."""
+    if len(completion) > MAX_CHARACTERS:
+        return completion, answer, solution
+    return robust.pair(completion, answer, solution)
+
+
+def _check(what: str, value: str, known: Iterable[str]) -> None:
+    if value not in known:
+        raise ValueError(f"unknown {what} {value!r} (known: {', '.join(known)})")
+
+
+def is_accurate(verdict: str) -> bool:
+    """Whether a verdict counts as a right answer: correct or equivalent."""
+    return verdict in REWARDS
+
+
+def reward_of(judgement: Judgement) -> float:
+    """The paper's accuracy reward of a judgement."""
+    return REWARDS.get(judgement.verdict, 0.0) if judgement.gold_parsable else UNPARSABLE_GOLD
+
+
+def count_verdicts(judgements: Iterable[Judgement]) -> dict[str, int]:
+    """How often each of the six verdicts was given, and (`gold_unparsable`) how many rows had no gold that parses."""
+    counts = dict.fromkeys((*VERDICTS, "gold_unparsable"), 0)
+    for judgement in judgements:
+        counts[judgement.verdict] += 1
+        counts["gold_unparsable"] += not judgement.gold_parsable
+    return counts
+
+
+def reward_functions(
+    task: str, names: Sequence[str], *, protocol: str = "paper", verifier: Verifier | None = None
+) -> list[Callable[..., list[float]]]:
+    """Reward functions for TRL, in the order of `names` (`accuracy`, `format`); TRL logs them as `{name}_reward`.
+
+    Raises:
+        ValueError: naming an unknown reward, task or protocol.
+    """
+    _check("task", task, TASKS)
+    _check("protocol", protocol, PROTOCOLS)
+    makers = {"accuracy": lambda: _accuracy_reward(task, protocol, verifier), "format": lambda: format_reward}
+    for name in names:
+        _check("reward", name, makers)
+    return [makers[name]() for name in names]
+
+
+def _accuracy_reward(task: str, protocol: str, verifier: Verifier | None) -> Callable[..., list[float]]:
+    def accuracy_reward(
+        completions: Sequence[Any],
+        answer: Sequence[str],
+        solution: Sequence[str | None] | None = None,
+        log_extra: Callable[[str, list], None] | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        **_: Any,
+    ) -> list[float]:
+        """The paper's accuracy reward; logs each verdict and extracted answer, and the count of every verdict."""
+        texts = [text_of(completion) for completion in completions]
+        judgements = judge(task, texts, answer, solution, protocol=protocol, verifier=verifier)
+        if log_extra:
+            log_extra("verdict", [judgement.verdict for judgement in judgements])
+            log_extra("extracted", [judgement.extracted or "" for judgement in judgements])
+        if log_metric:
+            for verdict, count in count_verdicts(judgements).items():
+                log_metric(f"verdicts/{verdict}", count)
+        return [reward_of(judgement) for judgement in judgements]
+
+    return accuracy_reward
+
+
+def format_reward(completions: Sequence[Any], **_: Any) -> list[float]:
+    r"""The paper's format reward: 1.0 for a completion that holds a `\boxed{...}`, else 0."""
+    return [float(is_boxed(text_of(completion))) for completion in completions]
+
+
+def text_of(completion: str | Sequence[dict[str, Any]]) -> str:
+    """A completion's text: itself, or the content of its last message where it is conversational."""
+    if isinstance(completion, str):
+        return completion
+    return (completion[-1].get("content") or "") if completion else ""

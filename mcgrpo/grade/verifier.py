@@ -1,0 +1,299 @@
+"""Verification of MATH answers in processes that can be killed: model output is hostile text.
+
+`Verifier.judge` may be called from any thread, on every rank of torchrun, and in a process that holds a GPU: it uses
+no signals and no fork of this process. Each worker (`mcgrpo.grade.verify_worker`) is an interpreter of its own, with a
+time and a memory limit per completion; one that is stuck is replaced and costs one verdict at most, one that was killed
+from outside is replaced and costs none.
+"""
+
+import atexit
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from signal import SIGKILL
+from typing import Any
+
+from mcgrpo.grade import verify_worker
+from mcgrpo.grade.answers import Judgement
+from mcgrpo.grade.verify_worker import Lines, write_line
+
+TIMEOUT = 5.0
+"""Seconds for one completion (as long as math-verify's own limit for one parse)."""
+MEMORY_MB = 512
+"""Memory for one completion, beyond what a worker holds at its start."""
+MAX_CHARACTERS = 400_000
+"""A longer completion is `unparseable`, unread: some ten times the 8000 tokens of the longest evaluation."""
+UNREAD = f"not read: longer than {MAX_CHARACTERS:,} characters"
+GRACE = 0.75
+"""Seconds after the time limit until a worker that should have replied is taken for stuck, and killed."""
+START_SECONDS = 120.0
+ATTEMPTS = 3
+"""How often a process that is ended from outside is started for the same work."""
+AT_ONCE = 32
+"""Completions that a worker is sent together; more of one gold are spread over the workers."""
+
+_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
+
+
+class WorkerError(RuntimeError):
+    """A worker did not start (math-verify is missing, say; its own words are on stderr), or is killed every time."""
+
+
+class _Group:
+    """The completions of one gold: which are not judged yet, with their places in the output."""
+
+    def __init__(self, answer: str, solution: str):
+        self.answer, self.solution = answer, solution
+        self.places: dict[str, list[int]] = {}
+        self.judged: dict[int, Judgement] = {}
+
+    def request(self) -> dict[str, Any]:
+        """What a worker is sent: the gold, and every different completion not judged yet."""
+        return {"answer": self.answer, "solution": self.solution, "completions": list(self.places)}
+
+    def settle(self, judgement: Judgement) -> None:
+        """Judge the first completion that is left."""
+        for place in self.places.pop(next(iter(self.places))):
+            self.judged[place] = judgement
+
+    def settle_all(self, judgement: Judgement) -> None:
+        """Judge every completion that is left."""
+        while self.places:
+            self.settle(judgement)
+
+
+class _Worker:
+    """One worker process; started when it is first needed, and again when it had to be stopped."""
+
+    def __init__(self, timeout: float, memory_mb: int):
+        self._command = [sys.executable, "-P", "-m", verify_worker.__name__, str(timeout), str(memory_mb)]
+        self._patience = timeout + GRACE
+        self._process: subprocess.Popen | None = None
+
+    def judge(self, groups: Sequence[_Group], over: threading.Event) -> None:
+        """Judge all completions of some groups, or until it is over.
+
+        A process that ends is replaced, and asked again: it reads no model output (the one that it forks does), so
+        what ended it is no completion's doing, and gives none a verdict.
+
+        Raises:
+            WorkerError: if it does not start, or ends `ATTEMPTS` times without a verdict.
+        """
+        ended = 0
+        while waiting := [group for group in groups if group.places]:
+            left = sum(len(group.places) for group in waiting)
+            try:
+                self._run(waiting, over)
+            except TimeoutError:
+                self.stop()
+                next(group for group in waiting if group.places).settle(Judgement("timeout", None))
+            except (OSError, ValueError, KeyError) as failure:
+                self.stop()
+                if over.is_set():
+                    return
+                ended = ended + 1 if left == sum(len(group.places) for group in waiting) else 1
+                if ended == ATTEMPTS:
+                    raise WorkerError(f"a verification worker was ended from outside {ended} times") from failure
+
+    def _run(self, groups: Sequence[_Group], over: threading.Event) -> None:
+        self.start()
+        if over.is_set():
+            raise BrokenPipeError
+        write_line(self._process.stdin.fileno(), [group.request() for group in groups], self._patience)
+        for group in groups:
+            if not self._reply(self._patience)["gold"]:
+                group.settle_all(Judgement("unparseable", None, gold_parsable=False))
+            while group.places:
+                reply = self._reply(self._patience)
+                group.settle(Judgement(reply["verdict"], reply["extracted"], note=reply["note"]))
+
+    def start(self) -> None:
+        """Start the process and wait until it is ready, again where it is killed before; nothing to do where it runs.
+
+        Raises:
+            WorkerError: if it does not become ready.
+        """
+        command = " ".join(self._command)
+        for _ in range(ATTEMPTS):
+            if self._process is not None:
+                return
+            code = self._start()
+            if code is not None and code >= 0:
+                raise WorkerError(f"a verification worker did not start, its exit code is {code}: {command}")
+        if self._process is None:
+            raise WorkerError(f"a verification worker did not start, it was killed {ATTEMPTS} times: {command}")
+
+    def _start(self) -> int | None:
+        """Start the process; its exit code where it ends before it is ready (negative: by which signal)."""
+        environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
+        environment["PYTHONPATH"] = os.pathsep.join(path or os.curdir for path in sys.path)
+        environment |= {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+        try:
+            process = self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                env=environment,
+                start_new_session=True,
+            )
+            self._lines = Lines(process.stdout.fileno())
+            self._reply(START_SECONDS)
+        except BrokenPipeError:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(1)
+            self.stop()
+            return process.returncode
+        except OSError as failure:
+            self.stop()
+            raise WorkerError(
+                f"a verification worker did not start ({failure!r}): {' '.join(self._command)}"
+            ) from failure
+        return None
+
+    def _reply(self, seconds: float) -> dict[str, Any]:
+        line = self._lines.read(seconds)
+        if line is None:
+            raise TimeoutError
+        if not line:
+            raise BrokenPipeError
+        return json.loads(line)
+
+    def kill(self) -> None:
+        """End the process from another thread, which reaps it."""
+        if (process := self._process) is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)
+
+    def stop(self) -> None:
+        """End the process with all that it has started, and reap it."""
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+
+class Verifier:
+    """A set of workers. Use as a context manager, or `close` it.
+
+    Args:
+        workers: processes; by default the processors that this process may use, shared among the node's ranks, up to 8.
+        timeout: seconds for one completion. The first of a gold waits for the gold, under a limit of its own.
+        memory_mb: memory for one completion beyond a worker's own.
+    """
+
+    def __init__(self, workers: int | None = None, timeout: float = TIMEOUT, memory_mb: int = MEMORY_MB):
+        self.workers = workers or _default_workers()
+        if timeout <= 0 or memory_mb <= 0 or self.workers < 0:
+            raise ValueError(f"{workers=}, {timeout=} and {memory_mb=} must be positive")
+        self._all = [_Worker(timeout, memory_mb) for _ in range(self.workers)]
+        self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
+        for worker in self._all:
+            self._idle.put(worker)
+
+    def judge(self, answers: Sequence[str], solutions: Sequence[str], completions: Sequence[str]) -> list[Judgement]:
+        """Judge each completion against the gold beside it (three sequences of one length), in their order.
+
+        A gold is parsed once for every `AT_ONCE` of its completions in the call; equal ones are judged once.
+
+        Raises:
+            WorkerError: if a worker cannot be started, or is killed from outside again and again.
+        """
+        judged: dict[int, Judgement] = {}
+        groups: list[_Group] = []
+        filling: dict[tuple[str, str], _Group] = {}
+        for place, (answer, solution, text) in enumerate(zip(answers, solutions, completions, strict=True)):
+            if len(text) > MAX_CHARACTERS:
+                judged[place] = Judgement("unparseable", None, note=UNREAD)
+            else:
+                group = filling.get((answer, solution))
+                if group is None or len(group.places) == AT_ONCE:
+                    group = filling[answer, solution] = _Group(answer, solution)
+                    groups.append(group)
+                group.places.setdefault(text, []).append(place)
+        if groups:
+            # Few enough at a time that no worker is long without work while another has much.
+            size = max(1, min(4, len(groups) // (4 * self.workers)))
+            batches = [groups[start : start + size] for start in range(0, len(groups), size)]
+            over = threading.Event()
+            with ThreadPoolExecutor(min(self.workers, len(batches)), "mcgrpo-verifier") as pool:
+                try:
+                    list(pool.map(partial(self._judge, over), batches))
+                except BaseException:  # such as a signal's: what is being judged may take minutes
+                    over.set()
+                    for worker in self._all:  # one of another call is replaced
+                        worker.kill()
+                    raise
+            for group in groups:
+                judged |= group.judged
+        return [judged[place] for place in range(len(completions))]
+
+    def _judge(self, over: threading.Event, groups: Sequence[_Group]) -> None:
+        worker = self._idle.get()
+        try:
+            worker.judge(groups, over)
+        except BaseException:
+            worker.stop()
+            raise
+        finally:
+            self._idle.put(worker)
+
+    def start(self) -> None:
+        """Start every worker now, rather than when it is first needed (0.5 s each).
+
+        Raises:
+            WorkerError: if one does not become ready.
+        """
+        for worker in self._all:
+            worker.start()
+
+    def close(self) -> None:
+        """End all workers; a later `judge` starts them again."""
+        for worker in self._all:
+            worker.stop()
+
+    def __enter__(self) -> "Verifier":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _default_workers() -> int:
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(8, processors // int(os.environ.get("LOCAL_WORLD_SIZE", 1))))
+
+
+_shared: Verifier | None = None
+_lock = threading.Lock()
+
+
+def shared() -> Verifier:
+    """This process's verifier with default limits; closed when the interpreter exits."""
+    global _shared
+    with _lock:
+        if _shared is None:
+            _shared = Verifier()
+            atexit.register(_shared.close)
+    return _shared
+
+
+def _forget_shared() -> None:
+    # The child of a fork has its parent's workers in its memory; they are not its own to use or to end.
+    global _shared, _lock
+    if _shared is not None:
+        atexit.unregister(_shared.close)
+    _shared, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_shared)

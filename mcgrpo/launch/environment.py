@@ -1,0 +1,29 @@
+"""The environment variables that a study's jobs inherit from Snakemake."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def prepare(config: dict[str, Any]) -> None:
+    """Set what a study's jobs need; what the user has set (MLFLOW_TRACKING_URI, OMP_NUM_THREADS ...) stays."""
+    # A job's Python is that of Snakemake, also where the environment is not activated.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    # Several jobs share the cores, and torch takes all of them unless told.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Jobs write to log files, in which a progress bar is noise (transformers heeds the hub's variable, too).
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    # Under Slurm a server would die with the job that happened to start it, and take other jobs along.
+    if not config.get("preload") or "SLURM_JOB_ID" in os.environ:
+        os.environ["MCGRPO_PRELOAD"] = "off"
+    # No parameters of a rule: they change no result, and so rerun nothing.
+    os.environ.pop("MCGRPO_SAVE_STEPS", None)
+    if steps := config.get("save_steps"):
+        os.environ["MCGRPO_SAVE_STEPS"] = str(steps)
+    os.environ.pop("MCGRPO_ROLLOUT_TABLES", None)
+    if tables := config.get("rollout_tables"):
+        os.environ["MCGRPO_ROLLOUT_TABLES"] = json.dumps(tables)

@@ -1,0 +1,193 @@
+"""Run a module as `python -m` would, in a process forked from one that has already imported the heavy libraries.
+
+    python -m mcgrpo.launch.preload MODULE [ARGS...]     the same output, exit code and effects as `python -m MODULE
+    ARGS...`
+    python -m mcgrpo.launch.preload --stop               end the user's servers, once the jobs they run are done
+
+The first client starts a server (`mcgrpo/preload_server.py`) and later ones share it, until it has been idle for
+`MCGRPO_PRELOAD_IDLE` seconds (60); with `MCGRPO_PRELOAD=off` there is none, and every module runs here. Whatever goes
+wrong before the job has begun, the module runs here as well; a job is never run twice.
+What a job does not take over from its client: the terminal's session.
+Linux only (elsewhere every module runs in its own process).
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import resource
+import runpy
+import signal
+import socket
+import sys
+import types
+from pathlib import Path
+
+from mcgrpo.launch.private import session_folder
+
+SERVER = Path(__file__).with_name("preload_server.py")
+PATIENCE_SECONDS = 180
+"""How long a job may take to begin (the first one waits for the server's imports) before it runs here instead."""
+
+LIMITS = {getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+# Variables that are read while the interpreter starts or a library is imported: jobs differing in them share nothing.
+IMPORT_TIME = re.compile(
+    "PYTHON|LD_|LC_|LANG|TZ|TMP|TEMP|HOME|XDG_CACHE_HOME|OMP_|KMP_|MKL_|OPENBLAS_|TORCH|PYTORCH|ACCELERATE_|HF_|TRL_"
+    "|TRANSFORMERS_|TOKENIZERS_|MLFLOW_LOGGING|MLFLOW_CONFIGURE|MLFLOW_DISABLE|DO_NOT_TRACK|MCGRPO_PRELOAD"
+)
+
+
+def _key() -> str:
+    """Name what makes a server fit for a job: interpreter, flags, packages, environment, cgroup, limits, signals."""
+    packages = [Path(p) for p in sys.path if p.endswith("-packages")]
+    files = [(str(p), p.stat().st_mtime_ns) for p in (Path(__file__), SERVER, *packages) if p.exists()]
+    environment = sorted(item for item in os.environ.items() if IMPORT_TIME.match(item[0]))
+    interpreter = (sys.executable, sys.prefix, sys.version, sys.flags, sys.warnoptions, sys._xoptions)
+    # A job forked by a server of another cgroup would escape its limits, and die with a Slurm job that is not its own.
+    place = (Path("/proc/self/cgroup").read_text(), sorted(os.sched_getaffinity(0)), os.getuid())
+    # What the server's first client was limited to, its forks would be: memory, files, niceness, scheduling.
+    limits = [resource.getrlimit(number) for number in sorted(LIMITS)]
+    bounds = (limits, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0))
+    # Libraries remember from their import whether there is any GPU; which one a job has is seen later.
+    blind = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
+    ignored = [number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN]  # so would its forks
+    named = repr((interpreter, files, environment, place, bounds, blind, ignored))
+    return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:16]
+
+
+def _connect(path: Path) -> socket.socket | None:
+    """Connect to the server at `path`, if one listens there. Packets, not a stream: a request arrives whole or not."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        connection.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
+    connection.settimeout(PATIENCE_SECONDS)
+    return connection
+
+
+def _connect_or_start(path: Path) -> socket.socket:
+    if connection := _connect(path):
+        return connection
+    with (path.parent / "start.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (connection := _connect(path)):
+            _sweep(path.parent)
+            _start(path)
+            connection = _connect(path)
+    if not connection:
+        raise ConnectionError(f"the server ended at once, see {path.with_suffix('.log')}")
+    return connection
+
+
+def _sweep(directory: Path) -> None:
+    """Remove what servers that are no more have left."""
+    for log in directory.glob("*.log"):
+        path = log.with_suffix(".sock")
+        if connection := _connect(path):
+            connection.close()
+        else:
+            path.unlink(missing_ok=True)
+            log.unlink()
+
+
+def _start(path: Path) -> None:
+    """Start a server on a socket that listens already, so that clients queue while it imports."""
+    import subprocess  # not needed by the many clients that find a server
+
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, path.with_suffix(".log").open("w") as log:
+        listener.bind(str(path))
+        listener.listen(1024)
+        flags = subprocess._args_from_interpreter_flags()
+        command = [sys.executable, *flags, str(SERVER), str(path), str(listener.fileno())]
+        fds = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "pass_fds": [listener.fileno()]}
+        subprocess.run(command, cwd="/", start_new_session=True, **fds)
+
+
+def _begin(connection: socket.socket, argv: list[str]) -> int:
+    """Hand the job over and return its process id, once it has begun.
+
+    Raises:
+        OSError: if it has not, and never will.
+    """
+    os.umask(umask := os.umask(0o077))
+    request = {"argv": argv, "cwd": str(Path.cwd()), "umask": umask, "env": dict(os.environ), "path": sys.path}
+    socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
+    kind, _, pid = connection.recv(64).partition(b" ")
+    if kind != b"begin":
+        raise ConnectionError("the server did not begin the job")
+    connection.settimeout(None)
+    return int(pid)
+
+
+def _follow(connection: socket.socket, pid: int, module: str) -> int:
+    """Forward signals to the job until it ends, and return the exit code that a shell would report for it."""
+
+    def forward(number: int, _frame: types.FrameType | None) -> None:
+        with contextlib.suppress(OSError):
+            connection.send(bytes([number]))
+
+    for number in FORWARDED:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, forward)
+    try:
+        code = int(connection.recv(64).removeprefix(b"exit "))
+    except (OSError, ValueError):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        print(f"mcgrpo.launch.preload: the server died while {module} ran; the job was killed", file=sys.stderr)
+        return 1
+    if code < 0:
+        print(f"mcgrpo.launch.preload: {module} was killed by {signal.Signals(-code).name}", file=sys.stderr)
+    return code if code >= 0 else 128 - code
+
+
+def run(argv: list[str]) -> int | None:
+    """Run `argv` (module and arguments) on a server; return its exit code, or None if it has not begun there."""
+    for _attempt in range(2):  # a server may end, having been idle, just as we connect
+        try:
+            for fd in (0, 1, 2):
+                os.fstat(fd)  # were one closed, our socket would take its number
+            connection = _connect_or_start(session_folder() / f"{_key()}.sock")
+            with connection:
+                return _follow(connection, _begin(connection, argv), argv[0])
+        except OSError as error:
+            reason = error
+    print(f"mcgrpo.launch.preload: running {argv[0]} without a server ({reason})", file=sys.stderr)
+    return None
+
+
+def stop() -> None:
+    """Ask every server of this user to take no more jobs, and to end once those it runs have ended."""
+    for path in session_folder().glob("*.sock"):
+        if connection := _connect(path):
+            with connection, contextlib.suppress(ConnectionError):
+                connection.send(b"stop")
+
+
+def main() -> None:
+    """Run the module that the command line names, on a server where that can be."""
+    match sys.argv[1:]:
+        case ["--stop"]:
+            return stop()
+        case [] | [""]:
+            sys.exit("usage: python -m mcgrpo.launch.preload MODULE [ARGS...] | --stop")
+        case [option, *_] if option.startswith("-"):
+            sys.exit(f"mcgrpo.launch.preload: unknown option {option}")
+    module, *arguments = sys.argv[1:]
+    served = sys.platform == "linux" and os.environ.get("MCGRPO_PRELOAD") != "off"
+    if served and (code := run([module, *arguments])) is not None:
+        sys.exit(code)
+    sys.argv = ["-m", *arguments]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    runpy._run_module_as_main(module)  # what `python -m` itself calls
+
+
+if __name__ == "__main__":
+    main()

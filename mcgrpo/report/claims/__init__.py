@@ -1,0 +1,1 @@
+"""Verdicts on claims: `python -m mcgrpo.report.claims`."""

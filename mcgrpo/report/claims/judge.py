@@ -1,0 +1,225 @@
+"""The paper's claims, each a comparison over cells, judged by the numbers it prints and by those of a study.
+
+    mcgrpo claims [--contrasts results/mini/contrasts.csv] [--output reports] [--title "Mini study (toy models)"]
+
+prints the list, and with --output writes claims.md, claims.tex and claims.csv. Without contrasts
+(`mcgrpo.analyse.contrasts`), the published numbers alone are judged. The language of claims.yaml is
+workflow/schemas/claims.schema.yaml.
+"""
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
+from mcgrpo.analyse.contrasts import DIGITS, of_printed
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.stats import LEVEL
+from mcgrpo.files import RecordError, atomic, write_csv
+from mcgrpo.records import Contrast
+from mcgrpo.report import wording
+from mcgrpo.report.claims.rulings import Finding, Ruling, Source, Verdict
+from mcgrpo.report.claims.tables import latex, listing, markdown
+
+TAIL = (1 - LEVEL) / 2
+"""Level of each one-sided test."""
+BESIDE = TAIL / 2
+"""Level of single comparisons together, which are tested beside the endpoint that is their average."""
+
+
+def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source) -> list[Ruling]:
+    """A ruling on each claim.
+
+    An endpoint holds (fails) where the one-sided test that it lies within (outside) its bounds is significant at 2.5%;
+    of several single comparisons each does at 1.25% after Holm's correction for their number. A claim fails where its
+    primary endpoint or a single comparison does, holds where the endpoint holds, and is inconclusive otherwise; so one
+    that is true everywhere fails in less than 5% of studies. Where some setting is enough, it holds where the endpoint
+    of a setting does (after Holm's correction for settings) and fails where every setting does, once all are measured.
+    Bounds on both sides hold only where every single comparison does, each at 2.5%: losses and gains do not cancel.
+    Printed numbers are taken as they stand.
+
+    Args:
+        claims: what `read_claims` gives.
+        contrasts: of these claims.
+        source: whose numbers they are.
+
+    Raises:
+        RecordError: where the contrasts are of other claims.
+    """
+    rows: dict[str, list[Contrast]] = defaultdict(list)
+    for row in contrasts:
+        rows[row.claim].append(row)
+    for claim in claims:
+        wanted = set(range(1, len(claim.comparisons) + 1))
+        if (found := {row.comparison for row in rows[claim.id] if row.kind == "single"}) != wanted:
+            raise RecordError(
+                f"claim {claim.id}: it has {len(wanted)} comparisons, but {len(found)} have been evaluated; "
+                "contrasts.csv is of another claims.yaml"
+            )
+    return [_rule(claim, rows[claim.id], source) for claim in claims]
+
+
+def read_contrasts(path: str | Path) -> list[Contrast]:
+    """All rows of contrasts.csv; errors as in `mcgrpo.analyse.frames.read_frame`."""
+    rows = read_frame(path, Contrast).astype(object)
+    return [Contrast(**row) for row in rows.where(rows.notna(), None).to_dict("records")]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for their number (Holm 1979, Scandinavian Journal of Statistics 6(2))."""
+    order = np.argsort(p_values, kind="stable")
+    corrected = np.maximum.accumulate(np.sort(p_values) * np.arange(len(p_values), 0, -1))
+    return np.minimum(corrected, 1)[np.argsort(order)].tolist()
+
+
+def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
+    if claim.unjudged:
+        return Ruling(claim, source, "not judged", unjudged=claim.unjudged)
+    singles = [row for row in rows if row.kind == "single"]
+    settings = [row for row in rows if row.kind == "setting"]
+    averages = [row for row in rows if row.kind in ("pooled", "primary")]
+    if reason := next((row.unjudged for row in singles if row.unjudged), ""):
+        shown = [_finding(claim, row, _unjudged(row), source) for row in rows]
+        parts = ([row for row in shown if (row.kind == "single") == is_single] for is_single in (True, False))
+        return Ruling(claim, source, "not judged", *map(tuple, parts), unjudged=reason)
+    is_alone = sum(row.value is not None for row in singles) == 1
+    words = verdicts(singles, TAIL if is_alone else BESIDE)
+    found = [_finding(claim, row, word, source) for row, word in zip(singles, words, strict=True)]
+    if not is_alone:
+        found = [replace(row, detectable=None) for row in found]
+    told = [_finding(claim, row, word, source) for row, word in zip(settings, verdicts(settings), strict=True)]
+    told += [_finding(claim, row, _significant(row.p_holds, row.p_fails), source) for row in averages]
+    missing = {row.comparison for row in singles} - {row.comparison for row in singles if row.value is not None}
+    decide = _in_some if claim.quantifier == "some" else _in_all
+    verdict = decide(found, told, bool(missing), two_sided=claim.is_two_sided)
+    return Ruling(claim, source, verdict, tuple(found), tuple(told))
+
+
+def _unjudged(row: Contrast) -> Verdict:
+    return "not measured" if row.value is None else "not judged"
+
+
+def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[Verdict]:
+    """Of comparisons that are judged together, each corrected for the number that can be judged."""
+    tested = [row for row in rows if row.p_holds is not None and min(row.p_holds, row.p_fails) < 1]
+    holds, fails = (holm([getattr(row, name) for row in tested]) for name in ("p_holds", "p_fails"))
+    words = {id(row): _significant(*p, level) for row, *p in zip(tested, holds, fails, strict=True)}
+    return ["not measured" if row.value is None else words.get(id(row), "inconclusive") for row in rows]
+
+
+def _significant(p_holds: float, p_fails: float, level: float = TAIL) -> Verdict:
+    return "holds" if p_holds <= level else "fails" if p_fails <= level else "inconclusive"
+
+
+def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> Verdict:
+    """By the primary endpoint, unless a single comparison fails; not measured if nowhere a comparison is."""
+    if any(row.verdict == "fails" for row in singles):
+        return "fails"
+    if missing:
+        return "not measured"
+    return next(_endpoint(row, singles, two_sided) for row in averages if row.kind == "primary")
+
+
+def _endpoint(row: Finding, singles: Sequence[Finding], two_sided: bool) -> Verdict:
+    """Its verdict; where bounded on both sides it holds only where each comparison does, lest their signs cancel.
+
+    That all of several tests are significant needs no correction (an intersection-union test).
+    """
+    measured = [each for each in singles if each.value is not None]
+    if two_sided and row.verdict == "holds" and any(each.p_holds > TAIL for each in measured):
+        return "inconclusive"
+    return row.verdict
+
+
+def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> Verdict:
+    """As the best of the settings, each by its endpoint unless a single comparison in it fails.
+
+    It fails once every setting is measured: one that is not may be the one that suffices.
+    """
+    if missing:
+        return "not measured"
+    words = set()
+    for row in (row for row in averages if row.kind == "setting"):
+        own = [each for each in singles if each.setting == row.setting]
+        failed = any(each.verdict == "fails" for each in own)
+        words.add("fails" if failed else _endpoint(_uncorrected(row), own, two_sided))
+    unmeasured = any(row.value is None for row in singles)
+    return next(
+        (word for word in ("holds", "inconclusive") if word in words), "not measured" if unmeasured else "fails"
+    )
+
+
+def _uncorrected(row: Finding) -> Finding:
+    """That every setting fails needs no correction: each of them must."""
+    return replace(row, verdict="fails") if row.p_fails <= TAIL else row
+
+
+def _finding(claim: Claim, row: Contrast, word: Verdict, source: Source) -> Finding:
+    chosen = [claim.comparisons[row.comparison - 1]] if row.comparison else list(claim.comparisons)
+    of = average(chosen)
+    if row.value is not None:
+        low, high = (
+            -math.inf if row.at_least is None else row.at_least,
+            math.inf if row.at_most is None else row.at_most,
+        )
+        of = replace(of, low=low, high=high)
+    text = describe(of) if len(chosen) == 1 else f"average of {wording.count(row.comparisons, 'comparison')}"
+    margin = None if row.value is None else round(min(row.value - of.low, of.high - row.value), DIGITS)
+    return Finding(
+        claim=claim.id,
+        source=source,
+        kind=row.kind,
+        setting=row.setting,
+        benchmark=row.benchmark,
+        comparison=text,
+        value=row.value,
+        low=row.low,
+        high=row.high,
+        unit=of.unit,
+        threshold=bounds(of),
+        seeds=row.seeds,
+        over=row.over or "",
+        p_holds=row.p_holds,
+        p_fails=row.p_fails,
+        detectable=row.detectable,
+        verdict=word,
+        margin=margin,
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Judge the claims, write the files, print the list."""
+    parser = argparse.ArgumentParser(description="Judge the paper's claims.")
+    parser.add_argument("--claims", default="config/claims.yaml", help="the claims (default: %(default)s)")
+    parser.add_argument(
+        "--published", default="config/published.csv", help="the paper's numbers (default: %(default)s)"
+    )
+    parser.add_argument("--contrasts", help="contrasts.csv of a study; without it the published numbers alone")
+    parser.add_argument("--output", type=Path, help="folder for claims.md, claims.tex and claims.csv")
+    parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")
+    options = parser.parse_args(arguments)
+    try:
+        claims = read_claims(options.claims)
+        rulings = [judge(claims, of_printed(claims, as_cells(read_published(options.published))), "published")]
+        if options.contrasts:
+            rulings.append(judge(claims, read_contrasts(options.contrasts), "ours"))
+    except ValueError as error:
+        raise SystemExit(f"claims: {error}") from None
+    if options.output:
+        write_rulings(rulings, options.output, options.title)
+    print(listing(rulings))
+
+
+def write_rulings(rulings: Sequence[list[Ruling]], output: Path, title: str) -> None:
+    """Write claims.csv, claims.md and claims.tex: the published numbers' rulings, and ours where there are any."""
+    findings = [finding for each in rulings for ruling in each for finding in (*ruling.findings, *ruling.averages)]
+    write_csv(output / "claims.csv", Finding, findings)
+    for name, text in (("md", markdown(rulings, title)), ("tex", latex(rulings, title))):
+        with atomic(output / f"claims.{name}") as temporary:
+            temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,52 @@
+"""What judging claims gives: a row per comparison, and a verdict per claim."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mcgrpo.analyse.claims import Claim
+from mcgrpo.records import ContrastKind
+
+Source = Literal["published", "ours"]
+Verdict = Literal["holds", "fails", "inconclusive", "not measured", "not judged"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row of claims.csv: a `Contrast` by one source, in words, with its verdict and how far inside its bounds it is.
+
+    Of `single` rows the verdict is corrected for their number.
+    """
+
+    claim: str
+    source: Source
+    kind: ContrastKind
+    setting: str | None
+    benchmark: str | None
+    comparison: str
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    threshold: str
+    seeds: int | None
+    over: str
+    p_holds: float | None
+    p_fails: float | None
+    detectable: float | None
+    verdict: Verdict
+    margin: float | None = None
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """The verdict on one claim by one source, and what it rests on: single comparisons, and averages of them.
+
+    `unjudged` is why there is no verdict.
+    """
+
+    claim: Claim
+    source: Source
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    averages: tuple[Finding, ...] = ()
+    unjudged: str = ""

@@ -1,0 +1,219 @@
+"""Rulings on the paper's claims as a list, as Markdown and as LaTeX."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+
+from mcgrpo.report import wording
+from mcgrpo.report.claims.rulings import Finding, Ruling
+from mcgrpo.report.tables.latex import COLOURS
+
+HEADINGS = {"published": "By the paper's own numbers", "ours": "By this study"}
+VERBS = {"holds": "hold", "fails": "fail", "inconclusive": "inconclusive"}
+TONES = {"holds": "above", "fails": "below"}
+UNNAMED = "model not named"
+WIDTHS = {1: (0.34, 0.18, 0.42), 2: (0.25, 0.13, 0.265, 0.28)}
+"""Of the columns of the LaTeX table by the number of sources, as shares of the line."""
+LONGTABLE = r"""%% Needs \usepackage{booktabs,longtable} and \usepackage[table]{xcolor}; one column.
+\providecommand{\DefineTable}[2]{#2}
+\DefineTable{claims}{\begingroup\footnotesize
+\setlength{\tabcolsep}{4pt}
+\setlength{\LTcapwidth}{\linewidth}
+\begin{longtable}{%(columns)s}
+\caption{%(caption)s}
+\label{tab:claims} \\
+\toprule
+%(headings)s \\
+\midrule
+\endfirsthead
+\toprule
+%(headings)s \\
+\midrule
+\endhead
+\bottomrule
+\endfoot
+%(body)s
+\end{longtable}\endgroup}
+"""
+CAPTION = (
+    "The paper's claims as comparisons (P: a line of its source), each formed per seed and problem. A claim is decided "
+    "by one endpoint, named before any result: the average of its comparisons, or of the one that it names, over all "
+    "settings measured. It holds where the endpoint's 95% interval lies on the claimed side, fails where it lies "
+    "on the other side or where a single comparison does (after Holm's correction for their number), and is "
+    "inconclusive otherwise. Where some setting is enough, each setting has its endpoint. Intervals in brackets are of "
+    "one comparison, uncorrected. Printed numbers have no interval and are taken as they stand. Points are percentage "
+    "points."
+)
+
+
+def listing(by_source: Sequence[Sequence[Ruling]]) -> str:
+    """A line for each claim: its id and the verdict of each source."""
+    width = max(len(ruling.claim.id) for ruling in by_source[0])
+    rows = zip(*by_source, strict=True)
+    return "\n".join(
+        f"{rulings[0].claim.id:<{width}}  "
+        + "  ".join(f"{each.source}: {each.verdict:<12}" for each in rulings).rstrip()
+        for rulings in rows
+    )
+
+
+def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
+    """What the table shows, and how often each verdict is given."""
+    counts = [
+        f"{HEADINGS[rulings[0].source]}: " + ", ".join(f"{n} {name}" for name, n in _counts(rulings).items()) + "."
+        for rulings in by_source
+    ]
+    return " ".join(filter(None, (f"{title}." if title else "", CAPTION, *counts)))
+
+
+def _counts(rulings: Sequence[Ruling]) -> dict[str, int]:
+    counts = Counter(ruling.verdict for ruling in rulings)
+    order = ("holds", "fails", "inconclusive", "not measured", "not judged")
+    return {name: counts[name] for name in order if counts[name]}
+
+
+def evidence(ruling: Ruling) -> str:
+    """What the verdict rests on: how many comparisons hold, the decisive one, and what is missing."""
+    if ruling.verdict == "not judged":
+        return f"{ruling.unjudged}."
+    measured = [row for row in ruling.findings if row.verdict != "not measured"]
+    if not measured:
+        nothing = "the paper prints no number for it" if ruling.source == "published" else "no setting has its cells"
+        return f"{nothing}."
+    parts = [_endpoint(ruling), _tally(measured), _decisive(ruling, measured), _missing(ruling)]
+    parts.append(_caveat(measured, ruling.source))
+    return "; ".join(filter(None, parts)) + "."
+
+
+def _endpoint(ruling: Ruling) -> str:
+    """What decides, where it is not the only comparison."""
+    if len(ruling.findings) == 1:
+        return ""
+    if ruling.claim.quantifier == "some":
+        rows = [row for row in ruling.averages if row.kind == "setting"]
+        return f"endpoint of the best setting: {spell(max(rows, key=lambda row: row.margin))}" if len(rows) > 1 else ""
+    return next((f"endpoint: {spell(row)}" for row in ruling.averages if row.kind == "primary"), "")
+
+
+def _tally(measured: Sequence[Finding]) -> str:
+    if len(measured) == 1:
+        return ""
+    counts = Counter(row.verdict for row in measured)
+    if len(counts) == 1:
+        return f"all {len(measured)} {VERBS[measured[0].verdict]}"
+    return f"of {len(measured)}, " + ", ".join(f"{counts[name]} {verb}" for name, verb in VERBS.items() if counts[name])
+
+
+def _decisive(ruling: Ruling, measured: Sequence[Finding]) -> str:
+    """The finding furthest on the wrong side (on the right one, where some setting is enough)."""
+    rows = [row for row in measured if row.verdict == ruling.verdict] or measured
+    choose = min if ruling.claim.quantifier == "all" else max
+    row = choose(rows, key=lambda row: row.margin)
+    kind = "best" if choose is max else "closest" if ruling.verdict == "holds" else "worst"
+    return (f"{kind}: " if len(measured) > 1 else "") + spell(row)
+
+
+def _missing(ruling: Ruling) -> str:
+    """Where a comparison lacks a cell, and comparisons that lack one everywhere."""
+    rows = [row for row in ruling.findings if row.verdict == "not measured"]
+    whole = {row.comparison for row in ruling.findings} - {
+        row.comparison for row in ruling.findings if row.verdict != "not measured"
+    }
+    names = sorted({place(row) for row in rows if row.comparison not in whole})
+    parts = [f"not measured in {', '.join(names)}"] if names else []
+    parts += [f"not measured anywhere: {', '.join(sorted(whole))}"] if whole else []
+    return "; ".join(parts)
+
+
+def _caveat(measured: Sequence[Finding], source: str) -> str:
+    if source == "published":
+        return ""
+    no_interval = [row for row in measured if row.low is None]
+    one_seed = [row for row in measured if row.over == "problems"]
+    parts = ["one seed: interval over problems only"] if one_seed else []
+    parts += ["without an interval nothing is claimed"] if no_interval else []
+    return "; ".join(parts)
+
+
+def place(row: Finding) -> str:
+    """Where a finding was made: the setting, and the benchmark where it is neither the training's nor its own."""
+    if row.kind != "single":
+        return row.setting or "all settings"
+    setting = row.setting or UNNAMED
+    return setting if row.benchmark == "train" else f"{setting}/{row.benchmark}"
+
+
+def spell(row: Finding) -> str:
+    """A finding in words: "qwen3-4b-math/math500: MC-GRPO at G=8 − MC-GRPO at G=2 is +0.91 points (within ±1)"."""
+    seeds = "" if row.seeds is None else f", {wording.count(row.seeds, 'seed')}"
+    return f"{place(row)}: {row.comparison} is {_number(row)}, claimed {row.threshold}{seeds}{_unseen(row)}"
+
+
+def _unseen(row: Finding) -> str:
+    """Of a comparison with zero that is inconclusive: what it could have shown."""
+    if row.verdict != "inconclusive" or row.detectable is None or row.threshold not in ("> 0", "< 0", "≥ 0", "≤ 0"):
+        return ""
+    return f" (could have shown {row.detectable:.2g}{' points' if row.unit == 'points' else ''})"
+
+
+def _number(row: Finding) -> str:
+    if row.unit == "percent":
+        low, high = (None if bound is None else bound / 100 for bound in (row.low, row.high))
+        return f"{row.value:.2f}%" if row.seeds is None else f"{wording.accuracy(row.value / 100, low, high)}%"
+    if row.unit == "points":
+        if row.seeds is None:
+            return f"{wording.points(row.value / 100, 2)} points"
+        low, high = (None if bound is None else bound / 100 for bound in (row.low, row.high))
+        return f"{wording.signed(row.value / 100, low, high)} points"
+    numbers = [f"{number:.3g}".replace("-", "−") for number in (row.value, row.low, row.high) if number is not None]
+    text = numbers[0] + (f" [{numbers[1]}, {numbers[2]}]" if len(numbers) == 3 else "")
+    return f"{text} times" if row.unit == "times" else text
+
+
+def _said(ruling: Ruling) -> str:
+    claim = ruling.claim
+    return claim.says + (f" (Read as: {claim.reading})" if claim.reading else "")
+
+
+def markdown(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
+    """The claims as a table below its heading and caption."""
+    first = by_source[0]
+    columns = {
+        "Claim": [f"`{ruling.claim.id}`: {_said(ruling)}" for ruling in first],
+        "Where": [ruling.claim.where for ruling in first],
+    }
+    for rulings in by_source:
+        texts = [f"**{ruling.verdict}**: {evidence(ruling)}" for ruling in rulings]
+        columns[HEADINGS[rulings[0].source]] = texts
+    body = pd.DataFrame(columns).to_markdown(index=False, disable_numparse=True)
+    return f"## claims\n\n{caption(by_source, title)}\n\n{body}\n"
+
+
+def latex(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
+    r"""The claims as a longtable inside \DefineTable (see `mcgrpo.report.tables.latex`), verdicts in colour."""
+    widths = WIDTHS[len(by_source)]
+    return LONGTABLE % {
+        "columns": "".join(rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}" for width in widths),
+        "caption": _escape(caption(by_source, title)),
+        "headings": " & ".join(["Claim", "Where", *(HEADINGS[rulings[0].source] for rulings in by_source)]),
+        "body": "\n\\addlinespace\n".join(_latex_row(rulings) for rulings in zip(*by_source, strict=True)),
+    }
+
+
+def _latex_row(rulings: Sequence[Ruling]) -> str:
+    cells = [_escape(_said(rulings[0])), _escape(rulings[0].claim.where)]
+    cells += [f"{_coloured(ruling.verdict)}: {_escape(evidence(ruling))}" for ruling in rulings]
+    return " & ".join(cells) + r" \\"
+
+
+def _coloured(verdict: str) -> str:
+    text = rf"\textbf{{{verdict}}}"
+    return rf"\textcolor{{{COLOURS[TONES[verdict]]}}}{{{text}}}" if verdict in TONES else text
+
+
+def _escape(text: str) -> str:
+    escaped = wording.escape_latex(text)
+    for symbol, command in (("≥", r"\geq"), ("≤", r"\leq"), (">", ">"), ("<", "<")):
+        escaped = escaped.replace(symbol, f"${command}$")
+    return escaped

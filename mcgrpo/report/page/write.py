@@ -1,0 +1,154 @@
+"""A study's page: one file that needs nothing else, the answer first.
+
+    python -m mcgrpo.report.page --results results/mini --reports reports/mini --figures overview rewards \
+        [--title "Mini study (toy models)"]
+
+writes report.html into the reports: headline, verdicts on the paper's claims, every table and figure with its n and
+its sources, completions to read, times, environment, what is missing, and how to make it again. Tables and figures are
+those of summary.csv, gains.csv, contrasts.csv and curves.csv; run.json, rollouts.jsonl and benchmarks/ tell the rest.
+"""
+
+import argparse
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from mcgrpo.analyse.claims import read_claims
+from mcgrpo.analyse.contrasts import of_printed
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.files import atomic, read_json
+from mcgrpo.records import Cell, CurvePoint, Gain
+from mcgrpo.report import wording
+from mcgrpo.report.catalogue import FIGURES
+from mcgrpo.report.claims.judge import judge, read_contrasts
+from mcgrpo.report.claims.tables import CAPTION
+from mcgrpo.report.page import completions, contents, jobs, verdicts
+from mcgrpo.report.page.answer import answer
+from mcgrpo.report.tables.latex import SMALL, VERDICT
+
+TEMPLATES = Path(__file__).parent
+LARGEST = 15_000_000
+"""Bytes that a page may weigh."""
+STUDY_FILES = {
+    "paper": "",
+    "mini": " --configfile config/mini.yaml",
+    "quick": " --configfile config/mini.yaml config/cut-down.yaml",
+    "smoke": " --configfile config/smoke.yaml",
+}
+"""By study: how Snakemake is told of it; another study has a file of its own."""
+
+
+def write_page(options: argparse.Namespace) -> int:
+    """Write the page; returns its bytes.
+
+    Raises:
+        ValueError: for an input that is missing or broken, naming it, or a page that would be too large.
+    """
+    page = options.output or options.reports / "report.html"
+    text = render(content(options, page))
+    size = len(text.encode())
+    if size > LARGEST:
+        raise ValueError(f"{page} would have {size / 1e6:.1f} MB, over {LARGEST / 1e6:.0f}: name fewer --figures")
+    with atomic(page) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return size
+
+
+def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
+    """All that the template shows."""
+    results = options.results
+    summary = read_frame(results / "summary.csv", Cell)
+    gains = read_frame(results / "gains.csv", Gain)
+    curves = read_frame(results / "curves.csv", CurvePoint)
+    study = read_json(results / "plan.json")["study"]
+    found = jobs.planned_jobs(results)
+    claims = read_claims(options.claims)
+    published = judge(claims, of_printed(claims, as_cells(read_published(options.published))), "published")
+    ours = judge(claims, read_contrasts(results / "contrasts.csv"), "ours")
+    frames = {"summary": summary, "curves": curves}
+    figures = contents.figure_views(options.figures, options.reports / "figures", options.captions, frames)
+    return {
+        "title": options.title or study,
+        "study": study,
+        "results": results,
+        "reports": options.reports,
+        "to_results": os.path.relpath(results, page.parent),
+        "to_reports": os.path.relpath(options.reports, page.parent),
+        "answer": answer(summary, gains),
+        "sources": [(verdicts.heading(each), verdicts.counts(each)) for each in (published, ours)],
+        "claims": verdicts.claim_rows(published, ours, summary),
+        "claims_caption": CAPTION,
+        "tables": contents.table_views(summary, ""),
+        "figures": figures,
+        "shown": (shown := completions.completions(results, found)),
+        "groups": {view.name: asdict(view) for view in shown.runs},
+        "timings": contents.timings_view(summary, ""),
+        "stages": jobs.stages(results),
+        "environment": jobs.environment(found),
+        "commits": jobs.commits(found),
+        "ended": jobs.ended(found),
+        "finished": sum(job.state == jobs.FINISHED for job in found),
+        "planned": len(found),
+        "missing_runs": jobs.missing_runs(found),
+        "missing_cells": jobs.missing_cells(summary),
+        "missing_figures": [figure.title for figure in figures if not figure.image],
+        "command": command(study, page),
+    }
+
+
+def command(study: str, page: Path) -> str:
+    """What makes the page from nothing."""
+    return f"snakemake {page} --cores all{STUDY_FILES.get(study, ' --configfile YOUR-STUDY.yaml')}"
+
+
+def render(values: dict[str, Any]) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"spelt": spelt, "duration": duration, "count": wording.count, "percent": wording.percent}
+    environment.filters["points"] = lambda gain: wording.points(gain, 2)
+    template = environment.get_template("report.html")
+    parts = {name: Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("style.css", "script.js")}
+    return template.render(**values, style=parts["style.css"], script=parts["script.js"]) + "\n"
+
+
+def spelt(text: str) -> Markup:
+    """A table's text, with intervals and remarks small."""
+    marked = VERDICT.sub(r'<span class="verdict">\g<0></span>', str(escape(text)))
+    marked = SMALL.sub(r'<span class="ci">\1</span>', marked)
+    return Markup(marked.replace(wording.MISSING, f'<span class="{wording.MISSING}">{wording.MISSING}</span>'))
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them: "48 s", "5 min 12 s", "3 h 20 min"."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Write a study's page."""
+    parser = argparse.ArgumentParser(prog="html", description=main.__doc__)
+    parser.add_argument("--results", type=Path, required=True, help="results/STUDY: summary.csv, curves.csv, runs, ...")
+    parser.add_argument("--reports", type=Path, required=True, help="folder of the tables and of figures/")
+    parser.add_argument("--figures", nargs="*", default=[], choices=FIGURES, metavar="NAME", help="what to show")
+    parser.add_argument("--captions", type=Path, default=Path("workflow/report"), help="folder of NAME.rst")
+    parser.add_argument("--claims", default="config/claims.yaml")
+    parser.add_argument("--published", default="config/published.csv")
+    parser.add_argument("--title", default="", help="what the study is called")
+    parser.add_argument("--output", type=Path, help="default: report.html in the reports")
+    options = parser.parse_args(arguments)
+    try:
+        size = write_page(options)
+    except ValueError as error:
+        raise SystemExit(f"html: {error}") from None
+    print(f"{options.output or options.reports / 'report.html'}: {size / 1e6:.1f} MB")

@@ -1,0 +1,1 @@
+"""A study's tables: `python -m mcgrpo.report.tables`."""

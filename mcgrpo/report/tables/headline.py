@@ -1,0 +1,153 @@
+"""Does the median help at the smallest G? An answer in a word, what it rests on, and each comparison in numbers."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import pandas as pd
+
+from mcgrpo.analyse.frames import accuracies, is_median
+from mcgrpo.report import wording
+from mcgrpo.report.tables.accuracy import intervals
+from mcgrpo.report.tables.comparisons import Comparison, at_smallest_g, comparisons
+
+UNTOLD = "Cannot be told."
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The `question`, its answer in a `word` or two, what was `told` by how many comparisons, and these.
+
+    `over` is what intervals are over, to stand behind "differences in accuracy"; `margin` as in `Cell`.
+    """
+
+    question: str
+    word: str
+    told: str
+    comparisons: tuple[Comparison, ...] = ()
+    over: str = ""
+    margin: float | None = None
+
+
+def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
+    """The answer of a study.
+
+    Args:
+        summary: a row per `Cell`.
+        gains: a row per `Gain`.
+    """
+    cells = accuracies(summary, "in")
+    medians = at_smallest_g(cells)
+    if medians.empty:
+        found = cells.method.map(is_median).any()
+        why = (
+            "The study plans no mean-centred method to compare it with."
+            if found
+            else "No median-centred run to compare."
+        )
+        return Headline("Does the median help here?", "Not asked.", why)
+    budgets = " and ".join(f"G={g}" for g in sorted(medians.num_generations.unique()))
+    question = f"Does the median help at {budgets} here?"
+    rows = tuple(comparisons(summary, gains))
+    margin = next(iter(medians.equivalence_margin.dropna()), None)
+    word, told = _answer([row for row in rows if not row.is_control], margin)
+    return Headline(question, word, told, rows, _over(medians), margin)
+
+
+def _over(medians: pd.DataFrame) -> str:
+    """What the intervals of differences are over: one may have one shared seed where its cells have several."""
+    drawn = medians[medians.difference_low.notna()]
+    return intervals(list(drawn.assign(over=drawn.over.where(drawn.difference_seeds > 1, "problems")).itertuples()))
+
+
+def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
+    """Yes, no, in part or not told; and the comparisons that say so."""
+    found = Counter(row.word for row in rows)
+    compared = len(rows) - found[wording.MISSING]
+    if not compared:
+        return "Not known.", f"None of {wording.count(len(rows), 'planned comparison')} has been run."
+    words = (*wording.VERDICTS, wording.ONE_SEED, "no interval")
+    kinds = [kind for kind in words if found[kind] or kind in ("better", "worse")]
+    counts = ", ".join(f"{found[kind]} {_explained(kind, rows, margin)}" for kind in kinds)
+    text = f"Of {wording.count(compared, 'comparison')} with the mean (settings, losses, decodings): {counts}."
+    missing = found.pop(wording.MISSING, 0)
+    word = _word(found)
+    if missing and word != UNTOLD:
+        word = f"So far {word[0].lower()}{word[1:]}"
+    return word, text + (f" {wording.count(missing, 'planned comparison')} missing." if missing else "")
+
+
+def _explained(kind: str, rows: list[Comparison], margin: float | None) -> str:
+    """A verdict with what it leaves open."""
+    if kind == "equivalent" and margin is not None:
+        return f"equivalent (within {wording.count_points(margin)})"
+    if kind == "inconclusive":
+        seen = [row.detectable for row in rows if row.verdict == kind]
+        least, most = (wording.percent(bound(seen)) for bound in (min, max))
+        span = wording.count_points(max(seen)) if least == most else f"{least} to {most} points"
+        return f"inconclusive (a true difference of {span} could have been seen)"
+    return "at one seed, which says nothing of others" if kind == wording.ONE_SEED else kind
+
+
+def _word(found: Counter) -> str:
+    """The answer in a word or two."""
+    if found["better"] and found["worse"]:
+        return "It depends."
+    if found["better"]:
+        return "Yes." if found["better"] == found.total() else "In part."
+    if found["worse"]:
+        return "No, it hurts." if found["worse"] == found.total() else "No, in part it hurts."
+    return "No, it makes no difference." if found["equivalent"] == found.total() else UNTOLD
+
+
+def markdown(found: Headline) -> str:
+    """The answer on its first line; under each setting and benchmark a line for each loss and decoding."""
+    lines = [f"**{found.question}** {found.word} {found.told}"]
+    for place, rows in groupby(found.comparisons, key=lambda row: row.place):
+        lines += ["", f"**{place}**, difference in accuracy{found.over}:", ""]
+        lines += [f"- {text}" for text in _sentences(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def latex(found: Headline) -> str:
+    """The same as LaTeX."""
+
+    def spell(text: str) -> str:
+        return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", wording.escape_latex(text))
+
+    lines = [spell(f"**{found.question}** **{found.word}** {found.told}")]
+    for place, rows in groupby(found.comparisons, key=lambda row: row.place):
+        lines += ["", spell(f"**{place}**, difference in accuracy{found.over}:")]
+        lines += [r"\begin{itemize}", *(rf"\item {spell(text)}" for text in _sentences(rows)), r"\end{itemize}"]
+    return "\n".join(lines) + "\n"
+
+
+def _sentences(rows: Iterable[Comparison]) -> Iterator[str]:
+    """One for each comparison, its control behind it."""
+    rows = list(rows)
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
+        if row.is_control:
+            continue
+        where = f"at G={row.num_generations}, {row.decoding}"
+        text = f"**{row.word.capitalize()}** {where}: {row.method} against {row.baseline}{_numbers(row)}."
+        if after and after.is_control:
+            text += f" Control, {after.method} against {after.baseline}: **{after.word}**{_numbers(after)}."
+        yield text
+
+
+def _numbers(row: Comparison) -> str:
+    """The difference, what could have been seen, what the paper prints, and every seed."""
+    if pd.isna(row.value):
+        return ""
+    parts = [f", {row.text.replace(' ', ' points ', 1)}"]
+    if row.verdict == "inconclusive":
+        parts.append(f"{wording.count_points(row.detectable)} could have been seen")
+    if row.excludes is not None:
+        published = wording.points(row.published, 2)
+        parts.append(f"the paper's {published} is {'excluded' if row.excludes else 'not excluded'}")
+    if row.gains:
+        name = "seed" if row.seeds == 1 else "seeds"
+        parts.append(f"{name} {', '.join(map(wording.points, row.gains))}")
+    return "; ".join(parts)

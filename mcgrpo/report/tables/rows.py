@@ -1,0 +1,113 @@
+"""The rows of the accuracy tables: which planned cells a table shows, in which order, and what the decodings found."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from mcgrpo.analyse.frames import DECODINGS, accuracies, method_order
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.variants import COMPOSITE, DEFAULT, flips_of
+
+KEY = ["setting", "benchmark", "variant", "num_generations", "method"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell by decoding: `cells["greedy"]` is a row of the summary as a named tuple, with the fields of `Cell`."""
+
+    setting: str
+    benchmark: str
+    variant: str
+    num_generations: int
+    method: str
+    cells: dict[str, Any]
+
+    @property
+    def any(self) -> Any:
+        """One of the decodings' cells, for what they share."""
+        return next(iter(self.cells.values()))
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: the planned cells of some methods and variants on benchmarks of a role.
+
+    `only_where` limits it to the settings and G for which that method is planned (a control is not run everywhere).
+    `changes` adds the paired change to the default variant, `reference` the default cells beside the variants'.
+    `caveat` is printed where the table shows published numbers.
+    """
+
+    name: str
+    caption: str
+    methods: tuple[str, ...]
+    role: str = "in"
+    variants: Callable[[str], bool] = field(default=lambda variant: variant == DEFAULT)
+    only_where: str | None = None
+    changes: bool = False
+    caveat: str = ""
+
+
+def is_injected(variant: str) -> bool:
+    """Whether a variant injects sign flips."""
+    return flips_of(variant) is not None
+
+
+def is_other(variant: str) -> bool:
+    """Whether a variant has no table of its own."""
+    return variant not in (DEFAULT, COMPOSITE) and not is_injected(variant)
+
+
+def select(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
+    """The table's cells, a row per `Cell` with its `decoding`, in the order in which they are printed.
+
+    Order: setting and benchmark as the summary has them, the untrained model, the default variant before the others
+    (injected flips by rate), G descending, methods as in `METHODS`. Empty where the study plans none.
+    """
+    cells = accuracies(summary, table.role, variant=None)
+    chosen = cells[cells.method.isin(table.methods) & cells.variant.map(table.variants).astype(bool)]
+    if table.only_where:
+        chosen = _where(chosen, chosen[chosen.method == table.only_where], ["setting", "num_generations"])
+    if chosen.empty:
+        return chosen
+    beside = (cells.method == UNTRAINED) & (cells.variant == DEFAULT)
+    beside &= cells.setting.isin(chosen.setting) & cells.benchmark.isin(chosen.benchmark)
+    if table.changes:
+        default = cells[cells.variant == DEFAULT]
+        same = _where(default, chosen, ["setting", "benchmark", "num_generations", "method"])
+        beside |= cells.index.isin(same.index)
+    return _sorted(pd.concat([chosen, cells[beside & ~cells.index.isin(chosen.index)]]), cells)
+
+
+def _where(rows: pd.DataFrame, found: pd.DataFrame, fields: list[str]) -> pd.DataFrame:
+    """The rows that agree with any of `found` in the fields."""
+    return rows[pd.MultiIndex.from_frame(rows[fields]).isin(pd.MultiIndex.from_frame(found[fields]))]
+
+
+def _sorted(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    keys = pd.DataFrame(
+        {
+            "setting": rows.setting.map(list(dict.fromkeys(cells.setting)).index),
+            "benchmark": rows.benchmark.map(list(dict.fromkeys(cells.benchmark)).index),
+            "trained": rows.method != UNTRAINED,
+            "variant": rows.variant.map(_variant_order),
+            "budget": -rows.num_generations,
+            "method": rows.method.map(method_order),
+            "decoding": rows.decoding.map(DECODINGS.index),
+        }
+    )
+    return rows.loc[keys.sort_values(list(keys.columns)).index]
+
+
+def _variant_order(variant: str) -> tuple:
+    flips = flips_of(variant)
+    return (variant != DEFAULT, flips is not None, *((flips.rule, flips.rate) if flips else ()), variant)
+
+
+def as_rows(cells: pd.DataFrame) -> list[Row]:
+    """The selected cells, one `Row` for all decodings of each."""
+    found: dict[tuple, dict[str, Any]] = {}
+    for cell in cells.itertuples(index=False):
+        found.setdefault(tuple(getattr(cell, name) for name in KEY), {})[cell.decoding] = cell
+    return [Row(*key, cells=by_decoding) for key, by_decoding in found.items()]

@@ -1,0 +1,102 @@
+r"""Numbers for prose: \Value{key} in LaTeX prints what the summary has under a key, and "missing" for any other.
+
+Keys (those of `study/` and `runs/` apart) end in a cell, SETTING/BENCHMARK/METHOD/G{G}/MEASURE, as in
+`gain/toy-qwen3/two-step/mc-grpo/G2/greedy`; before the measure stands the variant, unless it is `default`. MEASURE is
+`greedy`, `sampled` (the largest avg@k), or the measure of a sign-flip rate.
+
+    study/title               what captions call the study
+    runs/planned, finished    training jobs, and those that have been evaluated
+    seeds/planned             of a cell, the least and the most: "5", "3 to 5"
+    mean/CELL                 in percent; mean-interval/CELL: "[low, high]"; both: "86.4 [85.1, 87.7]"
+    gain/CELL                 paired difference to the mean-centred method, in points; gain-interval/CELL
+    gain-verdict/CELL         better, worse, equivalent or inconclusive
+    gain-detectable/CELL      the smallest gain that could have been seen, in points
+    gain-seeds/CELL           the gain of each seed: "+1.4, −7.9"
+    change/CELL               paired difference to the variant default, in points; change-interval/CELL,
+                              change-verdict/CELL, change-detectable/CELL and change-seeds/CELL as of gains
+    published/CELL            the paper's number in percent; published-gain/CELL in points, and
+                              published-gain-excluded/CELL whether our interval excludes it: yes or no
+    n/CELL, seeds/CELL        problems; seeds as tables have them, "5" or "3/5"
+
+A number that is not there has no entry. Nothing here changes from run to run of a study: no times.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from mcgrpo.analyse.frames import accuracies, seed_gains
+from mcgrpo.report import wording
+from mcgrpo.report.tables import flip_rates
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.variants import DEFAULT
+
+HEAD = r"""% \Value{key} prints a number of this study, or "missing"; keys: mcgrpo/report/values.py.
+\providecommand{\Value}[1]{\ifcsname value:#1\endcsname\csname value:#1\endcsname\else\textit{missing}\fi}
+\providecommand{\DefineValue}[2]{\expandafter\gdef\csname value:#1\endcsname{#2}}"""
+
+
+def values(summary: pd.DataFrame, gains: pd.DataFrame, title: str) -> str:
+    """The whole of values.tex."""
+    lines = [rf"\DefineValue{{{key}}}{{{wording.escape_latex(text)}}}" for key, text in entries(summary, gains, title)]
+    return "\n".join([HEAD, *lines]) + "\n"
+
+
+def entries(summary: pd.DataFrame, gains: pd.DataFrame, title: str) -> Iterator[tuple[str, str]]:
+    """Every key with its text, in a fixed order; texts are plain."""
+    yield "study/title", title
+    inside, outside = (accuracies(summary, role, variant=None) for role in ("in", "out"))
+    yield from _counts(inside)
+    for cells in (inside, outside):
+        for cell in cells.itertuples():
+            yield from _cell(cell, cell.decoding, gains)
+    for cell in flip_rates.select(summary).itertuples():
+        yield from _cell(cell, cell.measure, gains)
+
+
+def _counts(cells: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    trained = cells[cells.method != UNTRAINED]
+    if trained.empty:
+        return
+    jobs = trained.groupby(["setting", "method", "num_generations", "variant"]).agg({"planned": "max", "seeds": "min"})
+    yield "runs/planned", str(jobs.planned.sum())
+    yield "runs/finished", str(jobs.seeds.sum())
+    yield "seeds/planned", wording.span(jobs.planned)
+
+
+def _cell(cell: Any, measure: str, gains: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    place = [cell.setting, cell.benchmark, cell.method, f"G{cell.num_generations}"]
+    name = "/".join([*place, *([] if cell.variant == DEFAULT else [cell.variant]), measure])
+    yield f"seeds/{name}", wording.seeds(cell.seeds, cell.planned)
+    if pd.notna(cell.n):
+        yield f"n/{name}", str(cell.n)
+    if pd.notna(cell.published):
+        yield f"published/{name}", wording.percent(cell.published, 2)
+    if pd.notna(cell.published_difference):
+        yield f"published-gain/{name}", wording.points(cell.published_difference, 2)
+    if pd.notna(cell.mean):
+        yield from _number("mean", name, (cell.mean, cell.low, cell.high), wording.percent)
+        yield f"both/{name}", wording.accuracy(cell.mean, cell.low, cell.high)
+    if pd.notna(cell.difference_excludes_published):
+        yield f"published-gain-excluded/{name}", "yes" if cell.difference_excludes_published else "no"
+    for kind, field in (("gain", "difference"), ("change", "change")):
+        if pd.notna(getattr(cell, field)):
+            yield from _paired(kind, field, name, cell)
+            yield f"{kind}-seeds/{name}", ", ".join(map(wording.points, seed_gains(gains, cell, field)))
+
+
+def _paired(kind: str, field: str, name: str, cell: Any) -> Iterator[tuple[str, str]]:
+    bounds = tuple(getattr(cell, field + part) for part in ("", "_low", "_high"))
+    yield from _number(kind, name, bounds, wording.points)
+    if pd.notna(word := getattr(cell, f"{field}_verdict")):
+        yield f"{kind}-verdict/{name}", word
+    if pd.notna(seen := getattr(cell, f"{field}_detectable")):
+        yield f"{kind}-detectable/{name}", wording.percent(seen)
+
+
+def _number(kind: str, name: str, bounds: tuple, spell: Any) -> Iterator[tuple[str, str]]:
+    value, low, high = bounds
+    yield f"{kind}/{name}", spell(value)
+    if pd.notna(low):
+        yield f"{kind}-interval/{name}", f"[{spell(low)}, {spell(high)}]"

@@ -1,0 +1,137 @@
+r"""summary.csv to the paper's tables: LaTeX, Markdown, one tidy CSV, and the sentences that say what they show.
+
+    python -m mcgrpo.report.tables --summary summary.csv --gains gains.csv --output reports [--title "Mini study"]
+
+writes tables.tex (to be \input; it names the packages that it needs), tables.md, tables.csv (the cells of every table,
+as in the summary), headline.md and headline.tex, values.tex (numbers for prose) and the training times, timings.tex and
+timings.md.
+"""
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+
+import pandas as pd
+
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.files import atomic
+from mcgrpo.records import Cell, Gain
+from mcgrpo.report.tables import accuracy, flip_rates, headline, timings
+from mcgrpo.report.tables.display import Display
+from mcgrpo.report.tables.latex import PREAMBLE, latex
+from mcgrpo.report.tables.markdown import markdown
+from mcgrpo.report.tables.rows import Table, as_rows, is_injected, is_other, select
+from mcgrpo.report.tables.values import values
+from mcgrpo.study.methods import METHODS
+from mcgrpo.study.variants import COMPOSITE
+
+ALL = tuple(METHODS)
+TABLES = (
+    Table("main", "GRPO with the mean and the median as the baseline", ("grpo", "mc-grpo")),
+    Table("dapo", "DAPO with the mean and the median as the baseline", ("dapo", "mc-dapo")),
+    Table("dr_grpo", "DR-GRPO with the mean and the median as the baseline", ("dr-grpo", "mc-dr-grpo")),
+    Table(
+        "ood",
+        "Out-of-distribution benchmarks",
+        ALL,
+        role="out",
+        caveat="The paper names neither the model nor the decoding of its numbers here (they stand beside each model); "
+        "its released code counts a problem as solved if any of four samples is right.",
+    ),
+    Table(
+        "composite",
+        "Composite reward: accuracy and format",
+        ALL,
+        variants=COMPOSITE.__eq__,
+        caveat="The paper's own caption says of its numbers here: “All numbers are placeholders and will be replaced "
+        "with actual results.”",
+    ),
+    Table(
+        "control",
+        "Is it the median or the extra rollout? GRPO+1 draws G+1 rollouts, keeps the mean and drops the rollout of "
+        "the smallest absolute advantage; gains are over GRPO",
+        ("grpo", "grpo-plus1", "mc-grpo"),
+        only_where="grpo-plus1",
+    ),
+    Table(
+        "injected-flips",
+        "Injected sign flips: the sign of each advantage is turned with probability ρ, or (exact) of that share of "
+        "every group; ρ = 0 is the variant default",
+        ALL,
+        variants=is_injected,
+        changes=True,
+    ),
+    Table("variants", "What each variant of the study changes", ALL, variants=is_other, changes=True),
+)
+
+
+def displays(summary: pd.DataFrame, title: str) -> list[tuple[pd.DataFrame, Display]]:
+    """Every table that the study plans: its cells, and what is printed of them."""
+    found = [
+        (cells, accuracy.display(table, as_rows(cells), title))
+        for table in TABLES
+        if not (cells := select(table, summary)).empty
+    ]
+    rates = flip_rates.select(summary)
+    return found if rates.empty else [*found, (rates, flip_rates.display(rates, title))]
+
+
+def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title: str = "") -> None:
+    """Write tables.{tex,md,csv}, headline.{md,tex}, values.tex and timings.{tex,md} into `output`.
+
+    Training times stand apart, in the timings: they differ from one run of a study to the next, and everything else
+    is the same to the byte.
+
+    Raises:
+        ValueError: where the study plans none of the tables.
+    """
+    found = displays(summary, title)
+    if not found:
+        raise ValueError("the summary has neither an accuracy (greedy or avg@k) of a trained method nor sign flips")
+    names = {display.name for _, display in found}
+    left = ", ".join(name for name in (*(table.name for table in TABLES), flip_rates.NAME) if name not in names)
+    absent = f"Tables without a cell in this study: {left}." if left else ""
+    tex = [PREAMBLE + (f"\n% {absent}" if absent else ""), *(latex(display) for _, display in found)]
+    md = [*(markdown(display) for _, display in found), *([absent] if absent else [])]
+    _write(output / "tables.tex", "\n\n".join(tex) + "\n")
+    _write(output / "tables.md", "\n\n".join(md) + "\n")
+    _write(output / "tables.csv", _tidy(found).to_csv(index=False, lineterminator="\n"))
+    answer = headline.headline(summary, gains)
+    _write(output / "headline.md", headline.markdown(answer))
+    _write(output / "headline.tex", headline.latex(answer))
+    _write(output / "values.tex", values(summary, gains, title))
+    _write_timings(summary, output, title)
+
+
+def _write_timings(summary: pd.DataFrame, output: Path, title: str) -> None:
+    cells = timings.select(summary)
+    table = None if cells.empty else timings.display(cells, title)
+    absent = "No training time is planned or measured in this study."
+    _write(output / "timings.tex", f"{PREAMBLE}\n\n{latex(table, rows=60)}\n" if table else f"% {absent}\n")
+    _write(output / "timings.md", f"{markdown(table)}\n" if table else f"{absent}\n")
+
+
+def _tidy(found: list[tuple[pd.DataFrame, Display]]) -> pd.DataFrame:
+    """The cells of all tables, a row each, with the table's name first; columns are those of `Cell`."""
+    columns = ["table", *(field.name for field in fields(Cell))]
+    return pd.concat([cells.assign(table=display.name) for cells, display in found])[columns]
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Read the summary, write the tables."""
+    parser = argparse.ArgumentParser(description="Write every table of the study.")
+    parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
+    parser.add_argument("--gains", required=True, help="gains.csv, one Gain a row")
+    parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and the sentences")
+    parser.add_argument("--title", default="", help="what every caption starts with, such as the study's name")
+    options = parser.parse_args(arguments)
+    try:
+        summary, gains = read_frame(options.summary, Cell), read_frame(options.gains, Gain)
+        write_tables(summary, gains, options.output, options.title)
+    except ValueError as error:
+        raise SystemExit(f"tables: {error}") from None

@@ -1,0 +1,1 @@
+"""A study: its file read, checked and expanded into runs."""

@@ -1,0 +1,157 @@
+"""A study file, checked before anything starts (see `mcgrpo.study.plan` for what it stands for).
+
+Every mistake that can be seen in the file alone is refused here, before any job starts, with the place and the
+culprit in one line.
+"""
+
+import difflib
+import re
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
+
+from mcgrpo.study.estimators import check_estimator
+from mcgrpo.study.fit import check_prompts
+from mcgrpo.study.plan import Config, PlanError, benchmarks, planned
+from mcgrpo.study.rows import rows_of
+from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
+
+_EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]+)?\.?[eE]([+-]?)([0-9]+)")
+
+
+class StudyError(ValueError):
+    """A study file that cannot be run; the message names the key at fault."""
+
+
+def check(config: Config, schema: Config) -> None:
+    """Refuse a study that breaks the schema, names what it does not define, or has a G that does not fit a batch.
+
+    Also one with folders or estimators of its own that are not here, or with fewer rows than a batch has prompts.
+
+    Raises:
+        StudyError: for the first mistake found.
+    """
+    check_form(config, schema)
+    for kind in ("models", "datasets"):
+        for name, spec in config[kind].items():
+            if "folder" in spec and not Path(spec["folder"]).expanduser().is_dir():
+                raise StudyError(f"{kind}.{name}.folder: {spec['folder']} is not a folder")
+    try:
+        runs = [entry.run for entry in planned(config).values()]
+    except PlanError as error:
+        raise StudyError(str(error)) from None
+    rows = {name: _rows(config, name) for name in {run.dataset for run in runs if run.estimator}}
+    for run in filter(lambda run: run.estimator, runs):
+        try:
+            check_estimator(run.estimator)
+            if (count := rows[run.dataset]) is not None:
+                check_prompts(count, run.dataset, run.training, max(config.get("gpus", 0), 1), run.num_generations)
+        except ValueError as error:
+            raise StudyError(f"run {run.name.rpartition('/')[0]}: {error}") from None
+
+
+def _rows(config: Config, dataset: str) -> int | None:
+    """Rows of a data set to train on, as far as they can be known without the hub; else the most that it may have."""
+    most = config["datasets"][dataset].get("splits", {}).get("train", {}).get("rows")
+    return rows_of(config, dataset).get("train", most)
+
+
+def check_form(config: Config, schema: Config) -> None:
+    """Refuse a study that breaks the schema or names what it does not define; no file is looked at, nothing planned.
+
+    Raises:
+        StudyError: for the first mistake found.
+    """
+    if error := best_match(Draft202012Validator(schema).iter_errors(config)):
+        raise StudyError(_explain(error))
+    _check_names(config)
+    _check_splits(config)
+    if config.get("register_models") and not config.get("keep_models"):
+        raise StudyError("register_models: the models are removed before that, unless keep_models is true")
+
+
+def _explain(error: ValidationError) -> str:
+    place = ".".join(map(str, error.absolute_path)) or "the study"
+    if error.validator == "additionalProperties":
+        known = list(error.schema.get("properties", {}))
+        culprit = next(key for key in error.instance if key not in known)
+        close = difflib.get_close_matches(culprit, known, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+        return f"{place}: unknown key {culprit!r}; {hint}"
+    if error.validator == "oneOf" and all("required" in option for option in error.validator_value):
+        keys = [option["required"][0] for option in error.validator_value]
+        return f"{place}: exactly one of {', '.join(keys)} is needed"
+    if error.validator == "type" and "number" in error.validator_value and (number := _as_number(error.instance)):
+        return f"{place}: YAML reads {error.instance} as text; write {number}"
+    return f"{place}: {error.message}"
+
+
+def _as_number(text: Any) -> str:
+    """A number with an exponent as YAML 1.1 wants it, with a point and the exponent's sign; empty for other text."""
+    match = _EXPONENT.fullmatch(text) if isinstance(text, str) else None
+    if not match:
+        return ""
+    whole, fraction, sign, digits = match.groups()
+    return f"{whole}{fraction or '.0'}e{sign or '+'}{digits}"
+
+
+def _check_names(config: Config) -> None:
+    def known(name: str, kind: str, where: str) -> None:
+        if name not in _defined(config, kind):
+            raise StudyError(f"{where}: no {name!r} under {kind} (there is: {', '.join(_defined(config, kind))})")
+
+    for name, setting in config["settings"].items():
+        where = f"settings.{name}"
+        known(setting["model"], "models", f"{where}.model")
+        known(setting["dataset"], "datasets", f"{where}.dataset")
+        for role, names in setting["benchmarks"].items():
+            for benchmark in names:
+                known(benchmark, "datasets", f"{where}.benchmarks.{role}")
+    for name in config["evaluation"].get("by_benchmark", {}):
+        known(name, "datasets", "evaluation.by_benchmark")
+    for name, experiment in config["experiments"].items():
+        for setting in experiment["settings"]:
+            known(setting, "settings", f"experiments.{name}.settings")
+        for variant in experiment.get("variants", []):
+            known(variant, "variants", f"experiments.{name}.variants")
+        _check_grid(name, experiment)
+    for name, variant in config.get("variants", {}).items():
+        if name == DEFAULT or flips_of(name):
+            raise StudyError(f"variants.{name}: this name is taken (it stands for what it says), choose another")
+        for setting in variant.get("settings", {}):
+            known(setting, "settings", f"variants.{name}.settings")
+
+
+def _check_grid(name: str, experiment: Config) -> None:
+    """Methods come with numbers of generations, and a sweep of flips has no other variants."""
+    if bool(experiment.get("methods")) != bool(experiment.get("num_generations")):
+        raise StudyError(f"experiments.{name}: methods and num_generations are needed together")
+    if not experiment.get("methods") and "sign_flips" not in experiment:
+        raise StudyError(f"experiments.{name}: neither methods nor sign_flips: there is nothing to do")
+    for rule, rates in experiment.get("injected_flips", {}).items():
+        for rate in rates:
+            if flips_of(flip_variant(Flips(rate, rule))) != Flips(rate, rule):
+                raise StudyError(
+                    f"experiments.{name}.injected_flips.{rule}: {rate} has too many digits to name a variant"
+                )
+    if "injected_flips" in experiment and "variants" in experiment:
+        raise StudyError(f"experiments.{name}: injected_flips makes its own variants, leave out 'variants'")
+
+
+def _check_splits(config: Config) -> None:
+    """A data set that is trained on has a train split, a benchmark a test split, and a toy one says how many rows."""
+    for name, setting in config["settings"].items():
+        for role, dataset in [("train", setting["dataset"]), *(("test", each) for each in benchmarks(config, name))]:
+            splits = config["datasets"][dataset].get("splits", {role: {}})
+            if role not in splits:
+                raise StudyError(f"datasets.{dataset}.splits: no {role!r}, which settings.{name} needs")
+    for name, spec in config["datasets"].items():
+        splits = spec.get("splits", {"train": {}, "test": {}})
+        if "toy" in spec and (missing := [split for split, wanted in splits.items() if "rows" not in wanted]):
+            raise StudyError(f"datasets.{name}.splits.{missing[0]}.rows: needed, a toy data set is made to size")
+
+
+def _defined(config: Config, kind: str) -> Config:
+    return {DEFAULT: {}, **config.get("variants", {})} if kind == "variants" else config[kind]

@@ -1,0 +1,178 @@
+"""What a stage runs of our code, and a fingerprint of it.
+
+Snakemake reruns a job when its declared params change. It cannot see imports behind `python -m`, and a file's time
+or text changes with every checkout, comment and reformatting; so each rule declares the fingerprint of its stage: the
+syntax trees, without docstrings, of the stage's module and of every top-level definition of ours that it reaches. A
+record, an estimator or a helper that the stage does not use is not part of it.
+"""
+
+import ast
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+VIEWS = frozenset({"mcgrpo", "mcgrpo.tracking"})
+"""Modules that cannot change what comes out: the package's front (a version), and what a stage tells how it goes. Of a
+package, only the front can be reached: what it imports of its own is not followed."""
+
+
+def _path(module: str) -> Path | None:
+    place = ROOT.joinpath(*module.split("."))
+    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    path = _path(module)
+    if path is None:
+        raise ValueError(f"no module {module!r} below {ROOT}")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree.body = [node for node in tree.body if not _is_text(node)]
+    return tree
+
+
+def _imported(module: str, node: ast.AST) -> Iterator[tuple[str, str | None]]:
+    """(module, name) of everything of ours that an import statement takes; the name None for a module as a whole."""
+    if isinstance(node, ast.Import):
+        found = [(alias.name, None) for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        if node.level:
+            raise ValueError(f"{_path(module)}:{node.lineno}: relative imports are not followed")
+        names = [(f"{node.module}.{alias.name}", alias.name) for alias in node.names]
+        found = [(whole, None) if _ours(whole) else (node.module or "", name) for whole, name in names]
+    else:
+        return
+    yield from (part for part in found if _ours(part[0]))
+
+
+def _ours(module: str) -> bool:
+    return module.split(".")[0] == "mcgrpo" and _path(module) is not None
+
+
+def main_module(stage: str) -> str:
+    """What `python -m` runs of a stage: itself, or a package's `__main__`."""
+    return f"{stage}.__main__" if _path(f"{stage}.__main__") else stage
+
+
+def closure(stage: str) -> list[str]:
+    """What a stage runs and every module of ours that it imports, directly or not, views left out, sorted."""
+    found, waiting = set(), [main_module(stage)]
+    while waiting:
+        module = waiting.pop()
+        if module not in found and module not in VIEWS:
+            found.add(module)
+            waiting += _imports(module)
+    return sorted(found)
+
+
+@cache
+def _imports(module: str) -> set[str]:
+    """Modules of ours that a module imports, at its top or in a function, and the packages they are in."""
+    names = {name for node in ast.walk(_tree(module)) for name, _ in _imported(module, node)}
+    parts = [name.split(".") for name in names]
+    return {".".join(each[:depth]) for each in parts for depth in range(1, len(each) + 1)}
+
+
+@cache
+def fingerprint(stage: str) -> str:
+    """A hash that changes when what a stage does may have changed; not with comments, docstrings or layout.
+
+    Raises:
+        ValueError: for a stage that is no module of ours, or that runs nothing: it would never be rerun.
+    """
+    reached = _reached(main_module(stage))
+    if not reached:
+        raise ValueError(f"{stage} runs nothing: no statement in {_path(stage)}")
+    digest = hashlib.sha256()
+    for module, statements in sorted(reached.items()):
+        digest.update(module.encode())
+        for place in sorted(statements):
+            digest.update(_dumped(module, place))
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _dumped(module: str, place: int) -> bytes:
+    return ast.dump(without_docstrings(_tree(module).body[place])).encode()
+
+
+def _reached(stage: str) -> dict[str, set[int]]:
+    """Module -> places of the top-level statements that the stage runs or uses.
+
+    Those are all of the stage's own, what they name (wherever in them: a local name that is also a top-level one
+    counts), and in every imported module whatever is no definition, since it runs at import.
+    """
+    found: dict[str, set[int]] = defaultdict(set)
+    waiting = [(stage, place) for place in range(len(_tree(stage).body))]
+    waiting += [(module, place) for module in closure(stage) for place in _definitions(module)[""]]
+    while waiting:
+        module, place = waiting.pop()
+        if module in VIEWS or place in found[module]:
+            continue
+        found[module].add(place)
+        waiting += _needed(module, place)
+    return found
+
+
+@cache
+def _needed(module: str, place: int) -> list[tuple[str, int]]:
+    """(module, place) of every top-level statement that one of them names or imports from."""
+    needed = set()
+    for node in ast.walk(_tree(module).body[place]):
+        needed |= {(module, each) for name in _named(node) for each in _definitions(module).get(name, ())}
+        for imported, name in _imported(module, node):
+            everything = range(len(_tree(imported).body))
+            needed |= {(imported, each) for each in (_definitions(imported)[name] if name else everything)}
+    return sorted(needed)
+
+
+def _named(node: ast.AST) -> tuple[str, ...]:
+    """The name that a node uses; also one in quotes, as annotations have it."""
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+        return (node.value,)
+    return ()
+
+
+@cache
+def _definitions(module: str) -> dict[str, list[int]]:
+    """Top-level name -> places of the statements that bind it; under "" those that bind none but run at import."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for place, node in enumerate(_tree(module).body):
+        for name in _bound(node):
+            found[name].append(place)
+    return found
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name.split(".")[0] for alias in node.names]
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    names = [part for target in targets if target is not None for part in _flat(target)]
+    return names if isinstance(node, ast.Assign | ast.AnnAssign) and all(names) else [""]
+
+
+def _flat(target: ast.expr) -> list[str]:
+    """The names in an assignment's target; "" for an attribute or an item."""
+    if isinstance(target, ast.Tuple | ast.List):
+        return [name for part in target.elts for name in _flat(part)]
+    return [target.id if isinstance(target, ast.Name) else ""]
+
+
+def without_docstrings(tree: ast.stmt) -> ast.stmt:
+    """The tree less every statement that is a bare string (docstrings, and strings that document a constant)."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [part for part in body if not _is_text(part)] or [ast.Pass()]
+    return tree
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

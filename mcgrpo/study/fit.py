@@ -1,0 +1,102 @@
+"""Checks that a training fits its batch, GPUs, vLLM and data, before anything runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def fit(training: dict[str, Any], num_generations: int, gpus: int) -> None:
+    """Set the batch, and refuse what does not fit the GPUs of a training; without any, it is one process.
+
+    Raises:
+        ValueError: with the arithmetic.
+    """
+    _set_batch(training, num_generations, max(gpus, 1))
+    check_sharding(training.get("sharding", "none"), gpus)
+    if training.get("use_vllm"):
+        check_vllm(training, max(gpus, 1))
+
+
+def _set_batch(training: dict[str, Any], num_generations: int, processes: int) -> None:
+    """Prompts of a step, if they are given, as rows of a process (times steps of accumulation); and G must fit.
+
+    `prompts_per_step` x G rows make one optimizer step over all processes, at every G; where
+    `per_device_train_batch_size` is given too, it bounds the rows of a process, and gradients are accumulated.
+
+    Raises:
+        ValueError: with the arithmetic.
+    """
+    bound = training.get("per_device_train_batch_size")
+    if "prompts_per_step" in training:
+        prompts = training.pop("prompts_per_step")
+        rows, rest = divmod(prompts * num_generations, processes)
+        training["per_device_train_batch_size"] = size = min(rows, bound or rows)
+        if rest or rows % size:
+            raise ValueError(
+                f"prompts_per_step={prompts} x num_generations={num_generations} rows do not divide among {processes} "
+                f"process(es) with batches of per_device_train_batch_size={size}"
+            )
+        training["gradient_accumulation_steps"] = rows // size
+    elif bound is None:
+        raise ValueError("training needs prompts_per_step or per_device_train_batch_size")
+    rows = training["per_device_train_batch_size"]
+    steps = training.get("steps_per_generation", training.get("gradient_accumulation_steps", 1))
+    if rows * steps % num_generations:
+        raise ValueError(
+            f"num_generations={num_generations} does not divide the {rows * steps} rows that each of {processes} "
+            f"process(es) generates at a time (per_device_train_batch_size={rows} x steps_per_generation={steps})"
+        )
+
+
+def check_prompts(rows: int, data: str, training: Mapping[str, Any], processes: int, num_generations: int) -> None:
+    """Refuse a training whose data set has fewer prompts than rollouts are generated for at a time.
+
+    TRL leaves out what does not fill such a batch, so that nothing would be left to train on.
+
+    Args:
+        rows: of the data set, to train on.
+        data: its name, or its file.
+        training: `per_device_train_batch_size`, and `steps_per_generation` or else `gradient_accumulation_steps`.
+        processes: that train together.
+        num_generations: G.
+
+    Raises:
+        ValueError: with the arithmetic.
+    """
+    size = training["per_device_train_batch_size"]
+    steps = training.get("steps_per_generation", training.get("gradient_accumulation_steps", 1))
+    prompts = size * steps * processes // num_generations
+    if rows < prompts:
+        raise ValueError(
+            f"not one optimizer step would be taken: rollouts are generated for {prompts} prompts at a time "
+            f"(per_device_train_batch_size={size} x steps_per_generation={steps} x {processes} process(es) / "
+            f"num_generations={num_generations}), and {data} has {rows} to train on"
+        )
+
+
+def check_vllm(training: dict[str, Any], processes: int) -> None:
+    """Refuse settings of vLLM that do not fit the rest of the run.
+
+    Raises:
+        ValueError: naming them.
+    """
+    size = training.get("vllm_tensor_parallel_size", 1)
+    if training.get("vllm_mode", "colocate") == "colocate" and processes % size:
+        raise ValueError(
+            f"vllm_tensor_parallel_size={size} does not divide the training's {processes} processes: each of vLLM's "
+            "engines is shared by that many"
+        )
+    room, completion = training.get("vllm_max_model_length"), training.get("max_completion_length", 0)
+    if room is not None and room <= completion:
+        raise ValueError(
+            f"vllm_max_model_length={room} leaves no room for a prompt beside max_completion_length={completion}"
+        )
+
+
+def check_sharding(sharding: str, gpus: int) -> None:
+    """Refuse to shard what one process trains: accelerate would go on without a word, and without sharding.
+
+    Raises:
+        ValueError: with the number of GPUs.
+    """
+    if sharding != "none" and gpus < 2:
+        raise ValueError(f"sharding={sharding} divides the weights among processes, one on each GPU, but gpus={gpus}")

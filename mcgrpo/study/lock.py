@@ -1,0 +1,127 @@
+"""Pin what a study takes from the hub: `python -m mcgrpo.study.lock config/config.yaml`.
+
+Writes the commit of every model and data set that the study file does not pin itself to a lock file beside it
+(`config/config.lock.yaml`), which every later call of the workflow applies. `--check` writes nothing; it names what is
+not pinned, or has moved on the hub since.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mcgrpo.files import atomic
+from mcgrpo.study import strict_yaml
+from mcgrpo.study.check import StudyError
+from mcgrpo.study.hub import COMMIT, HubError, commit, is_pinned
+
+Commits = dict[str, dict[str, str]]
+"""Kind (`models`, `datasets`) -> name in the study -> commit."""
+
+
+def lock_file(study: str | Path) -> Path:
+    """Where the lock of a study file is."""
+    return Path(study).with_suffix(".lock.yaml")
+
+
+def unpinned(config: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(kind, name, spec) of everything from the hub whose revision is not a commit."""
+    for kind in ("models", "datasets"):
+        for name, spec in config.get(kind, {}).items():
+            if "hub" in spec and not is_pinned(spec):
+                yield kind, name, spec
+
+
+def pin(config: dict[str, Any], commits: Commits) -> None:
+    """Put the commits of a lock file in the place of revisions that are none, in place."""
+    for kind, name, spec in unpinned(config):
+        if found := commits.get(kind, {}).get(name):
+            spec["revision"] = found
+
+
+def read_lock(path: Path) -> Commits:
+    """The commits of a lock file; none where there is no file.
+
+    Raises:
+        StudyError: for a file that holds anything else.
+    """
+    locked = _read_yaml(path) if path.is_file() and path.stat().st_size else {}
+    for kind, names in locked.items():
+        for name, found in names.items() if isinstance(names, dict) else [("", names)]:
+            if not COMMIT.fullmatch(str(found)):
+                raise StudyError(f"{path}: {kind}.{name}: {found!r} is not a commit of 40 hexadecimal digits")
+    return locked
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        return strict_yaml.load(path)
+    except strict_yaml.YamlError as error:
+        raise StudyError(str(error)) from None
+
+
+def read_study(path: Path) -> dict[str, Any]:
+    """A study file (or one laid over another), as far as pinning needs it.
+
+    Raises:
+        StudyError: naming what cannot be read.
+    """
+    config = _read_yaml(path)
+    for kind in ("models", "datasets"):
+        specs = config.get(kind, {})
+        if not isinstance(specs, dict) or not all(isinstance(spec, dict) for spec in specs.values()):
+            raise StudyError(f"{path}: {kind}: names, each with keys and values, are expected")
+    return config
+
+
+def look_up(config: dict[str, Any]) -> Commits:
+    """What the hub says now for everything that is not pinned in the study file.
+
+    Raises:
+        HubError: where it cannot be asked or does not know one.
+    """
+    found: Commits = {}
+    for kind, name, spec in unpinned(config):
+        found.setdefault(kind, {})[name] = commit(kind, spec)
+    return found
+
+
+def differences(locked: Commits, now: Commits) -> list[str]:
+    """One line for everything that is not pinned, or has moved."""
+    lines = []
+    for kind, names in now.items():
+        for name, found in names.items():
+            pinned = locked.get(kind, {}).get(name)
+            if pinned != found:
+                lines.append(f"{kind}.{name}: {f'pinned at {pinned}, now' if pinned else 'not pinned, now'} at {found}")
+    return lines
+
+
+def main() -> None:
+    """Write or check the lock file of a study."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("study", type=Path, help="a study file, such as config/config.yaml")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if anything is unpinned or moved")
+    options = parser.parse_args()
+    path = lock_file(options.study)
+    try:
+        config, locked = read_study(options.study), read_lock(path)
+        now = look_up(config)
+    except StudyError as error:
+        sys.exit(f"error: {error}")
+    except HubError as error:
+        sys.exit(f"error: the hub did not answer, nothing was written: {error}")
+    if options.check:
+        lines = differences(locked, now)
+        print("\n".join(lines) or "everything is pinned")
+        sys.exit(bool(lines))
+    with atomic(path) as temporary:
+        temporary.write_text(yaml.safe_dump(now))
+    print(f"{path}: {sum(map(len, now.values()))} commits")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The methods of the study: each is a loss with an advantage estimator, and the method it is compared with.
+
+Labels are the paper's. `baseline` is the mean-centred method that a median-centred one (or the control) is paired
+with in every table. Standard library only.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Method:
+    """`loss_type` is TRL's name; `estimator` one of `mcgrpo.estimators`.
+
+    Its `extra_rollouts` stand here too; those of all estimators in `mcgrpo.study.estimators`.
+    """
+
+    label: str
+    loss_type: str
+    estimator: str
+    extra_rollouts: int = 0
+    baseline: str | None = None
+
+
+METHODS: dict[str, Method] = {
+    "grpo": Method("GRPO", "grpo", "mean-std"),
+    "mc-grpo": Method("MC-GRPO", "grpo", "median-mad", 1, baseline="grpo"),
+    "dapo": Method("DAPO", "dapo", "mean-std"),
+    "mc-dapo": Method("MC-DAPO", "dapo", "median-mad", 1, baseline="dapo"),
+    "dr-grpo": Method("DR-GRPO", "dr_grpo", "mean"),
+    "mc-dr-grpo": Method("MC-DR-GRPO", "dr_grpo", "median", 1, baseline="dr-grpo"),
+    "grpo-plus1": Method("GRPO+1", "grpo", "mean-std-plus1", 1, baseline="grpo"),
+}
+
+UNTRAINED = "none"
+"""The method of the untrained model: a run that is generated from and graded, but never trained."""
+
+
+def label(method: str) -> str:
+    """The printed name of a method."""
+    return "untrained" if method == UNTRAINED else METHODS[method].label

@@ -1,0 +1,3 @@
+"""Where the files of a study lie."""
+
+LOCK = ".lock"

@@ -1,0 +1,235 @@
+"""A study expanded: its runs, what each is evaluated on, and the figures that its results allow.
+
+`python -m mcgrpo.study.plan --config JSON --output plan.json` writes what `collect` and `summarise` need to know of it.
+The study is one that `mcgrpo.study.check` has passed; it is all that a plan depends on, no file is looked at.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.files import write_json
+from mcgrpo.records import Role, Run
+from mcgrpo.study.fit import fit
+from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.protocols import training_changes
+from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
+
+Config = dict[str, Any]
+
+PLANNED = (
+    "study", "seeds", "gpus", "settings", "training", "rewards", "variants", "experiments", "datasets", "grading",
+    "equivalence_margin",
+)  # fmt: skip
+"""The keys of a study that its plan depends on, beside the number of samples."""
+EQUIVALENCE_MARGIN = 0.01
+"""Of a study that states none: 1 percentage point."""
+
+
+class PlanError(ValueError):
+    """A run that cannot be planned; the message names it and the key at fault."""
+
+
+@dataclass
+class Planned:
+    """One run: the roles of the benchmarks that it is evaluated on, and how its sign flips are measured, if they are.
+
+    `flips` holds `benchmark` and the keys of an experiment's `sign_flips`.
+    """
+
+    run: Run
+    roles: set[Role] = field(default_factory=set)
+    flips: Config | None = None
+
+
+def planned(config: Config) -> dict[str, Planned]:
+    """Every run of the study by its name, once, however many experiments share it.
+
+    The untrained model is a run of every setting that is used.
+
+    Raises:
+        PlanError: naming the run and the key at fault.
+    """
+    found: dict[str, Planned] = {}
+    for experiment in config["experiments"].values():
+        for run in _expand(config, experiment):
+            entry = found.setdefault(run.name, Planned(run))
+            entry.roles.update(experiment.get("evaluate", ["in"]))
+            if "sign_flips" in experiment and (run.method != UNTRAINED or not experiment.get("methods")):
+                _measure_flips(entry, {"benchmark": _first_benchmark(config, run.setting), **experiment["sign_flips"]})
+    return {name: found[name] for name in sorted(found)}
+
+
+def _measure_flips(entry: Planned, flips: Config) -> None:
+    if entry.flips not in (None, flips):
+        raise PlanError(f"run {entry.run.name}: two experiments measure its sign flips, each in its own way")
+    entry.flips = flips
+
+
+def runs(config: Config) -> list[Run]:
+    """The runs of `planned`."""
+    return [entry.run for entry in planned(config).values()]
+
+
+def _first_benchmark(config: Config, setting: str) -> str:
+    return config["settings"][setting]["benchmarks"]["in"][0]
+
+
+def _expand(config: Config, experiment: Config) -> Iterator[Run]:
+    for setting in experiment["settings"]:
+        yield _run(config, setting, UNTRAINED, 0, DEFAULT, 0)
+        for variant in variants(experiment):
+            for method in experiment.get("methods", []):
+                for num_generations in experiment.get("num_generations", []):
+                    for seed in experiment.get("seeds", config["seeds"]):
+                        yield _run(config, setting, method, num_generations, variant, seed)
+
+
+def variants(experiment: Config) -> list[str]:
+    """The variants of an experiment: those it names, or those of its sweep of injected sign flips."""
+    if "injected_flips" in experiment:
+        sweep = experiment["injected_flips"]
+        return [flip_variant(Flips(rate, rule)) for rule in sweep for rate in sweep[rule]]
+    return experiment.get("variants", [DEFAULT])
+
+
+def _run(config: Config, setting: str, method: str, num_generations: int, variant: str, seed: int) -> Run:
+    spec = config["settings"][setting]
+    task = config["datasets"][spec["dataset"]]["task"]
+    trained = method != UNTRAINED
+    change = _change(config, variant)
+    try:
+        training = _training(config, setting, change, method, task) if trained else {}
+        estimator = training.pop("estimator", METHODS[method].estimator) if trained else ""
+        if trained:
+            fit(training, num_generations, config.get("gpus", 0))
+    except ValueError as error:
+        raise PlanError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None
+    return Run(
+        study=config["study"],
+        setting=setting,
+        method=method,
+        num_generations=num_generations,
+        variant=variant,
+        seed=seed,
+        model=spec["model"],
+        dataset=spec["dataset"],
+        prompt=spec["prompt"],
+        task=task,
+        loss_type=METHODS[method].loss_type if trained else "",
+        estimator=estimator,
+        rewards=change.get("rewards", config.get("rewards", {"accuracy": 1.0})) if trained else {},
+        training=training,
+    )
+
+
+def _change(config: Config, variant: str) -> Config:
+    """What a variant changes; one of a sweep of flips says so by its name."""
+    if flips := flips_of(variant):
+        return {"training": {"advantage_flip_rate": flips.rate, "advantage_flip_rule": flips.rule}}
+    return {DEFAULT: {}, **config.get("variants", {})}[variant]
+
+
+def _training(config: Config, setting: str, change: Config, method: str, task: str) -> Config:
+    """Hyper-parameters: the study's, under the setting's, the protocol's, the variant's, and its own for the setting.
+
+    A null takes away what stands below it.
+    """
+    here = change.get("settings", {}).get(setting, {})
+    found = {
+        **config["training"],
+        **config["settings"][setting].get("training", {}),
+        **training_changes(change.get("protocol", "paper"), method, task),
+        **change.get("training", {}),
+        **here.get("training", {}),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def benchmarks(config: Config, setting: str) -> dict[str, Role]:
+    """The benchmarks of a setting, and what each is to it."""
+    return {name: role for role, names in config["settings"][setting]["benchmarks"].items() for name in names}
+
+
+def evaluations(config: Config) -> dict[str, dict[str, Role]]:
+    """Run name -> the benchmarks that the run is evaluated on, and what each is to its setting."""
+    return {
+        name: {b: role for b, role in benchmarks(config, entry.run.setting).items() if role in entry.roles}
+        for name, entry in planned(config).items()
+    }
+
+
+def grading(config: Config) -> list[str]:
+    """The protocols of grading: names of `records.PROTOCOL_SUFFIXES`."""
+    return config.get("grading", ["paper"])
+
+
+def figures(config: Config) -> list[str]:
+    """The figures that the study's results allow."""
+    entries = planned(config).values()
+    trained = [entry.run for entry in entries if entry.run.method != UNTRAINED]
+    plain = {run.method for run in trained if run.variant == DEFAULT}
+    cells = {(run.setting, run.num_generations, run.method) for run in trained if run.variant == DEFAULT}
+    compared = any((*place, METHODS[method].baseline) in cells for *place, method in cells)
+    others = {run.variant for run in trained} - {DEFAULT, COMPOSITE}
+    swept = {variant for variant in others if flips_of(variant)}
+    wanted = {
+        "overview": True,
+        "gains-sampled": compared and bool(config["evaluation"]["samples"]),
+        "gains-greedy": compared,
+        "accuracy-first": {"grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo"} <= plain,
+        "accuracy-greedy": bool(plain),
+        "accuracy-sampled": bool(plain and config["evaluation"]["samples"]),
+        "rewards": bool(plain),
+        "latency": {"grpo", "mc-grpo"} <= plain,
+        "ood": any("out" in entry.roles and entry.run.method != UNTRAINED for entry in entries),
+        "composite": any(run.variant == COMPOSITE for run in trained),
+        "injected-flips": bool(swept),
+        "variants": bool(others - swept),
+        "sign-flips": any(entry.flips for entry in entries),
+        "sign-flip-conventions": any(entry.flips for entry in entries),
+    }
+    return [name for name, is_wanted in wanted.items() if is_wanted]
+
+
+def title(config: Config) -> str:
+    """What captions call the study: its title, or else its name, in one line."""
+    return " ".join(config.get("title", config["study"]).split())
+
+
+def plan(config: Config) -> Config:
+    """What `collect` and `summarise` need: the runs, what each is evaluated on, and how that is graded and compared."""
+    samples = config["evaluation"]["samples"]
+    entries = planned(config)
+    return {
+        "study": config["study"],
+        "runs": [vars(entry.run) for entry in entries.values()],
+        "benchmarks": {setting: benchmarks(config, setting) for setting in config["settings"]},
+        "evaluations": evaluations(config),
+        "flips": {name: entry.flips for name, entry in entries.items() if entry.flips},
+        "grading": grading(config),
+        "equivalence_margin": config.get("equivalence_margin", EQUIVALENCE_MARGIN),
+        "measures": ["greedy", *([f"avg@{samples}"] if samples else [])],
+    }
+
+
+def planned_part(config: Config) -> Config:
+    """The part of a study that its plan depends on: a change elsewhere plans nothing anew."""
+    samples = {"samples": config["evaluation"]["samples"]}
+    return {**{key: config[key] for key in PLANNED if key in config}, "evaluation": samples}
+
+
+def main() -> None:
+    """Write a study's plan."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--config", type=json.loads, required=True, help="the study, as JSON")
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    write_json(options.output, plan(options.config))
+
+
+if __name__ == "__main__":
+    main()

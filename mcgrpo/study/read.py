@@ -1,0 +1,89 @@
+"""A study as Snakemake reads it: its files laid over one another, checked, and pinned by their lock files."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from mcgrpo.study import strict_yaml
+from mcgrpo.study.check import StudyError, check
+from mcgrpo.study.lock import lock_file, pin, read_lock
+from mcgrpo.study.plan import Config
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "workflow/schemas/study.schema.yaml"
+DEFAULT = Path("config/config.yaml")
+"""The study of a call that names none; what names no `study` of its own is laid over it, as by the Snakefile."""
+
+
+def read(files: Sequence[str | Path] = ()) -> Config:
+    """The study that `snakemake --configfile FILES` would run.
+
+    Args:
+        files: the last one on top; none for `DEFAULT`.
+
+    Raises:
+        StudyError: naming the file that cannot be read, or the key at fault.
+    """
+    config, layers = merged(files)
+    check(config, schema())
+    for file in reversed(layers):  # what is on top is pinned by its own lock
+        pin(config, read_lock(lock_file(file)))
+    return config
+
+
+def merged(files: Sequence[str | Path]) -> tuple[Config, list[Path]]:
+    """The files laid over one another, unchecked, and which they were, from the bottom up.
+
+    Raises:
+        StudyError: naming the file that cannot be read, and the line at fault.
+    """
+    from snakemake.utils import update_config
+
+    layers = [Path(file) for file in files]
+    contents = [_load(file) for file in layers]
+    if not any("study" in content for content in contents):
+        layers, contents = [DEFAULT, *layers], [_load(DEFAULT), *contents]
+    config: Config = {}
+    for content in contents:
+        update_config(config, content)
+    return config, layers
+
+
+def _load(file: Path) -> Config:
+    try:
+        return strict_yaml.load(file)
+    except strict_yaml.YamlError as error:
+        raise StudyError(str(error)) from None
+
+
+def schema() -> Config:
+    """The schema of study files.
+
+    Raises:
+        StudyError: where there is none, outside a checkout.
+    """
+    if not SCHEMA.is_file():
+        raise StudyError(f"{SCHEMA}: no such file; studies are run from a checkout of the repository")
+    return yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give a command the options that `resolve` reads."""
+    parser.add_argument(
+        "studies", type=Path, nargs="*", metavar="STUDY.yaml", help=f"laid over one another (default: {DEFAULT})"
+    )
+    parser.add_argument("--directory", type=Path, help="where the study is run, as Snakemake's option (default: here)")
+
+
+def resolve(options: argparse.Namespace) -> list[Path]:
+    """The study files that a command line names, from here; then go to where the study is run."""
+    files = [path.absolute() for path in options.studies]
+    if options.directory is not None:
+        try:
+            os.chdir(options.directory)
+        except OSError as error:
+            raise StudyError(f"--directory {options.directory}: {error.strerror}") from None
+    return files

@@ -1,0 +1,64 @@
+"""How many rows a study's data sets have, as far as it can be known without the hub."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.files import RecordError, iter_json_lines, read_json
+from mcgrpo.study.hub import is_pinned
+from mcgrpo.study.plan import Config
+
+
+def made(config: Config, kind: str, name: str) -> Path | None:
+    """Where a model or data set lies that the workflow has made from this very entry of the study, if it has."""
+    place = Path("resources", "models" if kind == "models" else "data", config["study"], name)
+    path, source = (
+        (place, place / "source.json")
+        if kind == "models"
+        else (place.with_name(f"{name}.jsonl"), place.with_name(f"{name}.source.json"))
+    )
+    spec = config[kind][name]
+    if not path.exists() or ("toy" in spec and kind == "models"):
+        return path if path.exists() else None
+    try:
+        origin = read_json(source)
+    except RecordError:
+        return None
+    wanted = spec if is_pinned(spec) else {key: value for key, value in spec.items() if key != "revision"}
+    return path if all(origin.get(key) == value for key, value in wanted.items()) else None
+
+
+def rows_of(config: Config, name: str, told: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Split -> rows of a data set; of what is made, counted or told in the study, else by the hub.
+
+    Of a data set that cannot be read nothing is known.
+
+    Args:
+        told: what the hub says, by the source's name of each split.
+    """
+    spec = config["datasets"][name]
+    try:
+        if path := made(config, "datasets", name):
+            found = [str(row.get("split")) for _, row in iter_json_lines(path)]
+            return {split: found.count(split) for split in set(found)}
+        return _rows_of_source(spec, told or {})
+    except (RecordError, OSError):
+        return {}
+
+
+def _rows_of_source(spec: dict[str, Any], told: Mapping[str, int]) -> dict[str, int]:
+    splits = spec.get("splits", {"train": {}, "test": {}})
+    counted = {split: _counted(spec, split, wanted, told) for split, wanted in splits.items()}
+    return {split: count for split, count in counted.items() if count is not None}
+
+
+def _counted(spec: dict[str, Any], split: str, wanted: dict[str, Any], told: Mapping[str, int]) -> int | None:
+    source, most = wanted.get("name", split), wanted.get("rows")
+    if "toy" in spec:
+        return most
+    if "folder" in spec:
+        file = Path(spec["folder"]).expanduser() / f"{source}.jsonl"
+        count = sum(1 for _ in iter_json_lines(file)) if file.is_file() else None
+    else:
+        count = told.get(source)
+    return count if count is None or most is None else min(count, most)

@@ -1,0 +1,1 @@
+"""One training job: `python -m mcgrpo.train`."""

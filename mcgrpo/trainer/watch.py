@@ -1,0 +1,66 @@
+"""What would spoil a training in silence, seen in the diagnostics of its generation batches."""
+
+import warnings
+from collections.abc import Mapping
+
+from mcgrpo.estimators import get_estimator
+from mcgrpo.trainer.config import MCGRPOConfig
+
+UNSCORED_BATCHES = 3
+"""Generation batches in a row, without a rollout that could be scored, that end a training."""
+ENOUGH_GROUPS = 6
+"""Groups whose rewards differ, before anything is said of most of them."""
+
+
+class Watch:
+    """Looks at every generation batch of a training.
+
+    Args:
+        args: of the training.
+        warns: whether this process is the one that warns; all of them raise, so that none is left waiting.
+    """
+
+    def __init__(self, args: MCGRPOConfig, warns: bool = True):
+        self.args = args
+        self.unscored: int | None = None
+        self.differ = self.scale_zero = self.largest = 0.0
+        self.warns = warns and args.mad_zero == "epsilon" and args.max_advantage is None
+
+    def look(self, values: Mapping[str, float], groups: int, step: int) -> None:
+        """Look at a generation batch.
+
+        Warns once: where the scale is 0 in most of the groups whose rewards differ, and nothing takes its place.
+
+        Args:
+            values: of `mcgrpo.estimators.diagnostics.diagnose`.
+            groups: in the batch.
+            step: optimizer steps before it; those of an earlier attempt count, too.
+
+        Raises:
+            ValueError: where no rollout could be scored in the first batch of a training, or in three in a row.
+        """
+        if self.unscored is None:  # the first batch of a training says that rewards do not work at all
+            self.unscored = 0 if step else UNSCORED_BATCHES - 1
+        self.unscored = self.unscored + 1 if values["drawn/frac_unscorable"] == 1 else 0
+        if self.unscored >= UNSCORED_BATCHES:
+            raise ValueError(
+                "no rollout of the first generation batch, or of the last three, could be scored: every reward is None "
+                "or NaN, and the model does not move"
+            )
+        self.differ += groups * (1 - values["drawn/frac_reward_zero_std"])
+        self.scale_zero += groups * values.get("advantage/frac_scale_zero_signal", 0.0)
+        self.largest = max(self.largest, values["advantage/abs_max"])
+        if self.warns and self.differ >= ENOUGH_GROUPS and self.scale_zero > self.differ / 2:
+            self.warns = False
+            self._warn()
+
+    def _warn(self) -> None:
+        epsilon = self.args.advantage_epsilon
+        epsilon = get_estimator(self.args.estimator).epsilon if epsilon is None else epsilon
+        warnings.warn(
+            f"the scale of estimator {self.args.estimator!r} is 0 in most groups whose rewards differ, as the MAD is "
+            f"where most rewards of a group are equal: their advantages are deviations / {epsilon:g} (here up to "
+            f"{self.largest:g}). Set mad_zero='std', 'mean_absolute_deviation' or 'unit' to divide by "
+            "something else, or max_advantage to bound them: docs/mad-zero.md",
+            stacklevel=2,
+        )

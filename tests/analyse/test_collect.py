@@ -1,0 +1,298 @@
+import json
+import random
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from itertools import product
+
+import pytest
+
+from mcgrpo.analyse.collect import collect
+from mcgrpo.analyse.curves import COLUMNS, curve, training_measures, unsteadiness
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.measures import problems_hash
+from mcgrpo.analyse.summarise import summarise
+from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
+from mcgrpo.records import CurvePoint, FlipRates, Grade, ProblemValues, Run, Score
+
+VERDICTS = {
+    "greedy": {"a": ["correct"], "b": ["equivalent"], "c": ["wrong"], "d": ["timeout"]},
+    "sampled": {
+        "a": ["correct", "wrong"],
+        "b": ["equivalent", "equivalent"],
+        "c": ["unparseable", "error"],
+        "d": ["correct", "correct"],
+    },
+}
+
+
+def grades(verdicts=VERDICTS):
+    return [
+        Grade(id, sample, None, verdict, decoding)
+        for decoding, problems in verdicts.items()
+        for id, each in problems.items()
+        for sample, verdict in enumerate(each)
+    ]
+
+
+def a_run(method="grpo", seed=0):
+    trained = {"loss_type": "grpo", "estimator": "mean-std", "rewards": {"accuracy": 1.0}, "training": {"beta": 0.04}}
+    return Run(
+        study="mini",
+        setting="toy",
+        method=method,
+        num_generations=0 if method == "none" else 4,
+        variant="default",
+        seed=seed,
+        model="toy",
+        dataset="sums",
+        prompt="plain",
+        task="gsm8k",
+        **(trained if method != "none" else {"loss_type": "", "estimator": "", "rewards": {}}),
+    )
+
+
+def metrics(steps=20, **changed):
+    """20 steps: the reward is step / 20, every other column 0.5; `changed` holds {step: value} per column."""
+    rows = []
+    for step in range(1, steps + 1):
+        values = dict.fromkeys(COLUMNS, 0.5) | {"reward": step / 20}
+        values |= {column: each[step] for column, each in changed.items() if step in each}
+        rows.append({"step": step} | {COLUMNS[column]: value for column, value in values.items()})
+    return rows
+
+
+def write_run(results, run, rows, status="finished", started=0.0):
+    outcome = {"status": status, "seconds": 12.5, "started": started, "steps": len(rows)}
+    write_json(results / "runs" / run.name / "run.json", asdict(run) | {"outcome": outcome})
+    write_jsonl(results / "runs" / run.name / "metrics.jsonl", rows)
+
+
+@pytest.fixture
+def results(tmp_path):
+    """An untrained run and two seeds of a trained one, with their plan beside them."""
+    runs = [a_run("none"), a_run(), a_run(seed=1)]
+    for run, (benchmark, more) in product(runs, {"sums": {}, "others": {"level": 3}}.items()):
+        path = tmp_path / "grades" / run.name / f"{benchmark}.jsonl"
+        write_jsonl(path, [asdict(grade) | {"gold_parsable": True, **more} for grade in grades()])
+    for run in runs[1:]:
+        write_run(tmp_path, run, metrics())
+    study = {
+        "study": "mini",
+        "runs": [asdict(run) for run in runs],
+        "benchmarks": {"toy": {"sums": "in", "others": "out"}},
+        "evaluations": {run.name: {"sums": "in", "others": "out"} for run in runs},
+        "flips": {runs[0].name: {"benchmark": "sums"}},
+        "grading": ["paper"],
+        "measures": ["greedy", "avg@2"],
+    }
+    rates = FlipRates("mean/oracle-mean/zeros/k2/exact", [0.5, 0.0, 0.25], "abc")
+    write_jsonl(tmp_path / f"flips/{runs[0].name}/sums.jsonl", [rates])
+    write_json(tmp_path / "plan.json", study)
+    return tmp_path
+
+
+def plan(results):
+    return json.loads((results / "plan.json").read_text())
+
+
+def test_curve_takes_the_logged_names():
+    (point,) = curve(a_run(), [{"step": 3, "drawn/reward": 0.25, "reward": 0.9, "loss": 0.1}])
+    assert (point.step, point.reward, point.loss, point.kl) == (3, 0.25, 0.1, None)
+
+
+def test_training_measures_by_hand():
+    points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}))
+    found = dict(training_measures(points, 12.5))
+    assert found == pytest.approx(
+        {
+            "seconds": 12.5,
+            "reward": 0.975,  # steps 19 and 20, the last tenth
+            "frac_scale_zero": 0.55,
+            "frac_scale_zero_signal": 0.5,
+            "frac_advantage_zero": 0.5,
+            "frac_groups_zero": 0.5,
+            "advantage_abs_max": 0.5,
+            "kl_l1_share_logps": 0.5,
+            "flips_mean_median": 0.5,
+            "flips_loo_mean": 0.5,
+            "flips_loo_median": 0.5,
+            "grad_norm": 0.5,
+            "reward_unsteadiness": 0.0,  # the reward rises by a twentieth at every step
+        },
+        abs=1e-12,
+    )
+
+
+def test_what_was_never_logged_is_no_measure():
+    points = curve(a_run(), [{"step": 1, "drawn/reward": 1.0, "grad_norm": float("nan")}])
+    assert list(training_measures(points, 1.0)) == [("seconds", 1.0), ("reward", 1.0)]
+
+
+def test_unsteadiness_is_the_noise_of_a_level_curve():
+    noise = random.Random(0)
+    rewards = [1.0 + noise.gauss(0, 0.1) for _ in range(20_000)]
+    assert unsteadiness(rewards) == pytest.approx(0.1, rel=0.02)
+    assert unsteadiness([reward + step for step, reward in enumerate(rewards)]) == pytest.approx(unsteadiness(rewards))
+    assert unsteadiness([0.0, 1.0]) is None
+
+
+def test_a_study_by_hand(results):
+    found = collect(plan(results), results)
+    assert len(found.scores) == 3 * 2 * 8 + 2 * 14 + 1
+    assert len(found.values) == 3 * 2 * 8 + 1
+    assert len(found.curves) == 2 * 20 and found.missing == []
+    scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
+    assert scores["none", 0, "in", "greedy"] == Score(
+        "toy",
+        "none",
+        0,
+        "default",
+        0,
+        "sums",
+        "in",
+        "greedy",
+        value=0.5,
+        n=4,
+        standard_error=pytest.approx((1 / 3) ** 0.5 / 2),
+    )
+    assert scores["grpo", 1, "out", "avg@2"].benchmark == "others"
+    assert scores["grpo", 1, "train", "seconds"] == Score(
+        "toy", "grpo", 4, "default", 1, "train", "train", "seconds", value=12.5, n=20
+    )
+    assert ("none", 0, "train", "seconds") not in scores
+    flips = scores["none", 0, "flips", "mean/oracle-mean/zeros/k2/exact"]
+    assert (flips.benchmark, flips.value, flips.n) == ("sums", 0.25, 3)
+    values = {(v.method, v.seed, v.role, v.measure): v for v in found.values}
+    assert values["grpo", 1, "in", "avg@2"].values == [0.5, 1.0, 0.0, 1.0]
+    assert values["grpo", 1, "in", "avg@2"].problems == problems_hash("abcd")
+
+
+@pytest.mark.parametrize(
+    ("missing", "lost"),
+    [
+        ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
+        ("runs/toy/grpo/G4/default/seed1/run.json", 14 + 2 * 8),  # grades of no known training are not counted
+        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 14),
+        ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
+    ],
+)
+def test_a_part_of_a_study(results, missing, lost):
+    (results / missing).unlink()
+    whole = 3 * 2 * 8 + 2 * 14 + 1
+    found = collect(plan(results), results, unfinished=True)
+    assert len(found.scores) == whole - lost
+    assert found.missing and all(missing in line for line in found.missing)
+    with pytest.raises(RecordError, match=f"{missing}: no such file"):
+        collect(plan(results), results)
+
+
+def test_a_training_of_another_recipe_is_refused_with_its_grades(results):
+    other = replace(a_run(), training={"beta": 0.5})
+    outcome = {"status": "finished", "steps": 3}
+    write_json(results / "runs" / a_run().name / "run.json", asdict(other) | {"outcome": outcome})
+    with pytest.raises(RecordError, match=r"seed0/run\.json: this training is not the plan's: training differs"):
+        collect(plan(results), results)
+    found = collect(plan(results), results, unfinished=True)
+    assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
+
+
+def test_a_training_without_an_optimizer_step_is_no_result(results):
+    """Not even where it counts as finished: what it was graded for is the untrained model's."""
+    write_run(results, a_run(), [])
+    with pytest.raises(RecordError, match=r"seed0/run\.json: this training took no optimizer step"):
+        collect(plan(results), results)
+    found = collect(plan(results), results, unfinished=True)
+    assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
+
+
+def test_grades_of_an_earlier_training_are_not_counted(results):
+    write_run(results, a_run(), metrics(), started=time.time() + 60)
+    with pytest.raises(RecordError, match=r"seed0/sums\.jsonl: older than the training that it should be of"):
+        collect(plan(results), results)
+    found = collect(plan(results), results, unfinished=True)
+    assert {score.benchmark for score in found.scores if (score.method, score.seed) == ("grpo", 0)} == {"train"}
+
+
+def test_each_protocol_is_measured_from_grades_of_its_own(results):
+    both = plan(results) | {"grading": ["paper", "released", "robust"]}
+    for run in both["runs"]:
+        folder = results / "grades" / Run(**run).name
+        for benchmark in ("sums", "others"):
+            wrong = [asdict(grade) | {"verdict": "wrong"} for grade in grades()]
+            write_jsonl(folder / f"{benchmark}.released.jsonl", wrong)
+            right = [asdict(grade) | {"verdict": "correct"} for grade in grades()]
+            write_jsonl(folder / f"{benchmark}.robust.jsonl", right)
+    scores = {(s.method, s.seed, s.benchmark, s.measure): s.value for s in collect(both, results).scores}
+    assert scores["grpo", 0, "sums", "greedy"] == 0.5
+    assert scores["grpo", 0, "sums", "released-greedy"] == scores["grpo", 0, "sums", "released-any@2"] == 0.0
+    assert scores["grpo", 0, "sums", "robust-greedy"] == scores["grpo", 0, "sums", "robust-avg@2"] == 1.0
+
+
+def test_values_that_are_not_finite_reach_neither_means_nor_summary(results):
+    bad = {2: float("nan"), 3: float("inf"), 4: None}
+    write_run(results, a_run(seed=1), metrics(grad_norm=bad))
+    found = collect(plan(results), results)
+    norms = {s.seed: (s.value, s.n) for s in found.scores if s.measure == "grad_norm"}
+    assert norms == {0: (0.5, 20), 1: (0.5, 20)}
+    write_csv(results / "scores.csv", Score, found.scores)
+    write_csv(results / "curves.csv", CurvePoint, found.curves)
+    write_jsonl(results / "values.jsonl", found.values)
+    files = [results / name for name in ("plan.json", "scores.csv", "values.jsonl")]
+    planned = read_json(files[0]) | {"equivalence_margin": 0.01}
+    summary = summarise(planned, read_frame(files[1], Score), read_jsonl(files[2], ProblemValues))
+    assert {cell.n for cell in summary.cells if cell.measure == "grad_norm"} == {20}
+    assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "grades/toy/none/G0/default/seed0/sums.jsonl",
+        "runs/toy/grpo/G4/default/seed1/metrics.jsonl",
+        "runs/toy/grpo/G4/default/seed1/run.json",
+    ],
+)
+def test_a_missing_file_is_named(results, name):
+    (results / name).unlink()
+    with pytest.raises(RecordError, match=f"{name}: no such file"):
+        collect(plan(results), results)
+
+
+def test_a_training_that_did_not_finish_is_named(results):
+    write_run(results, a_run(), metrics(), status="failed")
+    with pytest.raises(RecordError, match=r"grpo/G4/default/seed0/run\.json: this training has not finished"):
+        collect(plan(results), results)
+
+
+def command(results):
+    options = {
+        "plan": "plan.json", "results": ".", "scores": "scores.csv", "values": "values.jsonl", "curves": "curves.csv",
+    }  # fmt: skip
+    flags = [part for key, name in options.items() for part in (f"--{key}", str(results / name))]
+    return subprocess.run([sys.executable, "-m", "mcgrpo.analyse.collect", *flags], capture_output=True, text=True)
+
+
+def test_the_command_writes_both_files(results):
+    done = command(results)
+    assert (done.returncode, done.stdout) == (0, "77 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 77
+    assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
+
+
+def test_the_command_stops_with_one_line(results):
+    (results / "grades/toy/grpo/G4/default/seed0/sums.jsonl").write_text("")
+    done = command(results)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and done.stderr.endswith("sums.jsonl: no grades\n")
+    assert done.stderr.count("\n") == 1
+    assert not (results / "scores.csv").exists()
+
+
+def test_each_training_says_how_many_gpus_it_had(results):
+    path = results / "runs" / a_run(seed=1).name / "run.json"
+    record = read_json(path)
+    write_json(path, record | {"outcome": record["outcome"] | {"gpus": 2}})
+    scores = collect(plan(results), results).scores
+    assert [(score.seed, score.value) for score in scores if score.measure == "gpus"] == [(0, 0), (1, 2)]

@@ -1,0 +1,318 @@
+"""Sign-flip rates: by hand, against every subset one by one, and the paper's random subsets against all of them."""
+
+import itertools
+import json
+import statistics
+from fractions import Fraction
+from itertools import combinations, product
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mcgrpo.analyse.measures import problems_hash
+from mcgrpo.analyse.sign_flips import (
+    BASELINES,
+    CONVENTIONS,
+    HOWS,
+    ORACLES,
+    Tally,
+    compositions,
+    draw,
+    exact_rate,
+    flip_rates,
+    main,
+    measure_name,
+    parse_measure,
+    read_rewards,
+    sampled_rate,
+    tally,
+)
+from mcgrpo.files import RecordError, read_jsonl, write_jsonl
+from mcgrpo.records import FlipRates
+
+LEVELS = st.sampled_from([(0, 2), (0, 1.5, 2), (0, 1, 2), (0, 0.5, 1, 1.5, 2, 3), (-1.5, 0, 0.1)])
+REWARDS = LEVELS.flatmap(lambda levels: st.lists(st.sampled_from(levels), min_size=3, max_size=8))
+
+
+def rate(rewards, name):
+    """The exact rate under `baseline/oracle/convention/k2`."""
+    baseline, oracle, convention, k, _ = parse_measure(f"{name}/exact")
+    return exact_rate(tally(rewards), baseline, oracle, convention, k)
+
+
+def centre_of(values, baseline):
+    return statistics.mean(values) if "mean" in baseline else statistics.median(values)
+
+
+def sign(value):
+    return (value > 0) - (value < 0)
+
+
+def by_brute_force(rewards, baseline, oracle, convention, k):
+    """As the definition reads, over every order of every subset where a rollout is dropped: the first of equals is."""
+    rewards = [Fraction(reward) for reward in rewards]
+    truth = [sign(reward - centre_of(rewards, oracle)) for reward in rewards]
+    flips, kept_rollouts = 0, 0
+    plus1 = baseline.endswith("plus1")
+    for subset in (itertools.permutations if plus1 and k < 4 else combinations)(range(len(rewards)), k + plus1):
+        centre = centre_of([rewards[i] for i in subset], baseline)
+        dropped = {min(subset, key=lambda i: abs(rewards[i] - centre))} if plus1 else set()
+        for i in set(subset) - dropped:
+            found = sign(rewards[i] - centre)
+            flips += found * truth[i] < 0 if convention == "strict" else found != truth[i]
+            kept_rollouts += 1
+    return Fraction(flips, kept_rollouts)
+
+
+class TestByHand:
+    def test_three_levels(self):
+        # oracle mean 7/6: - + +. Pairs: (0, 1.5) and (0, 2) agree; in (1.5, 2) the 1.5 is below the mean
+        assert rate([0, 1.5, 2], "mean/oracle-mean/strict/k2") == Fraction(1, 6)
+        assert rate([0, 1.5, 2], "mean/oracle-mean/zeros/k2") == Fraction(1, 6)
+        # oracle median 1.5: - 0 +. The 1.5 is never at a pair's mean, and has no sign to be opposite to
+        assert rate([0, 1.5, 2], "mean/oracle-median/strict/k2") == 0
+        assert rate([0, 1.5, 2], "mean/oracle-median/zeros/k2") == Fraction(2, 6)
+
+    def test_two_levels(self):
+        # pairs: 2 of 6 are equal, and have no sign; every triple is 2 : 1, of the two one is dropped and one is at 0
+        assert rate([0, 0, 2, 2], "mean/oracle-mean/zeros/k2") == Fraction(1, 3)
+        assert rate([0, 0, 2, 2], "median-plus1/oracle-mean/zeros/k2") == Fraction(1, 2)
+        # the mean of (0, 0, 2) is 2/3: one 0 is dropped, and both signs are right
+        assert rate([0, 0, 2, 2], "mean-plus1/oracle-mean/zeros/k2") == 0
+
+    def test_equally_close_rollouts_on_both_sides(self):
+        # the oracle's median is 2, so every 2 above a group's mean flips. 3 of 5 groups are (0, 0, 2, 2), mean 1: a 2
+        # is dropped half of the time, and 1.5 flip; 2 of 5 are (0, 2, 2, 2), mean 1.5: a 2 is dropped, and 2 flip
+        expected = Fraction(3 * 3, 5 * 2 * 3) + Fraction(2 * 2, 5 * 3)
+        assert rate([0, 0, 2, 2, 2], "mean-plus1/oracle-median/zeros/k3") == expected
+
+    @pytest.mark.parametrize(("successes", "k"), [(1, 2), (40, 2), (40, 4), (100, 8), (127, 8)])
+    def test_with_two_levels_the_mean_disagrees_only_in_groups_without_spread(self, successes, k):
+        rewards = Tally((0, 1), (128 - successes, successes))
+        same = comb(128 - successes, k) + comb(successes, k)
+        assert exact_rate(rewards, "mean", "oracle-mean", "zeros", k) == Fraction(same, comb(128, k))
+
+    def test_compositions(self):
+        assert compositions(2, 2).tolist() == [[0, 2], [1, 1], [2, 0]]
+        assert compositions(1, 5).tolist() == [[5]]
+        assert compositions(6, 8).shape == (comb(13, 5), 6)
+        assert set(compositions(6, 8).sum(axis=1)) == {8}
+
+
+class TestTally:
+    def test_levels_are_integers_without_a_unit(self):
+        assert tally([2.0, 0.0, 1.5, 2]) == ((0, 3, 4), (1, 1, 2))
+        assert tally([2.0, 0.0, 0.0]) == tally([1, -1, -1]) == ((0, 1), (2, 1))
+        assert tally([1.0, 1.0]) == ((0,), (2,))
+
+    def test_floats_are_taken_for_what_they_are(self):
+        # 0.1 + 0.2 is above 0.3 by 2**-54: an own level, and exact sums take more than 64 bits
+        levels, counts = tally([0.1 + 0.2, 0.3, 0.3, 1e6])
+        assert counts == (2, 1, 1) and levels[1] == 1 and levels[2] > 2**60
+        assert rate([0.1 + 0.2, 0.3, 0.3], "median/oracle-median/zeros/k3") == 0
+        assert rate([0.1 + 0.2, 0.3, 0.3, 1e6], "mean/oracle-mean/zeros/k4") == 0
+
+    @pytest.mark.parametrize(("rewards", "message"), [([0.0, float("nan")], "hold nan"), ([], "no rewards")])
+    def test_refused(self, rewards, message):
+        with pytest.raises(ValueError, match=message):
+            tally(rewards)
+
+
+class TestProperties:
+    @settings(max_examples=300)
+    @given(REWARDS, st.sampled_from(BASELINES), st.sampled_from(ORACLES), st.sampled_from(CONVENTIONS), st.data())
+    def test_the_closed_form_is_the_mean_over_all_subsets(self, rewards, baseline, oracle, convention, data):
+        most = min(len(rewards) - baseline.endswith("plus1"), 3 if "plus1" in baseline else 8)
+        k = data.draw(st.integers(1, most))
+        found = exact_rate(tally(rewards), baseline, oracle, convention, k)
+        assert found == by_brute_force(rewards, baseline, oracle, convention, k)
+
+    @pytest.mark.parametrize("part", list(product(BASELINES, ORACLES, CONVENTIONS)), ids="/".join)
+    def test_equally_close_rollouts_of_unequal_number(self, part):
+        """In (0, 0, 1.5, 2) two are as far below the median as one is above it."""
+        rewards = [0, 0, 1.5, 2, 1.5]
+        assert exact_rate(tally(rewards), *part, 3) == by_brute_force(rewards, *part, 3)
+
+    @given(REWARDS, st.data())
+    def test_any_of_the_tied_medians_may_be_dropped(self, rewards, data):
+        """At an even k the median of k + 1 is one of them; here the one drawn last is dropped, not the first."""
+        k = data.draw(st.sampled_from([k for k in (2, 4, 6) if k < len(rewards)]))
+        rewards = [Fraction(reward) for reward in rewards]
+        median = statistics.median(rewards)
+        flips = 0
+        for subset in combinations(range(len(rewards)), k + 1):
+            centre = statistics.median(rewards[i] for i in subset)
+            dropped = max(i for i in subset if rewards[i] == centre)
+            flips += sum(sign(rewards[i] - centre) != sign(rewards[i] - median) for i in subset if i != dropped)
+        found = exact_rate(tally(rewards), "median-plus1", "oracle-median", "zeros", k)
+        assert found == Fraction(flips, k * comb(len(rewards), k + 1))
+
+    @given(REWARDS, st.sampled_from(ORACLES), st.sampled_from(CONVENTIONS))
+    def test_the_median_of_two_is_their_mean(self, rewards, oracle, convention):
+        mean, median = (exact_rate(tally(rewards), of, oracle, convention, 2) for of in ("mean", "median"))
+        assert mean == median
+
+    @given(st.lists(st.sampled_from([0, 2]), min_size=5, max_size=40), st.sampled_from([2, 3, 4]))
+    def test_with_two_levels_no_flip_is_strict(self, rewards, k):
+        for baseline, oracle in product(BASELINES, ORACLES):
+            assert exact_rate(tally(rewards), baseline, oracle, "strict", k) == 0
+
+    @given(REWARDS, st.sampled_from(("mean", "median")), st.sampled_from(CONVENTIONS))
+    def test_the_oracles_own_group_does_not_flip(self, rewards, centre, convention):
+        n = len(rewards)
+        assert exact_rate(tally(rewards), centre, f"oracle-{centre}", convention, n) == 0
+        assert exact_rate(tally(rewards), f"{centre}-plus1", f"oracle-{centre}", convention, n - 1) == 0
+
+    @given(st.floats(-5, 5), st.integers(9, 40))
+    def test_equal_rewards_do_not_flip(self, reward, n):
+        for part in product(BASELINES, ORACLES, CONVENTIONS):
+            assert exact_rate(tally([reward] * n), *part, 8) == 0
+
+    @given(REWARDS, st.sampled_from(BASELINES), st.sampled_from(ORACLES))
+    def test_strict_flips_are_flips(self, rewards, baseline, oracle):
+        strict, zeros = (exact_rate(tally(rewards), baseline, oracle, convention, 2) for convention in CONVENTIONS)
+        assert 0 <= strict <= zeros <= 1
+
+    def test_beyond_64_bits(self):
+        """C(128, 64) has 124 bits. Unless a group is 32 : 32, its larger part is at the median, with the sign 0."""
+        found = exact_rate(Tally((0, 1), (64, 64)), "median", "oracle-mean", "zeros", 64)
+        larger = sum(comb(64, c) * comb(64, 64 - c) * max(c, 64 - c) for c in range(65) if c != 32)
+        assert found == Fraction(larger, 64 * comb(128, 64))
+
+    def test_few_large_groups_of_many_rollouts(self):
+        """C(128, 127) is 128, but C(100, 50), among the factors of its impossible compositions, has 97 bits."""
+        rewards = Tally((0, 1), (100, 28))
+        assert exact_rate(rewards, "mean", "oracle-mean", "zeros", 127) == 0
+        assert exact_rate(rewards, "median", "oracle-mean", "zeros", 127) == Fraction(100, 128)
+
+
+class TestSampled:
+    @given(REWARDS, st.sampled_from(BASELINES), st.sampled_from(ORACLES), st.sampled_from(CONVENTIONS))
+    def test_over_all_subsets_it_is_exact(self, rewards, baseline, oracle, convention):
+        """`draw` replaced by every ordered subset: what `sampled` averages over random ones."""
+        assume(len(rewards) <= 6)
+        counted = tally(rewards)
+        rollouts = np.repeat(np.arange(len(counted.levels)), counted.counts)
+        every = np.array(list(itertools.permutations(rollouts, 3)))
+        found = sampled_rate(counted, baseline, oracle, convention, 2, every)
+        assert found == exact_rate(counted, baseline, oracle, convention, 2)
+
+    @pytest.mark.parametrize("part", list(product(BASELINES, ORACLES, CONVENTIONS)), ids="/".join)
+    def test_it_converges_to_the_exact_rate(self, part):
+        """20,000 subsets: a rate in [0, 1] has a standard error below 0.0036; the seed is fixed."""
+        rewards = tally([0] * 60 + [1.5] * 40 + [2] * 28)
+        drawn = draw(rewards, 4, 20_000, np.random.default_rng(1))
+        sampled, exact = sampled_rate(rewards, *part, 4, drawn), exact_rate(rewards, *part, 4)
+        assert abs(sampled - exact) < 0.012
+
+    def test_subsets_are_drawn_without_replacement(self):
+        drawn = draw(Tally((0, 1, 2), (1, 3, 1)), 4, 50, np.random.default_rng(0))
+        assert {tuple(row) for row in np.sort(drawn)} == {(0, 1, 1, 1, 2)}
+        assert len({tuple(row) for row in drawn}) > 5
+
+
+class TestNames:
+    @pytest.mark.parametrize("part", list(product(BASELINES, ORACLES, CONVENTIONS, (1, 2, 10), HOWS)))
+    def test_there_and_back(self, part):
+        assert parse_measure(measure_name(*part)) == part
+
+    def test_spelling(self):
+        assert measure_name("mean", "oracle-mean", "strict", 2, "exact") == "mean/oracle-mean/strict/k2/exact"
+        assert parse_measure("median-plus1/oracle-median/zeros/k8/sampled").k == 8
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("avg@8", "'avg@8' is no measure of sign flips, like 'mean/oracle-mean/strict/k2/exact'"),
+            ("mode/oracle-mean/strict/k2/exact", "unknown baseline 'mode' .known: mean, median, "),
+            ("mean/mean/strict/k2/exact", "unknown oracle 'mean'"),
+            ("mean/oracle-mean/loose/k2/exact", "unknown convention 'loose'"),
+            ("mean/oracle-mean/strict/k2/guess", "unknown how 'guess'"),
+            ("mean/oracle-mean/strict/2/exact", "'2' should be k and a number"),
+            ("mean/oracle-mean/strict/k02/exact", "'k02' should be k and a number"),
+        ],
+    )
+    def test_refused(self, name, message):
+        with pytest.raises(ValueError, match=message):
+            parse_measure(name)
+
+
+class TestFiles:
+    def grades(self, path, verdicts, **columns):
+        """A file of one row per (id, verdict), samples counted; returns its path."""
+        seen, rows = {}, []
+        for id, verdict in verdicts:
+            sample = seen[id] = seen.get(id, -1) + 1
+            rows.append({"id": id, "sample": sample, "extracted": None, "verdict": verdict, **columns})
+        write_jsonl(path, rows)
+        return path
+
+    def test_rewards_are_those_of_training(self, tmp_path):
+        verdicts = ("correct", "equivalent", "wrong", "unparseable", "timeout", "error")
+        path = self.grades(tmp_path / "g.jsonl", [("b", verdict) for verdict in verdicts], decoding="sampled")
+        assert read_rewards(path) == {"b": [2.0, 1.5, 0.0, 0.0, 0.0, 0.0]}
+
+    def test_without_a_gold_the_reward_is_constant(self, tmp_path):
+        rows = [("a", "unparseable")] * 3
+        path = self.grades(tmp_path / "g.jsonl", rows, decoding="sampled", gold_parsable=False)
+        assert read_rewards(path) == {"a": [1.0] * 3}
+        assert {value for row in flip_rates(read_rewards(path), [2], 5, 0) for value in row.values} == {0.0}
+
+    def test_the_command_prints_the_exact_rates(self, tmp_path, capsys):
+        rows = [("b", "correct"), ("b", "equivalent"), ("b", "wrong"), ("a", "wrong"), ("a", "wrong"), ("a", "wrong")]
+        path = self.grades(tmp_path / "g.jsonl", rows, decoding="sampled")
+        main(["--grades", str(path), "--k", "2", "1", "--output", str(tmp_path / "flips.jsonl")])
+        first, header, *lines = capsys.readouterr().out.splitlines()
+        assert first.startswith("64 measures of 2 problems")
+        assert header.split() == ["strict", "k2", "strict", "k1", "zeros", "k2", "zeros", "k1"]
+        assert [line.split()[:2] for line in lines] == [[*part] for part in product(BASELINES, ORACLES)]
+        assert lines[0].split()[2] == "8.33"  # the mean over problems of 1/6 and 0
+
+    def test_the_command(self, tmp_path):
+        rows = [("b", "correct"), ("a", "wrong"), ("b", "equivalent"), ("a", "wrong"), ("b", "wrong"), ("a", "wrong")]
+        path = self.grades(tmp_path / "g.jsonl", rows, decoding="sampled")
+        options = ["--grades", str(path), "--k", "2", "--subsamples", "4", "--output"]
+        main([*options, str(tmp_path / "flips.jsonl")])
+        found = {row.measure: row for row in read_jsonl(tmp_path / "flips.jsonl", FlipRates)}
+        every = product(BASELINES, ORACLES, CONVENTIONS, HOWS)
+        assert set(found) == {measure_name(*part, 2, how) for *part, how in every}
+        assert found["mean/oracle-mean/strict/k2/exact"].values == [1 / 6, 0.0]
+        assert {row.problems for row in found.values()} == {problems_hash(["b", "a"])}
+        main([*options, str(tmp_path / "again.jsonl")])
+        assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "flips.jsonl").read_bytes()
+        main([*options, str(tmp_path / "other.jsonl"), "--seed", "1"])
+        other = {row.measure: row for row in read_jsonl(tmp_path / "other.jsonl", FlipRates)}
+        assert {name.split("/")[-1] for name in found if other[name] != found[name]} == {"sampled"}
+
+    def test_a_problems_subsets_do_not_depend_on_the_others(self):
+        rewards = {"a": [0, 1.5, 2, 2, 0], "b": [2, 0, 0, 0, 1.5]}
+        both = {row.measure: row.values for row in flip_rates(rewards, [2, 4], 3, 0)}
+        alone = {row.measure: row.values for row in flip_rates({"b": rewards["b"]}, [4], 3, 0)}
+        assert len(alone) == 32
+        assert all(both[measure][1] == value for measure, (value,) in alone.items())
+
+    def test_too_few_rollouts(self, tmp_path):
+        rows = [("a/7", "correct")] * 4
+        path = self.grades(tmp_path / "g.jsonl", rows, decoding="sampled")
+        with pytest.raises(SystemExit, match=r"g\.jsonl: problem 'a/7' has 4 rollouts; k = 4 needs 5"):
+            main(["--grades", str(path), "--k", "2", "4", "--output", str(tmp_path / "flips.jsonl")])
+        assert not (tmp_path / "flips.jsonl").exists()
+        with pytest.raises(ValueError, match="4 rollouts: a median-plus1 baseline at k = 4 needs 5"):
+            exact_rate(tally([0, 2, 2, 2]), "median-plus1", "oracle-mean", "zeros", 4)
+
+    def test_a_file_without_samples(self, tmp_path):
+        path = self.grades(tmp_path / "g.jsonl", [("a", "correct")], decoding="greedy")
+        with pytest.raises(RecordError, match="no sampled completions"):
+            read_rewards(path)
+        path.write_text(json.dumps({"id": "a", "sample": 0, "extracted": None, "verdict": "fine"}))
+        with pytest.raises(RecordError, match=r"g\.jsonl:1: field 'verdict' should be one of"):
+            read_rewards(path)
+
+    @pytest.mark.parametrize(("option", "value"), [("--k", "0"), ("--subsamples", "none"), ("--seed", "-1")])
+    def test_options_are_whole_numbers(self, option, value, capsys):
+        with pytest.raises(SystemExit):
+            main(["--grades", "g.jsonl", "--output", "flips.jsonl", f"{option}={value}"])
+        assert f"argument {option}: '{value}' should be a whole number" in capsys.readouterr().err

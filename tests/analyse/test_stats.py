@@ -1,0 +1,106 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from mcgrpo.analyse.stats import Estimate, detectable, gain_verdict, half_width
+
+STUDENT = Estimate(0.02, 5, error=0.01, freedom=4.0)
+SHARE = Estimate(0.3, 1, error=0.08, freedom=29.0, trials=30)
+
+
+def test_student_limits():
+    assert STUDENT.limits() == pytest.approx(stats.t.interval(0.95, 4, 0.02, 0.01))
+    assert Estimate(0.02, 5, 0.01).limits() == pytest.approx(stats.norm.interval(0.95, 0.02, 0.01))
+    assert Estimate(0.02, 5, 0.0, 4.0).limits() == (0.02, 0.02)
+
+
+def test_limits_of_a_share_are_clopper_and_pearsons():
+    exact = stats.binomtest(9, 30).proportion_ci(0.95, "exact")
+    assert SHARE.limits() == pytest.approx((exact.low, exact.high))
+
+
+def test_without_an_error_there_is_no_interval_and_nothing_is_certain():
+    for empty in (Estimate(), Estimate(0.4, 1)):
+        assert empty.limits() == (None, None)
+        assert empty.detectable is None
+        assert (empty.p_value(0.0, "greater"), empty.p_value(9.0, "less")) == (1.0, 1.0)
+        assert gain_verdict(empty, 0.01) is None
+
+
+@pytest.mark.parametrize("of", [STUDENT, SHARE, Estimate(0.0, 3, 0.05, 29.0, trials=30)])
+@given(level=st.floats(0.5, 0.999), shift=st.floats(1e-4, 0.01))
+def test_a_test_at_a_level_says_what_the_interval_says(of, level, shift):
+    low, high = of.limits(level)
+    tail = (1 - level) / 2
+    for bound, alternative, excluded in (
+        (low - shift, "greater", True),
+        (low + shift, "greater", False),
+        (high + shift, "less", True),
+        (high - shift, "less", False),
+    ):
+        if 0 < bound < 1 or of.trials is None:
+            assert (of.p_value(bound, alternative) <= tail) == excluded
+
+
+def test_no_answer_right_is_no_proof_that_the_share_is_zero():
+    none = Estimate(0.0, 3, 0.05, 29.0, trials=30)
+    assert none.p_value(0.0, "greater") == 1.0
+    assert none.p_value(0.05, "less") == pytest.approx(0.95**30)
+
+
+def test_equal_values_are_certain_on_either_side():
+    equal = Estimate(2.0, 3, 0.0, 2.0)
+    assert (equal.p_value(1.0, "greater"), equal.p_value(2.0, "greater"), equal.p_value(3.0, "less")) == (0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("freedom", [2.0, 4.0, 29.0, math.inf])
+def test_the_detectable_effect_is_seen_in_four_of_five_studies(freedom):
+    effect = detectable(1.0, freedom)
+    quantile = stats.t.ppf(0.975, freedom)
+    power = stats.nct.sf(quantile, freedom, effect) if freedom < 1e6 else stats.norm.sf(quantile - effect)
+    assert power == pytest.approx(0.8, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "expected"),
+    [
+        (0.03, 0.01, "better"),
+        (-0.03, 0.01, "worse"),
+        (0.004, 0.001, "better"),  # sure, and within the margin: the size says that it is small
+        (-0.004, 0.001, "worse"),
+        (0.001, 0.001, "equivalent"),
+        (0.0, 0.004, "equivalent"),
+        (0.0, 0.005, "inconclusive"),  # 2.13 standard errors are more than a point
+        (0.03, 0.02, "inconclusive"),
+    ],
+)
+def test_the_four_words(mean, error, expected):
+    assert gain_verdict(Estimate(mean, 5, error, 4.0), margin=0.01) == expected
+
+
+def test_one_seed_has_no_word_however_sure_its_problems_are():
+    assert gain_verdict(Estimate(0.3, 1, 0.001, 500.0), margin=0.01) is None
+    assert gain_verdict(Estimate(0.3, 2, 0.001, 500.0), margin=0.01) == "better"
+
+
+def test_the_margin_decides_what_is_equivalent():
+    gain = Estimate(0.0, 5, 0.005, 4.0)
+    assert gain_verdict(gain, margin=0.02) == "equivalent"
+    assert gain_verdict(gain, margin=0.001) == "inconclusive"
+
+
+@given(st.floats(-0.05, 0.05), st.floats(1e-4, 0.05))
+def test_equivalent_is_what_two_one_sided_tests_at_five_percent_show(mean, error):
+    gain = Estimate(mean, 5, error, 4.0)
+    shown = max(gain.p_value(-0.01, "greater"), gain.p_value(0.01, "less")) < 0.05
+    verdict = gain_verdict(gain, 0.01)
+    assert (verdict == "equivalent") == (shown and verdict not in ("better", "worse"))
+
+
+def test_half_width_of_arrays_is_nan_below_two_values():
+    wide = half_width([1.0, 1.0], [1, 2])
+    assert math.isnan(wide[0])
+    assert wide[1] == pytest.approx(12.706205, rel=1e-6)

@@ -1,0 +1,425 @@
+import dataclasses
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from study_frames import (
+    cell_scores,
+    curve_points,
+    plan_of,
+    score,
+    seconds,
+    study,
+    summary_of,
+    values_of,
+    write_scores,
+)
+
+from mcgrpo.analyse.crossed import Weighted, contrast, share
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.published import as_cells
+from mcgrpo.analyse.summarise import main, summarise
+from mcgrpo.files import RecordError, write_csv, write_json, write_jsonl
+from mcgrpo.records import Cell, CurvePoint, Gain, Published, Score
+
+LAST_LINE = len(study()) + 2
+"""Of a file with a header, the study and one row more."""
+
+
+def cells(folder, rows, plan=None, values=None, **options):
+    scores = read_frame(write_scores(folder, rows), Score)
+    values = values_of(rows) if values is None else values
+    found = summarise(plan or plan_of(rows), scores, values, **options)
+    return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found.cells}
+
+
+def cell(found, method, measure="greedy", budget=2, variant="default", benchmark="sums"):
+    return found[method, budget, variant, benchmark, measure]
+
+
+def command(folder, plan, rows, values, *options):
+    write_json(folder / "plan.json", plan)
+    write_jsonl(folder / "values.jsonl", values)
+    files = {"plan": folder / "plan.json", "scores": write_scores(folder, rows), "values": folder / "values.jsonl"}
+    output = folder / "new" / "summary.csv"
+    files |= {"gains": folder / "new" / "gains.csv"}
+    flags = [part for name, path in {**files, "output": output}.items() for part in (f"--{name}", str(path))]
+    main([*flags, *options])
+    return output
+
+
+def numbers(cell):
+    """What is empty where no seed is there."""
+    names = [f.name for f in dataclasses.fields(Cell)]
+    return [getattr(cell, name) for name in names[names.index("n") : names.index("published")] if name != "baseline"]
+
+
+def test_a_cell_has_its_mean_its_seeds_and_a_paired_difference(tmp_path):
+    found = cell(cells(tmp_path, study()), "mc-grpo", "avg@4")
+    assert (found.planned, found.seeds, found.n, found.over) == (3, 3, 100, "seeds and problems")
+    assert (found.baseline, found.difference_seeds) == ("grpo", 3)
+    assert found.mean == pytest.approx(0.45)
+    # Problems have no noise here. The noise that seeds share is gone from the difference, but not from the mean.
+    assert found.difference == pytest.approx(0.05)
+    assert found.difference_high - found.difference_low == pytest.approx(2 * 4.302653 * 0.001 / math.sqrt(3), rel=1e-5)
+    assert found.high - found.mean > 10 * (found.difference_high - found.difference)
+    assert found.published is None
+
+
+def test_intervals_are_over_shared_seeds_and_problems(tmp_path):
+    rows = study()
+    rows.remove(next(row for row in rows if (row.method, row.seed, row.measure) == ("mc-grpo", 1, "greedy")))
+    values = {(v.method, v.num_generations, v.seed): v.values for v in values_of(rows, 0.2) if v.measure == "greedy"}
+    ours, theirs = ([values[method, 2, seed] for seed in (0, 2)] for method in ("mc-grpo", "grpo"))
+    found = cell(cells(tmp_path, rows, values=values_of(rows, 0.2)), "mc-grpo")
+    assert (found.planned, found.seeds, found.difference_seeds) == (3, 2, 2)
+    own = share(np.array(ours))
+    assert (found.mean, found.low, found.high) == pytest.approx((own.mean, *own.limits()))
+    paired = contrast([{"sums": Weighted(np.array(ours) - np.array(theirs))}])
+    expected = (paired.mean, *paired.limits())
+    assert (found.difference, found.difference_low, found.difference_high) == pytest.approx(expected)
+
+
+def test_what_an_interval_is_over(tmp_path):
+    rows = [*study(), *cell_scores("grpo", 2, 0.7, measure="reward", benchmark="train", role="train")]
+    found = cells(tmp_path, rows, values=values_of(rows, 0.2))
+    untrained, reward = cell(found, "none", budget=0), cell(found, "grpo", "reward", benchmark="train")
+    times = cell(found, "mc-grpo", "seconds", benchmark="train")
+    assert (untrained.over, untrained.seeds) == ("problems", 1)
+    assert untrained.low < 0.3 < untrained.high
+    assert (reward.over, reward.seeds) == ("seeds", 3)
+    assert reward.high - reward.mean == pytest.approx(4.302653 * 0.02 / math.sqrt(3), rel=1e-5)
+    # One of three trainings has its time: a mean and a difference, but nothing to take an interval over.
+    assert (times.over, times.low, times.difference_low) == (None, None, None)
+    assert (times.planned, times.seeds, times.difference, times.difference_seeds) == (3, 1, 3.0, 1)
+
+
+def test_planned_cells_that_are_not_there_have_empty_rows(tmp_path):
+    found = cells(tmp_path, study())
+    missing = cell(found, "mc-grpo", "avg@4", budget=4)
+    assert (missing.planned, missing.seeds, missing.baseline) == (3, 0, "grpo")
+    assert set(numbers(missing)) == {None}
+    assert cell(found, "mc-grpo", "seconds", budget=4, benchmark="train").planned == 3
+
+
+def test_a_study_without_scores_has_its_headline_rows(tmp_path):
+    plan = plan_of([*study(), score("mc-grpo", 2, 0, 0.1, measure="rate", role="flips")])
+    found = cells(tmp_path, [], plan)
+    assert {key[3:] for key in found} == {("sums", "greedy"), ("sums", "avg@4"), ("train", "seconds")}
+    assert {c.seeds for c in found.values()} == {0}
+    assert ("none", 0, "default", "train", "seconds") not in found
+    assert len(found) == 2 * 6 + 5
+
+
+def test_rows_are_of_every_measure_that_any_cell_has_on_the_benchmark(tmp_path):
+    far = {"benchmark": "chains", "role": "out"}
+    rows = [*study(), score("grpo", 4, 0, 0.2, measure="pass@4", **far)]
+    plan = plan_of([*rows, *cell_scores("mc-grpo", 2, 0.0, **far)])
+    found = cells(tmp_path, rows, plan)
+    assert {key[4] for key in found if key[3] == "chains"} == {"pass@4"}
+    assert cell(found, "mc-grpo", "pass@4", benchmark="chains").planned == 3
+    assert ("mc-grpo", 2, "default", "sums", "pass@4") not in found
+
+
+def test_sign_flips_are_rows_of_the_runs_that_are_planned_for_them(tmp_path):
+    rows = [*study(), score("mc-grpo", 2, 0, 0.2, measure="rate-k4", role="flips")]
+    found = [c for c in cells(tmp_path, rows, values=values_of(rows, 0.1)).values() if c.role == "flips"]
+    assert [(c.method, c.planned, c.seeds, c.benchmark, c.over) for c in found] == [
+        ("mc-grpo", 1, 1, "sums", "problems")
+    ]
+
+
+def test_the_control_is_paired_with_grpo_and_a_baseline_with_none(tmp_path):
+    found = cells(tmp_path, study())
+    assert cell(found, "grpo-plus1").baseline == "grpo"
+    assert cell(found, "grpo").baseline is None
+    assert cell(found, "none", budget=0).baseline is None
+
+
+def test_pairing_keeps_to_one_variant_and_budget(tmp_path):
+    rows = cell_scores("grpo", 2, 0.1) + cell_scores("grpo", 4, 0.2) + cell_scores("grpo", 2, 0.3, variant="format")
+    rows += cell_scores("mc-grpo", 2, 0.5, variant="format") + cell_scores("mc-grpo", 8, 0.5)
+    found = cells(tmp_path, rows)
+    assert cell(found, "mc-grpo", variant="format").difference == pytest.approx(0.2)
+    alone = cell(found, "mc-grpo", budget=8)
+    assert (alone.difference, alone.difference_seeds, alone.baseline) == (None, None, None)
+
+
+def test_the_change_to_the_default_variant_is_paired_too(tmp_path):
+    jitter = (-0.001, 0.0, 0.001)
+    rows = cell_scores("grpo", 2, 0.5) + cell_scores("grpo", 2, 0.4, jitter, variant="format")[:2]
+    rows += [seconds("grpo", 2, 10.0), dataclasses.replace(seconds("grpo", 2, 13.0), variant="format")]
+    found = cells(tmp_path, rows)
+    changed, default = cell(found, "grpo", variant="format"), cell(found, "grpo")
+    assert (changed.change, changed.change_seeds) == (pytest.approx(-0.1005), 2)
+    assert changed.change_low < -0.1005 < changed.change_high
+    assert (default.change, default.change_low, default.change_seeds) == (None, None, None)
+    assert cell(found, "grpo", "seconds", variant="format", benchmark="train").change == 3.0
+
+
+def published(setting, method, value, benchmark="sums", measure="accuracy", table="main"):
+    return Published(table, 1, setting, method, 2, "default", benchmark, measure, value)
+
+
+def test_published_numbers_stand_beside_ours(tmp_path):
+    rows = [
+        published("toy_a", "grpo", 78.92),
+        published("toy_a", "mc-grpo", 83.54),
+        published("toy_a", "grpo-plus1", 81.0),
+        published("toy_b", "grpo", 1.0),
+        published("toy_a", "mc-grpo", 1521.0, "train", "seconds"),
+    ]
+    found = cells(tmp_path, study(), published=as_cells(rows))
+    ours = cell(found, "mc-grpo")
+    assert (ours.published, ours.published_difference) == (pytest.approx(0.8354), pytest.approx(0.0462))
+    assert (cell(found, "grpo").published, cell(found, "grpo").published_difference) == (pytest.approx(0.7892), None)
+    times = cell(found, "mc-grpo", "seconds", benchmark="train")
+    assert (times.published, times.published_difference) == (1521.0, None)
+    assert cell(found, "mc-grpo", "avg@4").published is None
+    assert cell(found, "mc-grpo", budget=4).published is None
+
+
+def gain_of(folder, ours, theirs, margin=0.01, **options):
+    """The row of a gain, seed by seed, with values that a problem adds nothing to."""
+    rows = [score("mc-grpo", 2, seed, value) for seed, value in enumerate(ours)]
+    rows += [score("grpo", 2, seed, value) for seed, value in enumerate(theirs)]
+    plan = plan_of(rows) | {"equivalence_margin": margin}
+    return cell(cells(folder, rows, plan, **options), "mc-grpo")
+
+
+@pytest.mark.parametrize(
+    ("ours", "margin", "word"),
+    [
+        ((0.55, 0.56, 0.57), 0.01, "better"),
+        ((0.45, 0.44, 0.43), 0.01, "worse"),
+        ((0.501, 0.5, 0.499), 0.01, "equivalent"),
+        ((0.501, 0.5, 0.499), 0.001, "inconclusive"),
+        ((0.60, 0.50, 0.45), 0.01, "inconclusive"),
+    ],
+)
+def test_a_gain_has_one_of_four_verdicts(tmp_path, ours, margin, word):
+    found = gain_of(tmp_path, ours, (0.5, 0.5, 0.5), margin)
+    assert found.difference_verdict == word
+    assert (found.change_verdict, found.change_detectable) == (None, None)
+
+
+def test_an_inconclusive_gain_says_what_could_have_been_seen(tmp_path):
+    found = gain_of(tmp_path, (0.60, 0.50, 0.45), (0.5, 0.5, 0.5))
+    half = found.difference_high - found.difference
+    assert found.difference_detectable == pytest.approx(half * 5.653489 / 4.302653, rel=1e-5)  # noncentral t, 2 degrees
+
+
+@pytest.mark.parametrize(("printed", "excluded"), [(60.0, False), (90.0, True), (40.0, True)])
+def test_a_gain_excludes_the_published_gain_or_does_not(tmp_path, printed, excluded):
+    numbers = as_cells([published("toy_a", "grpo", 50.0), published("toy_a", "mc-grpo", printed)])
+    found = gain_of(tmp_path, (0.61, 0.60, 0.62), (0.5, 0.5, 0.5), published=numbers)
+    assert found.difference_excludes_published is excluded
+    assert gain_of(tmp_path, (0.61, 0.60, 0.62), (0.5, 0.5, 0.5)).difference_excludes_published is None
+    one_seed = gain_of(tmp_path, (0.6,), (0.5,), published=numbers)
+    assert one_seed.difference_low is not None
+    assert one_seed.difference_excludes_published is None
+    assert one_seed.difference_verdict is None and one_seed.difference_detectable is None
+
+
+def test_only_accuracies_are_better_or_worse(tmp_path):
+    rows = [
+        *cell_scores("grpo", 2, 0.1, measure="rate-timeout"),
+        *cell_scores("mc-grpo", 2, 0.5, measure="rate-timeout"),
+    ]
+    rows += [replace(seconds(method, 2, 10.0 + seed), seed=seed) for method in ("grpo", "mc-grpo") for seed in range(3)]
+    found = cells(tmp_path, rows)
+    timeouts = cell(found, "mc-grpo", "rate-timeout")
+    times = cell(found, "mc-grpo", "seconds", benchmark="train")
+    assert (timeouts.difference_verdict, times.difference_verdict) == (None, None)
+    assert timeouts.difference_detectable is not None and times.difference_detectable is not None
+
+
+def test_every_seed_of_a_gain_is_a_row_of_its_own(tmp_path):
+    rows = study() + cell_scores("grpo", 2, 0.45, variant="format")
+    found = summarise(plan_of(rows), read_frame(write_scores(tmp_path, rows), Score), values_of(rows))
+    write_csv(tmp_path / "gains.csv", Gain, found.gains)
+    gains = read_frame(tmp_path / "gains.csv", Gain)
+    for row in found.cells:
+        same = gains[(gains.method == row.method) & (gains.num_generations == row.num_generations)]
+        same = same[(same.variant == row.variant) & (same.benchmark == row.benchmark) & (same.measure == row.measure)]
+        for kind, baseline in (("difference", row.baseline), ("change", "default")):
+            each = same[same.kind == kind]
+            assert len(each) == (getattr(row, f"{kind}_seeds") or 0)
+            assert each.empty or each.gain.mean() == pytest.approx(getattr(row, kind))
+            assert set(each.baseline) <= {baseline}
+    assert set(gains.kind) == {"difference", "change"}
+
+
+def test_no_right_answer_of_thirty_is_not_certain(tmp_path):
+    rows = [score(method, 2, seed, 0.0, n=30) for method in ("grpo", "mc-grpo") for seed in range(3)]
+    found = cell(cells(tmp_path, rows), "mc-grpo")
+    assert (found.low, found.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 30)))
+    assert (found.difference_low, found.difference_high) == pytest.approx((-found.high, found.high))
+    assert found.difference_verdict == "inconclusive"
+    assert found.difference_detectable > found.high
+
+
+def test_a_published_number_without_a_setting_is_of_every_one_out_of_distribution(tmp_path):
+    numbers = [published("", method, value, "aime24", table="ood") for method, value in [("grpo", 20), ("mc-grpo", 25)]]
+    far = {"benchmark": "aime24", "role": "out"}
+    rows = [row for name in ("toy_a", "toy_b") for row in cell_scores("mc-grpo", 2, 0.2, setting=name, **far)]
+    rows += cell_scores("mc-grpo", 2, 0.2, setting="toy_c", **far | {"role": "in"})
+    scores = read_frame(write_scores(tmp_path, rows), Score)
+    summary = summarise(plan_of(rows), scores, published=as_cells(numbers))
+    found = {c.setting: c for c in summary.cells if c.measure == "greedy"}
+    assert [found[name].published for name in ("toy_a", "toy_b", "toy_c")] == [0.25, 0.25, None]
+    assert found["toy_a"].published_difference == pytest.approx(0.05)
+
+
+def test_the_order_of_rows_does_not_matter(tmp_path):
+    rows, values = study(), values_of(study(), 0.2)
+    first = command(tmp_path, plan_of(rows), rows, values).read_bytes()
+    plan = plan_of(rows)
+    for mixed in (rows, values, plan["runs"]):
+        random.Random(3).shuffle(mixed)
+    assert command(tmp_path, plan, rows, values).read_bytes() == first
+
+
+def test_a_cell_does_not_depend_on_other_cells(tmp_path):
+    alone = [row for row in study() if row.method == "grpo"]
+    both = cells(tmp_path, study(), values=values_of(study(), 0.3))
+    few = cells(tmp_path, alone, values=values_of(alone, 0.3))
+    assert {key: both[key] for key in few} == few
+
+
+def test_methods_stand_in_their_order(tmp_path):
+    greedy = summary_of(tmp_path, study()).query("measure == 'greedy'")
+    assert greedy.method.tolist() == ["none", "grpo", "mc-grpo", "grpo-plus1", "grpo", "mc-grpo"]
+
+
+def test_the_command_writes_what_read_frame_reads(tmp_path):
+    names = [field.name for field in dataclasses.fields(Published)]
+    numbers = "main,1,toy_a,mc-grpo,2,default,sums,accuracy,50.0,,,\n"
+    (tmp_path / "published.csv").write_text(",".join(names) + "\n" + numbers)
+    options = ("--published", str(tmp_path / "published.csv"))
+    output = command(tmp_path, plan_of(study()), study(), values_of(study()), *options)
+    row = read_frame(output, Cell).query("method == 'mc-grpo' and num_generations == 2 and measure == 'greedy'").iloc[0]
+    assert (row.seeds, row.difference, row.published) == (3, pytest.approx(-0.06), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (score("grpo", 2, 0, 0.5), r"method grpo: seed 0 is scored twice"),
+        (score("grpo", 2, 9, 0.5, n=99), r"measure greedy.*method grpo: seeds differ in n \(.*99 at seed 9\)"),
+        (score("gepo", 2, 0, 0.5), "unknown method 'gepo'"),
+        (score("grpo", 2, 9, math.nan), rf"scores.csv:{LAST_LINE}: value should be a finite number, not 'nan'"),
+        (score("grpo", 2, 9, None), rf"scores.csv:{LAST_LINE}: value is empty"),
+        (score("grpo", 2, 9, "high"), rf"scores.csv:{LAST_LINE}: value should be float, not 'high'"),
+    ],
+)
+def test_bad_scores_stop_the_command_naming_the_culprit(tmp_path, extra, message):
+    rows = [*study(), extra]
+    with pytest.raises(SystemExit, match=message):
+        command(tmp_path, plan_of(rows), rows, values_of(study()))
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (score("grpo", 2, 9, 0.5), "benchmark sums, measure greedy, num_generations 2, method grpo: seed 9 is not in"),
+        (score("dapo", 2, 0, 0.5), "method dapo: seed 0 is not in the plan"),
+        (score("grpo", 2, 0, 0.5, benchmark="chains"), "benchmark chains.*seed 0 is not in the plan"),
+        (score("grpo", 2, 0, 0.5, role="out"), "role out, benchmark sums.*seed 0 is not in the plan"),
+        (score("grpo", 2, 0, 0.5, role="flips"), "role flips.*seed 0 is not in the plan"),
+        (score("none", 0, 0, 9.0, benchmark="train", role="train"), "role train.*method none: seed 0 is not in the"),
+    ],
+)
+def test_what_is_not_planned_is_named(tmp_path, extra, message):
+    with pytest.raises(ValueError, match=message):
+        cells(tmp_path, [*study(), extra], plan_of(study()))
+
+
+def changed(rows, place, changes):
+    """One row is another."""
+    return [*rows[:place], dataclasses.replace(rows[place], **changes), *rows[place + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"problems": "other"}, "method grpo: seed 0 is on other problems than seed 0 of .*method none"),
+        ({"values": [0.3] * 99}, "method none: values of seed 0 have n=99, mean 0.3; their score n=100, value 0.3"),
+        ({"values": [0.4] * 100}, "values of seed 0 have n=100, mean 0.4; their score n=100, value 0.3"),
+        ({"values": [0.3] * 99 + [math.nan]}, "method none: values of seed 0 are not all finite"),
+        ({"values": [0.3] * 99 + ["right"]}, "method none: values of seed 0 are not all numbers"),
+        ({"seed": 7}, "method none: values of seed 7 without a score"),
+        ({"method": "grpo", "num_generations": 2, "values": [0.48] * 100}, "method grpo: values of seed 0 stand twice"),
+    ],
+)
+def test_values_that_are_not_the_scores_are_named(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        cells(tmp_path, study(), values=changed(values_of(study()), 0, changes))
+
+
+def test_other_problems_at_one_seed_of_a_cell_are_named(tmp_path):
+    rows = cell_scores("grpo", 2, 0.5) + cell_scores("mc-grpo", 2, 0.4)
+    message = r"method mc-grpo: seed 1 is on other problems than seed 0 of .*method grpo"
+    with pytest.raises(ValueError, match=message):
+        cells(tmp_path, rows, values=changed(values_of(rows), 4, {"problems": "other"}))
+    with pytest.raises(ValueError, match=r"method mc-grpo: seed 1 has no values on problems, but seed 0 of .*grpo has"):
+        cells(tmp_path, rows, values=values_of(rows[:4] + rows[5:]))
+
+
+def test_values_that_are_no_records_name_their_line(tmp_path):
+    row = dataclasses.asdict(values_of(study())[0])
+    del row["problems"]
+    with pytest.raises(SystemExit, match=r"values.jsonl:1: field 'problems' is missing"):
+        command(tmp_path, plan_of(study()), study(), [row])
+
+
+def test_nan_in_a_frame_names_its_cell(tmp_path):
+    scores = read_frame(write_scores(tmp_path, study()), Score)
+    scores.loc[(scores.method == "mc-grpo") & (scores.seed == 1), "value"] = math.nan
+    with pytest.raises(ValueError, match=r"setting toy_a.*method mc-grpo: the value of seed 1 is nan"):
+        summarise(plan_of(study()), scores)
+
+
+def test_a_plan_with_a_run_that_is_none_is_refused(tmp_path):
+    plan = plan_of(study())
+    del plan["runs"][0]["seed"]
+    with pytest.raises(RecordError, match="plan: field 'seed' is missing"):
+        cells(tmp_path, study(), plan)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "not a CSV table"),
+        ("setting,method\n", "column 'num_generations' is missing or unknown; Score has"),
+        ("{header},more\n", "column 'more' is missing"),
+        ("{header}\na,grpo\n", "x.csv:2: 2 fields, not the header's 11"),
+    ],
+)
+def test_other_tables_are_refused(tmp_path, content, message):
+    header = ",".join(Score.__dataclass_fields__)
+    (tmp_path / "x.csv").write_text(content.format(header=header))
+    with pytest.raises(RecordError, match=message):
+        read_frame(tmp_path / "x.csv", Score)
+    with pytest.raises(RecordError, match="no such file"):
+        read_frame(tmp_path / "absent.csv", Score)
+
+
+def test_optional_fields_may_be_empty(tmp_path):
+    write_csv(tmp_path / "curves.csv", CurvePoint, curve_points(steps=1))
+    frame = read_frame(tmp_path / "curves.csv", CurvePoint)
+    assert frame.loss.isna().all()
+    assert frame.reward.dtype == "float64"
+
+
+def test_settings_stand_in_the_order_of_the_study_file(tmp_path):
+    rows = study() + [replace(row, setting="toy_0") for row in study()]
+    plan = plan_of(rows)
+    for order in (["toy_0", "toy_a"], ["toy_a", "toy_0"]):
+        plan["benchmarks"] = {setting: {} for setting in order}
+        scores = read_frame(write_scores(tmp_path, rows), Score)
+        found = [cell.setting for cell in summarise(plan, scores, values_of(rows)).cells]
+        assert sorted(found, key=order.index) == found and set(found) == set(order)

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import studies
+
+from mcgrpo.analyse.crossed import Weighted, contrast
+from mcgrpo.analyse.stats import gain_verdict
+from mcgrpo.commands.forecast.effects import Spread, effects, listing, smallest_gain
+from mcgrpo.commands.forecast.sizes import Sizes
+
+MINI, PAPER = studies.load("mini"), studies.load("config")
+UNKNOWN = Sizes(rows={name: {} for name in PAPER["datasets"]})
+
+
+def test_the_papers_benchmarks_with_five_seeds():
+    """About 3 points on GSM8K's 1319 problems, 11 on the 30 of AIME."""
+    assert 0.028 < smallest_gain(5, 1319, Spread()) < 0.034
+    assert 0.10 < smallest_gain(5, 30, Spread()) < 0.12
+    assert smallest_gain(5, 0, Spread()) is None
+
+
+def test_one_seed_shows_nothing_and_more_show_more(tmp_path, monkeypatch):
+    """Its interval is over problems alone; the spread between seeds is not known, whatever is assumed of it."""
+    monkeypatch.chdir(tmp_path)
+    gains = [smallest_gain(seeds, 500, Spread()) for seeds in range(2, 9)]
+    assert gains == sorted(gains, reverse=True)
+    assert smallest_gain(1, 500, Spread()) is smallest_gain(1, 1, Spread()) is None
+    (each, *_) = effects(MINI, Sizes(rows={name: {"test": 512} for name in MINI["datasets"]}), Spread())
+    text = "\n".join(listing([each._replace(seeds=1, gain=None)], Spread()))
+    assert "unknown of one seed" in text
+
+
+@pytest.mark.parametrize(("seeds", "problems"), [(5, 200), (5, 30), (3, 500)])
+def test_a_gain_of_that_size_is_seen_in_four_of_five_studies(seeds, problems):
+    """Studies of real variance, through the code that judges them."""
+    spread = Spread()
+    generator, number = np.random.default_rng(1), 400
+    gain = smallest_gain(seeds, problems, spread)
+    seen = 0
+    for _ in range(number):
+        values = (
+            gain + spread.seeds * generator.normal(size=(seeds, 1)) + spread.problems * generator.normal(size=problems)
+        )
+        values = values + spread.disagreement**0.5 * generator.normal(size=(seeds, problems))
+        seen += gain_verdict(contrast([{"sums": Weighted(values, -1.0, 1.0)}]), 0.01) == "better"
+    assert 0.72 < seen / number < 0.9
+
+
+def test_more_seeds_problems_or_agreement_show_less():
+    base = smallest_gain(5, 500, Spread())
+    assert smallest_gain(8, 500, Spread()) < base < smallest_gain(3, 500, Spread())
+    assert smallest_gain(5, 1319, Spread()) < base < smallest_gain(5, 30, Spread())
+    assert smallest_gain(5, 500, Spread(disagreement=0.05)) < base < smallest_gain(5, 500, Spread(seeds=0.03))
+
+
+def test_every_gain_of_the_papers_study_has_one_before_anything_is_trained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = {(each.setting, each.benchmark): each for each in effects(PAPER, UNKNOWN, Spread())}
+    gsm8k, aime = found["qwen3-1.7b-gsm8k", "gsm8k"], found["qwen3-4b-math", "aime24"]
+    assert (gsm8k.problems, gsm8k.seeds, aime.problems, aime.seeds) == (1319, 5, 30, 5)
+    assert found["llama-3.2-3b-gsm8k", "gsm8k"].cells == 3 * 3
+    assert aime.cells == 2
+    assert {each.source for each in found.values()} == {"assumed"}
+
+
+def test_a_measured_spread_goes_before_the_assumed_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sizes = Sizes(rows={name: {"test": 512} for name in MINI["datasets"]})
+    before = effects(MINI, sizes, Spread())
+    summary = tmp_path / "results/mini/summary.csv"
+    summary.parent.mkdir(parents=True)
+    setting, benchmark, seeds = before[0][:3]
+    rows = [f"{setting},{benchmark},greedy,{seeds},{value}\n" for value in (0.01, 0.02, 0.06)]
+    rows += [f"{setting},{benchmark},greedy,,\n", f"{setting},{benchmark},avg@2,{seeds},0.5\n"]
+    summary.write_text("setting,benchmark,measure,difference_seeds,difference_detectable\n" + "".join(rows))
+    after = effects(MINI, sizes, Spread())
+    assert (after[0].gain, after[0].source) == (0.02, "measured")
+    assert after[1:] == before[1:]
+    text = "\n".join(listing(after, Spread()))
+    assert "2.0  measured" in text and "--seed-sd" in text and "differs by 1.5 points from seed to seed" in text

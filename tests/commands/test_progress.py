@@ -1,0 +1,272 @@
+"""How far a study is, from files such as its jobs leave; and Snakemake itself, run beside that."""
+
+import fcntl
+import json
+import os
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import studies
+
+from mcgrpo.commands.progress.jobs import TRAIN, jobs
+from mcgrpo.commands.progress.left import Left, left
+from mcgrpo.commands.progress.screen import Screen
+from mcgrpo.commands.progress.state import Study
+from mcgrpo.commands.progress.text import block, duration, line
+from mcgrpo.study.read import ROOT
+
+CHANGE = {"experiments": {"main": {"methods": ["grpo", "mc-grpo"], "num_generations": [2], "seeds": [0, 1]}}}
+SMALL = {**studies.changed(studies.load("mini"), CHANGE), "study": "small", "reports": "reports/small"}
+SMALL["experiments"] = {"main": SMALL["experiments"]["main"]}
+NOW = 1_800_000_000.0
+FIRST, SECOND = "toy-qwen3/grpo/G2/default/seed0", "toy-qwen3/mc-grpo/G2/default/seed0"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to run a study in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def named(rule):
+    return {job.name: job for job in jobs(SMALL) if job.rule == rule}
+
+
+def write(path, text, changed=NOW):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, (changed, changed))
+
+
+def end(job, seconds, at=NOW, **changed):
+    """What a job leaves that Snakemake has seen end well."""
+    for output in job.outputs:
+        record = {**asdict(job.run), **changed, "outcome": {"status": "finished", "seconds": 1.0, "steps": 40}}
+        write(output, json.dumps(record) if job.rule == TRAIN else "", at)
+    write(job.timed, f"s\th:m:s\tmax_rss\n{seconds}\t0:00:00\t-\n", at)
+
+
+def begin(job, steps=0, pace=2.0, status="running", at=NOW, **outcome):
+    """What a training leaves while it runs, `at` its last step."""
+    folder = Path("results", job.run.study, "unfinished", job.name)
+    record = {**asdict(job.run), "outcome": {"status": status, "data": {"rows": 320}, **outcome}}
+    write(folder / "run.json", json.dumps(record), at - pace * steps)
+    rows = [{"step": step + 1, "time": at - pace * (steps - 1 - step)} for step in range(steps)]
+    write(folder / "metrics.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows), at)
+    return folder
+
+
+def seen(now=NOW):
+    study = Study(SMALL)
+    standing = study.look(now)
+    return standing, left(SMALL, standing, now)
+
+
+def shown(now=NOW):
+    standing, rest = seen(now)
+    return "\n".join(block("small", standing, (0, 5), rest, now)), line(standing, (0, 5), rest, now)
+
+
+def state_of(name, rule=TRAIN, now=NOW):
+    return {job.name: how for job, how in seen(now)[0].items() if job.rule == rule}[name]
+
+
+class TestWhereJobsStand:
+    def test_the_files_are_those_that_the_rules_name(self):
+        rules = "".join((ROOT / f"workflow/rules/{name}.smk").read_text() for name in ("train", "evaluate"))
+        for job in jobs(studies.load("mini")):
+            assert f'"{{LOGS}}/{job.rule}/{{{{run}}}}' in rules.replace("f'", "f").replace('f"', '"')
+            assert f'"{{RESULTS}}/benchmarks/{job.rule}/{{{{run}}}}' in rules.replace('f"', '"')
+            kinds = {output.parts[2] for output in job.outputs}
+            assert all(f'"{{RESULTS}}/{kind}/{{{{run}}}}' in rules.replace('f"', '"') for kind in kinds)
+
+    def test_nothing_is_done_before_a_study_has_started(self, here):
+        text, short = shown()
+        assert "trainings    0 of 4 done\n" in text and "evaluations  0 of 5 done\n" in text
+        assert text.endswith("14 jobs left, nothing is running") and "trainings 0 of 4 done;" in short
+
+    def test_what_is_done_is_counted_and_what_runs_is_named_with_its_step(self, here):
+        trainings = named(TRAIN)
+        end(trainings[FIRST], 80.0, NOW - 10)
+        end(named("generate")[f"{FIRST}/two-step"], 5.0, NOW - 5)
+        end(named("grade")[f"{FIRST}/two-step"], 1.0, NOW - 4)
+        begin(trainings[SECOND], steps=23)
+        text, short = shown()
+        assert "trainings    1 of 4 done, 1 running\n" in text
+        assert f"  {SECOND}  step 23 of 40\n" in text
+        assert "evaluations  1 of 5 done\n" in text
+        assert f"trainings 1 of 4 done, 1 running ({SECOND} step 23 of 40); evaluations 1 of 5 done" in short
+
+    def test_a_training_under_other_hyper_parameters_is_not_done(self, here):
+        job = named(TRAIN)[FIRST]
+        end(job, 80.0, training={**job.run.training, "max_steps": 7})
+        assert state_of(FIRST).state == "waiting"
+
+    def test_a_line_that_is_being_written_is_no_step_yet(self, here):
+        folder = begin(named(TRAIN)[FIRST], steps=3)
+        with (folder / "metrics.jsonl").open("a") as file:
+            file.write('{"step": 4, "ti')
+        assert (state_of(FIRST).step, state_of(FIRST).steps) == (3, 40)
+
+    def test_a_silent_training_has_stopped_unless_its_lock_is_held(self, here):
+        folder = begin(named(TRAIN)[FIRST], steps=3)
+        later = NOW + 1000
+        assert state_of(FIRST, now=NOW + 60).state == "running"
+        assert state_of(FIRST, now=later).state == "stopped"
+        with (folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            assert state_of(FIRST, now=later).state == "running"
+        assert f"{FIRST}  step 3 of 40, stopped" in shown(later)[0]
+
+    def test_slow_steps_are_waited_for(self, here):
+        begin(named(TRAIN)[FIRST], steps=3, pace=600.0)
+        assert state_of(FIRST, now=NOW + 1000).state == "running"
+
+    def test_a_training_that_failed_says_why_and_where_its_log_is(self, here):
+        begin(named(TRAIN)[FIRST], steps=3, status="failed", error="FloatingPointError: loss is nan")
+        text = shown()[0]
+        assert f"{FIRST}  step 3 of 40, failed: FloatingPointError: loss is nan (logs/small/train/{FIRST}.log)" in text
+
+    def test_a_training_that_was_interrupted_has_not_failed(self, here):
+        begin(named(TRAIN)[FIRST], steps=3, status="failed", error="KeyboardInterrupt: ")
+        assert "trainings    0 of 4 done, 1 stopped" in shown()[0]
+
+    def test_an_evaluation_has_begun_once_it_has_a_log_until_it_fails_or_ends(self, here):
+        end(named(TRAIN)[FIRST], 80.0, NOW - 1)
+        job = named("generate")[f"{FIRST}/two-step"]
+        write(job.log, "drawing completions with transformers\n")
+        assert state_of(job.name, "generate").state == "running"
+        write(job.log, "Traceback (most recent call last):\nValueError: no\n", NOW + 1)
+        assert state_of(job.name, "generate", NOW + 1).state == "failed"
+        end(job, 5.0)
+        assert state_of(job.name, "generate").state == "done"
+        job.outputs[0].unlink()  # to be drawn again: the log is that of the job before
+        os.utime(job.timed, (NOW + 2, NOW + 2))
+        assert state_of(job.name, "generate", NOW + 3).state == "waiting"
+
+    def test_what_came_of_a_training_is_not_done_while_that_is_to_be_done_anew_or_was_later(self, here):
+        training, drawn, graded = (named(rule) for rule in (TRAIN, "generate", "grade"))
+        end(training[FIRST], 80.0, NOW - 20)
+        end(drawn[f"{FIRST}/two-step"], 5.0, NOW - 10)
+        end(graded[f"{FIRST}/two-step"], 1.0, NOW)
+        assert "evaluations  1 of 5 done" in shown()[0]
+        end(training[FIRST], 80.0, NOW - 5)
+        assert state_of(f"{FIRST}/two-step", "generate").state == "waiting"
+        end(training[FIRST], 80.0, NOW - 20)
+        end(drawn[f"{FIRST}/two-step"], 5.0, NOW + 1)
+        assert "evaluations  0 of 5 done" in shown()[0]
+        drawn[f"{FIRST}/two-step"].outputs[0].unlink()
+        assert "evaluations  1 of 5 done" in shown()[0]
+        training[FIRST].outputs[0].unlink()
+        assert "evaluations  0 of 5 done" in shown()[0]
+
+    def test_only_what_has_changed_is_read_again(self, here, monkeypatch):
+        for job in jobs(SMALL):
+            end(job, 1.0)
+        study = Study(SMALL)
+        first = study.look(NOW)
+        monkeypatch.setattr(
+            "mcgrpo.commands.progress.state.seconds", lambda path: pytest.fail(f"{path} was read again")
+        )
+        assert study.look(NOW + 1) == first
+        job = named("grade")[f"{FIRST}/two-step"]
+        end(job, 2.0, NOW + 2)
+        with pytest.raises(pytest.fail.Exception, match="was read again"):
+            study.look(NOW + 3)
+
+
+class TestTimeLeft:
+    def test_it_is_that_of_finished_jobs_of_like_kind_side_by_side_as_before(self, here):
+        """Four trainings, two at a time, then one benchmark of five: 4 x (20 + 10) s of work are left."""
+        for job in named(TRAIN).values():
+            end(job, 50.0, NOW - 30 if "seed0" in job.name else NOW - 80)
+        end(named("generate")[f"{FIRST}/two-step"], 20.0, NOW - 10)
+        end(named("grade")[f"{FIRST}/two-step"], 10.0, NOW)
+        rest = seen()[1]
+        assert rest.at_once == pytest.approx((4 * 50 + 20 + 10) / 130)
+        assert (rest.jobs, rest.unknown) == (4 * 2, 0)
+        assert rest.seconds == pytest.approx(4 * 30 / rest.at_once)
+
+    def test_it_is_no_less_than_the_longest_job_takes(self, here):
+        for name in [name for name in named(TRAIN) if name != SECOND]:
+            end(named(TRAIN)[name], 50.0)
+        for rule in ("generate", "grade"):
+            for job in named(rule).values():
+                end(job, 50.0)
+        for rule in ("generate", "grade"):
+            named(rule)[f"{SECOND}/two-step"].outputs[0].unlink()
+            named(rule)[f"{SECOND}/two-step"].timed.unlink()
+        rest = seen()[1]
+        assert rest.at_once > 10 and rest.seconds == pytest.approx(50.0)
+
+    def test_it_is_unknown_where_nothing_like_the_rest_is_measured(self, here):
+        write(named("generate")[f"{FIRST}/two-step"].log, "drawing\n", NOW - 20)
+        rest = seen()[1]
+        assert rest.seconds is None and rest.unknown == rest.jobs == 14
+        assert "time left: unknown" in shown()[0]
+
+    def test_what_is_unlike_anything_measured_is_said_to_be_left_out(self, here):
+        end(named(TRAIN)[FIRST], 60.0)
+        begin(named(TRAIN)[SECOND], steps=20, pace=3.0)
+        rest = seen()[1]
+        assert rest.unknown == rest.jobs - 2  # the one of the same method, and the one that has taken steps
+        assert "unknown for the others" in shown()[0]
+
+    def test_a_training_that_runs_goes_on_at_its_own_pace(self, here):
+        begin(named(TRAIN)[SECOND], steps=30, pace=3.0)
+        assert seen()[1].seconds == pytest.approx(10 * 3.0)
+
+    def test_a_pause_of_the_study_does_not_count(self, here):
+        trainings = named(TRAIN)
+        end(trainings[FIRST], 100.0, NOW - 86_400)
+        end(trainings[SECOND], 100.0, NOW)
+        assert seen()[1].at_once == pytest.approx(1.0)
+
+    def test_nothing_is_promised_while_nothing_runs(self, here):
+        end(named(TRAIN)[FIRST], 100.0, NOW - 100)
+        assert seen()[1].seconds is None and "nothing is running" in shown()[0]
+
+    def test_what_failed_is_not_waited_for(self, here):
+        begin(named(TRAIN)[FIRST], status="failed", error="E: x")
+        assert seen()[1].jobs == 13
+
+    @pytest.mark.parametrize(
+        ("seconds", "words"),
+        [(20, "less than a minute"), (361, "6 min"), (3660, "1 h 01 min"), (200_000, "55 h 33 min")],
+    )
+    def test_durations_are_said_to_the_minute(self, seconds, words):
+        assert duration(seconds) == words
+
+    def test_an_end_on_another_day_has_its_date(self, here):
+        text = line(seen()[0], (0, 5), Left(90_000.0, 0, 1.0, 3), NOW)
+        assert re.search(r"25 h 00 min left, done about \w+ \d+ \w+ \d\d:\d\d, then the report$", text)
+
+
+class TestScreen:
+    def test_a_terminal_is_redrawn_and_a_file_gets_a_line_when_something_changed(self, here, capsys):
+        screen = Screen(SMALL, terminal=True)
+        screen.update()
+        screen.update(last=True)
+        first, second = capsys.readouterr().out.split("\033[", 1)
+        height = first.count("\n")
+        assert second.startswith(f"{height}F\033[J") and second.count("\n") == height
+        plain = Screen(SMALL, terminal=False)
+        plain.update()
+        plain.update(last=True)
+        assert capsys.readouterr().out.count("\n") == 1
+        end(named(TRAIN)[FIRST], 80.0)
+        plain.update()  # too early for a line
+        assert not capsys.readouterr().out
+        plain.update(last=True)
+        assert "trainings 1 of 4 done" in capsys.readouterr().out
+
+    def test_it_ends_when_all_is_done_and_the_report_is_made(self, here, capsys):
+        for job in jobs(SMALL):
+            end(job, 1.0)
+        assert not Screen(SMALL).update()
+        for path in Study(SMALL).report:
+            write(path, "")
+        assert Screen(SMALL).update()

@@ -1,0 +1,190 @@
+import hashlib
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mcgrpo.data import datasets as data
+from mcgrpo.files import RecordError, read_json, read_jsonl
+from mcgrpo.records import Example
+from mcgrpo.study.hub import HubError
+
+GSM8K = Path(__file__).parent / "gsm8k"
+MATH = {"problem": "What is $1+1$?", "level": "Level 1", "type": "Algebra", "solution": "It is $\\boxed{2}$."}
+
+
+@pytest.fixture(autouse=True)
+def no_cache_but_the_tests(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+def folder(tmp_path, test, train=None):
+    """A data folder with the given rows (or raw text) as its splits."""
+    for name, rows in {"test": test, "train": train}.items():
+        if rows is not None:
+            text = rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows)
+            (tmp_path / f"{name}.jsonl").write_text(text)
+    splits = {"test": {}} if train is None else {"train": {}, "test": {}}
+    return {"folder": str(tmp_path), "splits": splits}
+
+
+def only(tmp_path, row):
+    (example,) = data.examples(folder(tmp_path, [row]))
+    return example
+
+
+def test_gsm8k_from_a_local_folder():
+    found = data.examples({"folder": str(GSM8K)})
+    assert [example.split for example in found] == ["train"] * 10 + ["test"] * 6
+    first = found[0]
+    assert (first.id, first.answer) == ("train-0", "36")
+    assert first.question.startswith("A baker sells 12 loaves")
+    assert first.solution.endswith("<<12+24=36>>36 loaves.")
+    assert all(example.answer.lstrip("-").replace(",", "").isdigit() for example in found)
+    assert "1,400" in {example.answer for example in found}  # as it is written: the grader takes 1400 for the same
+
+
+def test_gsm8k_from_the_hub_is_the_same():
+    assert data.examples({"hub": str(GSM8K)}) == data.examples({"folder": str(GSM8K)})
+
+
+def test_a_split_under_another_name_and_the_first_rows():
+    spec = {"splits": {"train": {"rows": 3}, "test": {"name": "train", "rows": 2}}}
+    for origin in ("folder", "hub"):
+        found = data.examples({origin: str(GSM8K), **spec})
+        assert [example.id for example in found] == ["train-0", "train-1", "train-2", "test-0", "test-1"]
+        assert found[3].question == found[0].question
+
+
+def test_thousands_commas_stay_as_the_grader_reads_them(tmp_path):
+    assert only(tmp_path, {"question": "q", "answer": "so\n#### 1,234"}).answer == "1,234"
+
+
+def test_math_has_a_solution_and_no_answer(tmp_path):
+    example = only(tmp_path, MATH)
+    assert example == Example("test-0", "test", MATH["problem"], "", MATH["solution"])
+
+
+def test_math500(tmp_path):
+    row = MATH | {"answer": "2", "subject": "Algebra", "unique_id": "test/algebra/1.json"}
+    assert only(tmp_path, row) == Example("test/algebra/1.json", "test", MATH["problem"], "2", MATH["solution"])
+
+
+def test_aime(tmp_path):
+    row = {"id": 60, "problem": " p ", "solution": "s", "answer": "204", "url": "u", "year": "2024"}
+    assert only(tmp_path, row) == Example("60", "test", "p", "204", "s")
+
+
+@pytest.mark.parametrize(
+    "row", [{"problem": "p", "answer": 27.0}, {"question": "p", "answer": "27"}, {"question": "p", "answer": 27}]
+)
+def test_amc(tmp_path, row):
+    assert only(tmp_path, {"id": 0, "url": "u", **row}) == Example("0", "test", "p", "27")
+
+
+def test_a_fraction_stays_one(tmp_path):
+    assert only(tmp_path, {"question": "p", "answer": 0.5}).answer == "0.5"
+
+
+def test_zero_is_an_answer(tmp_path):
+    assert only(tmp_path, {"question": "p", "answer": 0.0}).answer == "0"
+
+
+def test_toy():
+    spec = {"toy": {"kind": "two-step", "seed": 1}, "splits": {"train": {"rows": 5}, "test": {"rows": 3}}}
+    found = data.examples(spec)
+    assert [example.split for example in found] == ["train"] * 5 + ["test"] * 3
+    assert all(example.answer.isdigit() and example.solution for example in found)
+    assert data.examples(spec) == found
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ('{"question": "q", "answer": "1"}\n{"question": ', r"test\.jsonl:2: not valid JSON"),
+        ([{"prompt": "q", "answer": "1"}], r"test\.jsonl:1: no text under 'question' or 'problem' \(columns: prompt,"),
+        ([{"question": "q"}], r"test\.jsonl:1: neither 'answer' nor 'solution' \(columns: question\)"),
+        ([{"question": "q", "answer": ""}], r"test\.jsonl:1: neither 'answer' nor 'solution'"),
+        ([{"question": "q", "answer": ["1"]}], r"test\.jsonl:1: 'answer' should be text or a number"),
+        ([{"question": "q", "answer": "1", "solution": ["s"]}], r"test\.jsonl:1: .*'solution' text"),
+        ([], "split 'test' is empty"),
+        (
+            [{"id": i, "question": "q", "answer": "1"} for i in (7, 8, 7)],
+            r"test\.jsonl:3: id '7' stands at .*test\.jsonl:1 already",
+        ),
+    ],
+)
+def test_bad_rows_are_named(tmp_path, rows, message):
+    with pytest.raises(RecordError, match=message) as caught:
+        data.examples(folder(tmp_path, rows))
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(RecordError, match=r"train\.jsonl: no such file"):
+        data.examples({"folder": str(tmp_path)})
+
+
+def test_a_missing_hub_split_is_named():
+    with pytest.raises(RecordError, match=r"gsm8k, split 'valid': .*valid"):
+        data.examples({"hub": str(GSM8K), "splits": {"test": {"name": "valid"}}})
+
+
+def test_a_toy_split_needs_its_size():
+    with pytest.raises(RecordError, match=r"splits\.test\.rows"):
+        data.examples({"toy": {"kind": "two-step", "seed": 1}, "splits": {"test": {}}})
+
+
+def test_a_hub_revision_is_resolved_to_its_commit(monkeypatch):
+    asked = []
+
+    class Hub:
+        def dataset_info(self, name, revision):
+            asked.append((name, revision))
+            return SimpleNamespace(sha="c" * 40)
+
+    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
+    assert data.resolve({"hub": "org/sums", "task": "gsm8k"}) == {
+        "hub": "org/sums",
+        "task": "gsm8k",
+        "revision": "c" * 40,
+    }
+    data.resolve({"hub": "org/sums", "revision": "v2"})
+    pinned = {"hub": "org/sums", "revision": "a" * 40}
+    assert data.resolve(pinned) == pinned  # without asking
+    assert asked == [("org/sums", None), ("org/sums", "v2")]
+    assert data.resolve({"folder": "x"}) == {"folder": "x"}
+
+
+def test_the_hub_out_of_reach_is_one_line():
+    with pytest.raises(HubError, match=r"^org/sums: ") as raised:
+        data.resolve({"hub": "org/sums"})
+    assert "\n" not in str(raised.value)
+
+
+def test_files_of_a_folder_are_hashed():
+    hashes = data.provenance({"folder": str(GSM8K)})["sha256"]
+    assert set(hashes) == {"train.jsonl", "test.jsonl"}
+    assert hashes["test.jsonl"] == hashlib.sha256((GSM8K / "test.jsonl").read_bytes()).hexdigest()
+    only_one = {"folder": str(GSM8K), "splits": {"test": {"name": "train"}}}
+    assert set(data.provenance(only_one)["sha256"]) == {"train.jsonl"}
+
+
+def run_main(monkeypatch, spec, output):
+    monkeypatch.setattr("sys.argv", ["data", "--spec", json.dumps(spec), "--output", str(output)])
+    data.main()
+
+
+def test_the_command_writes_examples_and_their_source(tmp_path, monkeypatch):
+    run_main(monkeypatch, {"task": "gsm8k", "folder": str(GSM8K)}, tmp_path / "gsm8k.jsonl")
+    assert len(read_jsonl(tmp_path / "gsm8k.jsonl", Example)) == 16
+    source = read_json(tmp_path / "gsm8k.source.json")
+    assert source["folder"] == str(GSM8K) and set(source["sha256"]) == {"train.jsonl", "test.jsonl"}
+
+
+def test_the_command_stops_with_one_line(tmp_path, monkeypatch):
+    with pytest.raises(SystemExit, match=r"^error: .*train\.jsonl: no such file$"):
+        run_main(monkeypatch, {"folder": str(tmp_path / "none")}, tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()

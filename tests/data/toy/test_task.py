@@ -1,0 +1,130 @@
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcgrpo.data.toy import demonstrator, task
+from mcgrpo.data.toy.demonstrator import Habits, demonstrate
+
+KIND = pytest.mark.parametrize("kind", task.KINDS)
+STEPS = {"two-step": 2, "three-step": 3}
+
+
+def recompute(solution):
+    """The value of each `a?b=c`, worked out again, with what it claims."""
+    found = re.findall(r"(\d+)([+*-])(\d+)=(\d+)", solution)
+    arithmetic = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
+    return [(int(left), arithmetic[op](int(left), int(right)), int(value)) for left, op, right, value in found]
+
+
+def test_questions_read_as_told():
+    read = task.Problem("Sam", "cards", "-+", ("sells", "gets"), (5, 4, 5)).question
+    assert read == "Sam has 5 cards. Sam sells 4 and gets 5 more. How many cards?"
+    read = task.Problem("Mia", "pens", "*+-", ("boxes", "finds", "loses"), (2, 3, 4, 1)).question
+    assert read == "Mia has 2 boxes with 3 pens each. Mia finds 4 more and loses 1. How many pens?"
+
+
+@KIND
+def test_solutions_are_right_and_end_in_the_answer(kind):
+    for example in task.examples(kind, "train", 400, 0):
+        steps = recompute(example.solution)
+        assert len(steps) == STEPS[kind]
+        assert all(right == claimed for _, right, claimed in steps)
+        assert [left for left, _, _ in steps[1:]] == [value for _, _, value in steps[:-1]]
+        assert example.answer == str(steps[-1][-1])
+        assert 0 <= int(example.answer) <= 99
+
+
+@KIND
+@settings(max_examples=15, deadline=None)
+@given(seeds=st.tuples(st.integers(0, 9), st.integers(0, 9)), count=st.integers(1, 1500))
+def test_splits_share_no_question_whatever_the_seeds(kind, seeds, count):
+    splits = [
+        {example.question for example in task.examples(kind, split, count, seed)}
+        for split, seed in zip(("test", "train", "warm"), (*seeds, 0), strict=True)
+    ]
+    assert all(len(questions) == count for questions in splits)
+    assert len(set.union(*splits)) == 3 * count
+
+
+def test_whole_splits_hold_every_story_once_and_no_question_twice(monkeypatch):
+    monkeypatch.setattr(task, "NAMES", task.NAMES[:2])
+    monkeypatch.setattr(task, "ITEMS", task.ITEMS[:1])
+    whole = {split: task.problems("two-step", split, task.space("two-step", split), 0) for split in task.SPLITS}
+    questions = [problem.question for problems in whole.values() for problem in problems]
+    assert len(set(questions)) == len(questions)
+    stories = [{(problem.operators, problem.numbers) for problem in problems} for problems in whole.values()]
+    assert len(set.union(*stories)) == sum(map(len, stories)) == len(questions) / (2 * 1 * 3 * 3)
+
+
+@KIND
+def test_examples_follow_from_the_seed_alone(kind):
+    code = f"from mcgrpo.data.toy.task import examples; print([e.question for e in examples({kind!r}, 'test', 5, 3)])"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    here = [example.question for example in task.examples(kind, "test", 5, 3)]
+    assert other.strip() == str(here)
+    assert here != [example.question for example in task.examples(kind, "test", 5, 4)]
+
+
+def test_ids_are_unique_across_kinds_and_splits():
+    rows = [example for kind in task.KINDS for split in task.SPLITS for example in task.examples(kind, split, 300, 0)]
+    assert len({example.id for example in rows}) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        (("four-step", "test", 1, 0), "four-step"),
+        (("two-step", "dev", 1, 0), "dev"),
+        (("two-step", "test", -1, 0), "-1"),
+        (("two-step", "test", task.space("two-step", "test") + 1, 0), str(task.space("two-step", "test"))),
+    ],
+)
+def test_bad_requests_name_the_culprit(arguments, culprit):
+    with pytest.raises(ValueError, match=re.escape(culprit)):
+        task.examples(*arguments)
+
+
+def test_task_needs_only_the_standard_library_and_records():
+    code = (
+        "import sys, mcgrpo.data.toy.task; print([m for m in sys.modules if m in ('torch', 'transformers', 'numpy')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("operators", "slipped"), [("+-", "++"), ("-+", "++"), ("*+", "++"), ("+-+", "+++"), ("-+-", "++-"), ("*+-", "++-")]
+)
+def test_a_slip_takes_the_first_other_operator_for_an_addition(operators, slipped):
+    assert task.slip(operators) == slipped
+
+
+def test_demonstrations_have_the_rates_of_their_habits():
+    rng, habits = random.Random(0), Habits()
+    drawn = [(problem, demonstrate(problem, rng, habits)) for problem in task.problems("two-step", "warm", 8000, 0)]
+    answers = [re.search("<answer>(.*)</answer>$", text)[1] for _, text in drawn]
+
+    def share(hits):
+        return sum(map(bool, hits)) / len(drawn)
+
+    assert share(answer.isdigit() for answer in answers) == pytest.approx(0.55, abs=0.02)
+    assert share(answer.endswith(".0") for answer in answers) == pytest.approx(0.25, abs=0.02)
+    assert share(demonstrator.OPEN_BOX in text for _, text in drawn) == pytest.approx(0.4, abs=0.02)
+    slips = share(
+        str(problem.steps[-1].value) != re.match(r"\d+", a)[0] for (problem, _), a in zip(drawn, answers, strict=True)
+    )
+    expected = sum(habits.slip_rate(problem) for problem, _ in drawn) / len(drawn)
+    assert slips == pytest.approx(expected, abs=0.02)
+
+
+def test_a_demonstration_without_slips_or_frills_is_exact():
+    sure = Habits(bare=1, decimal=0, boxed=0, slip_low=0, slip_high=0)
+    problem = task.Problem("Sam", "cards", "-+", ("sells", "gets"), (5, 4, 5))
+    text = demonstrate(problem, random.Random(0), sure)
+    assert text == "<reasoning>5-4=1;1+5=6</reasoning><answer>6</answer>"
+    boxed = demonstrate(problem, random.Random(0), Habits(bare=0, decimal=0, boxed=1, slip_low=1, slip_high=1))
+    assert boxed == r"<reasoning>5+4=9;9+5=14;\boxed{14}</reasoning><answer>14 cards</answer>"

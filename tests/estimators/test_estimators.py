@@ -1,0 +1,244 @@
+"""Estimators: by hand, their options, and the paper's appendix as numbers."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from reward_batches import MEDIAN, NAN, batches, of, one
+
+from mcgrpo.estimators import ESTIMATORS, check_options, estimate
+from mcgrpo.estimators.statistics import median
+
+
+class TestByHand:
+    def test_mean_std(self):
+        # mean 1, squared deviations 1 + 1 over G - 1 = 1: std sqrt(2)
+        advantages, keep = one([0.0, 2.0], "mean-std", 2)
+        expected = 1 / (math.sqrt(2) + 1e-4)
+        assert advantages == pytest.approx([-expected, expected])
+        assert keep == [True, True]
+
+    def test_mean(self):
+        advantages, keep = one([0.0, 0.0, 1.5, 2.0], "mean", 4)
+        assert advantages == [-0.875, -0.875, 0.625, 1.125]
+        assert keep == [True] * 4
+
+    def test_median_mad_with_spread(self):
+        # median 1.5, deviations 1.5 0 0.5: MAD 0.5
+        advantages, keep = one([0.0, 1.5, 2.0], "median-mad", 2)
+        assert advantages == pytest.approx([-1.5 / 0.501, 0.0, 0.5 / 0.501])
+        assert keep == [True, False, True]
+
+    def test_median_mad_where_mad_is_zero(self):
+        # the rule with discrete rewards: median 0, MAD 0, so the one success weighs 2 / epsilon
+        advantages, keep = one([0.0, 0.0, 2.0], "median-mad", 2)
+        assert advantages == pytest.approx([0.0, 0.0, 2000.0])
+        assert keep == [False, True, True]
+
+    def test_median_is_not_scaled(self):
+        advantages, keep = one([2.0, 0.0, 0.0, 1.5, 2.0], "median", 4)
+        assert advantages == [0.5, -1.5, -1.5, 0.0, 0.5]
+        assert keep == [True, True, True, False, True]
+
+    def test_plus1_drops_the_smallest_advantage_not_the_smallest_reward(self):
+        # mean 4/3: the two successes deviate by 2/3, the failure by 4/3; the release would drop the failure
+        advantages, keep = one([0.0, 2.0, 2.0], "mean-std-plus1", 2)
+        assert keep == [True, False, True]
+        assert advantages[0] < 0 < advantages[2]
+
+    def test_epsilon_of_ones_own(self):
+        assert one([0.0, 0.0, 2.0], "median-mad", 2, epsilon=1.0)[0] == [0.0, 0.0, 2.0]
+
+    def test_diagnostics_are_over_all_rollouts_drawn(self):
+        rewards = torch.tensor([[0.0, 0.0, 2.0], [0.0, 1.5, 2.0], [2.0, 2.0, 2.0], [0.0, NAN, 2.0]])
+        _, _, found = estimate(rewards, "median-mad", 2)
+        assert found["drawn/reward"].item() == pytest.approx((2 + 3.5 + 6 + 2) / 11)
+        assert found["drawn/centre"].item() == pytest.approx((0 + 1.5 + 2 + 1) / 4)
+        assert found["drawn/frac_reward_zero_std"].item() == 0.25
+        assert found["drawn/frac_unscorable"].item() == pytest.approx(1 / 12)
+        assert found["advantage/abs_max"].item() == pytest.approx(2000)
+        assert found["advantage/frac_scale_zero"].item() == 0.5
+        assert found["advantage/frac_zero"].item() == pytest.approx(3 / 8)
+        assert found["advantage/frac_groups_zero"].item() == 0.25
+
+
+class TestTiesAndUnscorable:
+    @pytest.mark.parametrize("estimator", [*MEDIAN, "mean-std-plus1"])
+    def test_among_ties_the_first_drawn_is_dropped(self, estimator):
+        assert one([2.0, 2.0, 2.0], estimator, 2)[1] == [False, True, True]
+
+    @pytest.mark.parametrize("estimator", [*MEDIAN, "mean-std-plus1"])
+    def test_an_unscorable_rollout_is_dropped_before_any_other(self, estimator):
+        advantages, keep = one([0.0, NAN, 2.0], estimator, 2)
+        assert keep == [True, False, True]
+        assert advantages[0] == -advantages[2] != 0
+
+    def test_the_median_of_an_even_number_is_the_middle_of_two(self):
+        assert median(torch.tensor([[0.0, NAN, 2.0]])).item() == 1.0
+
+    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    def test_a_group_without_any_reward_has_no_signal(self, estimator):
+        drawn = 2 + ESTIMATORS[estimator].extra_rollouts
+        advantages, keep = one([NAN] * drawn, estimator, 2)
+        assert advantages == [0.0] * drawn
+        assert sum(keep) == 2
+
+    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    def test_more_unscorable_than_extra_rollouts(self, estimator):
+        drawn = 4 + ESTIMATORS[estimator].extra_rollouts
+        advantages, keep = one([1.0] + [NAN] * (drawn - 1), estimator, 4)
+        assert advantages == [0.0] * drawn
+        assert keep[0] and sum(keep) == 4
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("rewards", "estimator", "num_generations", "message"),
+        [
+            (torch.zeros(1, 2), "medain", 2, "unknown estimator 'medain'; there are: mean-std"),
+            (torch.zeros(4, 2), "median", 2, r"2 \+ 1 = 3 rollouts a group"),
+            (torch.zeros(4, 3), "mean", 2, r"2 \+ 0 = 2 rollouts a group"),
+            (torch.zeros(4), "mean", 2, r"shape \(groups, drawn\)"),
+            (torch.zeros(4, 2, dtype=torch.long), "mean", 2, "floats"),
+            (torch.zeros(4, 1), "mean", 1, "num_generations at least 2"),
+            (torch.tensor([[0.0, math.inf]]), "mean", 2, "infinite"),
+        ],
+    )
+    def test_with_the_culprit_named(self, rewards, estimator, num_generations, message):
+        with pytest.raises(ValueError, match=message):
+            estimate(rewards, estimator, num_generations)
+
+
+class TestAdjusted:
+    def test_an_adjustment_is_seen_by_the_diagnostics(self):
+        def tenfold(rewards, advantages, keep):
+            return advantages * 10, torch.tensor([[True, True, False]])
+
+        advantages, keep, found = estimate(torch.tensor([[0.0, 1.5, 2.0]]), "median", 2, adjust=tenfold)
+        assert advantages.tolist() == [[-15.0, 0.0, 5.0]] and keep.tolist() == [[True, True, False]]
+        assert found["advantage/abs_max"] == 15 and found["advantage/frac_zero"] == 0.5
+
+
+class TestAppendix:
+    """Section D of the paper: without the KL term, dropping the pivot leaves the gradient as it is."""
+
+    @staticmethod
+    def gradient(logits, old_logits, tokens, advantages, rows, num_generations, epsilon=0.2):
+        """The clipped surrogate's gradient (Eq. 5) over `rows` of one group; completions of `tokens` of equal length.
+
+        logits: (rows, length, vocabulary), the policy's parameters themselves.
+        """
+        logits = logits.clone().requires_grad_()
+
+        def logprobs(of):
+            return of.log_softmax(-1).gather(-1, tokens[..., None])[..., 0]
+
+        ratio = (logprobs(logits) - logprobs(old_logits)).exp()
+        weighted = advantages[:, None]
+        surrogate = torch.min(ratio * weighted, ratio.clamp(1 - epsilon, 1 + epsilon) * weighted)
+        (surrogate.mean(dim=1)[rows].sum() / num_generations).backward()
+        return logits.grad
+
+    @pytest.mark.parametrize("estimator", MEDIAN)
+    @pytest.mark.parametrize("num_generations", [2, 4, 8])
+    def test_dropping_the_pivot_leaves_the_gradient_unchanged(self, estimator, num_generations):
+        generator = torch.Generator().manual_seed(num_generations)
+        drawn = num_generations + 1
+        for levels in ([0.0, 2.0], [0.0, 1.5, 2.0], [0.0, 1.0, 1.5, 2.5, 2.0, 3.0]):
+            choice = torch.randint(len(levels), (drawn,), generator=generator)
+            rewards = torch.tensor(levels)[choice]
+            advantages, keep, _ = estimate(rewards[None], estimator, num_generations, epsilon=0.1)
+            old = torch.randn(drawn, 5, 7, generator=generator, dtype=torch.float64)
+            new = old + 0.3 * torch.randn(old.shape, generator=generator, dtype=torch.float64)
+            tokens = torch.randint(7, (drawn, 5), generator=generator)
+            every = torch.ones(drawn, dtype=torch.bool)
+            full, kept = (
+                self.gradient(new, old, tokens, advantages[0].double(), rows, num_generations)
+                for rows in (every, keep[0])
+            )
+            assert torch.equal(full, kept)
+
+    def test_the_control_is_no_such_case(self):
+        """GRPO+1 drops a row that has an advantage: there the gradient does change, so the test above can fail."""
+        rewards = torch.tensor([[0.0, 1.5, 2.0]])
+        advantages, keep, _ = estimate(rewards, "mean-std-plus1", 2)
+        logits = torch.randn(3, 5, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        tokens = torch.zeros(3, 5, dtype=torch.long)
+        full, kept = (
+            self.gradient(logits, logits, tokens, advantages[0].double(), rows, 2)
+            for rows in (torch.ones(3, dtype=torch.bool), keep[0])
+        )
+        assert not torch.allclose(full, kept)
+
+
+OPTIONS = [
+    ({"mad_zero": "median"}, "unknown mad_zero 'median'; there are: epsilon, std, mean_absolute_deviation, unit, skip"),
+    ({"ties": "last"}, "unknown ties 'last'; there are: first, longest"),
+    ({"max_advantage": 0.0}, "max_advantage is None or more than 0, not 0.0"),
+    ({"max_advantage": NAN}, "max_advantage is None or more than 0, not nan"),
+    ({"extra_rollouts": -1}, "extra_rollouts is None or a whole number of at least 0, not -1"),
+    ({"extra_rollouts": 1.0}, r"extra_rollouts is None or a whole number of at least 0, not 1\.0"),
+    ({"epsilon": -1e-3}, r"epsilon \(a config's advantage_epsilon\) is None or a finite number >= 0, not -0\.001"),
+    ({"epsilon": NAN}, "advantage_epsilon.* not nan"),
+    ({"epsilon": math.inf}, "advantage_epsilon.* not inf"),
+]
+
+
+class TestOptions:
+    @pytest.mark.parametrize(("option", "message"), OPTIONS)
+    def test_that_mean_nothing_are_refused(self, option, message):
+        for refuse in (check_options, lambda **option: estimate(torch.zeros(1, 3), "median", 2, **option)):
+            with pytest.raises(ValueError, match=message):
+                refuse(**option)
+
+    @pytest.mark.parametrize("option", [{"estimator": "opo"}, {"ties": "longest"}])
+    def test_lengths_that_are_missing_are_asked_for(self, option):
+        option = {"estimator": "mean", **option}
+        with pytest.raises(ValueError, match=r"(estimator 'opo'|ties='longest') needs `lengths`"):
+            estimate(torch.zeros(1, 2), num_generations=2, **option)
+        with pytest.raises(ValueError, match=r"lengths have shape \(2, 1\), rewards \(1, 2\)"):
+            estimate(torch.zeros(1, 2), num_generations=2, lengths=torch.ones(2, 1), **option)
+
+    def test_another_number_of_extra_rollouts(self):
+        # median of the five 1, deviations 1 1 0 0 2: both zeros go, and the first of the ones, to leave two
+        advantages, keep = one([0.0, 2.0, 1.0, 1.0, 3.0], "median", 2, extra_rollouts=3)
+        assert advantages == [-1.0, 1.0, 0.0, 0.0, 2.0]
+        assert keep == [False, True, False, False, True]
+        assert one([0.0, 2.0], "median", 2, extra_rollouts=0) == ([-1.0, 1.0], [True, True])
+
+    def test_a_bound_on_advantages_is_logged(self):
+        rewards = torch.tensor([[0.0, 0.0, 2.0], [0.0, 1.0, 2.0]])
+        advantages, _, found = estimate(rewards, "median-mad", 2, max_advantage=10.0)
+        assert advantages[0].tolist() == [0.0, 0.0, 10.0]
+        assert found["advantage/abs_max"] == 10 and found["advantage/frac_clamped"] == 0.25
+        assert "advantage/frac_clamped" not in estimate(rewards, "median-mad", 2)[2]
+
+    def test_the_bound_holds_for_what_was_adjusted(self):
+        adjusted = estimate(torch.tensor([[0.0, 2.0]]), "mean", 2, max_advantage=2.0, adjust=lambda r, a, k: (a * 9, k))
+        assert adjusted[0].tolist() == [[-2.0, 2.0]]
+
+    @given(batches(), st.floats(0.01, 3))
+    def test_a_bound_changes_nothing_within_it(self, batch, bound):
+        free, keep, _ = of(batch)
+        bounded, kept, _ = of(batch, max_advantage=bound)
+        assert torch.equal(keep, kept)
+        inside = free.abs() <= bound
+        assert torch.equal(bounded[inside], free[inside])
+        assert (bounded[~inside].abs() == torch.tensor(bound)).all()
+
+
+IMPORTED = "import sys, mcgrpo{}; print(*{{m.split('.')[0] for m in sys.modules}})"
+HEAVY = {"trl", "transformers", "datasets", "mlflow", "vllm", "pandas", "snakemake", "hypothesis"}
+
+
+@pytest.mark.parametrize(("module", "torch_too"), [("", False), (".estimators", True), ("; mcgrpo.estimate", True)])
+def test_estimators_need_torch_only(module, torch_too):
+    """A person who wants one estimator does not wait for TRL."""
+    command = [sys.executable, "-c", IMPORTED.format(module)]
+    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert not HEAVY & loaded
+    assert ("torch" in loaded) == torch_too

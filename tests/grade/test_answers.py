@@ -1,0 +1,151 @@
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcgrpo.grade.answers import MAX_EXTRACTED, gold_text, is_boxed, judge_gsm8k, last_tag, number, presentable
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "verdict", "extracted"),
+    [
+        ("<answer>72</answer>", "72", "correct", "72"),
+        ("<answer> 72\n</answer>", "Natalia sold 48+24 = 72.\n#### 72", "correct", "72"),
+        ("<answer>1</answer> no: <answer>72</answer> done", "72", "correct", "72"),
+        ("<answer>72</answer><answer>1</answer>", "72", "wrong", "1"),
+        ("<answer>72.0</answer>", "72", "equivalent", "72.0"),
+        ("<answer>$72</answer>", "72", "equivalent", "$72"),
+        ("<answer>72.</answer>", "72", "equivalent", "72."),
+        ("<answer>72%</answer>", "72", "equivalent", "72%"),
+        ("<answer>072</answer>", "72", "equivalent", "072"),
+        ("<answer>1000</answer>", "#### 1,000", "correct", "1000"),
+        ("<answer>1,000</answer>", "#### 1,000", "correct", "1,000"),
+        ("<answer>1,000</answer>", "1000", "equivalent", "1,000"),
+        ("<answer>10,00</answer>", "1000", "wrong", "10,00"),
+        ("<answer>-5</answer>", "5", "wrong", "-5"),
+        ("<answer>-$5</answer>", "-5", "equivalent", "-$5"),
+        ("<answer>-0</answer>", "0", "equivalent", "-0"),
+        ("<answer>6 cards</answer>", "6", "wrong", "6 cards"),
+        ("<answer>3 + 3</answer>", "6", "wrong", "3 + 3"),
+        ("<answer></answer>", "6", "wrong", ""),
+        ("<answer>١</answer>", "1", "wrong", "١"),
+        ("the answer is 72", "72", "unparseable", None),
+        ("<answer>72", "72", "unparseable", None),
+        ("<answer>7</answer><answer>72", "72", "unparseable", None),
+        ("", "72", "unparseable", None),
+    ],
+)
+def test_the_papers_gsm8k(completion, answer, verdict, extracted):
+    judgement = judge_gsm8k(completion, answer)
+    assert (judgement.verdict, judgement.extracted) == (verdict, extracted)
+    assert judgement.gold_parsable
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "verdict", "extracted"),
+    [
+        ("so 3 apples, 72 in all", "72", "correct", "72"),
+        ("<answer>72</answer> in 5 steps", "72", "wrong", "5"),
+        ("it is -5", "5", "correct", "5"),
+        ("it is 5", "#### -5", "correct", "5"),
+        ("$1,450,000.00 in total", "#### 1,450,000", "equivalent", "1450000.00"),
+        ("no number", "72", "unparseable", None),
+    ],
+)
+def test_the_releases_looser_gsm8k(completion, answer, verdict, extracted):
+    judgement = judge_gsm8k(completion, answer, "released")
+    assert (judgement.verdict, judgement.extracted) == (verdict, extracted)
+
+
+@pytest.mark.parametrize(("answer", "protocol"), [("#### ", "paper"), ("", "paper"), ("none", "released")])
+def test_a_gold_that_says_nothing_is_told_apart_from_a_wrong_answer(answer, protocol):
+    judgement = judge_gsm8k("<answer>72</answer>", answer, protocol)
+    assert judgement.verdict == "unparseable"
+    assert not judgement.gold_parsable
+
+
+def test_numbers_compare_exactly_where_floats_would_not():
+    big = "9" * 30
+    assert number(big) != number(big[:-1] + "8")
+    assert number("0.1") == number(".10")
+    assert number("1e5") is number("+-5") is number("$") is number(".") is number("") is None
+    assert number("5.") == number("5") == number("+5.00")
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"), [(27.0, "27"), ("27.0", "27"), (27, "27"), ("-3.00", "-3"), ("0.5", "0.5")]
+)
+def test_whole_floats_are_integers(answer, text):
+    assert gold_text(answer) == text
+
+
+@pytest.mark.parametrize(
+    ("completion", "expected"),
+    [
+        ("$\\boxed{5}$", True),
+        ("\\boxed{} and \\boxed{\\frac{1}{2}}", True),
+        ("\\boxed{", False),
+        ("\\boxed{}", False),
+        ("boxed{5}", False),
+        ("\\boxed 5", False),
+    ],
+)
+def test_boxes(completion, expected):
+    assert is_boxed(completion) is expected
+
+
+LONG = 3_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<answer>" + "9" * LONG + "</answer>",
+        "<answer>1" + ",000" * (LONG // 4) + "</answer>",
+        "<answer>" + "0." * (LONG // 2) + "</answer>",
+        "<answer>" * (LONG // 8),
+        "</answer><answer>" * (LONG // 16),
+        "1.1" * (LONG // 3),
+        " " * LONG,
+        "\\boxed{" * (LONG // 7),
+        "\\boxed{}" * (LONG // 8),
+    ],
+)
+def test_megabytes_take_linear_time(text):
+    start = time.process_time()
+    for protocol in ("paper", "released"):
+        assert judge_gsm8k(text, "72", protocol).verdict in ("wrong", "unparseable")
+    assert not is_boxed(text)
+    assert time.process_time() - start < 3
+
+
+@settings(max_examples=300)
+@given(st.text(st.characters(codec=None), max_size=200), st.sampled_from(["72", "-1,000.50", "#### 3"]))
+def test_any_text_gets_a_verdict_that_a_file_can_hold(text, answer):
+    for completion in (text, f"<answer>{text}</answer>"):
+        for protocol in ("paper", "released"):
+            judgement = judge_gsm8k(completion, answer, protocol)
+            assert judgement.verdict in ("correct", "equivalent", "wrong", "unparseable")
+            assert len((judgement.extracted or "").encode("utf-8")) <= 4 * MAX_EXTRACTED
+
+
+@given(st.integers(), st.integers(0, 5))
+def test_a_number_equals_itself_however_it_is_written(value, zeros):
+    assert number(f"{value:,}") == number(str(value)) == number(f"{value}." + "0" * zeros)
+    assert number(str(value)) != number(str(value + 1))
+
+
+def test_presentable_text_is_short_and_clean():
+    assert presentable("a\ud800\0b") == "a??b"
+    assert len(presentable("9" * 10**6)) == MAX_EXTRACTED
+    assert presentable(None) is None
+    assert last_tag("<answer>a<b</answer>") == "a<b"
+
+
+def test_grading_imports_nothing_heavy():
+    modules = "mcgrpo.grade.completions, mcgrpo.grade.rewards"
+    code = f"import sys, {modules}; print({{'torch', 'sympy', 'math_verify', 'numpy'}} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

@@ -1,0 +1,187 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from mcgrpo.files import RecordError, write_jsonl
+from mcgrpo.grade.completions import main, read_completions, self_check
+from mcgrpo.grade.verifier import Verifier
+from mcgrpo.records import Example
+
+ROW = {"id": "a", "sample": 0, "completion": "<answer>72</answer>", "answer": "72"}
+
+
+def grade(tmp_path, rows, *options):
+    source, output = tmp_path / "completions.jsonl", tmp_path / "grades.jsonl"
+    write_jsonl(source, rows)
+    main(["--input", str(source), "--output", str(output), *options])
+    return [json.loads(line) for line in output.read_text().splitlines()]
+
+
+def test_rows_keep_their_order_and_small_columns(tmp_path, capsys):
+    rows = [
+        ROW | {"decoding": "greedy", "prompt_sha256": "f00", "prompt": "long", "solution": None, "level": 3},
+        ROW | {"sample": 1, "completion": "<answer>72.0</answer>", "answer": 72},
+        ROW | {"id": "b", "completion": "\ud800 no tag"},
+    ]
+    grades = grade(tmp_path, rows, "--task", "gsm8k")
+    assert grades[0] == {
+        "id": "a",
+        "sample": 0,
+        "answer": "72",
+        "decoding": "greedy",
+        "prompt_sha256": "f00",
+        "level": 3,
+        "extracted": "72",
+        "verdict": "correct",
+        "gold_parsable": True,
+    }
+    assert [row["verdict"] for row in grades] == ["correct", "equivalent", "unparseable"]
+    printed = capsys.readouterr().out
+    assert "3 completions: 1 correct, 1 equivalent, 0 wrong, 1 unparseable, 0 timeout, 0 error" in printed
+    assert "accuracy 0.6667 (2 of 3" in printed
+
+
+def test_math_lists_golds_that_do_not_parse(tmp_path, capsys):
+    rows = [
+        ROW | {"completion": "\\boxed{0.5}", "answer": "\\frac{1}{2}", "solution": "It is $\\boxed{\\frac{1}{2}}$."},
+        ROW | {"completion": "\\boxed{27}", "answer": 27.0, "id": "amc"},
+        ROW | {"completion": "\\boxed{27}", "answer": "", "id": "lost"},
+    ]
+    grades = grade(tmp_path, rows, "--task", "math", "--workers", "1", "--timeout", "20")
+    assert [row["verdict"] for row in grades] == ["correct", "correct", "unparseable"]
+    assert [row["gold_parsable"] for row in grades] == [True, True, False]
+    printed = capsys.readouterr().out
+    assert "1 gold_unparsable" in printed
+    assert "golds that do not parse: lost" in printed
+
+
+def test_the_released_protocol_is_looser(tmp_path):
+    rows = [ROW | {"completion": "it is -72"}]
+    assert grade(tmp_path, rows, "--task", "gsm8k")[0]["verdict"] == "unparseable"
+    assert grade(tmp_path, rows, "--task", "gsm8k", "--protocol", "released")[0]["verdict"] == "correct"
+
+
+def test_gsm8ks_own_form_is_unparseable_and_counted(tmp_path, capsys):
+    rows = [
+        ROW | {"completion": completion, "sample": sample}
+        for sample, completion in enumerate(
+            ["so #### 72", "####$1,072", "#### none", "<answer>7</answer> #### 72", "72"]
+        )
+    ]
+    grades = grade(tmp_path, rows, "--task", "gsm8k")
+    assert [row["verdict"] for row in grades] == ["unparseable"] * 3 + ["wrong", "unparseable"]
+    assert "2 of the unparseable completions hold an answer as GSM8K's own, `#### 7`" in capsys.readouterr().out
+
+
+def test_a_completion_that_is_not_read_says_so(tmp_path, capsys):
+    rows = [ROW | {"completion": "x" * 400_001}, ROW | {"completion": "\\boxed{72}", "sample": 1}]
+    unread, read = grade(tmp_path, rows, "--task", "math", "--workers", "1", "--timeout", "20")
+    assert unread["verdict"] == "unparseable" and unread["note"] == "not read: longer than 400,000 characters"
+    assert read["verdict"] == "correct" and "note" not in read
+    assert "1 not read: longer than 400,000 characters" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["same", "symlink", "hardlink", "dots"])
+def test_the_completions_are_never_written_over(tmp_path, capsys, name):
+    source = tmp_path / "completions.jsonl"
+    write_jsonl(source, [ROW])
+    before, output = source.read_bytes(), tmp_path / "grades.jsonl"
+    if name == "symlink":
+        output.symlink_to(source)
+    elif name == "hardlink":
+        output.hardlink_to(source)
+    else:
+        output = source if name == "same" else tmp_path / "x" / ".." / "completions.jsonl"
+        (tmp_path / "x").mkdir()
+    with pytest.raises(SystemExit) as raised:
+        main(["--task", "gsm8k", "--input", str(source), "--output", str(output)])
+    assert raised.value.code == 2 and "is the file of --input" in capsys.readouterr().err
+    assert source.read_bytes() == before
+
+
+def test_two_protocols_are_not_written_into_one_file(tmp_path, capsys):
+    source, output = tmp_path / "completions.jsonl", str(tmp_path / "grades.jsonl")
+    write_jsonl(source, [ROW])
+    protocols = ["--protocol", "paper", "released"]
+    with pytest.raises(SystemExit):
+        main(["--task", "gsm8k", "--input", str(source), "--output", output, output, *protocols])
+    assert "is there twice" in capsys.readouterr().err
+
+
+def test_robust_is_graded_beside_the_papers(tmp_path):
+    source, outputs = tmp_path / "completions.jsonl", [tmp_path / "paper.jsonl", tmp_path / "robust.jsonl"]
+    write_jsonl(source, [ROW | {"completion": "\\boxed{72.}"}])
+    options = ["--task", "math", "--workers", "1", "--timeout", "20", "--protocol", "paper", "robust"]
+    main(["--input", str(source), "--output", *map(str, outputs), *options])
+    assert [json.loads(path.read_text())["verdict"] for path in outputs] == ["unparseable", "correct"]
+
+
+def test_no_rows_are_no_error(tmp_path, capsys):
+    assert grade(tmp_path, [], "--task", "gsm8k") == []
+    assert "0 completions" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "culprit"),
+    [
+        (json.dumps(ROW) + "\n{broken\n", "completions.jsonl:2: not valid JSON"),
+        (json.dumps({"id": "a", "sample": 0, "completion": "x"}), "completions.jsonl:1: field 'answer' is missing"),
+        (json.dumps(ROW | {"completion": ["x"]}), "field 'completion' should be str"),
+        (json.dumps(ROW | {"sample": "0"}), "field 'sample' should be int"),
+        ("[1]", "a JSON object is expected"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_broken_input_is_named_and_nothing_is_written(tmp_path, content, culprit):
+    source, output = tmp_path / "completions.jsonl", tmp_path / "grades.jsonl"
+    source.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(SystemExit, match=culprit):
+        main(["--task", "gsm8k", "--input", str(source), "--output", str(output)])
+    assert not output.exists()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(RecordError, match="no such file"):
+        read_completions(tmp_path / "nowhere.jsonl")
+
+
+def test_the_command_line(tmp_path):
+    command = [sys.executable, "-m", "mcgrpo.grade", "--task", "math", "--input", "none.jsonl", "--output", "out.jsonl"]
+    for extra, culprit in (([], "none.jsonl: no such file"), (["--timeout", "0"], "must be positive")):
+        done = subprocess.run([*command, *extra], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert culprit in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def example(identity, answer, solution=""):
+    return Example(id=identity, split="test", question="?", answer=answer, solution=solution)
+
+
+def test_golds_grade_as_correct_against_themselves_or_are_listed():
+    assert self_check([example("a", "72"), example("b", "1,450,000"), example("c", "")], "gsm8k") == ["c"]
+    examples = [
+        example("fraction", "\\frac{3}{4}", "three of four, $\\boxed{\\frac{3}{4}}$."),
+        example("malformed", "\\frac34", "three of four, $\\boxed{\\frac34}$."),
+        example("free text", "204", "we find $t = 24$ and $180 + 24 = 204$. -someone"),
+        example("bold", "073", "so $d = \\boxed{\\textbf{(073)}}.$ -someone"),
+        example("full stop", "104", "the ruler gives $CE = \\boxed{104.}$"),
+        example("amc", "27.0"),
+        example("nothing", ""),
+    ]
+    with Verifier(1, timeout=20) as verifier:
+        assert self_check(examples, "math", verifier) == ["malformed", "nothing"]
+
+
+@pytest.mark.parametrize("task", ["gsm8k", "math"])
+def test_several_protocols_at_once(tmp_path, task):
+    write_jsonl(tmp_path / "completions.jsonl", [{"id": "a", "sample": 0, "completion": "it is 6", "answer": "6"}])
+    files = [tmp_path / "paper.jsonl", tmp_path / "released.jsonl"]
+    common = ["--task", task, "--input", str(tmp_path / "completions.jsonl"), "--protocol", "paper", "released"]
+    main([*common, "--output", *map(str, files)])
+    verdicts = [json.loads(path.read_text())["verdict"] for path in files]
+    assert verdicts == (["unparseable", "correct"] if task == "gsm8k" else ["unparseable"] * 2)
+    with pytest.raises(SystemExit):
+        main([*common, "--output", str(files[0])])

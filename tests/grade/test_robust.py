@@ -1,0 +1,131 @@
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from bench import protocols
+from mcgrpo.grade.answers import judge_gsm8k
+from mcgrpo.grade.rewards import judge
+from mcgrpo.grade.robust import hashes, pair, rewritten
+from mcgrpo.grade.verifier import Verifier
+
+FORMS = [
+    # gold, answer, under paper, under robust
+    ("10000", "10\\,000", "wrong", "correct"),
+    ("10000", "10,000", "correct", "correct"),
+    ("10000", "10\\,001", "wrong", "wrong"),
+    ("-1", "e^{i\\pi}", "wrong", "correct"),
+    ("-1", "e^{\\pi i}", "wrong", "correct"),
+    ("1", "e^{i\\pi}", "wrong", "wrong"),
+    ("\\frac{1}{3}", "0.\\overline{3}", "unparseable", "correct"),
+    ("\\frac{1}{3}", "0.\\overline{6}", "unparseable", "wrong"),
+    ("0.\\overline{3}", "\\frac{1}{3}", "wrong", "correct"),
+    ("90", "90°", "unparseable", "correct"),
+    ("90^\\circ", "90\\degree", "unparseable", "correct"),
+    ("90", "91°", "unparseable", "wrong"),
+    ("5", "5.", "unparseable", "correct"),
+    ("5", "6.", "unparseable", "wrong"),
+    ("2010_4", "2010_3", "correct", "wrong"),
+    ("2010_4", "2010_{4}", "correct", "correct"),
+    ("2010_4", "2010", "correct", "correct"),
+    ("2010_4", "2011_4", "wrong", "wrong"),
+    ("\\frac{4}{3}", "\\frac43", "unparseable", "unparseable"),
+    ("(1,2)", "(2,1)", "wrong", "wrong"),
+    ("x_1 + 2", "x_1 + 2", "correct", "correct"),
+]
+
+
+@pytest.mark.parametrize("protocol", ["paper", "robust"])
+def test_forms_of_answers(protocol):
+    golds, answers = [form[0] for form in FORMS], [f"It is $\\boxed{{{form[1]}}}$." for form in FORMS]
+    with Verifier(1, timeout=60) as verifier:
+        judged = judge("math", answers, golds, protocol=protocol, verifier=verifier)
+    expected = [form[2 if protocol == "paper" else 3] for form in FORMS]
+    assert [(*form[:2], one.verdict) for form, one in zip(FORMS, judged, strict=True)] == [
+        (*form[:2], verdict) for form, verdict in zip(FORMS, expected, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("1\\,234\\,567", "1234567"),
+        ("1~234 and 1\u202f234", "1234 and 1234"),
+        ("12\\,34 or 1234\\,567 or 0.123\\,456", "12\\,34 or 1234\\,567 or 0.123\\,456"),
+        ("x\\,100", "x\\,100"),
+        ("4.1\\overline{6}", "\\frac{25}{6}"),
+        ("-0.\\bar{9}", "-1"),
+        ("\\overline{AB} = 5", "\\overline{AB} = 5"),
+        ("90^{°} 90^° 90° 90\\degree", "90^\\circ 90^\\circ 90^\\circ 90^\\circ"),
+        ("$5.$ \\boxed{5. } 5. 5.5", "$5$ \\boxed{5 } 5. 5.5"),
+        ("2e^{ i \\pi } e^{2i\\pi} \\theta e^{-i\\pi}", "2(-1) e^{2i\\pi} \\theta (-1)"),
+    ],
+)
+def test_texts_are_rewritten(text, reads):
+    assert rewritten(text) == reads
+
+
+def test_a_base_that_the_answer_leaves_out_is_left_out_of_the_gold():
+    assert pair("\\boxed{12_{3}}", "12_3", "so $12_3$") == ("\\boxed{(12, 3)}", "(12, 3)", "so $(12, 3)$")
+    assert pair("of 5_6 \\boxed{12}", "12_3", "so $12_3$") == ("of 5 \\boxed{12}", "12", "so $12$")
+
+
+@pytest.mark.parametrize(
+    ("completion", "verdict"),
+    [
+        ("so #### 72", "correct"),
+        ("#### 5\n#### $72.00", "equivalent"),
+        ("#### 72.", "correct"),
+        ("#### 1\\,072", "wrong"),
+        ("<answer>7</answer> #### 72", "wrong"),
+        ("<answer>72.</answer>", "equivalent"),
+        ("<answer>72", "unparseable"),
+        ("72", "unparseable"),
+    ],
+)
+def test_gsm8ks_own_form_counts_without_a_tag(completion, verdict):
+    assert judge_gsm8k(completion, "72", "robust").verdict == verdict
+
+
+def test_the_last_one_counts():
+    assert hashes("#### 1\n####2.") == "2" and hashes("none") is None
+
+
+HOSTILE = [
+    "1\\,000",
+    "1\\,",
+    "9",
+    "0.\\overline{",
+    "e^{ i",
+    "1_",
+    "1_{",
+    "°",
+    "5. ",
+    "####",
+    "#### ",
+    "^{ ",
+    "\\boxed{",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_rewriting_is_linear_in_hostile_text(piece):
+    text = (piece * 400_000)[:400_000]
+    start = time.process_time()
+    pair(text, "1", "")
+    hashes(text)
+    assert time.process_time() - start < 2
+
+
+def test_the_audit_counts_what_each_protocol_accepts(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["protocols", "--workers", "1"])
+    protocols.main()
+    rows = [line.rsplit(maxsplit=3) for line in capsys.readouterr().out.splitlines()[2:]]
+    accepted = {kind.strip(): [int(count) for count in counts] for kind, *counts in rows}
+    golds = len(protocols.HAND_WRITTEN)
+    assert accepted["the gold itself"] == [golds, golds, golds]
+    assert accepted["wrong: another base"] == [1, 1, 0] and accepted["wrong: another last digit"] == [golds, 0, 0]
+    right = {kind: counts for kind, counts in accepted.items() if kind.startswith("right") and "base" not in kind}
+    assert len(right) == 4 and all(made == robust and paper == 0 for made, paper, robust in right.values())

@@ -1,0 +1,45 @@
+import subprocess
+import sys
+
+import pytest
+
+from mcgrpo.launch.__main__ import command
+
+PYTHON = [sys.executable, "-m"]
+TORCHRUN = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "processes", "expected"),
+    [
+        (0, 0, [*PYTHON, "mcgrpo.launch.preload", "job", "--x"]),
+        (1, 1, [*PYTHON, "mcgrpo.launch.gpus", "1", *PYTHON, "mcgrpo.launch.preload", "job", "--x"]),
+        (2, 2, [*PYTHON, "mcgrpo.launch.gpus", "2", *PYTHON, *TORCHRUN, "job", "--x"]),
+        (2, 1, [*PYTHON, "mcgrpo.launch.gpus", "2", *PYTHON, "mcgrpo.launch.preload", "job", "--x"]),
+        (0, 2, [*PYTHON, *TORCHRUN, "job", "--x"]),
+    ],
+)
+def test_what_is_started(gpus, processes, expected):
+    assert command(gpus, processes, ["job", "--x"]) == expected
+
+
+def run(*arguments, **environment):
+    environment = {"PATH": "/usr/bin:/bin", "MCGRPO_PRELOAD": "off", **environment}
+    return subprocess.run(
+        [*PYTHON, "mcgrpo.launch", *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_job_without_gpus_runs_with_its_arguments():
+    done = run("--gpus", "0", "--processes", "0", "json.tool", "--help")
+    assert done.returncode == 0 and "usage: " in done.stdout, done.stderr
+
+
+def test_a_job_gets_its_gpus(tmp_path):
+    pretended = {"MCGRPO_DEVICES": "a,b", "MCGRPO_LOCKS": str(tmp_path)}
+    done = run("--gpus", "3", "json.tool", **pretended)
+    assert done.returncode != 0 and "3 GPUs wanted" in done.stderr
+    done = run(
+        "--gpus", "2", "timeit", "-n1", "-r1", "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])", **pretended
+    )
+    assert "a,b" in done.stdout.splitlines(), done.stderr

@@ -1,0 +1,319 @@
+"""Real servers and clients; a light list of imports everywhere but in the slow test."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+from pretend_machine import PATIENCE_SECONDS, is_alive, wait_until
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "mcgrpo.launch.preload"]
+WITHOUT_SERVER = "without a server"
+SERVER_PID = "import os; print(os.getppid(), flush=True)"
+
+
+class Place:
+    """A folder to run jobs in, with servers of its own."""
+
+    def __init__(self, folder: Path, sockets: Path) -> None:
+        self.folder, self.sockets = folder, sockets
+        settings = {"XDG_RUNTIME_DIR": str(sockets), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        self.env = os.environ | settings | {"MCGRPO_PRELOAD": "json", "MCGRPO_PRELOAD_IDLE": "600"}
+        self.env.pop("PYTHONUNBUFFERED", None)
+
+    def write(self, source: str, name: str = "job") -> None:
+        (self.folder / f"{name}.py").write_text(textwrap.dedent(source))
+
+    def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        options = {"cwd": self.folder, "env": self.env | env, "text": True}
+        return subprocess.Popen([*COMMAND, *args], **options, **pipes)
+
+    def run(
+        self, *args: str, command: tuple[str, ...] = tuple(COMMAND), **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        done = {
+            "cwd": self.folder,
+            "env": self.env | env,
+            "capture_output": True,
+            "text": True,
+            "timeout": PATIENCE_SECONDS,
+        }
+        return subprocess.run([*command, *args], stdin=subprocess.DEVNULL, **done)
+
+    def server(self, **env: str) -> int:
+        self.write(SERVER_PID, "server_pid")
+        return int(self.run("server_pid", **env).stdout)
+
+
+@pytest.fixture
+def place(tmp_path):
+    sockets = Path(tempfile.mkdtemp(prefix="pre"))  # a socket's path must be short
+    place = Place(tmp_path, sockets)
+    yield place
+    if sockets.is_dir():
+        place.run("--stop")
+        shutil.rmtree(sockets)
+
+
+JOBS = {
+    "ends well": "print('a'); import sys; print('b', file=sys.stderr)",
+    "exit code": "print('a', end=''); raise SystemExit(3)",
+    "exit message": "import sys; sys.exit('because')",
+    "large exit code": "raise SystemExit(259)",
+    "exception": "def f(): raise ValueError('no')\nf()",
+    "hook": "import sys; sys.excepthook = lambda *error: print('mine', error[0]); 1 / 0",
+    "atexit": "import atexit; atexit.register(print, 'bye'); raise SystemExit(2)",
+    "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()",
+    "argv and name": "import sys; print(sys.argv, sys.path[0], __name__, __file__, __spec__.name, sys.orig_argv)",
+    "main": "import sys, pickle\nclass A: pass\nprint(pickle.loads(pickle.dumps(A)), sys.modules['__main__'].A)",
+    "stdin": "import sys; print(repr(sys.stdin.read()), sys.stdout.encoding, sys.stdout.line_buffering)",
+    "signals": "import signal; print([signal.getsignal(s) for s in (2, 13, 15, 17)], signal.pthread_sigmask(0, []))",
+    "descriptors": "import os; print(sorted(os.listdir('/proc/self/fd'))[:3], os.getcwd(), os.environ['PATH'])",
+    "subprocess": "import subprocess; print(subprocess.check_output(['echo', 'x']), subprocess.call(['false']))",
+    "open file": "file = open('left', 'w'); file.write('text')\nimport atexit; atexit.register(print, 'registered')",
+    "C output": "import ctypes; ctypes.CDLL(None).printf(b'from C')",
+    "no such import": "import nothing_of_this_name",
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_does_what_python_dash_m_does(place, name):
+    place.write(JOBS[name])
+    plain = place.run("job", "x y", "--flag", command=(sys.executable, "-m"))
+    left = (place.folder / "left").read_text() if (place.folder / "left").exists() else None
+    served = place.run("job", "x y", "--flag")
+    assert (served.returncode, served.stdout, served.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    if left is not None:
+        assert (place.folder / "left").read_text() == left == "text"
+
+
+def test_output_that_cannot_be_written_is_a_failure(place):
+    place.write("print('lost')")
+    to_full_disk = ("sh", "-c", '"$0" "$@" >/dev/full', sys.executable, "-m")
+    plain, served = (
+        place.run("job", command=to_full_disk),
+        place.run("mcgrpo.launch.preload", "job", command=to_full_disk),
+    )
+    assert plain.returncode == served.returncode == 120
+    assert "No space left on device" in served.stderr
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+def test_multiprocessing_works_in_a_job(place, method):
+    place.write(f"""
+        import multiprocessing
+        def double(x): return 2 * x
+        if __name__ == "__main__":
+            with multiprocessing.get_context("{method}").Pool(2) as pool:
+                print(pool.map(double, range(3)))
+    """)
+    done = place.run("job")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 2, 4]\n", "")
+
+
+def test_a_missing_module_is_reported(place):
+    done = place.run("nothing_of_this_name")
+    assert done.returncode == 1
+    assert "No module named nothing_of_this_name" in done.stderr
+
+
+def test_jobs_see_only_their_own_environment(place):
+    place.write("import os; print({k: v for k, v in os.environ.items() if k.startswith('JOB_')}, oct(os.umask(0)))")
+    assert place.run("job", JOB_A="1", JOB_B="ü").stdout.startswith("{'JOB_A': '1', 'JOB_B': 'ü'}")
+    os.umask(umask := os.umask(0o077))
+    try:
+        os.umask(0o027)
+        assert place.run("job", JOB_C="3").stdout == "{'JOB_C': '3'} 0o27\n"
+    finally:
+        os.umask(umask)
+
+
+def test_an_edited_module_is_never_stale(place):
+    place.write("import helper; print(helper.VALUE)")
+    for value in range(3):
+        place.write(f"VALUE = {value!r:>{value + 1}}", "helper")
+        assert place.run("job").stdout == f"{value}\n"
+    assert place.server() == place.server()
+
+
+def test_clients_that_start_together_share_one_server(place):
+    place.write("import os, time; print(os.getppid()); time.sleep(0.2)")
+    clients = [place.start("job") for _ in range(6)]
+    outputs = [client.communicate(timeout=PATIENCE_SECONDS) for client in clients]
+    assert len({stdout for stdout, _ in outputs}) == 1
+    assert {stderr for _, stderr in outputs} == {""}
+
+
+@pytest.mark.parametrize("variable", ["OMP_NUM_THREADS", "PYTHONHASHSEED", "HF_HOME"])
+def test_what_imports_depend_on_is_not_shared(place, variable):
+    assert place.server() != place.server(**{variable: "2"})
+
+
+def test_a_server_that_ignores_sigint_is_not_for_jobs_that_do_not(place):
+    """What a background job starts ignores it, and the server would outlive that job."""
+    ignoring = ("sh", "-c", 'trap "" INT; exec "$0" "$@"', *COMMAND)
+    place.write("import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)")
+    assert [place.run("job", command=ignoring).stdout, place.run("job").stdout] == ["True\n", "False\n"]
+
+
+SLEEPER = """
+    import os, subprocess, sys, time
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    print(os.getppid(), os.getpid(), child.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def start_sleeper(place) -> tuple[subprocess.Popen[str], int, list[int]]:
+    place.write(SLEEPER)
+    client = place.start("job")
+    server, *pids = map(int, client.stdout.readline().split())
+    return client, server, pids
+
+
+@pytest.mark.parametrize("limit", ["ulimit -v 4000000;", "ulimit -n 200;", "exec nice -n 3"])
+def test_a_job_has_the_limits_of_its_own_client(place, limit):
+    """Whoever was first: a server under a limit would hand it on to the jobs of others."""
+    place.write("""
+        import os, resource
+        print(resource.getrlimit(resource.RLIMIT_AS), resource.getrlimit(resource.RLIMIT_NOFILE), os.nice(0))
+    """)
+    limited = ("sh", "-c", f'{limit} "$0" "$@"', *COMMAND)
+    expected = [place.run("job", command=("sh", "-c", f'{limit} "$0" "$@"', sys.executable, "-m")).stdout]
+    expected.append(place.run("job", command=(sys.executable, "-m")).stdout)
+    assert expected[0] != expected[1]
+    assert [place.run("job", command=limited).stdout, place.run("job").stdout] == expected
+
+
+def test_what_killed_servers_left_is_cleared_away(place):
+    """Sockets and logs of other settings, which no later client would ever name."""
+    for number in range(3):
+        os.kill(place.server(TZ=f"UTC+{number}"), signal.SIGKILL)
+    place.server()
+    left = sorted(path.suffix for path in place.sockets.glob("*/*"))
+    assert left == [".lock", ".log", ".sock"]
+
+
+def test_a_job_dies_with_its_client(place):
+    client, server, pids = start_sleeper(place)
+    client.kill()
+    assert wait_until(lambda: not any(map(is_alive, pids)))
+    assert place.server() == server
+
+
+def test_a_job_fails_with_its_server(place):
+    client, server, pids = start_sleeper(place)
+    os.kill(server, signal.SIGKILL)
+    _, stderr = client.communicate(timeout=PATIENCE_SECONDS)
+    assert client.returncode == 1
+    assert "the server died while job ran" in stderr
+    assert wait_until(lambda: not any(map(is_alive, pids)))
+    assert place.server() not in (server, client.pid)  # the socket left behind is no obstacle
+
+
+def test_ctrl_c_reaches_the_job_and_its_children(place):
+    client, _, pids = start_sleeper(place)
+    client.send_signal(signal.SIGINT)
+    _, stderr = client.communicate(timeout=PATIENCE_SECONDS)
+    assert client.returncode == 130
+    assert "KeyboardInterrupt" in stderr
+    assert wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_a_signal_is_forwarded_to_the_job(place):
+    place.write("""
+        import signal, sys, time
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+        print("ready", flush=True)
+        time.sleep(600)
+    """)
+    client = place.start("job")
+    assert client.stdout.readline() == "ready\n"
+    client.terminate()
+    assert client.wait(timeout=PATIENCE_SECONDS) == 7
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_job_killed_by_a_signal_says_so(place, number):
+    place.write(f"import os; os.kill(os.getpid(), {int(number)})")
+    done = place.run("job")
+    assert done.returncode == 128 + number
+    assert done.stderr == f"mcgrpo.launch.preload: job was killed by {number.name}\n"
+
+
+def test_the_server_ends_when_idle_and_another_starts(place):
+    server = place.server(MCGRPO_PRELOAD_IDLE="0.1")
+    assert wait_until(lambda: not is_alive(server))
+    assert not list(place.sockets.glob("*/*.sock"))
+    assert place.server(MCGRPO_PRELOAD_IDLE="0.1") != server
+
+
+def test_stop_lets_a_running_job_finish(place):
+    place.write(SERVER_PID + "; import time; time.sleep(0.5); print('done')")
+    client = place.start("job")
+    server = int(client.stdout.readline())
+    assert place.run("--stop").returncode == 0
+    assert client.communicate(timeout=PATIENCE_SECONDS) == ("done\n", "")
+    assert wait_until(lambda: not is_alive(server))
+
+
+@pytest.mark.parametrize("fault", ["open to others", "path too long", "a closed descriptor"])
+def test_without_a_server_the_job_runs_all_the_same(place, fault):
+    place.write("import sys; print(sys.argv[1:], __name__, sys.modules['__main__'].__spec__.name); sys.exit(4)")
+    env = {}
+    if fault == "open to others":
+        (place.sockets / f"mcgrpo-{os.getuid()}").mkdir(mode=0o755)
+    elif fault == "path too long":
+        (long := place.folder / ("x" * 100)).mkdir()
+        env["XDG_RUNTIME_DIR"] = str(long)
+    shell = ("sh", "-c", '"$0" "$@" <&-' if fault == "a closed descriptor" else '"$0" "$@"', *COMMAND)
+    done = place.run("job", "a", command=shell, **env)
+    assert (done.returncode, done.stdout) == (4, "['a'] __main__ job\n")
+    assert WITHOUT_SERVER in done.stderr
+
+
+def test_an_import_that_starts_a_thread_makes_no_server(place):
+    place.write("import threading, time; threading.Thread(target=time.sleep, args=(9,), daemon=True).start()", "noisy")
+    place.write("print('ran')")
+    env = {"MCGRPO_PRELOAD": "noisy", "PYTHONPATH": f"{ROOT}:{place.folder}"}
+    done = place.run("job", **env)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert WITHOUT_SERVER in done.stderr
+    assert "started threads" in next(place.sockets.glob("*/*.log")).read_text()
+
+
+def test_usage(place):
+    assert "usage" in place.run().stderr
+    assert "unknown option --nonsense" in place.run("--nonsense").stderr
+
+
+@pytest.mark.slow
+def test_the_real_list_gives_the_same_numbers(place):
+    del place.env["MCGRPO_PRELOAD"]
+    place.write("""
+        import sys
+        early = {"torch", "transformers", "trl", "datasets"} <= set(sys.modules)
+        ours = [name for name in sys.modules if name.split(".")[0] == "mcgrpo"]
+        import random, numpy, torch
+        unseeded = random.random(), numpy.random.rand(), torch.rand(1).item()
+        random.seed(1), numpy.random.seed(1), torch.manual_seed(1)
+        layer = torch.nn.Linear(64, 64)
+        layer(torch.randn(256, 64)).square().sum().backward()
+        print(random.random(), numpy.random.rand(), layer.weight.grad.double().sum().item())
+        print(*unseeded, early, ours, sep="|")
+    """)
+    plain = place.run("job", command=(sys.executable, "-m"))
+    served = [place.run("job") for _ in range(2)]
+    assert {done.stderr for done in served} == {""}
+    seeded = {done.stdout.splitlines()[0] for done in (plain, *served)}
+    assert len(seeded) == 1
+    first, second = (done.stdout.splitlines()[1].split("|") for done in served)
+    assert all(a != b for a, b in zip(first[:3], second[:3], strict=True))
+    assert first[3:] == ["True", "[]"]

@@ -1,0 +1,173 @@
+"""What the documentation says of study files, keys, targets and versions is so."""
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+import mcgrpo
+from mcgrpo.study import plan
+from mcgrpo.study import read as study_file
+from mcgrpo.study.check import StudyError
+from mcgrpo.study.protocols import training_changes
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
+YAML = re.compile(r"^```yaml\n(# ([\w.-]+\.yaml), laid over (config/[\w-]+\.yaml)\n.*?)^```$", re.MULTILINE | re.DOTALL)
+TARGET = re.compile(r"(?<=\s)results/[^\s`]+")
+OVERLAYS = ("extend", "reproduce-one-cell")
+
+
+def page(name):
+    return (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
+
+
+@cache
+def layered(name):
+    """File name -> (its text, the study it is laid over), of a page's study files."""
+    return {file: (text, base) for text, file, base in YAML.findall(page(name))}
+
+
+def read(folder, file, text, base):
+    (folder / file).write_text(text, encoding="utf-8")
+    return study_file.read([ROOT / base, folder / file])
+
+
+def files_of(config):
+    """All grades that a study has."""
+    found = plan.evaluations(config).items()
+    return {f"results/{config['study']}/grades/{run}/{benchmark}.jsonl" for run, names in found for benchmark in names}
+
+
+@pytest.fixture(autouse=True)
+def in_the_repository(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+class TestStudyFilesOfThePages:
+    @pytest.mark.parametrize("name", OVERLAYS)
+    def test_every_block_names_itself_and_what_it_is_laid_over(self, name):
+        assert len(layered(name)) == page(name).count("```yaml")
+
+    @pytest.mark.parametrize(("name", "file"), [(name, file) for name in OVERLAYS for file in layered(name)])
+    def test_it_is_a_study_with_more_runs_or_evaluations(self, name, file, tmp_path):
+        text, base = layered(name)[file]
+        assert files_of(read(tmp_path, file, text, base)) > files_of(study_file.read([ROOT / base])) or "study:" in text
+
+    def test_a_mistake_in_one_is_found(self, tmp_path):
+        text, base = layered("extend")["rloo.yaml"]
+        with pytest.raises(StudyError, match="unknown estimator 'rlo'"):
+            read(tmp_path, "rloo.yaml", text.replace("estimator: rloo", "estimator: rlo"), base)
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_every_target_of_a_page_is_planned_by_a_study_that_its_command_names(name, tmp_path):
+    files, checked = layered(name), 0
+    for line in page(name).replace("\\\n", "").splitlines():
+        if not line.startswith("snakemake ") or not (targets := " ".join(TARGET.findall(line))):
+            continue
+        named = re.findall(r"[\w./-]+\.yaml", line) or ["config/config.yaml"]
+        overlay = [file for file in named if file in files]
+        config = read(tmp_path, overlay[0], *files[overlay[0]]) if overlay else study_file.read([ROOT / named[0]])
+        wanted = subprocess.run(["bash", "-c", f"echo {targets}"], capture_output=True, text=True, check=True)
+        assert set(wanted.stdout.split()) <= files_of(config), line
+        checked += 1
+    assert checked >= 4
+
+
+def keys(schema, path=()):
+    """(where, key) of every key that a part of the schema knows, `$defs` followed."""
+    if "$ref" in schema:
+        yield from keys(SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], path)
+    for key, below in schema.get("properties", {}).items():
+        yield path, key
+        yield from keys(below, (*path, key))
+    if isinstance(below := schema.get("additionalProperties"), dict):
+        yield from keys(below, path)
+
+
+MODELS, TRAINING, VARIANTS = "Models, data sets, settings", "Training", "Variants and protocols"
+SECTIONS = {"models": MODELS, "datasets": MODELS, "settings": MODELS, "training": TRAINING, "rewards": TRAINING}
+SECTIONS |= {"variants": VARIANTS, "evaluation": "Evaluation", "experiments": "Experiments"}
+
+
+def explained(section):
+    """The names that stand as code in a section of config/README.md."""
+    text = (ROOT / "config/README.md").read_text(encoding="utf-8")
+    (body,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    body = re.sub(r"^```.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
+    return {word for span in re.findall(r"`([^`\n]+)`", body) for word in re.findall(r"\w+", span)}
+
+
+def unexplained():
+    """Every key of the schema that the section it belongs to does not have; hyper-parameters belong to Training."""
+    named = {section: explained(section) for section in ("The study", *SECTIONS.values())}
+    for path, key in keys(SCHEMA):
+        part = next((part for part in ("training", "rewards") if part in path), path[0] if path else None)
+        where = SECTIONS.get(part, "The study")
+        if key not in named[where] and not (part == "training" and key in named[VARIANTS]):
+            yield f"{where}: {'.'.join((*path, key))}"
+
+
+class TestConfigReadme:
+    def test_every_key_of_a_study_file_is_explained_in_its_section(self):
+        assert sorted(unexplained()) == []
+
+    def test_a_key_that_is_not_explained_is_found(self, monkeypatch):
+        monkeypatch.setitem(SCHEMA["$defs"]["training"]["properties"], "new_key", {"type": "integer"})
+        assert "Training: variants.settings.training.new_key" in set(unexplained())
+
+    def test_the_walk_goes_everywhere(self):
+        found = {".".join((*path, key)) for path, key in keys(SCHEMA)}
+        assert {"study", "training.lora.r", "experiments.sign_flips.subsamples", "models.toy.warm_start.steps"} <= found
+        assert {
+            "variants.settings.training.beta",
+            "evaluation.by_benchmark.top_p",
+            "datasets.splits.train.rows",
+        } <= found
+
+
+def test_the_page_on_paper_and_code_names_the_switches_that_released_sets():
+    text = page("paper-and-code")
+    assert set(training_changes("released", "grpo", "gsm8k")) == {
+        "estimator",
+        "group_by",
+        "drop_rule",
+        "select_checkpoint",
+    }
+    assert set(training_changes("released", "mc-grpo", "gsm8k")) == {
+        "group_by",
+        "rescale_by_nonzero",
+        "select_checkpoint",
+    }
+    for method in ("grpo", "mc-grpo", "dapo", "mc-dapo"):
+        assert all(f"`{key}" in text for key in training_changes("released", method, "gsm8k"))
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == mcgrpo.__version__
+    assert citation["cff-version"] == "1.2.0" and citation["license"] == "Apache-2.0"
+    assert all(entry["authors"] and entry["title"] for entry in (citation, *citation["references"]))
+
+
+class TestWorkflowCatalog:
+    def test_its_file_has_what_the_catalog_reads(self):
+        usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))["usage"]
+        assert usage["mandatory-flags"]["desc"] and usage["mandatory-flags"]["flags"]
+        deployment = usage["software-stack-deployment"]
+        assert set(deployment) == {"conda", "apptainer", "apptainer+conda", "report"}
+        assert all(isinstance(value, bool) for value in deployment.values()) and deployment["conda"]
+
+    def test_what_it_searches_for_is_there(self):
+        readme = (ROOT / "README.md").read_text(encoding="utf-8").lower()
+        assert "snakemake" in readme and "workflow" in readme
+        assert (ROOT / "config/README.md").is_file() and list((ROOT / "workflow/rules").glob("*.smk"))
+
+    def test_report_is_claimed_only_if_results_are_marked_for_it(self):
+        rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))
+        usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))["usage"]
+        assert usage["software-stack-deployment"]["report"] == bool(re.search(r"\breport\(", rules))

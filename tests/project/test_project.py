@@ -1,0 +1,151 @@
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mcgrpo import tracking
+from mcgrpo.commands import made
+from mcgrpo.data import models
+from mcgrpo.launch import environment
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_conda_environment_is_what_pip_installs():
+    (pip,) = (
+        part["pip"]
+        for part in yaml.safe_load((ROOT / "envs/workflow.yaml").read_text())["dependencies"]
+        if isinstance(part, dict)
+    )
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *extras["train"], *extras["workflow"]]
+    assert pip == [requirement for requirement in wanted if not requirement.startswith("mcgrpo[")]
+
+
+def python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+HEAVY = "{'torch', 'transformers', 'trl', 'datasets', 'mlflow', 'pandas', 'sympy', 'huggingface_hub'}"
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    assert python(f"import sys, mcgrpo; print(*{HEAVY} & set(sys.modules))") == []
+
+
+def test_the_estimators_need_torch_alone():
+    loaded = python(f"import sys; from mcgrpo import estimate, ESTIMATORS; print(*{HEAVY} & set(sys.modules))")
+    assert loaded == ["torch"]
+
+
+@pytest.mark.parametrize(
+    "module", ["study", "environment", "closure", "records", "methods", "prompts", "collect", "data", "audit", "lock"]
+)
+def test_what_the_dag_and_the_light_stages_import_is_light(module):
+    assert python(f"import sys, mcgrpo.{module}; print(*{HEAVY} & set(sys.modules))") == []
+
+
+def test_public_names_are_found():
+    import mcgrpo
+    from mcgrpo.trainer.trainer import MCGRPOTrainer
+
+    assert mcgrpo.MCGRPOTrainer is MCGRPOTrainer
+    assert all(getattr(mcgrpo, name) is not None for name in mcgrpo.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Trainer'"):
+        mcgrpo.Trainer  # noqa: B018
+
+
+def test_the_version_is_stated_once():
+    import mcgrpo
+
+    assert mcgrpo.__version__ == PROJECT["version"]
+
+
+def tracked():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_tracked_file_names_a_place_of_one_machine():
+    private = re.compile(rb"(?<![\w.])/(?:home|Users|root|work)/\w|\.\./shared")
+    named = {
+        str(path.relative_to(ROOT)): match[0]
+        for path in tracked()
+        if b"\0" not in (content := path.read_bytes()) and (match := private.search(content))
+    }
+    assert named == {}
+
+
+def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
+    # A mapping of its own: what `prepare` sets anew, monkeypatch would not take back, and later tests would inherit it
+    monkeypatch.setattr(os, "environ", {"OMP_NUM_THREADS": "7", "PATH": "/bin"})
+    environment.prepare({})
+    tracking.use_store({"tracking_uri": "sqlite:///here.db"})
+    assert os.environ["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/bin"
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert os.environ["MCGRPO_PRELOAD"] == "off"
+    assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
+    tracking.use_store({"tracking_uri": "sqlite:///there.db"})
+    assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
+
+
+@pytest.mark.parametrize(("config", "store"), [({}, tracking.DEFAULT_STORE), ({"tracking_uri": None}, None)])
+def test_the_store_of_a_study(monkeypatch, config, store):
+    monkeypatch.setattr(os, "environ", {})
+    environment.prepare(config | {"preload": True})
+    tracking.use_store(config)
+    assert os.environ.get("MLFLOW_TRACKING_URI") == store
+    assert "MCGRPO_PRELOAD" not in os.environ
+
+
+def test_made_says_where_to_look(tmp_path, monkeypatch, capsys):
+    (tmp_path / "figures").mkdir()
+    for name in ("headline.md", "tables.tex", "figures/rewards.pdf", "figures/rewards.png"):
+        (tmp_path / name).write_text("MC-GRPO is ahead")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://somewhere")
+    monkeypatch.setattr("sys.argv", ["made", str(tmp_path)])
+    made.main()
+    printed = capsys.readouterr().out
+    assert "MC-GRPO is ahead" in printed
+    assert f"{tmp_path}/tables.md (also .tex, .csv)" in printed and f"{tmp_path}/figures/ (1, as PDF" in printed
+    assert "none: latexmk is not installed" in printed
+    (tmp_path / "reproduction.pdf").write_text("%PDF")
+    made.main()
+    assert str(tmp_path / "reproduction.pdf") in capsys.readouterr().out
+    assert "mlflow ui --backend-store-uri http://somewhere" in printed
+
+
+def run_models(monkeypatch, spec, output):
+    monkeypatch.setattr("sys.argv", ["models", "--spec", json.dumps(spec), "--output", str(output)])
+    models.main()
+
+
+def test_a_toy_model_is_made(tmp_path, monkeypatch):
+    spec = {"architecture": "llama", "hidden_size": 32, "layers": 1, "heads": 1, "intermediate_size": 32}
+    run_models(monkeypatch, {"toy": spec}, tmp_path / "model")
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {p.name for p in (tmp_path / "model").iterdir()}
+
+
+def test_a_hub_model_that_cannot_be_fetched_is_named(tmp_path, monkeypatch):
+    for revision in ({}, {"revision": "a" * 40}):
+        with pytest.raises(SystemExit, match=r"^error: model no/such: .*$"):
+            run_models(monkeypatch, {"hub": "no/such", **revision}, tmp_path / "model")
+    assert not (tmp_path / "model/source.json").exists()
+
+
+def test_no_network_is_one_line(tmp_path):
+    environment = {**os.environ, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:9"}
+    for stage, spec in (("models", {"hub": "no/such"}), ("data", {"hub": "no/such", "task": "gsm8k"})):
+        command = [sys.executable, "-m", f"mcgrpo.{stage}", "--spec", json.dumps(spec), "--output", str(tmp_path / "x")]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: ") and "no/such: " in done.stderr and done.stderr.count("\n") == 1

@@ -1,0 +1,252 @@
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcgrpo.report.catalogue import FIGURES, stages
+from mcgrpo.study import fingerprint as closure
+
+ROOT = Path(__file__).parents[2]
+STAGES = (
+    "data.models",
+    "data",
+    "train",
+    "generate",
+    "grade",
+    "analyse.collect",
+    "analyse.summarise",
+    "analyse.contrasts",
+    "report.tables",
+    "report.figures",
+    "report.page",
+    "analyse.sign_flips",
+    "study.check",
+    "data.audit",
+    "data.overlap",
+)
+HEAVY = (
+    "data.models",
+    "generate",
+    "analyse.summarise",
+    "analyse.sign_flips",
+    "report.tables",
+    "report.figures",
+    "report.page",
+)
+
+LOADED = """
+import ast, importlib, json, sys
+from pathlib import Path
+
+def ours():
+    return sorted(name for name in sys.modules if name.split(".")[0] == "mcgrpo")
+
+importlib.import_module(sys.argv[1])
+waiting = ours()
+while waiting:  # what they import within functions too, by running those very statements
+    for node in ast.walk(ast.parse(Path(sys.modules[waiting.pop()].__file__).read_text())):
+        extras = ("vllm", "deepspeed")
+        if isinstance(node, ast.Import | ast.ImportFrom) and not any(name in ast.unparse(node) for name in extras):
+            before = set(ours())
+            exec(compile(ast.Module([node], []), "lazy", "exec"), {})
+            waiting += set(ours()) - before
+print(json.dumps(ours()))
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A copy of the package that a test may change; returns its folder."""
+    shutil.copytree(ROOT / "mcgrpo", tmp_path / "mcgrpo", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(closure, "ROOT", tmp_path)
+    forget()
+    yield tmp_path / "mcgrpo"
+    forget()
+
+
+def forget():
+    for cached in ("_tree", "_definitions", "_imports", "_needed", "_dumped", "fingerprint"):
+        getattr(closure, cached).cache_clear()
+
+
+def fingerprint_after(path, *changes):
+    text = path.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    forget()
+    return closure.fingerprint("mcgrpo.train")
+
+
+@pytest.mark.parametrize(
+    "stage", [pytest.param(stage, marks=pytest.mark.slow if stage in HEAVY else ()) for stage in STAGES]
+)
+def test_the_closure_holds_every_module_that_is_loaded(stage):
+    module = closure.main_module(f"mcgrpo.{stage}")
+    command = [sys.executable, "-c", LOADED, module]
+    loaded = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ).stdout)
+    assert module in loaded
+    seen = {module for module in loaded if module not in closure.VIEWS and not module.startswith("mcgrpo.tracking.")}
+    assert seen <= set(closure.closure(f"mcgrpo.{stage}"))
+
+
+def test_the_closure_of_training_is_small():
+    found = {module.removeprefix("mcgrpo.") for module in closure.closure("mcgrpo.train")}
+    graders = {"grade.rewards", "grade.answers", "grade.verify_worker", "grade.math_grader"}
+    assert {"train.job", "trainer.trainer", "estimators", "data.prompts", *graders} <= found
+    views = {"report", "analyse", "study.check", "study.plan", "tracking", "generate", "grade.completions", "data.toy"}
+    assert not found & views
+    assert {"mcgrpo.data.toy", "mcgrpo.data.toy.models", "mcgrpo.data.toy.task"} <= set(
+        closure.closure("mcgrpo.data.models")
+    )
+
+
+def test_no_audit_and_no_grader_makes_data_or_models_anew():
+    """Whatever is made from them, trained models too, would be made anew as well."""
+    inputs = {*closure.closure("mcgrpo.data"), *closure.closure("mcgrpo.data.models")}
+    assert "mcgrpo.study.hub" in inputs
+    assert not inputs & {
+        f"mcgrpo.{name}"
+        for name in (
+            "data.audit",
+            "data.overlap",
+            "grade.completions",
+            "grade.answers",
+            "grade.math_grader",
+            "grade.verifier",
+        )
+    }
+
+
+def test_views_cannot_be_imported_for_what_they_hold():
+    stageless = {ROOT / "mcgrpo/tracking", ROOT / "mcgrpo/commands"}
+    others = [path for path in (ROOT / "mcgrpo").rglob("*.py") if not stageless & {*path.parents}]
+    taken = re.compile(r"^ *(from mcgrpo import tracking|(from|import) mcgrpo\.tracking.*)$", re.MULTILINE)
+    lines = {path.stem: found[0] for path in others if (found := taken.search(path.read_text()))}
+    assert lines == {"job": "from mcgrpo.tracking import tracked"}
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("trainer/trainer.py", [("class MCGRPOTrainer", "# a comment\n\nclass MCGRPOTrainer")]),
+        ("records.py", [('"""The contract:', '"""This is the contract:')]),
+        (
+            "records.py",
+            [("    planned: int", "    planned: float")],
+        ),  # summary.csv
+        ("files.py", [("lineterminator=", "delimiter=';', lineterminator=")]),  # CSV
+        ("grade/answers.py", [('"""Characters of an extracted', '"""At most as many characters of an extracted')]),
+        ("data/prompts.py", [("import hashlib\n", "import hashlib\n\n\n\n")]),
+        ("train/job.py", [('{"status": "running", ', "{'status':\n'running', ")]),
+        ("tracking/__init__.py", [("PATIENCE_SECONDS = 60", "PATIENCE_SECONDS = 90")]),
+        ("tracking/system.py", [("FIRST_SECONDS, INTERVAL_SECONDS = 1.0", "FIRST_SECONDS, INTERVAL_SECONDS = 2.0")]),
+        ("report/tables/write.py", [("import argparse", "import argparse, os")]),
+        ("report/figures/style.py", [("NARROW, WIDE, TALL = 3.25, 6.75, 9.0", "NARROW, WIDE, TALL = 3.0, 6.0, 9.0")]),
+        ("__init__.py", [("0.1.0", "0.2.0")]),
+    ],
+)
+def test_cosmetic_edits_and_views_leave_the_fingerprint(package, file, changes):
+    before = closure.fingerprint("mcgrpo.train")
+    assert fingerprint_after(package / file, *changes) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("grade/answers.py", ("MAX_EXTRACTED = 500", "MAX_EXTRACTED = 501")),
+        ("records.py", ("    num_generations: int\n    variant: str\n    seed: int\n    model: str", "    model: str")),
+        ("files.py", ("temporary.replace(path)", "temporary.rename(path)")),
+        ("estimators/statistics.py", ("torch.isnan(rewards)", "~torch.isfinite(rewards)")),
+        ("grade/rewards.py", ('"equivalent": 1.5', '"equivalent": 1.0')),
+        ("data/prompts.py", ("The user asks a question", "A user asks a question")),
+        ("train/arguments.py", ('"gradient_checkpointing": False', '"gradient_checkpointing": True')),
+    ],
+)
+def test_a_changed_constant_changes_the_fingerprint(package, file, change):
+    before = closure.fingerprint("mcgrpo.train")
+    assert fingerprint_after(package / file, change) != before
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "redrawn"),
+    [
+        ("latency.py", ("0.01", "0.02"), {"latency"}),
+        ("sign_flips.py", ("def draw_rates(", "def draw_rates(*, "), {"sign-flips", "sign-flip-conventions"}),
+        ("style.py", ("NARROW, WIDE, TALL = 3.25, 6.75, 9.0", "NARROW, WIDE, TALL = 3.0, 6.0, 9.0"), set(FIGURES)),
+    ],
+)
+def test_a_change_of_a_figure_redraws_what_uses_it(package, file, change, redrawn):
+    def codes():
+        forget()
+        return {name: [closure.fingerprint(stage) for stage in stages(name)] for name in FIGURES}
+
+    before, path = codes(), package / "report/figures" / file
+    assert change[0] in path.read_text()
+    path.write_text(path.read_text().replace(*change))
+    after = codes()
+    assert {name for name in FIGURES if before[name] != after[name]} == redrawn
+
+
+def test_the_fingerprint_is_that_of_any_checkout(package):
+    copied = closure.fingerprint("mcgrpo.train")
+    command = [
+        sys.executable,
+        "-c",
+        "from mcgrpo.study.fingerprint import fingerprint; print(fingerprint('mcgrpo.train'))",
+    ]
+    here = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    assert copied == here
+
+
+def test_a_stage_that_runs_nothing_is_refused(package):
+    (package / "empty").mkdir()
+    (package / "empty/__init__.py").write_text('"""A package without a main module."""\n')
+    with pytest.raises(ValueError, match=r"mcgrpo\.empty runs nothing"):
+        closure.fingerprint("mcgrpo.empty")
+    assert closure.main_module("mcgrpo.train") == "mcgrpo.train.__main__"
+
+
+def test_what_cannot_be_followed_is_refused(package):
+    with pytest.raises(ValueError, match=r"no module 'mcgrpo\.nothing'"):
+        closure.closure("mcgrpo.nothing")
+    (package / "odd.py").write_text("from .records import Run\n")
+    with pytest.raises(ValueError, match=r"odd\.py:1: relative imports are not followed"):
+        closure.closure("mcgrpo.odd")
+
+
+SMALL = {
+    "stage.py": "import os\nfrom mcgrpo.lib import wanted\n\ndef main():\n    return wanted()\n",
+    "lib.py": (
+        "import os\nos.environ.setdefault('A', '1')\nLIMIT, OTHER = 5, 6\n\n"
+        "def helper() -> 'Kind':\n    return LIMIT\n\n"
+        "class Kind: ...\n\ndef wanted():\n    return helper()\n\ndef unwanted():\n    return 1\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "counts"),
+    [
+        ("lib.py", ("return 1", "return 2"), False),
+        ("lib.py", ("return helper()", "return -helper()"), True),
+        ("lib.py", ("LIMIT, OTHER = 5, 6", "LIMIT, OTHER = 5, 7"), True),  # one statement binds both
+        ("lib.py", ("class Kind: ...", "class Kind: size = 1"), True),  # named in quotes
+        ("lib.py", ("'A', '1'", "'A', '2'"), True),  # runs at import
+        ("stage.py", ("return wanted()", "return -wanted()"), True),
+    ],
+)
+def test_only_what_a_stage_reaches_counts(package, file, change, counts):
+    for name, text in SMALL.items():
+        (package / name).write_text(text)
+    forget()
+    before = closure.fingerprint("mcgrpo.stage")
+    (package / file).write_text(SMALL[file].replace(*change))
+    forget()
+    assert (closure.fingerprint("mcgrpo.stage") != before) == counts

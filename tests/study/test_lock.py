@@ -1,0 +1,155 @@
+"""Pinning. The hub itself cannot be asked here: its client is replaced at the one place where it is called."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from mcgrpo.study import lock
+from mcgrpo.study.check import StudyError
+
+ROOT = Path(__file__).parents[2]
+OLD, NEW = "a" * 40, "b" * 40
+STUDY = {
+    "models": {"one": {"hub": "org/one"}, "two": {"hub": "org/two", "revision": OLD}, "here": {"folder": "x"}},
+    "datasets": {"sums": {"hub": "org/sums", "revision": "main", "task": "gsm8k"}, "toys": {"toy": {}}},
+}
+
+
+class Hub:
+    """`HfApi` as far as it is asked: the commit of every revision is NEW."""
+
+    def __init__(self):
+        self.asked = []
+
+    def model_info(self, name, revision):
+        self.asked.append((name, revision))
+        return SimpleNamespace(sha=NEW)
+
+    dataset_info = model_info
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    hub = Hub()
+    monkeypatch.setattr("huggingface_hub.HfApi", lambda: hub)
+    return hub
+
+
+@pytest.fixture
+def study(tmp_path):
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
+    return tmp_path / "study.yaml"
+
+
+def command(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["lock", *map(str, arguments)])
+    lock.main()
+
+
+def dry_run(folder, *studies):
+    """What Snakemake would run for some study files, laid over one another."""
+    command = ["snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), "--dry-run"]
+    command += ["--printshellcmds", "--configfile", *map(str, studies)]
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_everything_from_the_hub_without_a_commit_is_pinned(hub, study, monkeypatch):
+    command(monkeypatch, study)
+    assert hub.asked == [("org/one", None), ("org/sums", "main")]
+    assert lock.read_lock(lock.lock_file(study)) == {"models": {"one": NEW}, "datasets": {"sums": NEW}}
+
+
+def test_the_study_file_wins_over_its_lock():
+    config = yaml.safe_load(yaml.safe_dump(STUDY))
+    lock.pin(config, {"models": {"one": NEW, "two": NEW}, "datasets": {"sums": NEW}})
+    assert config["models"]["one"]["revision"] == NEW
+    assert config["models"]["two"]["revision"] == OLD
+    assert config["datasets"]["sums"]["revision"] == NEW
+    assert config["datasets"]["toys"] == {"toy": {}}
+
+
+def test_check_names_what_is_unpinned_or_moved(hub, study, monkeypatch, capsys):
+    lock.lock_file(study).write_text(yaml.safe_dump({"models": {"one": OLD}}))
+    with pytest.raises(SystemExit) as stopped:
+        command(monkeypatch, study, "--check")
+    assert stopped.value.code == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"models.one: pinned at {OLD}, now at {NEW}",
+        f"datasets.sums: not pinned, now at {NEW}",
+    ]
+    assert lock.read_lock(lock.lock_file(study)) == {"models": {"one": OLD}}
+    command(monkeypatch, study)
+    with pytest.raises(SystemExit) as stopped:
+        command(monkeypatch, study, "--check")
+    assert stopped.value.code == 0
+
+
+def test_without_the_hub_nothing_is_written(study):
+    """The real client, without a network."""
+    done = subprocess.run([sys.executable, "-m", "mcgrpo.study.lock", str(study)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the hub did not answer, nothing was written: org/one: ")
+    assert done.stderr.count("\n") == 1
+    assert not lock.lock_file(study).exists()
+
+
+def test_a_lock_file_reaches_the_jobs(tmp_path):
+    """A pinned model's commit is in the parameters of the rule that fetches it."""
+    study = tmp_path / "smoke.yaml"
+    config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
+    config["models"]["tiny-random"] = {"hub": "org/tiny"}
+    config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
+    study.write_text(yaml.safe_dump(config))
+    lock.lock_file(study).write_text(yaml.safe_dump({"models": {"tiny-random": NEW}}))
+    assert f'"hub": "org/tiny", "revision": "{NEW}"' in dry_run(tmp_path, study)
+
+
+def test_the_lock_of_the_study_on_top_wins(tmp_path):
+    base, top = tmp_path / "smoke.yaml", tmp_path / "top.yaml"
+    config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
+    config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
+    config["models"]["tiny-random"] = {"hub": "org/tiny"}
+    base.write_text(yaml.safe_dump(config))
+    top.write_text("models: {tiny-random: {hub: org/other}}")
+    for study, commit in ((base, OLD), (top, NEW)):
+        lock.lock_file(study).write_text(yaml.safe_dump({"models": {"tiny-random": commit}}))
+    assert f'"hub": "org/other", "revision": "{NEW}"' in dry_run(tmp_path, base, top)
+
+
+@pytest.mark.parametrize(
+    ("text", "culprit"),
+    [
+        ("models: {one: abc}", "study.lock.yaml: models.one: 'abc' is not a commit of 40 hexadecimal digits"),
+        ("models: [one]", "study.lock.yaml: models.: ['one'] is not a commit"),
+        ("[one]", "study.lock.yaml: holds no keys with values"),
+        ("models: {", "study.lock.yaml, line 1: while parsing a flow node"),
+    ],
+)
+def test_a_broken_lock_file_is_named(study, text, culprit):
+    lock.lock_file(study).write_text(text)
+    with pytest.raises(StudyError) as raised:
+        lock.read_lock(lock.lock_file(study))
+    assert culprit in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_an_empty_lock_file_pins_nothing(study):
+    lock.lock_file(study).write_text("")
+    assert lock.read_lock(lock.lock_file(study)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "culprit"),
+    [(None, "study.yaml: no such file"), ("models: {one: 3}", "study.yaml: models: names, each with keys and values")],
+)
+def test_a_study_that_cannot_be_read_is_named(study, monkeypatch, text, culprit):
+    study.unlink() if text is None else study.write_text(text)
+    with pytest.raises(SystemExit) as stopped:
+        command(monkeypatch, study)
+    assert str(stopped.value).startswith("error: ") and culprit in str(stopped.value)
+    assert not lock.lock_file(study).exists()

@@ -1,0 +1,234 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from studies import changed, load
+
+from mcgrpo.files import as_record, read_json
+from mcgrpo.records import Run
+from mcgrpo.study import plan
+from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.plan import PlanError
+from mcgrpo.study.variants import Flips, flip_variant, flips_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def only(config, **experiment):
+    """The study with one experiment: GRPO at G=2, unless said otherwise."""
+    grid = {"settings": ["toy-qwen3"], "methods": ["grpo"], "num_generations": [2]}
+    return {**config, "experiments": {"one": {**grid, **experiment}}}
+
+
+def run_of(config):
+    """The one trained run of a study of one seed."""
+    (run,) = [run for run in plan.runs({**config, "seeds": [0]}) if run.method != UNTRAINED]
+    return run
+
+
+MINI = load("mini")
+PAPER = load("config")
+
+
+def trained(config, experiment):
+    config = {**config, "experiments": {experiment: config["experiments"][experiment]}}
+    return [run for run in plan.runs(config) if run.method != UNTRAINED]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "runs"),
+    [
+        ("main", 5 * 6 * 3 * 5),  # settings x methods x G x seeds
+        ("ood", 3 * 2 * 2 * 5),
+        ("composite", 2 * 3 * 5),
+        ("control", 3 * 3 * 5),
+        ("injected-flips", 5 * 5),
+        ("sign-flips", 0),
+        ("sign-flips-trained", 2),
+        ("updates", 2 * 2 * 5),
+        ("released", 2 * 2 * 2 * 5),
+        ("mixed-groups", 2 * 2 * 5),
+        ("best-on-test", 2 * 2 * 5),
+    ],
+)
+def test_the_papers_experiments(experiment, runs):
+    assert len(trained(PAPER, experiment)) == runs
+    # at fewer seeds there, and with what the paper does not ask
+    assert set(MINI["experiments"]) == {*PAPER["experiments"], "other-losses", "mad-zero"}
+
+
+def test_a_run_that_experiments_share_is_one_run():
+    alone = sum(len(trained(PAPER, name)) for name in PAPER["experiments"])
+    together = [run for run in plan.runs(PAPER) if run.method != UNTRAINED]
+    # out of distribution: 60 runs of the main grid; of the control's 45 all but GRPO+1; the trained sign flips
+    assert len(together) == alone - 60 - 30 - 2
+    assert len({run.name for run in together}) == len(together)
+
+
+def test_the_mini_grid():
+    cells = {(run.method, run.num_generations) for run in plan.runs(MINI) if run.variant == "default"}
+    assert cells == {(method, g) for method in METHODS for g in (2, 4, 8)} | {(UNTRAINED, 0)}
+    (untrained,) = [run for run in plan.runs(MINI) if run.method == UNTRAINED]
+    assert (untrained.name, untrained.training) == ("toy-qwen3/none/G0/default/seed0", {})
+
+
+def test_the_cut_down_study_is_cut_down():
+    quick = changed(MINI, load("cut-down"))
+    runs = [run for run in plan.runs(quick) if run.method != UNTRAINED]
+    assert len(runs) < 60 and {run.training["max_steps"] for run in runs} == {4}
+    warm_start = MINI["models"]["toy-qwen3"]["toy"]["warm_start"]
+    assert quick["models"]["toy-qwen3"]["toy"]["warm_start"] == warm_start | {"steps": 40}
+    variants = {run.variant for run in runs}
+    assert {"default", "composite", "fixed-rows", "released", "mixed-groups", "best-on-test"} < variants
+
+
+def test_a_run_is_its_method_at_its_batch():
+    runs = {run.name: run for run in plan.runs(MINI)}
+    run = runs["toy-qwen3/mc-dr-grpo/G4/default/seed2"]
+    assert (run.loss_type, run.estimator, run.task, run.seed) == ("dr_grpo", "median", "gsm8k", 2)
+    assert run.training["per_device_train_batch_size"] == 32
+    assert "prompts_per_step" not in run.training
+
+
+def test_variant_over_setting_over_study():
+    change = {
+        "training": {"beta": 0.1, "epsilon": 0.3, "temperature": 0.5, "learning_rate": 1.0},
+        "settings": {"toy-qwen3": {"training": {"epsilon": 0.4, "temperature": 0.6, "learning_rate": 2.0}}},
+        "variants": {
+            "composite": {
+                "training": {"temperature": 0.7, "learning_rate": 3.0},
+                "settings": {"toy-qwen3": {"training": {"learning_rate": 4.0}}},
+            }
+        },
+    }
+    study = changed(MINI, change)
+    keys = ("beta", "epsilon", "temperature", "learning_rate")
+    plain, varied = run_of(only(study)), run_of(only(study, variants=["composite"]))
+    assert [plain.training[key] for key in keys] == [0.1, 0.4, 0.6, 2.0]
+    assert [varied.training[key] for key in keys] == [0.1, 0.4, 0.7, 4.0]
+    assert (plain.rewards, varied.rewards) == ({"accuracy": 1.0}, {"accuracy": 1.0, "format": 1.0})
+
+
+def test_a_protocol_changes_the_switches_and_the_estimator():
+    plain = run_of(only(MINI, methods=["mc-dr-grpo"]))
+    released = run_of(only(MINI, methods=["mc-dr-grpo"], variants=["released"]))
+    assert (plain.estimator, released.estimator) == ("median", "median-mad")
+    assert released.training["group_by"] == "position" and "group_by" not in plain.training
+    assert run_of(only(MINI, methods=["mc-grpo"], variants=["mixed-groups"])).training["group_by"] == "position"
+
+
+def test_a_method_that_a_protocol_cannot_run_is_named():
+    study = changed(only(PAPER, settings=["qwen3-4b-math"], methods=["grpo-plus1"], variants=["released"]), {})
+    with pytest.raises(PlanError, match="run qwen3-4b-math/grpo-plus1/G2/released: "):
+        plan.runs(study)
+
+
+def test_updates_are_matched_by_accumulating_gradients():
+    rows = {}
+    for run in trained(PAPER, "updates"):
+        training = run.training
+        assert training["per_device_train_batch_size"] == 16
+        rows[run.num_generations] = 2 * 16 * training["gradient_accumulation_steps"]
+    assert rows == {4: 64, 8: 128}  # 16 prompts a step over two processes, as at G=2 by default
+    (plain,) = [r for r in trained(PAPER, "control") if r.name == "qwen3-1.7b-gsm8k/grpo/G2/default/seed0"]
+    assert 2 * plain.training["per_device_train_batch_size"] == 16 * 2
+
+
+def test_null_takes_a_key_away():
+    fixed = run_of(only(MINI, num_generations=[8], variants=["fixed-rows"])).training
+    assert fixed["per_device_train_batch_size"] == 16 and fixed["num_train_epochs"] == 1
+    assert "max_steps" not in fixed
+
+
+@pytest.mark.parametrize(
+    ("training", "message"),
+    [
+        ({"prompts_per_step": 3, "per_device_train_batch_size": 4}, "=3 x num_generations=2 rows do not divide"),
+        ({"prompts_per_step": None}, "training needs prompts_per_step or per_device_train_batch_size"),
+        ({"prompts_per_step": None, "per_device_train_batch_size": 5}, "num_generations=2 does not divide the 5 rows"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_refused_with_the_arithmetic(training, message):
+    with pytest.raises(PlanError, match=f"run toy-qwen3/grpo/G2/default: .*{message}"):
+        plan.runs(only(changed(MINI, {"training": training})))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "training", "message"),
+    [
+        (2, {"use_vllm": True, "vllm_tensor_parallel_size": 3}, "=3 does not divide the training's 2 processes"),
+        (2, {"use_vllm": True, "vllm_max_model_length": 36}, "=36 leaves no room for a prompt"),
+        (1, {"sharding": "zero3"}, "zero3"),
+    ],
+)
+def test_what_does_not_fit_the_gpus_is_refused(gpus, training, message):
+    study = only(changed(MINI, {"gpus": gpus, "training": training}))
+    with pytest.raises(PlanError, match=f"run toy-qwen3/grpo/G2/default: .*{message}"):
+        plan.runs(study)
+
+
+def test_a_sweep_of_flips_is_a_variant_each():
+    runs = plan.runs(only(MINI, injected_flips={"bernoulli": [0.05], "exact": [0.5]}, seeds=[4]))
+    flips = {r.variant: r.training["advantage_flip_rate"] for r in runs if r.method != UNTRAINED}
+    assert flips == {"flip-0.05": 0.05, "flip-exact-0.5": 0.5}
+    assert {run.seed for run in runs if run.method != UNTRAINED} == {4}
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.05, 0.1, 0.125, 0.25, 1.0])
+@pytest.mark.parametrize("rule", ["bernoulli", "exact"])
+def test_a_variant_of_flips_says_what_it_is(rate, rule):
+    assert flips_of(flip_variant(Flips(rate, rule))) == Flips(rate, rule)
+    assert flips_of("default") is flips_of("flip-") is flips_of("flip-x") is None
+
+
+def test_a_run_is_evaluated_where_an_experiment_asks_for_it():
+    found = plan.evaluations(MINI)
+    name = "toy-qwen3/{}/G{}/default/seed0".format
+    assert found[name("grpo", 2)] == {"two-step": "in", "three-step": "out"} == found[name("none", 0)]
+    assert found[name("grpo", 8)] == found[name("dapo", 2)] == {"two-step": "in"}
+    paper = plan.evaluations(PAPER)
+    assert paper["llama-3.2-3b-math/none/G0/default/seed0"] == {}
+    assert set(paper["qwen3-4b-math/mc-grpo/G4/default/seed2"]) == {"math500", "aime24", "amc23"}
+
+
+def test_sign_flips_are_measured_where_an_experiment_asks_for_it():
+    flips = plan.plan(PAPER)["flips"]
+    untrained = {"qwen3-1.7b-gsm8k": "gsm8k", "qwen2.5-7b-math": "math500", "llama-3.2-3b-math": "math500"}
+    assert {n.split("/")[0]: f["benchmark"] for n, f in flips.items() if "/none/" in n} == untrained
+    assert len(flips) == 5 and all((f["prompts"], f["rollouts"]) == (250, 128) for f in flips.values())
+
+
+def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
+    study = changed(PAPER, {"experiments": {"sign-flips-trained": {"sign_flips": {"prompts": 9}}}})
+    prompts = {name.split("/")[1]: flips["prompts"] for name, flips in plan.plan(study)["flips"].items()}
+    assert prompts == {"none": 250, "grpo": 9}
+    again = {"settings": ["qwen3-1.7b-gsm8k"], "sign_flips": study["experiments"]["sign-flips-trained"]["sign_flips"]}
+    with pytest.raises(PlanError, match="/none/G0/default/seed0: two experiments measure its"):
+        plan.plan(changed(study, {"experiments": {"again": again}}))
+
+
+def test_figures_follow_from_what_is_measured():
+    everything = set(plan.figures(MINI))
+    assert everything == set(plan.figures(PAPER)) and {"overview", "sign-flips", "injected-flips"} < everything
+    smoke = {"overview", "gains-sampled", "gains-greedy", "accuracy-greedy", "accuracy-sampled", "rewards", "latency"}
+    assert set(plan.figures(load("smoke"))) == smoke
+    assert "accuracy-sampled" not in plan.figures(changed(MINI, {"evaluation": {"samples": 0}}))
+
+
+def test_gains_are_drawn_where_a_method_meets_its_baseline_at_one_g():
+    main = {"settings": ["tiny-random"], "methods": ["mc-grpo"], "num_generations": [2]}
+    other = main | {"methods": ["grpo"], "num_generations": [4]}
+    apart, alone = ({**load("smoke"), "experiments": each} for each in ({"main": main, "other": other}, {"main": main}))
+    assert not [name for study in (apart, alone) for name in plan.figures(study) if name.startswith("gains")]
+
+
+def test_the_plan_is_written_as_it_is_read(tmp_path):
+    output, part = tmp_path / "plan.json", plan.planned_part(MINI)
+    command = [sys.executable, "-m", "mcgrpo.study.plan", "--config", json.dumps(part), "--output", str(output)]
+    subprocess.run(command, check=True)
+    found = read_json(output)
+    assert [as_record(Run, row, "plan") for row in found["runs"]] == plan.runs(MINI)
+    assert found == plan.plan(MINI)
+    assert plan.planned_part(changed(MINI, {"title": "x", "evaluation": {"top_p": 0.5}})) == part

@@ -1,0 +1,122 @@
+"""Protocols: what the release changes, for whom, and that every change is one that a run can be given."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from mcgrpo.study.methods import METHODS
+from mcgrpo.study.protocols import PROTOCOLS, SWITCHES, TASKS, table, training_changes
+
+BEST = {"select_checkpoint": "best-on-test"}
+POSITION = {"group_by": "position", **BEST}
+PLUS1 = {"drop_rule": "reward", **POSITION}
+MEDIAN_GSM8K = {"rescale_by_nonzero": True, **POSITION}
+COUNTED = {"count_dropped_tokens": True}
+
+EXPECTED = {
+    ("gsm8k", "grpo"): {"estimator": "mean-std-plus1", **PLUS1},
+    ("gsm8k", "dapo"): {"estimator": "mean-std-plus1", **PLUS1, **COUNTED},
+    ("gsm8k", "dr-grpo"): {"estimator": "mean-std-plus1", **PLUS1},
+    ("gsm8k", "grpo-plus1"): PLUS1,
+    ("gsm8k", "mc-grpo"): MEDIAN_GSM8K,
+    ("gsm8k", "mc-dapo"): {**MEDIAN_GSM8K, **COUNTED},
+    ("gsm8k", "mc-dr-grpo"): {"estimator": "median-mad", **MEDIAN_GSM8K},
+    ("math", "grpo"): BEST,
+    ("math", "dapo"): BEST,
+    ("math", "dr-grpo"): {"estimator": "mean-std", **BEST},
+    ("math", "mc-grpo"): POSITION,
+    ("math", "mc-dapo"): {**POSITION, **COUNTED},
+    ("math", "mc-dr-grpo"): {"estimator": "median-mad", **POSITION},
+}
+REFUSED = {("math", "grpo-plus1")}
+
+
+def test_every_method_and_task_is_settled():
+    assert EXPECTED.keys() | REFUSED == {(task, method) for task in TASKS for method in METHODS}
+
+
+@pytest.mark.parametrize(("task", "method"), EXPECTED)
+def test_released(task, method):
+    assert training_changes("released", method, task) == EXPECTED[task, method]
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_paper_changes_nothing(method, task):
+    assert training_changes("paper", method, task) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("released", "grpo-plus1", "math"), "cannot be run as released on math"),
+        (("relased", "grpo", "math"), "unknown protocol 'relased'; there are: paper, released"),
+        (("paper", "gpro", "math"), "unknown method 'gpro'; there are: grpo, mc-grpo"),
+        (("released", "none", "math"), "unknown method 'none'"),
+        (("paper", "grpo", "maths"), "unknown task 'maths'; there are: gsm8k, math"),
+    ],
+)
+def test_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        training_changes(*arguments)
+
+
+class TestTable:
+    def test_no_two_rows_claim_the_same(self):
+        claims = [(row.key, task, method) for row in SWITCHES for task in row.tasks for method in row.methods]
+        assert len(claims) == len(set(claims))
+
+    def test_every_row_differs_and_names_its_source(self):
+        for row in SWITCHES:
+            assert row.paper != row.released
+            assert ".py" in row.source or "scripts/" in row.source
+            assert "P:" in row.source or "paper" in row.source
+
+    def test_the_documentation_has_it(self):
+        begin, end = "`python -m mcgrpo.study.protocols`) -->\n", "\n<!-- protocols: end -->"
+        text = (Path(__file__).parents[2] / "config/README.md").read_text()
+        assert text.split(begin)[1].split(end)[0] == table()
+        assert len(table().splitlines()) == len(SWITCHES) + 2
+
+    def test_each_is_one_of_evaluation(self):
+        """The other way round, `robust` only grades."""
+        from mcgrpo.records import PROTOCOL_SUFFIXES
+
+        assert set(PROTOCOL_SUFFIXES) - set(PROTOCOLS) == {"robust"}
+
+
+class TestAgainstTheTrainer:
+    def test_every_key_is_a_field_whose_default_is_the_papers_value(self):
+        from mcgrpo.train.released import ReleasedConfig
+
+        defaults = {field.name: field.default for field in dataclasses.fields(ReleasedConfig)}
+        for row in SWITCHES:
+            if row.key not in ("estimator", "select_checkpoint"):
+                assert defaults[row.key] == row.paper
+
+    @pytest.mark.parametrize(("task", "method"), EXPECTED)
+    def test_every_change_makes_a_configuration(self, task, method, tmp_path):
+        from mcgrpo.train.released import ReleasedConfig
+
+        changes = training_changes("released", method, task)
+        del changes["select_checkpoint"]
+        estimator = changes.pop("estimator", METHODS[method].estimator)
+        config = ReleasedConfig(
+            output_dir=str(tmp_path),
+            use_cpu=True,
+            bf16=False,
+            loss_type=METHODS[method].loss_type,
+            estimator=estimator,
+            **changes,
+        )
+        assert config.num_extra_rollouts == (1 if task == "gsm8k" or method.startswith("mc-") else 0)
+
+
+def test_only_the_standard_library_is_needed():
+    import subprocess
+    import sys
+
+    script = "import sys, mcgrpo.study.protocols; print(*{m.split('.')[0] for m in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "mcgrpo" in loaded and not {"torch", "numpy", "trl", "pandas", "yaml"} & set(loaded)

@@ -1,0 +1,279 @@
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from studies import changed, load
+
+from mcgrpo.analyse import collect
+from mcgrpo.data.prompts import SYSTEM_PROMPTS
+from mcgrpo.estimators import ESTIMATORS
+from mcgrpo.grade import answers
+from mcgrpo.records import PROTOCOL_SUFFIXES
+from mcgrpo.study import check as study
+from mcgrpo.study import plan
+from mcgrpo.study.check import StudyError
+from mcgrpo.study.methods import METHODS
+from mcgrpo.train.arguments import OURS
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
+TRAINING = SCHEMA["$defs"]["training"]["properties"]
+
+
+MINI = load("mini")
+FIXED = changed(MINI, {"training": {"per_device_train_batch_size": 24}})
+del FIXED["training"]["prompts_per_step"]
+
+
+def refused(config):
+    """The one line with which a study is refused."""
+    with pytest.raises(StudyError) as caught:
+        study.check(config, SCHEMA)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture(autouse=True)
+def in_the_repository(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+def shipped():
+    return sorted(path.stem for path in (ROOT / "config").glob("*.yaml") if "study" in yaml.safe_load(path.read_text()))
+
+
+def test_the_schema_is_a_schema():
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_studies_are_sound(name):
+    config = changed(MINI, load(name)) if name == "cut-down" else load(name)
+    study.check(config, SCHEMA)
+    assert plan.runs(config)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"stduy": 1}, "the study: unknown key 'stduy'; did you mean 'study'?"),
+        ({"models": {"m": {"hubb": "x"}}}, "models.m: unknown key 'hubb'; did you mean 'hub'?"),
+        (
+            {"models": {"toy-qwen3": {"toy": {"layer": 3}}}},
+            "models.toy-qwen3.toy: unknown key 'layer'; did you mean 'layers'?",
+        ),
+        (
+            {"models": {"toy-qwen3": {"toy": {"warm_start": {"step": 3}}}}},
+            "models.toy-qwen3.toy.warm_start: unknown key 'step'; did you mean 'steps'?",
+        ),
+        (
+            {"datasets": {"two-step": {"spilts": {}}}},
+            "datasets.two-step: unknown key 'spilts'; did you mean 'splits'?",
+        ),
+        (
+            {"datasets": {"two-step": {"splits": {"tset": {}}}}},
+            "datasets.two-step.splits: unknown key 'tset'; did you mean 'test'?",
+        ),
+        (
+            {"datasets": {"two-step": {"splits": {"test": {"row": 1}}}}},
+            "datasets.two-step.splits.test: unknown key 'row'; did you mean 'rows'?",
+        ),
+        ({"datasets": {"two-step": {"toy": {"sede": 1}}}}, "datasets.two-step.toy: unknown key 'sede'"),
+        ({"settings": {"toy-qwen3": {"promt": "plain"}}}, "settings.toy-qwen3: unknown key 'promt'"),
+        ({"settings": {"toy-qwen3": {"benchmarks": {"inn": []}}}}, "settings.toy-qwen3.benchmarks: unknown key 'inn'"),
+        (
+            {"settings": {"toy-qwen3": {"training": {"betta": 0}}}},
+            "settings.toy-qwen3.training: unknown key 'betta'; did you mean 'beta'?",
+        ),
+        (
+            {"training": {"lerning_rate": 1.0}},
+            "training: unknown key 'lerning_rate'; did you mean 'learning_rate'?",
+        ),
+        ({"rewards": {"accurcy": 1.0}}, "rewards: unknown key 'accurcy'; did you mean 'accuracy'?"),
+        ({"variants": {"composite": {"rewrads": {}}}}, "variants.composite: unknown key 'rewrads'"),
+        ({"evaluation": {"sample": 1}}, "evaluation: unknown key 'sample'; did you mean 'samples'?"),
+        ({"experiments": {"main": {"method": []}}}, "experiments.main: unknown key 'method'; did you mean 'methods'?"),
+        ({"training": {"zzz": 1}}, "training: unknown key 'zzz'; known keys: prompts_per_step, "),
+    ],
+)
+def test_an_unknown_key_is_named_with_a_suggestion(change, message):
+    assert refused(changed(MINI, change)).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seeds": "0"}, "seeds: '0' is not of type 'array'"),
+        ({"seeds": [0, 0]}, "seeds: [0, 0] has non-unique elements"),
+        ({"training": {"learning_rate": "fast"}}, "training.learning_rate: 'fast' is not of type 'number'"),
+        ({"training": {"learning_rate": "6e-3"}}, "training.learning_rate: YAML reads 6e-3 as text; write 6.0e-3"),
+        ({"training": {"beta": "1.5E2"}}, "training.beta: YAML reads 1.5E2 as text; write 1.5e+2"),
+        ({"evaluation": {"top_p": 2}}, "evaluation.top_p: 2 is greater than the maximum of 1"),
+        ({"study": "a/b"}, "study: 'a/b' does not match"),
+        ({"experiments": {"main": {"methods": ["gpro"]}}}, "experiments.main.methods.0: 'gpro' is not one of"),
+        ({"experiments": {"main": {"num_generations": [1]}}}, "experiments.main.num_generations.0: 1 is less than"),
+        ({"settings": {"toy-qwen3": {"prompt": "chat"}}}, "settings.toy-qwen3.prompt: 'chat' is not one of"),
+        (
+            {"models": {"toy-qwen3": {"hub": "x"}}},
+            "models.toy-qwen3: exactly one of hub, folder, toy is needed",
+        ),
+        ({"models": {"none": {}}}, "models.none: exactly one of hub, folder, toy is needed"),
+        ({"datasets": {"none": {"task": "math"}}}, "datasets.none: exactly one of hub, folder, toy is needed"),
+        ({"models": {"toy-qwen3": {"toy": {"architecture": "bert"}}}}, "models.toy-qwen3.toy.architecture: 'bert'"),
+    ],
+)
+def test_a_wrong_value_is_named(change, message):
+    assert refused(changed(MINI, change)).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"settings": {"toy-qwen3": {"model": "qwen"}}},
+            "settings.toy-qwen3.model: no 'qwen' under models (there is: toy-qwen3, toy-llama)",
+        ),
+        ({"settings": {"toy-qwen3": {"dataset": "sums"}}}, "settings.toy-qwen3.dataset: no 'sums' under datasets"),
+        (
+            {"settings": {"toy-qwen3": {"benchmarks": {"out": ["four"]}}}},
+            "settings.toy-qwen3.benchmarks.out: no 'four' under datasets",
+        ),
+        ({"experiments": {"main": {"settings": ["toy"]}}}, "experiments.main.settings: no 'toy' under settings"),
+        (
+            {"experiments": {"main": {"variants": ["fromat"]}}},
+            "experiments.main.variants: no 'fromat' under variants (there is: default, composite, ",
+        ),
+        ({"evaluation": {"by_benchmark": {"gsm8": {}}}}, "evaluation.by_benchmark: no 'gsm8' under datasets"),
+        ({"models": {"mine": {"folder": "no/where"}}}, "models.mine.folder: no/where is not a folder"),
+        (
+            {"datasets": {"mine": {"task": "math", "folder": "no/where"}}},
+            "datasets.mine.folder: no/where is not a folder",
+        ),
+        (
+            {"settings": {"toy-qwen3": {"dataset": "three-step"}}},
+            "datasets.three-step.splits: no 'train', which settings.toy-qwen3 needs",
+        ),
+        (
+            {"datasets": {"mine": {"task": "math", "toy": {"kind": "two-step", "seed": 0}}}},
+            "datasets.mine.splits.train.rows: needed",
+        ),
+    ],
+)
+def test_a_name_that_stands_for_nothing_is_refused(change, message):
+    assert refused(changed(MINI, change)).startswith(message)
+
+
+def test_a_benchmark_needs_a_test_split():
+    config = changed(MINI, {})
+    config["datasets"]["three-step"]["splits"] = {"train": {"rows": 8}}
+    assert refused(config).startswith("datasets.three-step.splits: no 'test', which settings.toy-qwen3 needs")
+
+
+@pytest.mark.parametrize("missing", SCHEMA["required"])
+def test_a_missing_part_is_named(missing):
+    config = {key: value for key, value in MINI.items() if key != missing}
+    assert refused(config) == f"the study: {missing!r} is a required property"
+
+
+def test_g_that_does_not_divide_the_batch_is_refused_with_the_arithmetic():
+    study.check(FIXED, SCHEMA)
+    message = refused(changed(FIXED, {"experiments": {"main": {"num_generations": [2, 16]}}}))
+    assert message.startswith("run toy-qwen3/grpo/G16/default: num_generations=16 does not divide the 24 rows")
+    assert "per_device_train_batch_size=24 x steps_per_generation=1" in message
+    config = changed(FIXED, {"training": {"gradient_accumulation_steps": 2}})
+    study.check(changed(config, {"experiments": {"main": {"num_generations": [16]}}}), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"experiments": {"main": {"num_generations": []}}},
+            "experiments.main: methods and num_generations are",
+        ),
+        ({"experiments": {"more": {"settings": ["toy-qwen3"]}}}, "experiments.more: neither methods nor sign_flips"),
+        (
+            {"experiments": {"injected-flips": {"variants": ["composite"]}}},
+            "experiments.injected-flips: injected_flips makes its own variants",
+        ),
+        ({"variants": {"flip-0.5": {}}}, "variants.flip-0.5: this name is taken"),
+        (
+            {"experiments": {"injected-flips": {"injected_flips": {"bernoulli": [0.12345678]}}}},
+            "experiments.injected-flips.injected_flips.bernoulli: 0.12345678 has too many digits",
+        ),
+        ({"variants": {"default": {}}}, "variants.default: this name is taken"),
+        (
+            {"variants": {"composite": {"settings": {"toy": {}}}}},
+            "variants.composite.settings: no 'toy' under",
+        ),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused(change, message):
+    assert refused(changed(MINI, change)).startswith(message)
+
+
+NO_STEP = (
+    "run toy-qwen3/{}: not one optimizer step would be taken: rollouts are generated for 1000 prompts at a time "
+    "(per_device_train_batch_size={} x steps_per_generation=1 x 1 process(es) / num_generations={}), "
+    "and two-step has {} to train on"
+)
+
+
+def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():
+    many = changed(MINI, {"training": {"prompts_per_step": 1000}})
+    assert refused(many) == NO_STEP.format("dapo/G2/default", 2000, 2, 320)
+    study.check(changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 1000}}}}}), SCHEMA)
+    assert "and two-step has 999 to" in refused(
+        changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 999}}}}})
+    )
+
+
+def test_rows_that_lie_here_are_counted(tmp_path):
+    """A local folder's rows; of the hub's the study says how many it takes at most."""
+    few = changed(MINI, {"training": {"prompts_per_step": 16}})
+    for kind, spec in {"folder": str(tmp_path), "hub": "someone/sums"}.items():
+        few["datasets"]["two-step"] = {"task": "gsm8k", kind: spec, "splits": {"train": {"rows": 15}, "test": {}}}
+        assert "and two-step has 15 to train on" in refused(few)
+    few["datasets"]["two-step"] = {"task": "gsm8k", "folder": str(tmp_path)}
+    (tmp_path / "train.jsonl").write_text('{"question": "1 + 1?", "answer": "#### 2"}\n' * 3)
+    assert "and two-step has 3 to train on" in refused(few)
+
+
+def test_the_schema_knows_what_the_code_knows():
+    from mcgrpo.grade.rewards import reward_functions
+    from mcgrpo.train.released import ReleasedConfig
+
+    known = {field.name for field in fields(ReleasedConfig)}
+    assert set(TRAINING) - {"prompts_per_step", *OURS} <= known
+    methods = SCHEMA["properties"]["experiments"]["additionalProperties"]["properties"]["methods"]
+    assert methods["items"]["enum"] == list(METHODS)
+    setting = SCHEMA["properties"]["settings"]["additionalProperties"]["properties"]
+    assert setting["prompt"]["enum"] == list(SYSTEM_PROMPTS)
+    protocols = SCHEMA["properties"]["grading"]["items"]["enum"]
+    assert protocols == list(PROTOCOL_SUFFIXES) == list(answers.PROTOCOLS) == list(collect.PROTOCOLS)
+    assert {method.estimator for method in METHODS.values()} <= set(ESTIMATORS)
+    assert {method.baseline for method in METHODS.values()} - {None} <= set(METHODS)
+    names = list(SCHEMA["$defs"]["rewards"]["properties"])
+    assert len(reward_functions("gsm8k", names)) == len(names)
+
+
+def test_the_schema_knows_the_toy_models():
+    from mcgrpo.data.toy.models import ModelSpec
+    from mcgrpo.data.toy.task import KINDS
+    from mcgrpo.data.toy.warm_start import WarmStart
+    from mcgrpo.grade.answers import TASKS
+
+    spec = SCHEMA["$defs"]["toy_model"]
+    for part, record in ((spec, ModelSpec), (spec["properties"]["warm_start"], WarmStart)):
+        assert list(part["properties"]) == [field.name for field in fields(record)]
+        assert part["required"] == [field.name for field in fields(record) if field.default is MISSING]
+    data = SCHEMA["properties"]["datasets"]["additionalProperties"]["properties"]
+    assert set(data["toy"]["properties"]["kind"]["enum"]) == set(KINDS)
+    assert tuple(data["task"]["enum"]) == TASKS
+
+
+@pytest.mark.parametrize(("written", "value"), [("6.0e-3", 6e-3), ("1.5e+2", 150.0)])
+def test_numbers_as_the_error_says_to_write_them_are_numbers(written, value):
+    assert yaml.safe_load(written) == value

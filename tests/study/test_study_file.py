@@ -1,0 +1,114 @@
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from snakemake.settings.types import ConfigSettings
+
+from mcgrpo.study import read as study_file
+from mcgrpo.study.check import StudyError
+from mcgrpo.study.lock import lock_file
+
+ROOT = Path(__file__).parents[2]
+MINI, CUT_DOWN = ROOT / "config/mini.yaml", ROOT / "config/cut-down.yaml"
+OLD, NEW = "a" * 40, "b" * 40
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    return path
+
+
+@pytest.mark.parametrize("files", [[MINI], [MINI, CUT_DOWN]])
+def test_files_are_laid_over_one_another_as_snakemake_does(files):
+    config, layers = study_file.merged(files)
+    assert config == ConfigSettings(configfiles=files).overwrite_config and layers == files
+    assert study_file.read(files) == config
+
+
+def test_the_last_file_is_on_top(tmp_path):
+    top = write(tmp_path / "top.yaml", {"seeds": [7], "training": {"max_steps": 2}})
+    config = study_file.read([MINI, top])
+    assert config["seeds"] == [7]
+    assert config["training"]["max_steps"] == 2 and config["training"]["prompts_per_step"] == 8
+
+
+def default_study(folder):
+    """A folder with a study in the default's place, and a file without a name to lay over it."""
+    config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
+    config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
+    write(folder / "config/config.yaml", config)
+    return write(folder / "top.yaml", {"seeds": [7]})
+
+
+def test_what_names_no_study_is_laid_over_the_default_one(tmp_path, monkeypatch):
+    top = default_study(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert study_file.read()["seeds"] == [0]
+    config = study_file.read([top])
+    assert config["study"] == "smoke" and config["seeds"] == [7]
+
+
+@pytest.mark.slow
+def test_snakemake_lays_it_over_the_default_one_too(tmp_path):
+    top = default_study(tmp_path)
+    command = ["snakemake", "--snakefile", str(ROOT / "Snakefile"), "--dry-run", "--printshellcmds"]
+    done = subprocess.run(
+        [sys.executable, "-m", *command, "--configfile", str(top)], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "results/smoke/runs/tiny-random/grpo/G2/default/seed7" in done.stdout + done.stderr
+
+
+def test_a_lock_is_applied_and_that_of_the_file_on_top_wins(tmp_path):
+    config = yaml.safe_load(MINI.read_text())
+    config["models"]["toy-llama"] = {"hub": "org/one"}
+    base, top = write(tmp_path / "base.yaml", config), write(tmp_path / "top.yaml", {"seeds": [1]})
+    write(lock_file(base), {"models": {"toy-llama": OLD}})
+    assert study_file.read([base, top])["models"]["toy-llama"]["revision"] == OLD
+    write(lock_file(top), {"models": {"toy-llama": NEW}})
+    assert study_file.read([base, top])["models"]["toy-llama"]["revision"] == NEW
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "study.yaml: no such file"),
+        ("study: x\na: [1, 2\nb: 3", "study.yaml, line 3: while parsing a flow sequence"),
+        ("study: x\nseeds: [0]\nseeds: [1]", "study.yaml, line 3: the key 'seeds' is there already, in line 2"),
+        ("[1]", "study.yaml: holds no keys with values"),
+        ("__use_yte__: true\n__definitions__: [import os]", "the study: unknown key '__"),
+        ("study: x", "the study: 'reports' is a required property"),
+        ("study: x\nsedes: [1]", "the study: unknown key 'sedes'; did you mean 'seeds'?"),
+    ],
+)
+def test_what_cannot_be_read_is_named_in_one_line(tmp_path, text, message):
+    path = tmp_path / "study.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(StudyError) as raised:
+        study_file.read([path])
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_json_is_a_study_file_too(tmp_path):
+    content = yaml.safe_load(MINI.read_text())
+    assert study_file.read([write(tmp_path / "study.json", json.dumps(content))]) == content
+
+
+def options(*arguments):
+    parser = argparse.ArgumentParser()
+    study_file.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_files_are_named_from_here_and_the_study_is_run_in_the_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert study_file.resolve(options("config/mini.yaml", "--directory", str(tmp_path))) == [MINI]
+    assert Path.cwd() == tmp_path.resolve()
+    with pytest.raises(StudyError, match="--directory nowhere: No such file or directory"):
+        study_file.resolve(options("--directory", "nowhere"))

@@ -1,0 +1,106 @@
+"""Cells of a summary for the tests of tables and values, with known numbers."""
+
+import dataclasses
+
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.files import write_csv
+from mcgrpo.records import Cell, Gain
+from mcgrpo.study.methods import METHODS, UNTRAINED
+
+MARGIN = 0.01
+EMPTY = {field.name: None for field in dataclasses.fields(Cell)}
+
+
+def cell(method, budget, mean=None, *, half=0.02, gain=None, change=None, seeds=None, **fields) -> Cell:
+    """A greedy cell of toy_a on sums: intervals `half` wide on either side; `gain` and `change` are (value, low, high).
+
+    Without a mean it is a planned cell of which nothing has been run.
+    """
+    planned = 1 if method == UNTRAINED else 3
+    seeds = (0 if mean is None else planned) if seeds is None else seeds
+    there = mean is not None
+    plain = {
+        "setting": "toy_a",
+        "method": method,
+        "num_generations": budget,
+        "variant": "default",
+        "benchmark": "sums",
+        "role": "in",
+        "measure": "greedy",
+        "planned": planned,
+        "seeds": seeds,
+        "n": 100 if there else None,
+        "mean": mean,
+        "low": mean - half if there and half is not None else None,
+        "high": mean + half if there and half is not None else None,
+        "over": ("problems" if seeds == 1 else "seeds and problems") if there and half is not None else None,
+        "baseline": METHODS[method].baseline if method in METHODS else None,
+    }
+    for name, paired in (("difference", gain), ("change", change)):
+        if paired:
+            plain |= dict(zip((name, f"{name}_low", f"{name}_high"), paired, strict=True)) | {f"{name}_seeds": seeds}
+            plain |= {
+                f"{name}_verdict": verdict(*paired[1:]),
+                f"{name}_detectable": 0.034,
+                "equivalence_margin": MARGIN,
+            }
+    return Cell(**EMPTY | plain | fields)
+
+
+def verdict(low, high):
+    """Of an interval that is not too near the margin for one at 90% to say something else."""
+    if low is None:
+        return None
+    if low > 0 or high < 0:
+        return "better" if low > 0 else "worse"
+    return "equivalent" if low > -MARGIN and high < MARGIN else "inconclusive"
+
+
+def seed_gains(row, *gains, kind="difference"):
+    """A `Gain` for each seed of a cell."""
+    key = {name: getattr(row, name) for name in ("setting", "method", "num_generations", "variant")}
+    where = {name: getattr(row, name) for name in ("benchmark", "role", "measure")}
+    other = row.baseline if kind == "difference" else "default"
+    return [Gain(**key, seed=seed, **where, kind=kind, baseline=other, gain=gain) for seed, gain in enumerate(gains)]
+
+
+def gains_frame(folder, rows=()):
+    """The gains, through their file."""
+    write_csv(folder / "gains.csv", Gain, rows)
+    return read_frame(folder / "gains.csv", Gain)
+
+
+def seconds(method, budget, value=None, **fields) -> Cell:
+    plain = {"benchmark": "train", "role": "train", "measure": "seconds", "low": None, "high": None, "over": None}
+    return cell(method, budget, value, **plain | fields)
+
+
+def flip(measure, rate, **fields) -> Cell:
+    return cell("none", 0, rate, **{"role": "flips", "measure": measure, "over": "problems"} | fields)
+
+
+def study() -> list[Cell]:
+    """MC-GRPO: better at G=2 (sampled), worse greedy, missing at G=4; the control: inconclusive against GRPO."""
+    sampled = {"measure": "avg@4"}
+    rows = [cell("none", 0, 0.3), cell("none", 0, 0.1, **sampled)]
+    for budget in (4, 2):
+        rows += [cell("grpo", budget, 0.5), cell("grpo", budget, 0.4, **sampled)]
+    rows += [cell("mc-grpo", 4), cell("mc-grpo", 4, **sampled)]
+    rows += [cell("mc-grpo", 2, 0.44, gain=(-0.06, -0.07, -0.055))]
+    rows += [cell("mc-grpo", 2, 0.45, gain=(0.05, 0.045, 0.06), **sampled)]
+    wide = (0.01, -0.1, 0.12)
+    rows += [cell("grpo-plus1", 2, 0.51, gain=wide), cell("grpo-plus1", 2, 0.41, gain=wide, **sampled)]
+    return [
+        *rows,
+        seconds("grpo", 4, 40.0),
+        seconds("grpo", 2, 20.0),
+        seconds("mc-grpo", 4),
+        seconds("mc-grpo", 2, 23.0),
+        seconds("grpo-plus1", 2, 24.0),
+    ]
+
+
+def frame(folder, rows):
+    """The summary as every reader gets it: through the file."""
+    write_csv(folder / "summary.csv", Cell, rows)
+    return read_frame(folder / "summary.csv", Cell)

@@ -1,0 +1,63 @@
+"""Claims as claims.yaml has them, and the scores that they are judged by."""
+
+import numpy as np
+import yaml
+
+from mcgrpo.analyse.claims import read_claims
+from mcgrpo.analyse.contrasts import contrasts
+from mcgrpo.analyse.scored import Found, Key
+from mcgrpo.report.claims.judge import judge
+
+SEEDS = 5
+
+
+def cell(method="grpo", budget=2, values=0.5, *, setting="toy", variant="default", benchmark="sums", role="in",
+         measure="greedy", seeds=None):  # fmt: skip
+    """One cell of the scores: `values` are one for each seed, or seeds x problems; or one number for all five seeds."""
+    values = np.full(SEEDS, float(values)) if np.ndim(values) == 0 else np.asarray(values, dtype=float)
+    key = Key(setting, variant, role, benchmark, measure, budget, method)
+    return key, {
+        seed: Found(float(row.mean()), row.size, row if row.ndim else None, benchmark if row.ndim else "")
+        for seed, row in zip(seeds or range(len(values)), values, strict=True)
+    }
+
+
+def pair(gain, half=0.01, *, method="mc-grpo", budget=2, base=0.5, problems=None, **other):
+    """A method and its baseline, GRPO: the paired difference is `gain`, its 95% interval `half` to either side."""
+    spread = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / np.sqrt(2.5)
+    noise = half / 2.7764451 * np.sqrt(SEEDS) * spread
+    baselines = {"mc-grpo": "grpo", "mc-dapo": "dapo", "mc-dr-grpo": "dr-grpo", "grpo-plus1": "grpo"}
+    shared = base + np.array([0.02, -0.01, 0.0, 0.01, -0.02])
+    return [cell(method, budget, shared + gain + noise, **other), cell(baselines[method], budget, shared, **other)]
+
+
+def claims_of(tmp_path, *rows):
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump({"claims": list(rows)}))
+    return read_claims(path)
+
+
+def claim(*comparisons, **other):
+    return {"id": "it", "says": "It holds.", "where": "P:1", "comparisons": list(comparisons)} | other
+
+
+def gain(budget=2, method="mc-grpo", **other):
+    return {"terms": [{"method": method, "num_generations": budget, "field": "difference"}]} | other
+
+
+def scores_of(*cells):
+    """Cells, and lists of cells."""
+    return dict(each for part in cells for each in (part if isinstance(part, list) else [part]))
+
+
+def ruled(tmp_path, row, *cells, planned=()):
+    scores = scores_of(*cells)
+    places = {key.place for key in scores} | {key.place for key, _ in planned}
+    claims = claims_of(tmp_path, row)
+    (ruling,) = judge(claims, contrasts(claims, scores, places), "ours")
+    return ruling
+
+
+def endpoint(ruling):
+    """The primary endpoint of a ruling."""
+    return next(row for row in ruling.averages if row.kind == "primary")

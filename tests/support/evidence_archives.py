@@ -1,0 +1,144 @@
+"""A study as small as studies get, and archives of it that somebody has changed."""
+
+import subprocess
+import sys
+import tarfile
+import tempfile
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from mcgrpo.commands.evidence import archive
+from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, read_manifest, sums
+from mcgrpo.commands.evidence.verify import verify
+from mcgrpo.files import read_json, write_json
+
+ROOT = Path(__file__).parents[2]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+BASE = "results/tiny"
+MC_RUN = "toy/mc-grpo/G2/default/seed1"
+FILES = ["base.yaml", "title.yaml"]
+
+STUDY = {
+    "study": "tiny",
+    "reports": "reports/tiny",
+    "title": "Tiny study",
+    "seeds": [0, 1],
+    "preload": True,
+    "tracking_uri": None,
+    "models": {
+        "toy": {
+            "toy": {"architecture": "qwen3", "hidden_size": 32, "layers": 1, "heads": 1, "intermediate_size": 64,
+                    "seed": 0, "warm_start": {"steps": 5, "batch_size": 8, "learning_rate": 5e-3}},
+        }
+    },
+    "datasets": {
+        "two-step": {
+            "task": "gsm8k",
+            "toy": {"kind": "two-step", "seed": 1},
+            "splits": {"train": {"rows": 16}, "test": {"rows": 16}},
+        }
+    },
+    "settings": {"toy": {"model": "toy", "dataset": "two-step", "prompt": "plain", "benchmarks": {"in": ["two-step"]}}},
+    "training": {"prompts_per_step": 2, "max_steps": 2, "learning_rate": 2e-4, "max_completion_length": 16},
+    "evaluation": {"samples": 2, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 16, "batch_size": 64},
+    "grading": ["paper", "released"],
+    "experiments": {
+        "main": {"settings": ["toy"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]},
+        "sign-flips": {
+            "settings": ["toy"],
+            "evaluate": [],
+            "sign_flips": {"prompts": 4, "rollouts": 8, "subset_sizes": [2], "subsamples": 3, "temperature": 1.0},
+        },
+    },
+}  # fmt: skip
+
+
+_HOME = tempfile.TemporaryDirectory(prefix="mcgrpo-tests-")
+
+
+@cache
+def finished_study():
+    """The study's folder; its trainings are said to be of a commit, as the work tree of a developer is dirty."""
+    folder = Path(_HOME.name)
+    (folder / "base.yaml").write_text(yaml.safe_dump({**STUDY, "title": "Untitled"}))
+    (folder / "title.yaml").write_text("title: >\n  Tiny\n  study\n")  # in one line wherever it is shown
+    targets = ["reports/tiny/tables.tex", "reports/tiny/claims.csv", f"{BASE}/overlap.json",
+               "resources/data/tiny/two-step.audit.json"]  # fmt: skip
+    made = run("snakemake", *targets, "--snakefile", ROOT / "Snakefile", "--cores", 2, "--quiet", "all",
+               "--configfile", *FILES, folder=folder)  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    for path in folder.glob(f"{BASE}/runs/**/run.json"):
+        set_commit(path, COMMIT)
+    return folder
+
+
+@cache
+def packed_study():
+    """Its bundle, with completions."""
+    made = run("mcgrpo.cli", "bundle", *FILES, "--completions", folder=finished_study())
+    assert made.returncode == 0, made.stderr
+    return finished_study() / "tiny-evidence.tar.xz"
+
+
+def unpacked_study(folder):
+    """What is in it, extracted, to be changed."""
+    with tarfile.open(packed_study()) as tar:
+        tar.extractall(folder, filter=lambda member, _: member.replace(mtime=None))  # as `tar --touch` does
+    return folder / "tiny-evidence"
+
+
+def run(*command, folder):
+    return subprocess.run([sys.executable, "-m", *map(str, command)], cwd=folder, capture_output=True, text=True)
+
+
+def set_commit(path, commit):
+    record = read_json(path)
+    record["outcome"]["commit"] = commit
+    write_json(path, record)
+
+
+def pack(content, manifest=None):
+    """An archive of an extracted one's files as they are now; told to its manifest, where one is given."""
+    if manifest:
+        reseal(content)
+        files = {name: path for name, path in listed(content).items() if name not in (MANIFEST, SUMS)}
+        entries = {name: {"size": path.stat().st_size, "sha256": archive.sha256(path)} for name, path in files.items()}
+        manifest = replace(manifest, files=entries)
+        (content / MANIFEST).write_bytes(manifest.as_bytes())
+        (content / SUMS).write_bytes(sums({**manifest.hashes, MANIFEST: archive.sha256(content / MANIFEST)}))
+    path = content.parent / "changed.tar.xz"
+    archive.write(path, content.name, listed(content), {})
+    return path
+
+
+def reseal(content):
+    """Give each training's record the sums of what lies beside it now, as whoever forges it would."""
+    for path in content.glob(f"{BASE}/runs/**/run.json"):
+        record = read_json(path)
+        sums = record["outcome"]["sums"]
+        beside = {name: path.parent / name for name in sums if not name.startswith("weights/")}
+        record["outcome"]["sums"] = {name: archive.sha256(each) for name, each in beside.items() if each.is_file()}
+        write_json(path, record)
+
+
+def forged(content, **changed):
+    """An archive whose manifest is made to fit what was changed in it."""
+    return pack(content, replace(read_manifest(content / MANIFEST), **changed))
+
+
+def listed(folder):
+    return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+
+
+def failures(path, **options):
+    """Topic -> culprits of every check that failed."""
+    return {check.topic: check.culprits for check in verify(path, **options) if check.status == "FAILED"}
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))

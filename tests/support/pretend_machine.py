@@ -1,0 +1,80 @@
+"""Real processes on pretend devices: a job runs when it has written which devices it sees."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from mcgrpo.launch import gpus
+from mcgrpo.launch.parents import HOLDER
+
+PATIENCE_SECONDS = 300
+"""For what takes a second on a quiet machine."""
+ROOT = Path(__file__).parents[2]
+SLEEP = "echo $CUDA_VISIBLE_DEVICES; exec sleep 600"
+
+
+def wait_until(condition) -> bool:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class Job:
+    def __init__(self, folder: Path, command: list[str], env: dict[str, str]) -> None:
+        self.out, self.err = (Path(tempfile.mkstemp(dir=folder, suffix=suffix)[1]) for suffix in (".out", ".err"))
+        with self.out.open("w") as out, self.err.open("w") as err:
+            options = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "start_new_session": True}
+            self.process = subprocess.Popen(command, env=env, cwd=folder, **options)
+
+    def devices(self) -> str:
+        assert wait_until(lambda: "\n" in self.out.read_text()), self.err.read_text()
+        return self.out.read_text().splitlines()[0]
+
+    def waits(self) -> bool:
+        return wait_until(lambda: "waits for" in self.err.read_text()) and not self.runs_within(2 * gpus.POLL_SECONDS)
+
+    def runs_within(self, seconds: float) -> bool:
+        time.sleep(seconds)
+        return self.out.read_text() != ""
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+class Machine:
+    """Pretend devices, with a folder of locks of their own; its jobs end with the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.locks, self.jobs = folder, folder / "locks", []
+        self.env = os.environ | {"PYTHONPATH": str(ROOT), "MCGRPO_LOCKS": str(self.locks), "MCGRPO_DEVICES": "a,b"}
+        for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", HOLDER):
+            self.env.pop(name, None)
+
+    def start(self, count: int, *command: str, **env: str) -> Job:
+        ours = [sys.executable, "-m", "mcgrpo.launch.gpus", str(count), *(command or ("sh", "-c", SLEEP))]
+        self.jobs.append(job := Job(self.folder, ours, self.env | env))
+        return job
+
+    def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mcgrpo.launch.gpus", *args]
+        return subprocess.run(command, env=self.env | env, capture_output=True, text=True, timeout=PATIENCE_SECONDS)

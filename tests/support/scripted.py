@@ -1,0 +1,169 @@
+"""Trainings whose rollouts are scripted, so that one process and several see the same; started by test_processes.py.
+
+`python scripted.py CASES` with a JSON list of cases, each: `folder` (gets a file a rank, and the trained weights),
+`model`, `data`, `loss_type`, `estimator`, `num_generations`, `gpus`, `training`, and, where the second process is to do
+something wrong, `fault`: `scaled` (its gradient by 1.05) or `swapped` (each row has the advantage of the one before).
+"""
+
+import json
+import os
+import random
+import sys
+from collections import Counter
+from contextlib import ExitStack, nullcontext, suppress
+from pathlib import Path
+from unittest.mock import patch
+
+import torch
+from transformers import TrainerCallback
+
+from mcgrpo.files import read_jsonl
+from mcgrpo.records import Example, Run
+from mcgrpo.train.arguments import arguments_of
+from mcgrpo.train.assemble import save_weights, trainer_of
+from mcgrpo.trainer.trainer import MCGRPOTrainer
+
+
+def reply(question, answer, rollout, step):
+    """A right or a wrong answer after a working of 0 to 6 numbers: the same for the same arguments."""
+    draw = random.Random(f"{question}/{rollout}/{step}")
+    working = ";".join(str(draw.randrange(100)) for _ in range(draw.randrange(7)))
+    given = answer if draw.random() < 0.5 else str(draw.randrange(100))
+    return f"{working}<answer>{given}</answer>"
+
+
+class Gradients(TrainerCallback):
+    """Keeps the gradient of every optimizer step, the mean over processes."""
+
+    def __init__(self):
+        self.steps = []
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
+        self.steps.append(torch.cat([each.grad.flatten() for each in model.parameters() if each.requires_grad]))
+
+
+class Scripted(MCGRPOTrainer):
+    """Completions come from `reply`, with the place of a row among those of its prompt as the rollout."""
+
+    answers: dict[str, str]
+    fault: str | None
+
+    def __init__(self, *args, **kwargs):
+        self.updates = []
+        super().__init__(*args, **kwargs)
+
+    def _generate_single_turn(self, prompt_ids, *args, **kwargs):
+        self.rollouts = Counter()
+        return [self._reply(ids) for ids in prompt_ids], None
+
+    def _reply(self, prompt_ids):
+        question = self.processing_class.decode(prompt_ids)
+        self.rollouts[question] += 1
+        text = reply(question, self.answers[question], self.rollouts[question], self.state.global_step)
+        return [*self.processing_class(text)["input_ids"], self.processing_class.eos_token_id]
+
+    def _compute_loss(self, model, inputs):
+        fault = self.fault if self.accelerator.process_index else None
+        if fault == "swapped":
+            inputs |= {"advantages": inputs["advantages"].roll(1)}
+        loss = super()._compute_loss(model, inputs) * (1.05 if fault == "scaled" else 1)
+        prompts, completions = (
+            [self.processing_class.decode(ids, skip_special_tokens=True) for ids in inputs[f"{part}_ids"]]
+            for part in ("prompt", "completion")
+        )
+        rows = list(zip(prompts, completions, inputs["advantages"].tolist(), strict=True))
+        old = inputs.get("old_per_token_logps")
+        self.updates.append({"step": self.state.global_step, "rows": rows, "loss": loss.item(), "old": old})
+        return loss
+
+
+def run_of(case):
+    return Run(
+        study="processes",
+        setting="toy",
+        method="any",
+        num_generations=case["num_generations"],
+        variant="default",
+        seed=case.get("seed", 0),
+        model="toy",
+        dataset="sums",
+        prompt="plain",
+        task="gsm8k",
+        loss_type=case["loss_type"],
+        estimator=case["estimator"],
+        rewards={"accuracy": 1.0},
+        training=case["training"],
+    )
+
+
+def train(case):
+    """Train a case; returns the trainer, or what it was refused with."""
+    folder, data, run = Path(case["folder"]), Path(case["data"]), run_of(case)
+    try:
+        args = arguments_of(run, folder / "checkpoints", case["gpus"])
+    except ValueError as error:
+        return str(error)
+    Scripted.fault = case.get("fault")
+    Scripted.answers = {example.question: example.answer for example in read_jsonl(data, Example)}
+    with patch("mcgrpo.trainer.trainer.MCGRPOTrainer", Scripted):
+        trainer = trainer_of(run, args, Path(case["model"]), data, None, [])
+    trainer.gradients = Gradients()
+    if "sharding" not in case["training"]:  # else each process has a part of it
+        trainer.add_callback(trainer.gradients)
+    trainer.train()
+    return trainer
+
+
+def held(trainer):
+    """The share of the trained weights' elements that this process holds."""
+    parameters = [each for each in trainer.model.parameters() if each.requires_grad]
+    if hasattr(parameters[0], "ds_tensor"):
+        return sum(each.ds_tensor.numel() for each in parameters) / sum(each.ds_numel for each in parameters)
+    here = [each.to_local() if hasattr(each, "to_local") else each for each in parameters]
+    return sum(map(torch.numel, here)) / sum(map(torch.numel, parameters))
+
+
+def record(case):
+    """Train a case and leave in its folder what this process saw, and what came of it."""
+    folder = Path(case["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    trained = train(case)
+    if isinstance(trained, str):
+        seen = {"refused": trained}
+    else:
+        save_weights(trained, folder / "weights")
+        seen = {"updates": trained.updates, "gradients": trained.gradients.steps, "held": held(trained)}
+    torch.save(seen, folder / f"rank{torch.distributed.get_rank() if torch.distributed.is_initialized() else 0}.pt")
+
+
+def shard_on_cpu():
+    """Patches under which accelerate shards, and computes in bf16, on a CPU; with gloo.
+
+    It takes the settings of FSDP and DeepSpeed where it finds a GPU, and passes them over in silence elsewhere. What is
+    divided, gathered and computed is the real thing.
+    """
+    from accelerate.state import DistributedType, PartialState
+
+    os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
+    with suppress(ImportError):
+        import deepspeed
+
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # compiled at first use; gloo does
+    patches = ExitStack()
+    patches.enter_context(
+        patch.object(PartialState, "_prepare_backend", lambda *_: ("gloo", DistributedType.MULTI_XPU))
+    )
+    patches.enter_context(patch("transformers.training_args.is_torch_bf16_gpu_available", lambda: True))
+    return patches
+
+
+def main():
+    torch.set_num_threads(1)
+    cases = json.loads(sys.argv[1])
+    with shard_on_cpu() if "sharding" in cases[0]["training"] else nullcontext():
+        for case in cases:
+            record(case)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""A small synthetic study for the tests of summary, tables and figures: scores and curves with known effects."""
+
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+
+import pandas as pd
+
+from mcgrpo.analyse.frames import is_median, read_frame
+from mcgrpo.analyse.summarise import summarise
+from mcgrpo.files import write_csv
+from mcgrpo.records import Cell, CurvePoint, ProblemValues, Run, Score
+from mcgrpo.study.methods import METHODS
+
+NOISE = (-0.02, 0.0, 0.02)
+"""One value per seed: shared by all methods, so that paired differences are exact."""
+
+
+def score(method, budget, seed, value, *, measure="greedy", benchmark="sums", role="in", setting="toy_a", **other):
+    fields = {"variant": "default", "n": 100} | other
+    return Score(
+        setting, method, budget, seed=seed, benchmark=benchmark, role=role, measure=measure, value=value, **fields
+    )
+
+
+def cell_scores(method, budget, mean, wobble=(0.0, 0.0, 0.0), **other):
+    """A score for each seed: mean + shared noise + the method's own wobble."""
+    return [score(method, budget, s, mean + NOISE[s] + wobble[s], **other) for s in range(len(NOISE))]
+
+
+def seconds(method, budget, value):
+    return score(method, budget, 0, value, measure="seconds", benchmark="train", role="train", n=40)
+
+
+def study() -> list[Score]:
+    """MC-GRPO: better at G=2 (sampled), worse greedy, missing at G=4; the control: like GRPO."""
+    jitter = (-0.001, 0.0, 0.001)
+    rows = [score("none", 0, 0, 0.3), score("none", 0, 0, 0.1, measure="avg@4")]
+    for budget in (2, 4):
+        rows += cell_scores("grpo", budget, 0.5) + cell_scores("grpo", budget, 0.4, measure="avg@4")
+        rows += [seconds("grpo", budget, 10.0 * budget)]
+    rows += cell_scores("mc-grpo", 2, 0.44, jitter) + cell_scores("mc-grpo", 2, 0.45, jitter, measure="avg@4")
+    wide = (-0.1, 0.0, 0.1)
+    rows += cell_scores("grpo-plus1", 2, 0.51, wide) + cell_scores("grpo-plus1", 2, 0.41, wide, measure="avg@4")
+    return [*rows, seconds("mc-grpo", 2, 23.0), seconds("grpo-plus1", 2, 24.0)]
+
+
+def write_scores(folder: Path, rows: list[Score]) -> Path:
+    write_csv(folder / "scores.csv", Score, rows)
+    return folder / "scores.csv"
+
+
+def values_of(rows: list[Score], spread=0.0) -> list[ProblemValues]:
+    """Values with the scores' means over 4k problems: half of them `spread` above, half below, and others for a method
+    than for its baseline. Without spread all noise is that of seeds: t intervals over them. Trainings have no values.
+    """
+    found = []
+    for row in rows:
+        key = asdict(row)
+        value, n = key.pop("value"), key.pop("n")
+        del key["standard_error"]
+        length = 2 if row.method in METHODS and METHODS[row.method].baseline else 1
+        values = [value + (spread if problem // length % 2 else -spread) for problem in range(n)]
+        if row.role != "train":
+            found.append(ProblemValues(**key, values=values, problems=f"{row.benchmark}-{n}"))
+    return found
+
+
+def run_of(row: Score) -> Run:
+    cell = {name: getattr(row, name) for name in ("setting", "method", "num_generations", "variant", "seed")}
+    return Run("test", **cell, model="", dataset="", prompt="", task="", loss_type="", estimator="", rewards={})
+
+
+def plan_of(rows: list[Score]) -> dict:
+    """A plan of these scores' runs, and of a median-centred method wherever its baseline is."""
+    baselines = {METHODS[row.method].baseline: row.method for row in rows if is_median(row.method)}
+    beside = [replace(row, method=baselines[row.method]) for row in rows if row.method in baselines]
+    runs, evaluations, flips = {}, {}, {}
+    for row in [*rows, *beside]:
+        run = run_of(row)
+        runs[run.name] = asdict(run)
+        benchmarks = evaluations.setdefault(run.name, {})
+        if row.role == "flips":
+            flips[run.name] = {"benchmark": row.benchmark}
+        elif row.role != "train":
+            benchmarks[row.benchmark] = row.role
+    return {
+        "runs": list(runs.values()),
+        "benchmarks": {setting: {} for setting in sorted({row.setting for row in rows})},
+        "evaluations": evaluations,
+        "flips": flips,
+        "equivalence_margin": 0.01,
+        "measures": ["greedy", "avg@4"],
+    }
+
+
+def summary_of(folder: Path, rows: list[Score], spread=0.0) -> pd.DataFrame:
+    """The summary as every reader gets it: through the file."""
+    scores = read_frame(write_scores(folder, rows), Score)
+    write_csv(folder / "summary.csv", Cell, summarise(plan_of(rows), scores, values_of(rows, spread)).cells)
+    return read_frame(folder / "summary.csv", Cell)
+
+
+def curve_points(methods=("grpo", "mc-grpo"), budgets=(2, 4), seeds=3, steps=20) -> list[CurvePoint]:
+    """Curves of a reward that rises by 0.05 a step; nothing else was logged."""
+    empty = dict.fromkeys(field.name for field in fields(CurvePoint))
+    return [
+        CurvePoint(**empty | run | {"seed": seed, "step": step, "reward": 0.05 * step + NOISE[seed]})
+        for method in methods
+        for budget in budgets
+        for run in [{"setting": "toy_a", "method": method, "num_generations": budget, "variant": "default"}]
+        for seed in range(seeds)
+        for step in range(1, steps + 1)
+    ]

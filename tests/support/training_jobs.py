@@ -1,0 +1,45 @@
+"""Training jobs on a random model: their inputs, and what they leave."""
+
+import json
+from dataclasses import replace
+
+import runs
+
+from mcgrpo.data.toy.models import build
+from mcgrpo.data.toy.task import examples
+from mcgrpo.files import write_jsonl
+from mcgrpo.records import Example
+from mcgrpo.train.job import Job
+
+RUN = replace(
+    runs.RUN,
+    num_generations=2,
+    training={"per_device_train_batch_size": 4, "max_steps": 3, "max_completion_length": 8, "beta": 0.0},
+)
+SPEC = {"architecture": "qwen3", "hidden_size": 32, "heads": 1, "layers": 1, "intermediate_size": 32}
+
+
+def changed(**training):
+    return replace(RUN, training={**RUN.training, **training})
+
+
+def make_inputs(folder):
+    """A random model, and questions to train and to select on."""
+    build(SPEC, folder / "model")
+    rows: list[Example] = [*examples("two-step", "train", 16, 0), *examples("two-step", "test", 8, 0)]
+    write_jsonl(folder / "data.jsonl", rows)
+    return folder
+
+
+def job(inputs, folder, run=RUN, **options):
+    data = inputs / "data.jsonl"
+    home = folder / "unfinished"
+    return Job(run, inputs / "model", data, folder / "run", folder / "weights", home, test=data, **options)
+
+
+def outcome(folder):
+    return json.loads((folder / "run.json").read_text())["outcome"]
+
+
+def steps(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]

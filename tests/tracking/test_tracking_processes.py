@@ -1,0 +1,185 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import replace
+
+import pytest
+from mlflow import MlflowClient
+from studies import ROOT
+from training_jobs import RUN, changed, job, make_inputs, steps
+
+from mcgrpo.tracking import FOLLOWED
+from mcgrpo.tracking.series import STEP_METRICS
+from mcgrpo.tracking.store import Store
+
+pytestmark = pytest.mark.slow
+LONG = changed(max_steps=600)
+
+WRITER = """
+import dataclasses, json, shutil, sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import tracked_files as files
+from mcgrpo import tracking
+from mcgrpo.train import attempts
+from mcgrpo.tracking import tracked
+from mcgrpo.tracking.series import STEP_METRICS
+tracking.PATIENCE_SECONDS = 600  # sixteen processes start at once
+run = dataclasses.replace(files.RUN, seed=int(sys.argv[2]))
+place = files.place(Path("results"), run)
+logs = [dict.fromkeys(STEP_METRICS, float(step)) for step in range(1, 31)]
+with attempts.alone(place.unfinished):
+    files.write(place.unfinished, run, logs[:1], status="running")
+    with tracked(place.unfinished, place.finished):
+        for row, log in enumerate(logs[1:], 2):
+            time.sleep(0.1)
+            with (place.unfinished / "metrics.jsonl").open("a") as file:
+                file.write(json.dumps({"step": row, "time": time.time(), **log}) + "\\n")
+        shutil.copytree(place.unfinished, place.finished)
+        record = json.loads((place.finished / "run.json").read_text())
+        record["outcome"]["status"] = "finished"
+        (place.finished / "run.json").write_text(json.dumps(record))
+        (place.unfinished / "run.json").unlink()
+"""
+
+
+def environment(uri):
+    return {key: value for key, value in os.environ.items() if key != FOLLOWED} | {"MLFLOW_TRACKING_URI": uri}
+
+
+def test_eight_jobs_at_once_lose_nothing(tmp_path):
+    """Eight processes and their followers, one sqlite store that is not there yet."""
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    command = [sys.executable, "-c", WRITER, str(ROOT / "tests/support")]
+    places = {"cwd": tmp_path, "env": environment(uri), "stderr": subprocess.PIPE, "text": True}
+    writers = [subprocess.Popen([*command, str(seed)], **places) for seed in range(8)]
+    said = [writer.communicate(timeout=1200)[1] for writer in writers]
+    assert not any(writer.returncode for writer in writers), said
+    assert not [line for line in said if "warning" in line]
+    client = MlflowClient(uri)
+    found = client.search_runs([client.get_experiment_by_name("mini").experiment_id])
+    assert sorted(run.data.params["seed"] for run in found) == [str(seed) for seed in range(8)]
+    for run in found:
+        names = [name for name in run.data.metrics if not name.startswith("system/")]
+        assert run.info.status == "FINISHED" and set(names) == STEP_METRICS
+        for name in names:
+            points = [(m.step, m.value) for m in client.get_metric_history(run.info.run_id, name)]
+            assert sorted(points) == [(step, float(step)) for step in range(1, 31)], name
+
+
+class Server:
+    """A real `mlflow server` on a sqlite store."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.uri = f"http://127.0.0.1:{self.port}"
+        self.process = None
+
+    def start(self):
+        command = [sys.executable, "-m", "mlflow", "server", "--port", str(self.port), "--workers", "1"]
+        command += ["--backend-store-uri", f"sqlite:///{self.folder}/server.db"]
+        command += ["--default-artifact-root", str(self.folder / "artifacts")]
+        with (self.folder / "server.log").open("a") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, env=environment("")
+            )
+        for _ in range(300):
+            try:
+                return urllib.request.urlopen(f"{self.uri}/health", timeout=2).read()
+            except OSError:
+                time.sleep(0.4)
+        raise TimeoutError((self.folder / "server.log").read_text())
+
+    def kill(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def server(tmp_path):
+    server = Server(tmp_path)
+    server.start()
+    yield server
+    server.kill()
+
+
+def started(made, uri):
+    """A training on its own, as a user starts it."""
+    flags = {"run": json.dumps(vars(made.run)), "model": made.model, "data": made.data, "output": made.output}
+    flags |= {"weights": made.weights, "unfinished": made.home}
+    command = [sys.executable, "-m", "mcgrpo.train", *(str(part) for key in flags for part in (f"--{key}", flags[key]))]
+    return subprocess.Popen(
+        command, env=environment(uri), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def wait_for(condition, seconds=600):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.2)
+
+
+def history(client):
+    (run,) = client.search_runs([client.get_experiment_by_name(RUN.study).experiment_id])
+    return run, [m.step for m in client.get_metric_history(run.info.run_id, "loss")]
+
+
+def tracked_so_far(client):
+    found = client.get_experiment_by_name(RUN.study)
+    return found and client.search_runs([found.experiment_id], "metrics.loss > -1e9")
+
+
+def in_study(tmp_path, run):
+    """A job whose files lie as those of a study do."""
+    made = job(make_inputs(tmp_path), tmp_path, run)
+    results = tmp_path / "results" / RUN.study
+    return replace(made, output=results / "runs" / run.name, unfinished=results / "unfinished" / run.name)
+
+
+def test_a_server_that_is_killed_costs_a_warning_and_track_mends_it(server, tmp_path):
+    made = in_study(tmp_path, LONG)
+    training = started(made, server.uri)
+    client = MlflowClient(server.uri)
+    metrics = made.home / "metrics.jsonl"
+    wait_for(lambda: metrics.is_file() and metrics.read_text())
+    training.send_signal(signal.SIGSTOP)  # else it might end before it is tracked
+    wait_for(lambda: tracked_so_far(client))
+    server.kill()
+    at_kill = len(steps(made.home))
+    training.send_signal(signal.SIGCONT)
+    _, said = training.communicate(timeout=600)
+    assert training.returncode == 0, said
+    assert at_kill < len(steps(made.output)) == LONG.training["max_steps"]
+    assert said.count("was not tracked in MLflow: ") == 1
+    server.start()
+    run, before = history(client)
+    assert run.info.status == "RUNNING" and len(before) < LONG.training["max_steps"]
+    track = [sys.executable, "-m", "mcgrpo.tracking", str(made.output.parents[5])]
+    done = subprocess.run(track, env=environment(server.uri), capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    mended, after = history(client)
+    assert (mended.info.run_id, mended.info.status) == (run.info.run_id, "FINISHED")
+    assert after == list(range(1, LONG.training["max_steps"] + 1))
+
+
+def test_a_training_that_is_killed_outright_is_killed_in_the_store(tmp_path):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    made = in_study(tmp_path, changed(max_steps=2000))
+    client = Store(uri, RUN.study).client
+    training = started(made, uri)
+    wait_for(lambda: tracked_so_far(client))
+    assert history(client)[0].info.status == "RUNNING"
+    training.kill()
+    training.wait()
+    wait_for(lambda: history(client)[0].info.status == "KILLED")
+    assert history(client)[1] == [row["step"] for row in steps(made.home)]

@@ -1,0 +1,97 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from tiny_training import Ours, digits_reward, same_training, trained
+from training_jobs import RUN, changed, make_inputs
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from mcgrpo.train.arguments import arguments_of
+from mcgrpo.train.assemble import attention_of, save_weights, trainer_of
+
+SMALL_STEP = {"learning_rate": 1e-6, "bf16": True, "max_steps": 1, "max_completion_length": 16}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    return make_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+def assembled(inputs, tmp_path, run):
+    args = arguments_of(run, tmp_path / "checkpoints", 0)
+    trainer = trainer_of(run, args, inputs / "model", inputs / "data.jsonl", None, [])
+    trainer.reward_funcs = [digits_reward]  # a random model's answers are all wrong: nothing to learn from
+    return trainer
+
+
+def share_moved(trainer):
+    """Share of the weights of an ordinary size (0.01 to 0.04, and there is a gradient) that training moved."""
+    before = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
+    trainer.train()
+    matrices = {
+        name: weight for name, weight in trainer.model.named_parameters() if "layers" in name and weight.dim() == 2
+    }
+    moved = [
+        (weight != before[name])[(before[name].abs() > 0.01) & (before[name].abs() < 0.04)]
+        for name, weight in matrices.items()
+    ]
+    return torch.cat(moved).float().mean().item()
+
+
+class TestPrecision:
+    def test_small_steps_in_bf16_move_fp32_weights(self, inputs, tmp_path):
+        trainer = assembled(inputs, tmp_path, changed(**SMALL_STEP))
+        assert {weight.dtype for weight in trainer.model.parameters()} == {torch.float32}
+        assert share_moved(trainer) > 0.95
+
+    def test_bf16_weights_would_not_move(self, inputs, tmp_path):
+        trainer = assembled(inputs, tmp_path, changed(**SMALL_STEP))
+        trainer.model.to(torch.bfloat16)
+        assert share_moved(trainer) == 0
+
+
+def test_gradient_checkpointing_changes_nothing(tmp_path, recwarn):
+    checkpointing = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
+    plain, saving = (trained(Ours, tmp_path, **each) for each in ({"gradient_checkpointing": False}, checkpointing))
+    assert saving.model.is_gradient_checkpointing and not plain.model.is_gradient_checkpointing
+    assert any(loss != 0 for loss in plain.losses)
+    assert same_training(plain, saving)
+    assert not [str(each.message) for each in recwarn if "use_cache" in str(each.message)]
+
+
+class TestAttention:
+    CUDA = SimpleNamespace(bf16=True, device=torch.device("cuda"), process_index=0)
+
+    @pytest.fixture
+    def flash(self, monkeypatch):
+        monkeypatch.setattr("transformers.utils.is_flash_attn_2_available", lambda: True)
+
+    def test_flash_attention_where_it_is_installed(self, flash, capsys):
+        assert attention_of(RUN, self.CUDA) == "flash_attention_2"
+        assert capsys.readouterr().err == "attention: flash_attention_2\n"
+
+    @pytest.mark.parametrize("change", [{"bf16": False}, {"device": torch.device("cpu")}])
+    def test_not_in_fp32_nor_on_a_cpu(self, flash, change):
+        assert attention_of(RUN, SimpleNamespace(**{**vars(self.CUDA), **change})) == "sdpa"
+
+    def test_a_study_chooses(self, flash, inputs, tmp_path):
+        assert attention_of(changed(attn_implementation="sdpa"), self.CUDA) == "sdpa"
+        trainer = assembled(inputs, tmp_path, changed(attn_implementation="eager"))
+        assert trainer.model.config._attn_implementation == "eager"
+
+    def test_flash_attention_that_is_not_installed_is_refused(self, monkeypatch):
+        monkeypatch.setattr("transformers.utils.is_flash_attn_2_available", lambda: False)
+        with pytest.raises(ValueError, match="flash_attention_2 needs the package flash-attn"):
+            attention_of(changed(attn_implementation="flash_attention_2"), self.CUDA)
+        assert attention_of(RUN, self.CUDA) == "sdpa"
+
+
+def test_what_is_saved_is_a_whole_model_in_fp32(inputs, tmp_path):
+    trainer = assembled(inputs, tmp_path, replace(RUN, training={**RUN.training, "bf16": True}))
+    save_weights(trainer, tmp_path / "weights")
+    saved = AutoModelForCausalLM.from_pretrained(tmp_path / "weights", dtype="auto")
+    start = AutoModelForCausalLM.from_pretrained(inputs / "model", dtype=torch.float32)
+    assert all(torch.equal(value, start.state_dict()[name]) for name, value in saved.state_dict().items())
+    assert saved.dtype == torch.float32 and type(saved) is type(start)
+    assert AutoTokenizer.from_pretrained(tmp_path / "weights").padding_side == "left"

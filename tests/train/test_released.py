@@ -1,0 +1,220 @@
+"""The release's faults: each by hand, and each in training on a tiny model."""
+
+from collections import Counter
+
+import pandas as pd
+import pytest
+import torch
+from tiny_training import Ours, Released, digits_reward, history, same_training, texts_of, trained
+
+from mcgrpo.train.released import ReleasedConfig, positional_order, rescale_by_nonzero, share_mixed
+
+LOSSES = ("grpo", "dapo", "dr_grpo")
+
+
+class TestByHand:
+    def test_positional_groups_of_three_prompts(self):
+        order = positional_order(prompts=3, num_generations=2, extra=1)
+        rows = ["A0", "A1", "A2", "B0", "B1", "B2", "C0", "C1", "C2"]
+        groups = [[rows[i] for i in group] for group in order.view(-1, 3).tolist()]
+        assert groups == [["A0", "A1", "B0"], ["B1", "C0", "C1"], ["A2", "B2", "C2"]]
+        assert share_mixed(order, 3) == 1.0
+
+    @pytest.mark.parametrize(("prompts", "num_generations"), [(2, 2), (2, 8), (4, 4), (8, 2), (16, 4)])
+    def test_no_group_is_pure(self, prompts, num_generations):
+        order = positional_order(prompts, num_generations, 1)
+        assert sorted(order.tolist()) == list(range(prompts * (num_generations + 1)))
+        assert share_mixed(order, num_generations + 1) == 1.0
+
+    def test_a_single_prompt_is_a_pure_group(self):
+        assert positional_order(1, 4, 1).tolist() == [0, 1, 2, 3, 4]
+        assert share_mixed(positional_order(1, 4, 1), 5) == 0.0
+
+    def test_without_extra_rollouts_nothing_moves(self):
+        assert positional_order(3, 2, 0).tolist() == [0, 1, 2, 3, 4, 5]
+
+    def test_share_mixed_counts_pure_groups_too(self):
+        assert share_mixed(torch.tensor([0, 1, 2, 3]), 2) == 0.0
+        assert share_mixed(torch.tensor([0, 1, 2, 4, 3, 5]), 2) == pytest.approx(2 / 3)
+
+    def test_rescaling(self):
+        advantages = torch.tensor([[0.0, 0.0, 2000.0], [-3.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, -1.0, 2.0]])
+        expected = [[0.0, 0.0, 6000.0], [-4.5, 0.0, 1.5], [0.0, 0.0, 0.0], [1.0, -1.0, 2.0]]
+        assert rescale_by_nonzero(advantages).tolist() == expected
+
+
+class TestOff:
+    @pytest.mark.parametrize("loss_type", LOSSES)
+    def test_it_is_our_trainer_bit_for_bit(self, loss_type, tmp_path):
+        ours, released = (trained(kind, tmp_path, loss_type=loss_type) for kind in (Ours, Released))
+        assert any(loss != 0 for loss in ours.losses)
+        assert same_training(ours, released)
+        seconds = {"step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second"}
+        for one, other in zip(ours.state.log_history, released.state.log_history, strict=True):
+            kept = {name for name in one if name not in seconds and not name.startswith("seconds/")}
+            assert one.keys() == other.keys()
+            assert {name: one[name] for name in kept} == {name: other[name] for name in kept}
+
+    @pytest.mark.parametrize(
+        "switch",
+        [
+            {"group_by": "position"},
+            {"rescale_by_nonzero": True},
+            {"count_dropped_tokens": True},
+            {"drop_rule": "reward"},
+        ],
+        ids=lambda switch: next(iter(switch)),
+    )
+    def test_each_switch_changes_training(self, switch, tmp_path):
+        """So that the test above can fail."""
+        settings = {"loss_type": "dapo", "estimator": "mean-std-plus1", "num_generations": 2}
+        if "rescale_by_nonzero" in switch:
+            settings["estimator"] = "median-mad"
+        ours = trained(Ours, tmp_path, **settings)
+        assert not same_training(ours, trained(Released, tmp_path, **settings, **switch))
+
+
+def scripted(rewards):
+    """A reward function that gives these rewards to the rows of every batch, in the order they are scored in."""
+
+    def scripted_reward(completions, log_extra, **kwargs):
+        assert len(completions) == len(rewards)
+        log_extra("place", list(range(len(rewards))))
+        return list(rewards)
+
+    return scripted_reward
+
+
+def update(tmp_path, rewards, num_generations, **settings):
+    """The first update's rows as a table: prompt, place among the rows scored, advantage."""
+    trainer = trained(
+        Released,
+        tmp_path,
+        scripted(rewards),
+        num_generations=num_generations,
+        per_device_train_batch_size=len(rewards) * num_generations // (num_generations + 1),
+        max_steps=1,
+        log_completions=True,
+        **settings,
+    )
+    table = pd.read_parquet(next((tmp_path / "completions").glob("*.parquet")))
+    assert sorted(trainer.batches[0]["advantages"].tolist()) == sorted(table["advantage"])
+    return trainer, table
+
+
+class TestInTraining:
+    # three prompts A, B, C with G = 2, scored as AAA BBB CCC
+    REWARDS = (0.0, 2.0, 5.0, 1.0, 1.0, 1.0, 3.0, 4.0, 9.0)
+
+    def test_grouped_by_position(self, tmp_path):
+        """By position the groups are 0 2 1 | 1 3 4 | 5 1 9, of medians 1, 3 and 5."""
+        trainer, table = update(tmp_path, self.REWARDS, 2, estimator="median", group_by="position")
+        assert dict(zip(table["place"], table["advantage"], strict=True)) == {
+            **{0: -1.0, 1: 1.0},  # A's first two; B's first is the pivot
+            **{4: -2.0, 7: 1.0},  # B's second and C's second; C's first is the pivot
+            **{5: -4.0, 8: 4.0},  # the extra rollouts; A's is the pivot
+        }
+        assert sorted(Counter(table["prompt"]).values()) == [2, 2, 2]
+        assert history(trainer, "drawn/frac_groups_mixed") == [1.0]
+        assert history(trainer, "drawn/reward") == pytest.approx([26 / 9])
+
+    def test_grouped_by_prompt(self, tmp_path):
+        """The same rewards by prompt: 0 2 5 | 1 1 1 | 3 4 9."""
+        trainer, table = update(tmp_path, self.REWARDS, 2, estimator="median")
+        assert dict(zip(table["place"], table["advantage"], strict=True)) == {
+            **{0: -2.0, 2: 3.0},
+            **{4: 0.0, 5: 0.0},
+            **{6: -1.0, 8: 5.0},
+        }
+        assert not history(trainer, "drawn/frac_groups_mixed")
+
+    def test_a_prompt_may_keep_other_than_g_rows(self, tmp_path):
+        # by position 0 2 1 | 3 0 9 | 1 3 4: the pivots are B's first, B's second and B's third
+        rewards = (0.0, 2.0, 1.0, 1.0, 3.0, 3.0, 0.0, 9.0, 4.0)
+        _, table = update(tmp_path, rewards, 2, estimator="median", group_by="position")
+        assert sorted(Counter(table["prompt"]).values()) == [3, 3]
+
+    def test_rows_stay_with_their_prompts_and_rewards(self, tmp_path):
+        trainer = trained(Released, tmp_path, estimator="median", num_generations=2, group_by="position", beta=0.0)
+        for batch in trainer.batches:
+            rewards = torch.tensor(digits_reward(texts_of(trainer, batch)))
+            centres = rewards - batch["advantages"]
+            assert set(centres.tolist()) <= {0.0, 1.0, 2.0}  # a centre is some row's reward
+
+    def test_rescaled(self, tmp_path):
+        """0 0 2 has a MAD of 0; 0 1.5 2 a MAD of 0.5, and two of three advantages other than 0."""
+        rewards = (0.0, 0.0, 2.0, 0.0, 1.5, 2.0)
+        trainer, table = update(tmp_path, rewards, 2, estimator="median-mad", rescale_by_nonzero=True)
+        found = dict(zip(table["place"], table["advantage"], strict=True))
+        assert found == pytest.approx({1: 0.0, 2: 6000.0, 3: -1.5 / 0.501 * 1.5, 5: 0.5 / 0.501 * 1.5})
+        assert history(trainer, "advantage/abs_max") == pytest.approx([6000])
+
+    def test_not_rescaled(self, tmp_path):
+        trainer, _ = update(tmp_path, (0.0, 0.0, 2.0, 0.0, 1.5, 2.0), 2, estimator="median-mad")
+        assert history(trainer, "advantage/abs_max") == pytest.approx([2000])
+
+    @pytest.mark.parametrize(("drop_rule", "kept"), [("reward", [1, 2, 3, 5]), ("advantage", [0, 2, 4, 5])])
+    def test_what_the_control_drops(self, drop_rule, kept, tmp_path):
+        """0 2 2 (mean 4/3) loses its only failure by the release's rule; 3 -1 4 (mean 2) the worst of its rows too."""
+        rewards = (0.0, 2.0, 2.0, 3.0, -1.0, 4.0)
+        _, table = update(tmp_path, rewards, 2, estimator="mean-std-plus1", drop_rule=drop_rule)
+        assert sorted(table["place"]) == kept
+        assert (table["advantage"] < 0).sum() == (0 if drop_rule == "reward" else 2)
+
+    def test_flips_come_on_top(self, tmp_path):
+        settings = {"estimator": "median-mad", "rescale_by_nonzero": True, "group_by": "position"}
+        _, plain = update(tmp_path / "plain", self.REWARDS, 2, **settings)
+        trainer, flipped = update(tmp_path / "flipped", self.REWARDS, 2, **settings, advantage_flip_rate=1.0)
+        assert (plain["advantage"] == -flipped["advantage"]).all() and (plain["advantage"] != 0).all()
+        assert history(trainer, "advantage/frac_flipped") == [1.0]
+
+
+class TestDroppedTokens:
+    @pytest.mark.parametrize("group_by", ["prompt", "position"])
+    def test_the_normaliser_counts_all_rows_drawn(self, group_by, tmp_path):
+        drawn = []
+
+        def counting_reward(completion_ids, completions, **kwargs):
+            drawn.append(sum(map(len, completion_ids)))
+            return digits_reward(completions)
+
+        settings = {"loss_type": "dapo", "count_dropped_tokens": True, "num_generations": 2, "group_by": group_by}
+        trainer = trained(Released, tmp_path, counting_reward, **settings)
+        for batch, tokens in zip(trainer.batches, drawn, strict=True):
+            assert batch["num_items_in_batch"] == tokens > batch["completion_mask"].sum()
+
+    def test_the_loss_shrinks_by_the_share_of_tokens_kept(self, tmp_path):
+        """Of 9 tokens in 9 rows 6 are kept: two thirds. Rows of one token each, by a limit of one."""
+        settings = {"loss_type": "dapo", "num_generations": 2, "per_device_train_batch_size": 6, "max_steps": 1}
+        settings |= {"max_completion_length": 1, "estimator": "mean-std-plus1"}
+        ours = trained(Ours, tmp_path, **settings)
+        released = trained(Released, tmp_path, **settings, count_dropped_tokens=True)
+        assert ours.batches[0]["num_items_in_batch"] == 6 and released.batches[0]["num_items_in_batch"] == 9
+        assert ours.losses[0] != 0
+        assert released.losses[0].item() == pytest.approx(ours.losses[0].item() * 6 / 9)
+
+    @pytest.mark.parametrize("loss_type", ["grpo", "dr_grpo"])
+    def test_other_losses_stay(self, loss_type, tmp_path):
+        ours = trained(Ours, tmp_path, loss_type=loss_type)
+        released = trained(Released, tmp_path, loss_type=loss_type, count_dropped_tokens=True)
+        assert all(torch.equal(a, b) for a, b in zip(ours.losses, released.losses, strict=True))
+
+    def test_evaluation_is_left_alone(self, tmp_path):
+        trainer = trained(Released, tmp_path, loss_type="dapo", count_dropped_tokens=True, group_by="position")
+        trainer.args.per_device_eval_batch_size = 4
+        trainer.evaluate(trainer.train_dataset.select(range(2)))
+        for batch in trainer.batches[-2:]:
+            assert batch["num_items_in_batch"] == batch["completion_mask"].sum()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"group_by": "place"}, "unknown group_by 'place'; there are: prompt, position"),
+        ({"drop_rule": "rewards"}, "unknown drop_rule 'rewards'; there are: advantage, reward"),
+        ({"advantage_flip_rate": 2}, "a flip rate"),
+    ],
+)
+def test_refused(settings, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        ReleasedConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, per_device_train_batch_size=8, **settings)

@@ -1,0 +1,221 @@
+import os
+import random
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import numpy as np
+import pytest
+import torch
+from tiny_training import Ours, dataset, same_training, texts_of, trained, trainer_of
+from trl import GRPOConfig
+
+from mcgrpo.study.fit import check_vllm as check
+from mcgrpo.train import vllm_server as rollouts
+from mcgrpo.train.vllm_server import engine_name, settled, wait_for_server
+from mcgrpo.trainer.seeds import seed_of
+from mcgrpo.trainer.vllm import prompt_by_prompt, random_state
+
+COLOCATE = {"use_vllm": True, "vllm_mode": "colocate", "max_completion_length": 8}
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """As where vLLM can be imported."""
+    monkeypatch.setattr(rollouts, "find_spec", lambda name: name)
+
+
+@pytest.fixture
+def server():
+    """An address where somebody answers, with the status that the test sets."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(self.server.status if self.path == "/health" else 404)
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server.status, server.url = 200, f"http://127.0.0.1:{server.server_port}"
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_without_vllm_transformers_draws_and_the_log_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(rollouts, "find_spec", lambda name: None)
+    assert settled(COLOCATE) == {**COLOCATE, "use_vllm": False}
+    assert capsys.readouterr().out == "vLLM is not installed: rollouts are drawn with transformers\n"
+    monkeypatch.setenv("RANK", "1")
+    settled(COLOCATE)
+    assert capsys.readouterr().out == ""
+
+
+def test_what_does_not_ask_for_vllm_is_left_as_it_is(capsys):
+    training = {"learning_rate": 1e-6, "vllm_tensor_parallel_size": 3}
+    assert settled(training) == training and capsys.readouterr().out == ""
+
+
+def test_with_vllm_it_draws(installed):
+    assert settled(COLOCATE) == COLOCATE
+
+
+def test_engines_are_shared_by_a_whole_number_of_processes(installed, monkeypatch):
+    shared = {**COLOCATE, "vllm_tensor_parallel_size": 2}
+    with pytest.raises(ValueError, match="vllm_tensor_parallel_size=2 does not divide the training's 1 processes"):
+        settled(shared)
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert settled(shared) == shared
+    check({**shared, "vllm_mode": "server"}, 3)
+
+
+@pytest.mark.parametrize(("room", "fits"), [(8, False), (9, True)])
+def test_an_engine_has_room_for_a_prompt_beside_the_completion(room, fits):
+    training = {**COLOCATE, "vllm_max_model_length": room}
+    if fits:
+        check(training, 1)
+    else:
+        with pytest.raises(ValueError, match="vllm_max_model_length=8 leaves no room for a prompt"):
+            check(training, 1)
+
+
+def test_a_server_that_answers_is_taken(installed, server):
+    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_base_url": f"{server.url}/"}
+    assert settled(training) == training
+
+
+def test_a_server_that_does_not_answer_is_named_before_anything_is_loaded(installed, server):
+    server.shutdown(), server.server_close()
+    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_base_url": server.url, "vllm_server_timeout": 0.3}
+    with pytest.raises(ConnectionError, match=rf"vllm_server_base_url={server.url} within 0.3 s: ConnectionError"):
+        settled(training)
+
+
+def test_a_server_that_is_not_ready_is_waited_for(server):
+    server.status = 503
+    with pytest.raises(ConnectionError, match="status 503"):
+        wait_for_server(server.url, 0.3)
+
+
+def test_engines_have_names(tmp_path):
+    assert engine_name(GRPOConfig(str(tmp_path), use_vllm=False, bf16=False)) == "transformers"
+    assert engine_name(GRPOConfig(str(tmp_path), use_vllm=True, vllm_mode="server", bf16=False)) == "vllm-server"
+
+
+def test_a_seed_depends_on_its_key_alone():
+    seeds = [seed_of(f"0/train/{step}/0/0") for step in range(1000)]
+    assert len(set(seeds)) == 1000 and max(seeds) < 2**32 and max(seeds) > 2**31
+    assert seed_of("0/train/7/0/0") == seeds[7]
+    assert max(seed_of(str(place), bits=62) for place in range(1000)).bit_length() == 62
+
+
+def draw():
+    return random.random(), np.random.rand(), torch.rand(()).item()
+
+
+def test_a_seed_fixes_all_generators_and_leaves_no_trace():
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    expected = draw()
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    with random_state(CPU, 5):
+        inside = draw()
+    assert draw() == expected
+    with random_state(CPU, 5):
+        assert draw() == inside
+    with random_state(CPU, 6):
+        assert all(other != one for other, one in zip(draw(), inside, strict=True))
+    with pytest.raises(KeyError), random_state(CPU, 5):
+        raise KeyError
+    state = torch.get_rng_state()
+    with random_state(CPU):
+        draw()
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def echo(prompts, generation_kwargs, n):
+    """Answers as TRL's client does: lists over prompts, and over prompts x n."""
+    seeds = [[generation_kwargs.get("seed")] for _ in prompts for _ in range(n)]
+    return {"prompt_ids": list(prompts), "completion_ids": seeds, "logprobs": None, "requests": [len(prompts)]}
+
+
+def test_a_server_gets_every_prompt_with_a_seed_of_its_own():
+    prompts = [[1], [1], [2]]
+    drawn = prompt_by_prompt(echo, prompts, {"key": "a", "stop": "x"}, n=2)
+    assert drawn["prompt_ids"] == prompts and drawn["logprobs"] is None and drawn["requests"] == [1, 1, 1]
+    one, one_too, two, _, three, _ = (seed for (seed,) in drawn["completion_ids"])
+    assert one == one_too and len({one, two, three}) == 3
+    assert drawn == prompt_by_prompt(echo, prompts, {"key": "a"}, n=2)
+    assert drawn["completion_ids"] != prompt_by_prompt(echo, prompts, {"key": "b"}, n=2)["completion_ids"]
+
+
+def test_the_seed_of_a_caller_is_left_alone():
+    assert prompt_by_prompt(echo, [[1], [2]], {"seed": 7}, n=1)["requests"] == [2]
+
+
+def with_dropout(tmp_path, seed):
+    """A training of a model with dropout in its attention."""
+    trainer = trainer_of(Ours, tmp_path, seed=seed)
+    for layer in trainer.model.model.layers:
+        layer.self_attn.attention_dropout = 0.5
+    trainer.train()
+    return trainer
+
+
+def test_the_same_seed_trains_the_same_with_transformers(tmp_path):
+    first = trained(Ours, tmp_path)
+    torch.manual_seed(99)
+    assert same_training(first, trained(Ours, tmp_path))
+
+
+def test_the_same_seed_drops_the_same(tmp_path):
+    first = with_dropout(tmp_path, 3)
+    torch.manual_seed(99)
+    assert same_training(first, with_dropout(tmp_path, 3))
+    assert not same_training(first, trained(Ours, tmp_path))
+
+
+def test_another_seed_draws_other_rollouts_of_the_same_prompts(tmp_path):
+    one, other = (trained(Ours, tmp_path, seed=seed, shuffle_dataset=False, max_steps=1) for seed in (3, 4))
+    columns = ("prompt_ids", "completion_ids")
+    prompts, completions = ([sorted(texts_of(t, t.batches[0], name)) for t in (one, other)] for name in columns)
+    assert prompts[0] == prompts[1]
+    assert completions[0] != completions[1]
+
+
+def test_another_seed_takes_the_prompts_in_another_order(tmp_path):
+    orders = [list(trainer_of(Ours, tmp_path, seed=seed)._get_train_sampler()) for seed in (3, 3, 4)]
+    assert orders[0] == orders[1] != orders[2]
+    assert set(orders[0]) == set(orders[2]) == set(range(len(dataset())))
+
+
+HOLDER = """
+import sys
+from mcgrpo.train.vllm_server import hold
+hold(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_server_is_kept_to_one_training_until_that_ends(tmp_path):
+    """The other waits, and says so; a server elsewhere is another one."""
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+
+    def start(url):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+        return subprocess.Popen([sys.executable, "-c", HOLDER, url], **pipes)
+
+    first = start("http://one")
+    assert first.stdout.readline() == "held\n"
+    second, elsewhere = start("http://one"), start("http://two")
+    assert elsewhere.stdout.readline() == "held\n"
+    assert second.stdout.readline() == "waiting for the training that uses the vLLM server at http://one\n"
+    first.kill()
+    assert second.stdout.readline() == "held\n"
+    for process in (first, second, elsewhere):
+        process.communicate()

@@ -1,0 +1,184 @@
+"""Files of a training that were torn, cut or changed by a bit: none blocks its run, and none passes for a result."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_attempts import LONG, killed_at, run
+from training_jobs import job, make_inputs, outcome, steps
+
+from mcgrpo.analyse.collect import check_files
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.files import RecordError, write_csv
+from mcgrpo.records import Score
+from mcgrpo.sums import seal
+from mcgrpo.train import attempts
+from mcgrpo.train.attempts import COMPLETE, IDENTITY
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    return make_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="module")
+def killed(inputs):
+    """A training that was killed when it had written its checkpoint of step 4, and one that was not."""
+    folder = inputs.parent / "trainings"
+    whole, broken = (job(inputs, folder / name, LONG, save_steps=4) for name in ("whole", "broken"))
+    assert run(whole).returncode == 0
+    killed_at(broken, 4)
+    return whole, broken
+
+
+def copied(killed, folder):
+    """The killed training once more, elsewhere."""
+    shutil.copytree(killed[1].home, folder / "unfinished")
+    return job(killed[1].model.parent, folder, LONG, save_steps=4)
+
+
+def weights(made):
+    return (made.weights / "model.safetensors").read_bytes()
+
+
+def emptied(path):
+    path.write_bytes(b"")
+
+
+def halved(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flipped(path):
+    """One bit in the middle, size and time as they were."""
+    content, times = bytearray(path.read_bytes()), path.stat()
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert path.stat().st_size == times.st_size
+
+
+TORN = [
+    (COMPLETE, emptied),
+    ("trainer_state.json", emptied),
+    ("optimizer.pt", halved),
+    ("model.safetensors", halved),
+    ("model.safetensors", flipped),
+    ("rollouts_0.pt", halved),
+    ("rng_state.pth", emptied),
+    ("scheduler.pt", Path.unlink),
+    ("../../metrics.jsonl", flipped),
+    ("../../groups.jsonl", halved),
+]
+
+
+@pytest.mark.parametrize(("name", "tear"), TORN, ids=[f"{Path(name).name}-{tear.__name__}" for name, tear in TORN])
+def test_a_torn_checkpoint_is_named_and_the_training_starts_again(killed, tmp_path, name, tear):
+    made = copied(killed, tmp_path)
+    checkpoint = made.checkpoints / "checkpoint-4"
+    tear(checkpoint / name)
+    done = run(made)
+    assert done.returncode == 0, done.stderr
+    assert f"not resuming from {checkpoint}: " in done.stdout and Path(name).name in done.stdout
+    assert weights(made) == weights(killed[0]) and len(steps(made.output)) == 8
+
+
+def test_an_empty_identity_starts_the_training_afresh(killed, tmp_path):
+    made = copied(killed, tmp_path)
+    emptied(made.home / IDENTITY)
+    done = run(made)
+    assert done.returncode == 0 and f"starting afresh: {made.home / IDENTITY}" in done.stdout
+    assert weights(made) == weights(killed[0])
+
+
+def test_the_checkpoint_before_a_torn_one_is_resumed_from(killed, tmp_path):
+    """As a crash leaves two: the older one goes only when the newer is complete."""
+    made = copied(killed, tmp_path)
+    torn = made.checkpoints / "checkpoint-6"
+    shutil.copytree(made.checkpoints / "checkpoint-4", torn)
+    content = json.loads((torn / COMPLETE).read_text())
+    (torn / COMPLETE).write_text(json.dumps(content | {"step": 6}))
+    halved(torn / "optimizer.pt")
+    done = run(made)
+    assert f"not resuming from {torn}: {torn / 'optimizer.pt'} has changed" in done.stdout
+    assert f"going on from {made.checkpoints / 'checkpoint-4'}" in done.stdout
+    assert weights(made) == weights(killed[0])
+
+
+def test_an_untorn_checkpoint_is_resumed_from(killed, tmp_path):
+    made = copied(killed, tmp_path)
+    done = run(made)
+    assert f"going on from {made.checkpoints / 'checkpoint-4'}" in done.stdout and "not resuming" not in done.stdout
+    assert weights(made) == weights(killed[0])
+
+
+class TestAFinishedTraining:
+    @pytest.fixture
+    def whole(self, killed, tmp_path):
+        for folder in (killed[0].output, killed[0].weights):
+            shutil.copytree(folder, tmp_path / folder.name)
+        return job(killed[0].model.parent, tmp_path, LONG)
+
+    def test_has_the_sums_of_all_it_left(self, whole):
+        assert outcome(whole.output)["sums"].keys() == {"weights/SHA256SUMS", "metrics.jsonl", "groups.jsonl"}
+        check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+        done = subprocess.run(check, cwd=whole.weights, capture_output=True, text=True)
+        assert done.returncode == 0 and "model.safetensors: OK" in done.stdout
+        check_files(whole.output, whole.weights)
+
+    @pytest.mark.parametrize("name", ["metrics.jsonl", "groups.jsonl"])
+    def test_with_a_flipped_bit_is_not_collected(self, whole, name):
+        flipped(whole.output / name)
+        with pytest.raises(RecordError, match=rf"{whole.output / name} has changed"):
+            check_files(whole.output, whole.weights)
+
+    @pytest.mark.parametrize("name", ["model.safetensors", "SHA256SUMS"])
+    def test_with_a_flipped_bit_in_its_weights_is_not_collected(self, whole, name):
+        flipped(whole.weights / name)
+        with pytest.raises(RecordError, match=rf"{whole.weights / name} has changed"):
+            check_files(whole.output, whole.weights)
+
+    def test_is_collected_once_its_weights_have_been_removed(self, whole):
+        shutil.rmtree(whole.weights)
+        check_files(whole.output, whole.weights)
+
+    def test_with_a_flipped_bit_in_its_weights_is_not_evaluated(self, whole, killed):
+        flipped(whole.weights / "model.safetensors")
+        settings = {"samples": 1, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 4, "batch_size": 8}
+        flags = {"model": whole.weights, "data": killed[0].data, "prompt": "plain", "seed": 0}
+        flags |= {"settings": json.dumps(settings), "output": whole.output / "completions.jsonl"}
+        command = [sys.executable, "-m", "mcgrpo.generate", *(f"--{name}={value}" for name, value in flags.items())]
+        done = subprocess.run([*command, "--sealed"], capture_output=True, text=True)
+        assert done.returncode != 0
+        assert f"{whole.weights / 'model.safetensors'} has changed since it was written" in done.stderr
+        # A model of the user's own may have such a list for other files: nothing is looked at
+        assert subprocess.run(command, capture_output=True).returncode == 0
+
+
+def test_a_table_cut_at_the_end_of_a_line_is_refused(tmp_path):
+    path = tmp_path / "scores.csv"
+    row = Score("s", "grpo", 2, "default", 0, "b", "in", "greedy", 0.5, 10)
+    write_csv(path, Score, [row, row])
+    seal(path)
+    assert len(read_frame(path, Score)) == 2
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    with pytest.raises(RecordError, match=rf"{path} has changed since it was written"):
+        read_frame(path, Score)
+
+
+def test_the_sums_of_a_checkpoint_are_on_the_disk_before_it_counts(tmp_path, monkeypatch):
+    """A crash of the machine: `complete.json` is moved to its place only after all else has been flushed."""
+    flushed = []
+    monkeypatch.setattr("mcgrpo.train.attempts.flush", lambda path: flushed.append((path.name, complete.exists())))
+    checkpoint = tmp_path / "checkpoints" / "checkpoint-2"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "optimizer.pt").write_bytes(b"state")
+    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    complete = checkpoint / COMPLETE
+    attempts.seal_checkpoint(checkpoint, 2, 8, attempts.Earlier(1.0))
+    assert flushed == [("optimizer.pt", False), ("checkpoint-2", False), ("metrics.jsonl", False)]
+    assert complete.exists()

@@ -1,0 +1,131 @@
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
+
+import pytest
+from training_jobs import RUN, changed, job, make_inputs, outcome, steps
+
+from mcgrpo.grade import rewards
+from mcgrpo.train.arguments import arguments_of
+from mcgrpo.train.job import explained, train
+from mcgrpo.train.released import ReleasedConfig
+from mcgrpo.trainer.config import MCGRPOConfig
+
+BEST = {"select_checkpoint": "best-on-test", "eval_steps": 2}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    return make_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+def test_a_fault_of_the_release_takes_its_trainer(tmp_path):
+    assert type(arguments_of(RUN, tmp_path, 0)) is MCGRPOConfig
+    mixed = arguments_of(changed(group_by="position"), tmp_path, 0)
+    assert type(mixed) is ReleasedConfig and mixed.group_by == "position"
+
+
+def test_no_checkpoint_is_chosen_unless_it_is_asked_for(tmp_path):
+    plain, best = arguments_of(RUN, tmp_path, 0), arguments_of(changed(**BEST), tmp_path, 0)
+    assert plain.eval_strategy == plain.save_strategy == "no" and not plain.load_best_model_at_end
+    assert best.load_best_model_at_end and best.eval_steps == 2 and best.metric_for_best_model == "eval_reward"
+    assert best.per_device_eval_batch_size == 4
+    wide = arguments_of(changed(**BEST, per_device_eval_batch_size=8), tmp_path, 0)
+    assert wide.per_device_eval_batch_size == 8
+
+
+def test_the_best_checkpoint_is_what_is_saved_and_no_other_is_left(inputs, tmp_path):
+    train(job(inputs, tmp_path, changed(**BEST)))
+    assert outcome(tmp_path / "run")["steps"] == 3 and outcome(tmp_path / "run")["selected_step"] in (2, 3)
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"run.json", "metrics.jsonl", "groups.jsonl"}
+    assert (tmp_path / "weights/model.safetensors").is_file()
+    assert [row["step"] for row in steps(tmp_path / "run")] == [1, 2, 3]
+    assert all(row[f"seconds/{phase}"] > 0 for row in steps(tmp_path / "run") for phase in ("generation", "update"))
+
+
+def test_the_last_step_is_evaluated_too(inputs, tmp_path):
+    train(job(inputs, tmp_path, changed(**BEST | {"eval_steps": 9})))
+    assert outcome(tmp_path / "run")["selected_step"] == 3
+
+
+def test_the_phases_of_a_step_are_all_of_it(inputs, tmp_path):
+    train(job(inputs, tmp_path))
+    first, *_, last = steps(tmp_path / "run")
+    measured = sum(last[f"seconds/{phase}"] for phase in ("generation", "rewards", "logprobs", "update"))
+    assert 0.5 * measured < (last["time"] - first["time"]) / 2 < 2 * measured + 0.05
+
+
+@pytest.mark.slow
+def test_two_processes_train_one_run(inputs, tmp_path):
+    """As the workflow starts it on two GPUs, here with gloo: one record, one row a step, one set of weights."""
+    options = {"model": inputs / "model", "data": inputs / "data.jsonl", "output": tmp_path / "run"}
+    options |= {"run": json.dumps(asdict(RUN)), "weights": tmp_path / "weights"}
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--", "mcgrpo.train"]
+    flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    done = subprocess.run([sys.executable, *launch, *flags], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert outcome(tmp_path / "run")["status"] == "finished"
+    assert [row["step"] for row in steps(tmp_path / "run")] == [1, 2, 3]
+    verdicts = ("correct", "equivalent", "wrong", "unparseable", "timeout", "error")
+    for row in steps(
+        tmp_path / "run"
+    ):  # TRL averages a metric over processes: each scored its own 2 prompts x 3 rollouts
+        assert sum(row[f"verdicts/{verdict}"] for verdict in verdicts) == 6
+    assert (tmp_path / "weights/tokenizer.json").is_file()
+
+
+def test_as_many_processes_as_gpus(inputs, tmp_path, monkeypatch):
+    monkeypatch.setenv("MCGRPO_DEVICES", "one,two")
+    with pytest.raises(ValueError, match="2 GPUs are trained on by as many processes"):
+        train(job(inputs, tmp_path, gpus=2))
+
+
+def test_gpus_that_are_not_there_are_refused(inputs, tmp_path):
+    with pytest.raises(ValueError, match="--gpus 1: torch sees no GPU on this machine"):
+        train(job(inputs, tmp_path, gpus=1))
+    assert not (tmp_path / "unfinished/run.json").exists()
+
+
+def test_a_training_without_an_update_is_refused_before_its_model_is_loaded(inputs, tmp_path):
+    few = changed(per_device_train_batch_size=8, gradient_accumulation_steps=6)
+    message = r"24 prompts at a time \(per_device_train_batch_size=8 x steps_per_generation=6 x 1 process\(es\) / "
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=message + r"num_generations=2\), and .*data\.jsonl has 16 to train on"):
+        train(replace(job(inputs, tmp_path, few), model=tmp_path / "empty"))
+    assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
+
+
+def test_as_many_prompts_as_a_batch_has_are_one_update(inputs, tmp_path):
+    train(job(inputs, tmp_path, changed(per_device_train_batch_size=32, max_steps=1)))
+    assert outcome(tmp_path / "run")["steps"] == 1
+
+
+def test_a_training_that_ends_without_an_update_is_no_result(inputs, tmp_path):
+    with pytest.raises(ValueError, match="the training ended without one optimizer step"):
+        train(job(inputs, tmp_path, changed(max_steps=-1, num_train_epochs=0)))
+    assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
+
+
+def test_a_training_whose_rewards_score_nothing_fails_and_its_run_is_named(inputs, tmp_path, monkeypatch):
+    def unscored(completions, **kwargs):
+        return [float("nan")] * len(completions)
+
+    monkeypatch.setattr(rewards, "reward_functions", lambda *args: [unscored])
+    made = job(inputs, tmp_path)
+    with pytest.raises(ValueError, match="no rollout") as caught:
+        train(made)
+    assert explained(made, caught.value).startswith(f"error: {RUN.name}: no rollout of the first generation batch")
+    assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
+
+
+def test_inputs_that_are_gone_are_named(inputs, tmp_path):
+    for gone in ("model", "data"):
+        with pytest.raises(FileNotFoundError, match=f"{tmp_path}/gone is not there"):
+            train(replace(job(inputs, tmp_path), **{gone: tmp_path / "gone"}))
+
+
+def test_a_trained_model_is_not_written_over(inputs, tmp_path):
+    (tmp_path / "weights").mkdir()
+    with pytest.raises(FileExistsError, match="remove it to train anew"):
+        train(job(inputs, tmp_path))

@@ -1,0 +1,321 @@
+"""Compact updates: fewer rows computed, the same gradient. Two processes: tests/test_processes.py."""
+
+import random
+
+import pytest
+import torch
+from tiny_training import TRL, Ours, digits_reward, history, same_training, trained, trainer_of
+from transformers import GPT2Config, Qwen3Config, TrainerCallback
+
+from mcgrpo import MCGRPOConfig
+from mcgrpo.trainer import compact
+
+
+def batch_of(advantages, completions, prompts=None):
+    """Rows of given completion (and prompt) lengths, padded to 6 (4) columns."""
+    columns = torch.arange(6)
+    mask = (columns < torch.tensor(completions).unsqueeze(1)).long()
+    prompts = torch.tensor(prompts or [4] * len(advantages)).unsqueeze(1)
+    return {
+        "advantages": torch.tensor(advantages),
+        "completion_ids": mask * 7,
+        "completion_mask": mask,
+        "importance_sampling_ratio": torch.ones(len(advantages), 1),
+        "prompt_ids": torch.full((len(advantages), 4), 5),
+        "prompt_mask": (torch.arange(4) >= 4 - prompts).long(),
+        "num_items_in_batch": mask.sum(),
+    }
+
+
+class TestParts:
+    def test_rows_without_an_advantage_or_without_a_token_are_not_active(self):
+        batch = batch_of([1.0, 0.0, -0.0, 2.0], [3, 3, 3, 0])
+        assert compact.active(batch, drop_zeros=True).tolist() == [True, False, False, False]
+        assert compact.active(batch, drop_zeros=False).tolist() == [True, True, True, False]
+
+    def test_tokens_of_tools_do_not_make_a_row_active(self):
+        batch = batch_of([1.0, 1.0], [2, 2]) | {"tool_mask": torch.tensor([[0] * 6, [0, 1, 0, 0, 0, 0]])}
+        assert compact.active(batch, drop_zeros=True).tolist() == [False, True]
+
+    def test_the_shortest_others_fill_up(self):
+        active, lengths = torch.tensor([False, True, False, False, True]), torch.tensor([5, 9, 2, 3, 1])
+        assert sorted(compact.choose(active, lengths, 2).tolist()) == [1, 4]
+        assert sorted(compact.choose(active, lengths, 4).tolist()) == [1, 2, 3, 4]
+
+    def test_like_lengths_go_together_in_as_few_parts_as_hold_them(self):
+        lengths = torch.tensor([9, 1, 8, 2, 7, 3])
+        parts = compact.divide(torch.arange(6), lengths, size=3, parts=4)
+        assert [part.tolist() for part in parts] == [[], [], [1, 3, 5], [0, 2, 4]]
+
+    def test_as_many_parts_as_are_asked_for_have_a_row(self):
+        parts = compact.divide(torch.arange(5), torch.arange(5), size=2, parts=4, least=4)
+        assert sorted(map(len, parts)) == [1, 1, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("rope", "sees"),
+        [
+            ({"rope_type": "default"}, (True, True)),
+            ({"rope_type": "yarn", "factor": 2.0}, (True, True)),
+            ({"rope_type": "dynamic", "factor": 2.0}, (False, False)),
+            ({"full": {"rope_type": "default"}, "local": {"rope_type": "longrope"}}, (False, False)),
+            ({"rope_type": "yarn", "llama_4_scaling_beta": 0.1}, (True, False)),
+            (None, (True, False)),
+        ],
+    )
+    def test_padding_is_cut_off_where_the_model_does_not_see_it(self, rope, sees):
+        class Config:
+            rope_parameters = rope
+
+            def get_text_config(self):
+                return self
+
+        assert compact.sees_no_padding(Config()) == sees
+
+    def test_positions_of_real_models(self):
+        assert compact.sees_no_padding(Qwen3Config()) == (True, True)
+        assert compact.sees_no_padding(GPT2Config()) == (True, False)
+
+    def test_what_fits_one_part_keeps_its_order(self):
+        assert compact.divide(torch.tensor([2, 0, 1]), torch.tensor([3, 1, 2]), 4, 1)[0].tolist() == [0, 1, 2]
+
+    def test_columns_of_padding_are_cut_off(self):
+        cut = compact.trim(batch_of([1.0, 1.0], [2, 3], prompts=[1, 2]), prompts=True)
+        assert cut["completion_mask"].tolist() == [[1, 1, 0], [1, 1, 1]]
+        assert cut["prompt_mask"].tolist() == [[0, 1], [1, 1]]
+        assert cut["completion_ids"].shape == (2, 3) and cut["prompt_ids"].shape == (2, 2)
+        assert cut["importance_sampling_ratio"].shape == (2, 1)
+
+    def test_widths_stay_multiples_of_what_trl_pads_to(self):
+        cut = compact.trim(batch_of([1.0], [3], prompts=[1]), prompts=True, multiple=2)
+        assert cut["completion_ids"].shape == (1, 4) and cut["prompt_ids"].shape == (1, 2)
+
+    def test_positions_of_prompts_stay_where_they_count(self):
+        assert compact.trim(batch_of([1.0], [3], prompts=[1]), prompts=False)["prompt_ids"].shape == (1, 4)
+
+    @pytest.mark.parametrize(
+        ("steps_per_generation", "accumulated", "size"), [(4, 4, 4), (8, 4, 4), (2, 4, 2), (3, 2, 1), (1, 1, 1)]
+    )
+    def test_rows_stay_in_their_optimizer_step(self, steps_per_generation, accumulated, size):
+        assert compact.window(steps_per_generation, accumulated) == size
+
+
+class Gradients(TrainerCallback):
+    """Keeps the gradient of every optimizer step."""
+
+    def __init__(self):
+        self.steps = []
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
+        self.steps.append(torch.cat([each.grad.flatten() for each in model.parameters()]))
+
+
+class Uneven(Ours):
+    """Completions of 1 to 24 tokens, the same at every call."""
+
+    def _generate_single_turn(self, prompt_ids, *args, **kwargs):
+        draw = random.Random(0)
+        ids = [[draw.randrange(3, 60) for _ in range(draw.randrange(24))] for _ in prompt_ids]
+        return [[*each, self.processing_class.eos_token_id] for each in ids], None
+
+
+class Truncated(Uneven):
+    """Every other one of them is cut off."""
+
+    def _generate_single_turn(self, prompt_ids, *args, **kwargs):
+        ids, logprobs = super()._generate_single_turn(prompt_ids)
+        return [each if row % 2 else [3, *each[:-1]] for row, each in enumerate(ids)], logprobs
+
+
+def gradients(tmp_path, compact_updates, reward=digits_reward, kind=Uneven, **settings):
+    """A training and its gradients, none clipped: a clip would hide a loss of another scale."""
+    defaults = {"beta": 0.0, "estimator": "median-mad", "max_grad_norm": 0.0, "max_completion_length": 24}
+    settings = {**defaults, "learning_rate": 1e-6, **settings}
+    trainer = trainer_of(kind, tmp_path, reward, compact_updates=compact_updates, **settings)
+    trainer.add_callback(found := Gradients())
+    trainer.train()
+    return trainer, found.steps
+
+
+def rows(trainer):
+    return [len(batch["advantages"]) for batch in trainer.batches]
+
+
+WINDOWS = {
+    "whole": {"gradient_accumulation_steps": 1},
+    "accumulated": {"gradient_accumulation_steps": 4, "per_device_train_batch_size": 4},
+    "reused": {"num_iterations": 2, "max_steps": 4},
+    "reused and accumulated": {"num_iterations": 2, "gradient_accumulation_steps": 2, "max_steps": 4},
+    "two steps of a generation": {"steps_per_generation": 4, "gradient_accumulation_steps": 2, "max_steps": 4},
+    "two generations of a step": {"steps_per_generation": 2, "gradient_accumulation_steps": 4},
+    "out of step": {"steps_per_generation": 3, "gradient_accumulation_steps": 2},
+}
+
+
+class TestGradients:
+    @pytest.mark.parametrize("windows", WINDOWS.values(), ids=list(WINDOWS))
+    @pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo"])
+    def test_are_those_of_all_rows(self, loss_type, windows, tmp_path):
+        whole, expected = gradients(tmp_path, False, loss_type=loss_type, **windows)
+        part, found = gradients(tmp_path, True, loss_type=loss_type, **windows)
+        assert sum(rows(part)) < sum(rows(whole))
+        assert len(expected) == len(found) == part.state.global_step
+        for one, other in zip(expected, found, strict=True):
+            assert one.abs().max() > 0
+            assert (one - other).abs().max() < 1e-4 * one.abs().max()
+        assert history(whole, "loss") == pytest.approx(history(part, "loss"), rel=1e-3, abs=1e-4)
+
+    @pytest.mark.parametrize("loss_type", ["cispo", "sapo", "luspo", "vespo"])
+    def test_of_trls_other_losses_too(self, loss_type, tmp_path):
+        settings = {"loss_type": loss_type, **WINDOWS["reused and accumulated"]}
+        if loss_type == "luspo":
+            settings["importance_sampling_level"] = "sequence"
+        whole, expected = gradients(tmp_path, False, **settings)
+        part, found = gradients(tmp_path, True, **settings)
+        assert sum(rows(part)) < sum(rows(whole))
+        for one, other in zip(expected, found, strict=True):
+            assert one.abs().max() > 0 and (one - other).abs().max() < 1e-4 * one.abs().max()
+
+    @pytest.mark.parametrize("reused", [{}, {"num_iterations": 2, "steps_per_generation": 4}])
+    def test_of_groups_without_any_signal_are_0(self, reused, tmp_path):
+        settings = {"gradient_accumulation_steps": 2, "reward": lambda completions, **_: [1.0] * len(completions)}
+        trainer, found = gradients(tmp_path, True, **settings, **reused)
+        assert rows(trainer) == [0, 1] * 3
+        assert len(found) == 3 and all((step == 0).all() for step in found)
+
+    def test_of_0_are_a_step_all_the_same(self, tmp_path):
+        """The optimizer's momentum goes on where nothing is left to compute, as it does with all rows."""
+        calls = iter(range(9))
+
+        def only_at_first(completions, **_):
+            return [0.0] * len(completions) if next(calls) else digits_reward(completions)
+
+        ends = []
+        for compact_updates in (False, True):
+            calls = iter(range(9))
+            settings = {"reward": only_at_first, "learning_rate": 1e-3, "gradient_accumulation_steps": 2}
+            trainer, found = gradients(tmp_path, compact_updates, **settings)
+            assert [bool(step.any()) for step in found] == [True, False, False]
+            ends.append(torch.cat([each.flatten() for each in trainer.model.parameters()]))
+        assert (ends[0] - ends[1]).abs().max() < 1e-5
+        calls = iter(range(9))
+        first, _ = gradients(tmp_path, True, **settings, max_steps=1, lr_scheduler_type="constant")
+        after_one = torch.cat([each.flatten() for each in first.model.parameters()])
+        assert (ends[1] - after_one).abs().max() > 1e-4
+
+    def test_rows_that_are_left_out_have_no_log_probabilities_computed(self, tmp_path, monkeypatch):
+        computed = []
+        theirs = compact.ResumableTrainer._get_per_token_logps_and_entropies
+
+        def counted(self, model, input_ids, *args, **kwargs):
+            if not torch.is_grad_enabled():
+                computed.append(len(input_ids))
+            return theirs(self, model, input_ids, *args, **kwargs)
+
+        monkeypatch.setattr(compact.ResumableTrainer, "_get_per_token_logps_and_entropies", counted)
+        trainer, _ = gradients(tmp_path, True, num_iterations=2, max_steps=2)
+        assert computed == rows(trainer)[:1] and computed[0] < 8
+
+    def test_log_probabilities_are_as_wide_as_trl_pads(self, tmp_path, monkeypatch):
+        widths = []
+        theirs = compact.ResumableTrainer._get_per_token_logps_and_entropies
+
+        def seen(self, model, input_ids, attention_mask, logits_to_keep, **kwargs):
+            widths.append((input_ids.size(1) - logits_to_keep, logits_to_keep))
+            return theirs(self, model, input_ids, attention_mask, logits_to_keep, **kwargs)
+
+        monkeypatch.setattr(compact.ResumableTrainer, "_get_per_token_logps_and_entropies", seen)
+        gradients(tmp_path, True, pad_to_multiple_of=8, **WINDOWS["reused and accumulated"])
+        assert len(set(widths)) > 1 and all(each % 8 == 0 for pair in widths for each in pair)
+
+
+PENALTY = {"beta": 0.04, **WINDOWS["reused and accumulated"]}
+
+
+class TestWithAPenalty:
+    """beta > 0: every row is computed, packed by length."""
+
+    def test_the_gradient_is_the_same_and_less_padding_is_computed(self, tmp_path):
+        whole, expected = gradients(tmp_path, False, **PENALTY)
+        part, found = gradients(tmp_path, True, **PENALTY)
+        assert rows(part) == rows(whole)
+        for one, other in zip(expected, found, strict=True):
+            assert one.abs().max() > 0 and (one - other).abs().max() < 1e-4 * one.abs().max()
+        tokens, places = (
+            [sum(value(batch["completion_mask"]) for batch in trainer.batches) for trainer in (whole, part)]
+            for value in (torch.sum, torch.numel)
+        )
+        assert tokens[0] == tokens[1] and places[1] < 0.8 * places[0]
+
+    def test_truncated_completions_that_are_masked_are_left_out(self, tmp_path):
+        settings = {**PENALTY, "mask_truncated_completions": True, "kind": Truncated}
+        whole, expected = gradients(tmp_path, False, **settings)
+        part, found = gradients(tmp_path, True, **settings)
+        assert sum(rows(part)) < sum(rows(whole))
+        for one, other in zip(expected, found, strict=True):
+            assert one.abs().max() > 0 and (one - other).abs().max() < 1e-4 * one.abs().max()
+
+
+class TestTies:
+    """Which of tied pivots is dropped."""
+
+    @pytest.mark.parametrize(
+        ("settings", "dropped"),
+        [
+            ({}, "longest"),
+            ({"loss_type": "dr_grpo"}, "longest"),
+            ({"loss_type": "dapo"}, "first"),
+            ({"beta": 0.04}, "first"),
+            ({"entropy_coef": 0.1}, "first"),
+            ({"top_entropy_quantile": 0.3}, "first"),
+        ],
+    )
+    def test_the_longest_where_it_does_not_matter(self, settings, dropped, tmp_path):
+        settings = {"beta": 0.0, "num_generations": 2, "loss_type": "grpo", "max_steps": 1, **settings}
+        everything = []
+
+        def ties(completion_ids, **_):
+            everything.extend(map(len, completion_ids))
+            return [1.0] * len(completion_ids)
+
+        trainer = trainer_of(Uneven, tmp_path, ties, compact_updates=False, max_completion_length=24, **settings)
+        trainer.train()
+        kept = sorted(trainer.batches[0]["completion_mask"].sum(dim=1).tolist())
+        groups = [everything[start : start + 3] for start in range(0, len(everything), 3)]
+        expected = {
+            "first": [length for group in groups for length in group[1:]],
+            "longest": [length for group in groups for length in sorted(group)[:2]],
+        }
+        assert sorted(expected["first"]) != sorted(expected["longest"])
+        assert kept == sorted(expected[dropped])
+
+
+class TestWhereItIsNotExact:
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"loss_type": "bnpo"},
+            {"top_entropy_quantile": 0.5},
+            {"entropy_coef": 0.01},
+            {"use_adaptive_entropy": True, "entropy_target": 0.2},
+        ],
+        ids=lambda settings: next(iter(settings)),
+    )
+    def test_it_is_off(self, settings, tmp_path):
+        settings |= {"gradient_accumulation_steps": 2, "beta": 0.0}
+        whole, part = (trained(Ours, tmp_path, compact_updates=each, **settings) for each in (False, True))
+        assert any(loss != 0 for loss in whole.losses)
+        assert same_training(whole, part)
+
+    def test_it_is_off_where_a_router_is_to_be_balanced(self, tmp_path):
+        trainer = trainer_of(Ours, tmp_path, beta=0.0)
+        assert trainer.packs and trainer.drops
+        trainer.aux_loss_enabled = True
+        assert not trainer.packs and not trainer.drops
+
+    def test_with_one_micro_batch_and_a_penalty_it_is_trl_bit_for_bit(self, tmp_path):
+        theirs = trained(TRL, tmp_path, num_iterations=2)
+        ours = trained(Ours, tmp_path, num_iterations=2, estimator="mean-std")
+        assert [loss.item() for loss in theirs.losses] == [loss.item() for loss in ours.losses]
+
+    def test_it_is_on_by_default(self):
+        assert MCGRPOConfig.compact_updates

@@ -1,0 +1,297 @@
+"""Two processes against one: the same prompts, rollouts and rewards make the same updates.
+
+The processes are real ones, of torchrun with gloo; only their completions are scripted (`support/scripted.py`).
+Their sums have another order, and every processor rounds them in its own way. No test rests on the largest difference
+of a weight: where a gradient is near Adam's epsilon (1e-8), Adam turns its rounding into an update of any size.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import scripted
+import torch
+from safetensors.torch import load_file
+
+from mcgrpo.data.toy.models import build
+from mcgrpo.data.toy.task import examples
+from mcgrpo.files import write_jsonl
+
+METHODS = {
+    "grpo": ("grpo", "mean-std"),
+    "mc-grpo": ("grpo", "median-mad"),
+    "mc-dapo": ("dapo", "median-mad"),
+    "mc-dr-grpo": ("dr_grpo", "median"),
+}
+TRAINING = {
+    "max_steps": 3,
+    "max_completion_length": 24,
+    "learning_rate": 1e-3,
+    "beta": 0.04,
+    "gradient_accumulation_steps": 2,
+    "lr_scheduler_type": "constant",
+}
+G = 4
+ROWS = 16  # of an optimizer step, over all processes
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inputs")
+    spec = {"architecture": "qwen3", "hidden_size": 64, "heads": 2, "layers": 2, "intermediate_size": 64}
+    build(spec, folder / "model")
+    write_jsonl(folder / "data.jsonl", examples("two-step", "train", 24, 0))
+    return folder
+
+
+def case(inputs, folder, method, processes, gpus=0, num_generations=G, **training):
+    loss_type, estimator = METHODS[method]
+    rows = ROWS // processes // TRAINING["gradient_accumulation_steps"]
+    return {
+        "folder": str(folder),
+        "model": str(inputs / "model"),
+        "data": str(inputs / "data.jsonl"),
+        "loss_type": loss_type,
+        "estimator": estimator,
+        "num_generations": num_generations,
+        "gpus": gpus,
+        "training": {**TRAINING, "per_device_train_batch_size": rows, **training},
+    }
+
+
+def launch(cases, processes=2):
+    """Run cases one after the other in one group of processes."""
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), scripted.__file__]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, *command, json.dumps(cases)], capture_output=True, text=True, env=environment, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def seen(folder, processes):
+    return [torch.load(Path(folder) / f"rank{rank}.pt") for rank in range(processes)]
+
+
+def rows_by_step(ranks):
+    """Step -> the rows of its update, over all processes and micro-batches, sorted."""
+    found = {}
+    for rank in ranks:
+        for update in rank["updates"]:
+            found.setdefault(update["step"], []).extend(update["rows"])
+    return {step: sorted(rows) for step, rows in found.items()}
+
+
+def losses_by_step(ranks):
+    """Step -> its loss: the sum over micro-batches, the mean over processes."""
+    found = Counter()
+    for rank in ranks:
+        for update in rank["updates"]:
+            found[update["step"]] += update["loss"] / len(ranks)
+    return dict(found)
+
+
+def weights(folder):
+    return load_file(Path(folder) / "model.safetensors")
+
+
+def apart(inputs, one, other):
+    """L2 norm of the difference between the ends of two trainings, as a share of the way to the first."""
+    start, one, other = weights(inputs / "model"), weights(one / "weights"), weights(other / "weights")
+    assert start.keys() == one.keys() == other.keys()
+    way, difference = (torch.cat([(one[key] - to[key]).flatten() for key in one]) for to in (start, other))
+    assert way.abs().max() > 1e-3
+    return float(difference.norm() / way.norm())
+
+
+def gradients_apart(one, other):
+    """Step -> L2 norm of the difference between the gradients of two trainings, as a share of the first's."""
+    pairs = zip(seen(one, 1)[0]["gradients"], seen(other, 1)[0]["gradients"], strict=True)
+    return [float((a - b).norm() / a.norm()) for a, b in pairs]
+
+
+SAME_END = 1e-3
+SAME_START, SAME_STEP = 1e-5, 1e-4
+"""Of gradients: at the first step, from the same weights; and later."""
+
+
+CASES = {
+    **{method: (method, {}) for method in METHODS},
+    "mc-dapo-reused": ("mc-dapo", {"num_iterations": 2, "max_steps": 4}),
+    "mc-grpo-reused-flipped": ("mc-grpo", {"num_iterations": 2, "max_steps": 4, "advantage_flip_rate": 0.5}),
+    "mc-grpo-lora": ("mc-grpo", {"lora": {"r": 4, "lora_alpha": 8, "target_modules": "all-linear"}}),
+}
+FAULTS = ("scaled", "swapped")
+STRADDLING = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 1}
+
+
+@pytest.fixture(scope="module")
+def runs(inputs, tmp_path_factory):
+    """(processes, case) -> folder of a training: every case in one process, and in two."""
+    folder = tmp_path_factory.mktemp("runs")
+    for processes in (1, 2):
+        cases = [
+            case(inputs, folder / f"{processes}/{name}", *CASES[name][:1], processes, **CASES[name][1])
+            for name in CASES
+        ]
+        if processes == 2:
+            cases.append(case(inputs, folder / "2/straddling", "mc-grpo", 2, num_generations=8, **STRADDLING))
+            cases += [case(inputs, folder / f"2/{fault}", "mc-grpo", 2) | {"fault": fault} for fault in FAULTS]
+        launch(cases, processes)
+    return folder
+
+
+@pytest.mark.parametrize("name", CASES)
+class TestTwoAreOne:
+    def test_the_same_rows_are_kept_with_the_same_advantages(self, runs, name):
+        one, two = (rows_by_step(seen(runs / f"{n}/{name}", n)) for n in (1, 2))
+        assert [len(rows) for rows in one.values()] == [ROWS] * len(one)
+        assert any(advantage for rows in one.values() for *_, advantage in rows)
+        assert one == two
+
+    def test_the_losses_are_the_same(self, runs, name):
+        one, two = (losses_by_step(seen(runs / f"{n}/{name}", n)) for n in (1, 2))
+        assert one == pytest.approx(two, rel=1e-4, abs=1e-5)
+
+    def test_the_gradients_are_the_same(self, runs, name):
+        first, *later = gradients_apart(runs / f"1/{name}", runs / f"2/{name}")
+        assert first < SAME_START and max(later) < SAME_STEP
+
+    def test_the_weights_are_the_same(self, runs, name, inputs):
+        assert apart(inputs, runs / f"1/{name}", runs / f"2/{name}") < SAME_END
+
+    def test_no_group_straddles_two_processes(self, runs, name):
+        ranks = [rows_by_step([rank]) for rank in seen(runs / f"2/{name}", 2)]
+        for step in ranks[0]:
+            first, second = (Counter(prompt for prompt, *_ in rank[step]) for rank in ranks)
+            assert not first.keys() & second.keys()
+            assert set((first + second).values()) == {G}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_process_that_is_wrong_is_far_beyond_rounding(runs, inputs, fault):
+    assert min(gradients_apart(runs / "1/mc-grpo", runs / f"2/{fault}")) > 100 * SAME_STEP
+    assert apart(inputs, runs / "1/mc-grpo", runs / f"2/{fault}") > 10 * SAME_END
+
+
+COMPACT = {
+    "mc-grpo": ("mc-grpo", {}),
+    "mc-dapo-reused": ("mc-dapo", {"num_iterations": 2, "max_steps": 4}),
+    "mc-dr-grpo-finely-divided": ("mc-dr-grpo", {"gradient_accumulation_steps": 4}),
+}
+
+
+@pytest.fixture(scope="module")
+def compact(inputs, tmp_path_factory):
+    """(processes, case): one process that computes every row, and two that leave out what adds nothing."""
+    folder = tmp_path_factory.mktemp("compact")
+    for processes in (1, 2):
+        cases = []
+        for name, (method, training) in COMPACT.items():
+            settings = {"beta": 0.0, "compact_updates": processes == 2, **training}
+            accumulated = settings.get("gradient_accumulation_steps", TRAINING["gradient_accumulation_steps"])
+            settings["per_device_train_batch_size"] = ROWS // processes // accumulated
+            cases.append(case(inputs, folder / f"{processes}/{name}", method, processes, **settings))
+        launch(cases, processes)
+    return folder
+
+
+@pytest.mark.parametrize("name", COMPACT)
+class TestCompact:
+    """Rows without an advantage are left out on two processes that have unequal numbers of them."""
+
+    def test_all_others_are_computed(self, compact, name):
+        one, two = (rows_by_step(seen(compact / f"{n}/{name}", n)) for n in (1, 2))
+        signed = {step: [row for row in rows if row[2]] for step, rows in one.items()}
+        assert signed == {step: [row for row in rows if row[2]] for step, rows in two.items()}
+        assert sum(map(len, two.values())) < sum(map(len, one.values()))
+
+    def test_processes_have_unequal_numbers_and_compute_as_many_rows(self, compact, name):
+        ranks = seen(compact / f"2/{name}", 2)
+        signed = [[sum(bool(row[2]) for row in update["rows"]) for update in rank["updates"]] for rank in ranks]
+        assert signed[0] != signed[1]
+        computed = [[len(update["rows"]) for update in rank["updates"]] for rank in ranks]
+        assert computed[0] == computed[1]
+
+    def test_the_updates_are_the_same(self, compact, inputs, name):
+        first, *later = gradients_apart(compact / f"1/{name}", compact / f"2/{name}")
+        assert first < SAME_START and max(later) < SAME_STEP
+        assert apart(inputs, compact / f"1/{name}", compact / f"2/{name}") < SAME_END
+
+
+def test_micro_batches_that_nothing_is_left_for_are_not_computed(compact):
+    for rank in seen(compact / "2/mc-dr-grpo-finely-divided", 2):
+        assert 0 in [len(update["rows"]) for update in rank["updates"]]
+
+
+def test_completions_differ_in_length_between_processes(runs):
+    """So that normalisers that count tokens are put to the test."""
+    first, second = seen(runs / "2/mc-dapo", 2)
+    tokens = [sum(len(completion) for _, completion, _ in update["rows"]) for update in first["updates"]]
+    assert tokens != [sum(len(completion) for _, completion, _ in update["rows"]) for update in second["updates"]]
+
+
+def test_a_batch_that_would_straddle_is_refused_on_every_process(runs):
+    """8 rows over both processes, which G divides, and which TRL takes."""
+    for rank in seen(runs / "2/straddling", 2):
+        assert "num_generations=8 does not divide the 4 rows that each process generates at a time" in rank["refused"]
+        assert "per_device_train_batch_size=4 x steps_per_generation=1" in rank["refused"]
+        assert "a group would straddle two processes" in rank["refused"]
+
+
+SHARDED = {
+    "plain": {"gradient_checkpointing": True},
+    "lora": {"lora": CASES["mc-grpo-lora"][1]["lora"]},
+    "bf16": {"bf16": True, "num_iterations": 2, "max_steps": 2, "learning_rate": 1e-6},
+    "compact": {"beta": 0.0, "gradient_accumulation_steps": 4, "per_device_train_batch_size": 2},
+}
+
+
+@pytest.fixture(scope="module", params=["fsdp", "zero3"])
+def sharded(request, inputs, tmp_path_factory):
+    if request.param == "zero3":
+        pytest.importorskip("deepspeed")
+    folder = tmp_path_factory.mktemp(request.param)
+    launch(
+        [
+            case(inputs, folder / name, "mc-grpo", 2, gpus=2, sharding=request.param, **training)
+            for name, training in SHARDED.items()
+        ]
+    )
+    return folder
+
+
+class TestSharded:
+    """The weights divided between two processes, gathered layer by layer."""
+
+    @pytest.mark.parametrize("name", SHARDED)
+    def test_every_process_holds_a_part(self, sharded, name):
+        parts = [rank["held"] for rank in seen(sharded / name, 2)]
+        assert all(0.4 < part < 0.65 for part in parts) and sum(parts) >= 1
+
+    @pytest.mark.parametrize(("name", "whole"), [("plain", "mc-grpo"), ("lora", "mc-grpo-lora")])
+    def test_the_weights_are_those_of_one_process(self, sharded, runs, inputs, name, whole):
+        assert apart(inputs, runs / "1" / whole, sharded / name) < SAME_END
+
+    def test_compact_updates_are_those_of_all_rows_of_one_process(self, sharded, compact, inputs):
+        assert apart(inputs, compact / "1/mc-grpo", sharded / "compact") < SAME_END
+
+    def test_small_steps_in_bf16_move_weights_that_are_saved_in_fp32(self, sharded, inputs):
+        start = weights(inputs / "model")
+        if "zero3" in sharded.name:  # it starts from them rounded
+            start = {key: value.bfloat16().float() for key, value in start.items()}
+        found = weights(sharded / "bf16/weights")
+        assert {value.dtype for value in found.values()} == {torch.float32}
+        moved = torch.cat([(found[key] - start[key]).flatten() for key in found])
+        assert (moved != 0).float().mean() > 0.9 and moved.abs().max() < 1e-5
+
+    def test_log_probabilities_in_bf16_are_not_rounded(self, sharded):
+        old = torch.cat([update["old"].flatten() for update in seen(sharded / "bf16", 2)[0]["updates"]])
+        assert (old[old != 0] != old[old != 0].bfloat16()).float().mean() > 0.9
