@@ -13,6 +13,7 @@ import pandas as pd
 from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.records import Cell
 from mcgrpo.report import wording
+from mcgrpo.study.methods import label
 from mcgrpo.study.variants import DEFAULT
 
 VARIANTS = ("released", "mixed-groups", "best-on-test", "composite", "fixed-rows")
@@ -44,7 +45,7 @@ def changes(cells: pd.DataFrame) -> str:
     rows = [
         {
             "Variant": one.variant,
-            "Method": f"{wording.label(one.method)}, G={one.num_generations}",
+            "Method": f"{label(one.method)}, G={one.num_generations}",
             "Change, greedy": told(beside.get("greedy"), "change"),
             "Change, sampled": told(beside.get("sampled"), "change"),
             "Seeds": f"{one.change_seeds}",
@@ -72,7 +73,7 @@ def gains(cells: pd.DataFrame) -> str:
         rows.append(
             {
                 "Variant": one.variant,
-                "Method": f"{wording.label(one.method)}, G={one.num_generations}",
+                "Method": f"{label(one.method)}, G={one.num_generations}",
                 "Greedy": told(beside.get("greedy"), "difference"),
                 "at default": told(there.get("greedy"), "difference"),
                 "Sampled": told(beside.get("sampled"), "difference"),

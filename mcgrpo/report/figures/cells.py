@@ -4,8 +4,7 @@ import pandas as pd
 
 from mcgrpo.analyse.frames import accuracies, method_order
 from mcgrpo.analyse.sign_flips import FlipMeasure, parse_measure
-from mcgrpo.report import wording
-from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.methods import UNTRAINED, label
 from mcgrpo.study.variants import DEFAULT
 
 
@@ -50,5 +49,5 @@ def flip_rates(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _source(method: str, num_generations: int) -> str:
-    name = wording.label(method)
+    name = label(method)
     return name if method == UNTRAINED else f"{name}, G = {num_generations}"

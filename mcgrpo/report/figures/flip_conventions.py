@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mcgrpo.report import wording
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, flip_rates
 from mcgrpo.report.figures.sign_flips import draw_rates, notes
-from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.methods import UNTRAINED, label
 
 EXTRA = {"marker": "s", "markersize": 3.5, "linestyle": ":"}
 LOOKS = {
@@ -82,4 +81,4 @@ def _panel(axes: Axes, rates: pd.DataFrame, sizes: list[int]) -> None:
 
 def _untrained_first(place: tuple[str, str, str]) -> tuple[str, str, bool, str]:
     setting, benchmark, source = place
-    return setting, benchmark, source != wording.label(UNTRAINED), source
+    return setting, benchmark, source != label(UNTRAINED), source

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 
 from mcgrpo.report import wording
 from mcgrpo.report.figures import style
+from mcgrpo.study.methods import label
 from mcgrpo.study.variants import DEFAULT
 
 METHODS_SHOWN = ("grpo", "mc-grpo")
@@ -42,7 +43,7 @@ def draw(curves: pd.DataFrame, save: style.Save) -> None:
         for (setting, budget), axes in zip(settings.items(), grid, strict=True):
             own = seconds.loc[[(setting, method, budget) for method in METHODS_SHOWN]]
             _bars(axes, scale * own.to_numpy(), unit)
-            names = [f"{wording.label(m)}\nG = {wording.rollouts(m, budget)}" for m in METHODS_SHOWN]
+            names = [f"{label(m)}\nG = {wording.rollouts(m, budget)}" for m in METHODS_SHOWN]
             axes.set_yticks(range(len(names)), names)
             axes.set_title(setting)
         missing = [name for phase, (name, *_) in PHASES.items() if seconds[phase].isna().all()]

@@ -10,8 +10,8 @@ from typing import Any
 from mcgrpo.analyse.frames import method_order
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Rollout, Run
-from mcgrpo.report import wording
 from mcgrpo.report.page.jobs import Job
+from mcgrpo.study.methods import label
 from mcgrpo.study.variants import DEFAULT
 
 FILE = "rollouts.jsonl"
@@ -97,7 +97,7 @@ def _place(run: Run) -> tuple:
 
 def _label(run: Run) -> str:
     variant = "" if run.variant == DEFAULT else f", {run.variant}"
-    return f"{wording.label(run.method)}, G={run.num_generations}{variant} · {run.setting}, seed {run.seed}"
+    return f"{label(run.method)}, G={run.num_generations}{variant} · {run.setting}, seed {run.seed}"
 
 
 def _sample(path: Path) -> list[Group]:

@@ -10,7 +10,7 @@ from mcgrpo.analyse.frames import DECODINGS, is_median
 from mcgrpo.report import wording
 from mcgrpo.report.tables.display import Display, Entry, Line, difference
 from mcgrpo.report.tables.rows import Row, Table
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.variants import DEFAULT, flips_of
 
 
@@ -62,7 +62,7 @@ def variant_text(variant: str) -> str:
 
 
 def _entries(table: Table, row: Row, decodings: list[str], published: bool) -> Iterable[Entry]:
-    yield Entry(wording.label(row.method))
+    yield Entry(label(row.method))
     yield Entry(wording.rollouts(row.method, row.num_generations))
     if not table.changes:
         yield Entry(str(row.num_generations) if row.method != UNTRAINED else "")

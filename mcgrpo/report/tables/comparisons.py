@@ -9,7 +9,7 @@ import pandas as pd
 from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median, seed_gains
 from mcgrpo.records import GainVerdict
 from mcgrpo.report import wording
-from mcgrpo.study.methods import METHODS
+from mcgrpo.study.methods import METHODS, label
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ def _controls(cells: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
 def _comparison(cell: Any, gains: pd.DataFrame, is_control: bool) -> Comparison:
     return Comparison(
         place=f"{cell.setting} on {cell.benchmark}",
-        method=wording.label(cell.method),
-        baseline=wording.label(cell.baseline),
+        method=label(cell.method),
+        baseline=label(cell.baseline),
         num_generations=cell.num_generations,
         decoding=f"sampled ({cell.measure})" if cell.decoding == "sampled" else "greedy",
         is_control=is_control,

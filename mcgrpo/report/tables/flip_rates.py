@@ -12,6 +12,7 @@ from mcgrpo.analyse.sign_flips import BASELINES, CONVENTIONS, ORACLES, FlipMeasu
 from mcgrpo.report import wording
 from mcgrpo.report.tables.accuracy import intervals, problems, seeds
 from mcgrpo.report.tables.display import Display, Entry, Line
+from mcgrpo.study.methods import label
 
 NAME = "sign-flips"
 TEXT = (
@@ -56,7 +57,7 @@ def display(cells: pd.DataFrame, title: str) -> Display:
 
 
 def _model(method: str, num_generations: int) -> str:
-    return wording.label(method) + (f" G={num_generations}" if num_generations else "")
+    return label(method) + (f" G={num_generations}" if num_generations else "")
 
 
 def _rates(rows: pd.DataFrame, places: list[tuple]) -> Iterable[Entry]:

@@ -8,7 +8,7 @@ import pandas as pd
 from mcgrpo.analyse.frames import method_order
 from mcgrpo.report import wording
 from mcgrpo.report.tables.display import Display, Entry, Line
-from mcgrpo.study.methods import METHODS
+from mcgrpo.study.methods import METHODS, label
 from mcgrpo.study.variants import DEFAULT
 
 NAME = "timings"
@@ -63,7 +63,7 @@ def _baseline(key: tuple[str, int, str]) -> tuple[str, int, str | None]:
 
 
 def _entries(baseline: Any, row: Any, published: bool) -> Iterable[Entry]:
-    names = [wording.label(cell.method) for cell in (row, baseline) if cell]
+    names = [label(cell.method) for cell in (row, baseline) if cell]
     yield Entry(", ".join(names))
     if published:
         yield from _seconds(baseline, row, "published", nothing="")
