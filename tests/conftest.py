@@ -15,11 +15,17 @@ from hypothesis import settings
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
-LONGEST = ("workflow/test_whole_study", "test_processes", "test_attempts", "test_bundle", "test_compact")
+LONGEST = (
+    "workflow/test_whole_study.py",
+    "trainer/test_processes.py",
+    "train/test_attempts.py",
+    "commands/test_bundle.py",
+    "trainer/test_compact.py",
+)
 
 
 def pytest_collection_modifyitems(items):
-    """The longest files first, so that of two processes none waits for the other at the end."""
+    """Run the longest files first, so that two processes end at about the same time."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
 
 

@@ -4,7 +4,7 @@
     ARGS...`
     python -m mcgrpo.launch.preload --stop               end the user's servers, once the jobs they run are done
 
-The first client starts a server (`mcgrpo/preload_server.py`) and later ones share it, until it has been idle for
+The first client starts a server (`mcgrpo/launch/preload_server.py`) and later ones share it, until it has been idle for
 `MCGRPO_PRELOAD_IDLE` seconds (60); with `MCGRPO_PRELOAD=off` there is none, and every module runs here. Whatever goes
 wrong before the job has begun, the module runs here as well; a job is never run twice.
 What a job does not take over from its client: the terminal's session.

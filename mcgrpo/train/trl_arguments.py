@@ -47,7 +47,7 @@ STUDY: dict[str, Any] = {
 """Keys of a study's `training`, with TRL's defaults; `config/README.md` has their values and sources."""
 
 RUN: dict[str, tuple[Any, str]] = {
-    "loss_type": ("dapo", "the method's (`mcgrpo/methods.py`)"),
+    "loss_type": ("dapo", "the method's (`mcgrpo/study/methods.py`)"),
     "num_generations": (8, "the run's G"),
     "reward_weights": (None, "the study's `rewards`"),
     "seed": (42, "the run's (R: 42)"),

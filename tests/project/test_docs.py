@@ -1,5 +1,6 @@
-"""Every page of docs/ does what it says: its Python blocks run, in order, in an empty folder."""
+"""The Python blocks of docs/ run, in order, in an empty folder; links, files and modules that are named exist."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -73,7 +74,67 @@ def test_an_example_that_does_not_hold_is_found_with_its_line(tmp_path, value, h
         assert "line 21" in done.stderr and "AssertionError" in done.stderr
 
 
-def test_links_between_pages_lead_somewhere():
-    for page in PAGES:
-        for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), f"{page.name}: {link}"
+PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "config/README.md", *PAGES]
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([\w-]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page):
+    for link, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
+
+
+def test_the_index_names_every_page():
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    assert [page.name for page in PAGES if page.name != "README.md" and f"({page.name})" not in index] == []
+
+
+NAMED_FILE = re.compile(r"(?<![\w/.-])(?:mcgrpo|tests|workflow|config|docs|bench|examples|envs)/[\w./-]*\w(?![\w*{])")
+NAMED_MODULE = re.compile(r"(?<![\w/.-])mcgrpo(?:\.\w+)+")
+MADE = {"config/config.lock.yaml"}
+TAGS = {"mcgrpo.kind", "mcgrpo.run", "mcgrpo.cell", "mcgrpo.digest", "mcgrpo.study"}
+COMMENTED = [path for folder in ("config", "workflow") for path in (ROOT / folder).rglob("*.*ml")]
+COMMENTED += [*(ROOT / "workflow").rglob("*.smk"), ROOT / "Makefile"]
+
+
+def docstrings(path):
+    """All strings of a Python file that stand alone."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    alone = [node.value for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    return "\n".join(each.value for each in alone if isinstance(each.value, str))
+
+
+def is_ours(name):
+    """Whether a dotted name is a module of ours, or something in one."""
+    folder = ROOT / name.replace(".", "/")
+    if folder.is_dir() or folder.with_suffix(".py").is_file():
+        return True
+    parent, _, attribute = name.rpartition(".")
+    file = ROOT / parent.replace(".", "/")
+    file = file.with_suffix(".py") if file.with_suffix(".py").is_file() else file / "__init__.py"
+    return file.is_file() and re.search(rf"\b{attribute}\b", file.read_text(encoding="utf-8")) is not None
+
+
+def test_every_file_and_module_that_is_named_exists():
+    texts = {path: path.read_text(encoding="utf-8") for path in (*PROSE, *COMMENTED)}
+    texts |= {path: docstrings(path) for path in (ROOT / "mcgrpo").rglob("*.py")}
+    missing = set()
+    for path, text in texts.items():
+        files = {name for name in set(NAMED_FILE.findall(text)) - MADE if not (ROOT / name).exists()}
+        modules = {name for name in set(NAMED_MODULE.findall(text)) - TAGS if not is_ours(name)}
+        missing |= {(str(path.relative_to(ROOT)), name) for name in files | modules if "NAME" not in name}
+    assert missing == set()
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150

@@ -46,7 +46,20 @@ def test_the_estimators_need_torch_alone():
 
 
 @pytest.mark.parametrize(
-    "module", ["study", "environment", "closure", "records", "methods", "prompts", "collect", "data", "audit", "lock"]
+    "module",
+    [
+        "study.check",
+        "study.plan",
+        "study.fingerprint",
+        "study.methods",
+        "study.lock",
+        "launch.environment",
+        "records",
+        "data.prompts",
+        "data.datasets",
+        "data.audit",
+        "analyse.collect",
+    ],
 )
 def test_what_the_dag_and_the_light_stages_import_is_light(module):
     assert python(f"import sys, mcgrpo.{module}; print(*{HEAVY} & set(sys.modules))") == []
@@ -144,8 +157,14 @@ def test_a_hub_model_that_cannot_be_fetched_is_named(tmp_path, monkeypatch):
 
 def test_no_network_is_one_line(tmp_path):
     environment = {**os.environ, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:9"}
-    for stage, spec in (("models", {"hub": "no/such"}), ("data", {"hub": "no/such", "task": "gsm8k"})):
+    for stage, spec in (("data.models", {"hub": "no/such"}), ("data", {"hub": "no/such", "task": "gsm8k"})):
         command = [sys.executable, "-m", f"mcgrpo.{stage}", "--spec", json.dumps(spec), "--output", str(tmp_path / "x")]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 1
         assert done.stderr.startswith("error: ") and "no/such: " in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_files_that_run_first_exist():
+    text = (ROOT / "tests/conftest.py").read_text()
+    named = re.findall(r'"(\w+/test_\w+\.py)"', text)
+    assert len(named) >= 5 and [name for name in named if not (ROOT / "tests" / name).is_file()] == []

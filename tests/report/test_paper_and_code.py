@@ -95,10 +95,28 @@ class TestTheBlocksOfThePages:
             ["MC-GRPO, G=2+1", "greedy", "54.0 [52.0, 56.0]", "+4.0 [+1.0, +7.0] better", "100", "3"],
         ]
 
-    @pytest.mark.parametrize("name", ["paper-and-code", "reproduce-one-cell", "mad-zero"])
-    def test_a_page_has_one_place_for_them_which_can_be_filled_again(self, tmp_path, name):
+    @pytest.mark.parametrize(
+        ("name", "mark"),
+        [
+            ("README.md", "mini study"),
+            ("docs/mini-study.md", "mini study"),
+            ("docs/paper-and-code.md", "mini"),
+            ("docs/reproduce-one-cell.md", "mini"),
+            ("docs/mad-zero.md", "mini"),
+            ("docs/drop-in.md", "bench"),
+        ],
+    )
+    def test_a_page_has_one_place_for_them_which_can_be_filled_again(self, tmp_path, name, mark):
         page = tmp_path / "page.md"
-        page.write_text((ROOT / f"docs/{name}.md").read_text(encoding="utf-8"), encoding="utf-8")
+        page.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
         for text in ("first", "second"):
-            readme.put(page, "mini", text)
+            readme.put(page, mark, text)
         assert "second" in page.read_text(encoding="utf-8") and "\nfirst\n" not in page.read_text(encoding="utf-8")
+
+    def test_the_readme_has_the_answer_and_the_page_has_all_comparisons(self, tmp_path, monkeypatch):
+        (tmp_path / "headline.md").write_text("The answer.\n\n**A setting**:\n\n- A comparison.\n")
+        (tmp_path / "claims.md").write_text("By the paper's own numbers: 1 holds.")
+        monkeypatch.setattr(readme, "REPORTS", tmp_path)
+        assert readme.summary().startswith("The answer.\n\n![") and "A comparison" not in readme.summary()
+        assert "1 holds" in readme.summary() and (ROOT / readme.FIGURE).is_file()
+        assert "- A comparison." in readme.headline()

@@ -1,6 +1,6 @@
-"""Put the mini study's own numbers into README.md and docs/: `make readme`, after `make mini`.
+"""Write the results of the mini study into README.md and docs/: `make readme`, after `make mini`.
 
-docs/drop-in.md gets those of the benchmark of training, if it has been run (`make bench`).
+If the benchmark of training has been run (`make bench`), its results are written into docs/drop-in.md.
 """
 
 import re
@@ -13,10 +13,12 @@ import paper_and_code
 from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.records import Cell
 from mcgrpo.report import wording
+from mcgrpo.study.methods import label
 
 REPORTS = Path("reports/mini")
 SUMMARY = Path("results/mini/summary.csv")
-FIGURE = Path("docs/mini-accuracy-sampled.png")
+FIGURE = Path("docs/figures/mini-accuracy-sampled.png")
+FIGURE_TEXT = "Accuracy against G: mean- and median-centred, three losses"
 BENCHMARK = Path("reports/bench/training.md")
 MAD_ZERO = {
     "default": "`epsilon` (the paper)",
@@ -43,7 +45,7 @@ def changes() -> str:
     rows = [
         {
             "Variant": cell.variant,
-            "Method": f"{wording.label(cell.method)}, G={cell.num_generations}",
+            "Method": f"{label(cell.method)}, G={cell.num_generations}",
             "Change of sampled accuracy": wording.interval(cell.change, cell.change_low, cell.change_high),
             "Seeds": cell.change_seeds,
         }
@@ -58,7 +60,7 @@ def one_cell() -> str:
     cells = accuracies(read_frame(SUMMARY, Cell), "in").query("num_generations == 2 and method in ['grpo', 'mc-grpo']")
     rows = [
         {
-            "Method": f"{wording.label(cell.method)}, G={wording.rollouts(cell.method, cell.num_generations)}",
+            "Method": f"{label(cell.method)}, G={wording.rollouts(cell.method, cell.num_generations)}",
             "Decoding": cell.decoding,
             "Accuracy (%)": wording.accuracy(cell.mean, cell.low, cell.high),
             "Gain": wording.gain(cell) if cell.baseline else "",
@@ -122,17 +124,29 @@ def put(file: Path, mark: str, text: str) -> None:
     file.write_text(found)
 
 
+def headline() -> str:
+    """The answer of the study: a paragraph, and its comparisons as a list."""
+    return (REPORTS / "headline.md").read_text().strip()
+
+
+def summary() -> str:
+    """The README's part: the answer, one figure, and how many claims hold."""
+    answer = headline().split("\n\n")[0]
+    more = "All comparisons, with the control and the other variants: [docs/mini-study.md](docs/mini-study.md)."
+    return "\n\n".join([answer, f"![{FIGURE_TEXT}]({FIGURE})", claims(), more])
+
+
+def mini_study() -> str:
+    """The body of docs/mini-study.md."""
+    figure = f"![{FIGURE_TEXT}]({FIGURE.relative_to('docs')})"
+    return "\n\n".join([headline(), figure, section("control"), changes(), claims()])
+
+
 def main() -> None:
-    """Rewrite README.md and the pages of docs/ that have numbers."""
+    """Rewrite the generated blocks of README.md and docs/."""
     shutil.copyfile(REPORTS / "figures/accuracy-sampled.png", FIGURE)
-    parts = [
-        (REPORTS / "headline.md").read_text().strip(),
-        f"![Accuracy against G: mean- and median-centred, three losses]({FIGURE})",
-        section("control"),
-        changes(),
-        claims(),
-    ]
-    put(Path("README.md"), "mini study", "\n\n".join(parts))
+    put(Path("README.md"), "mini study", summary())
+    put(Path("docs/mini-study.md"), "mini study", mini_study())
     put(Path("docs/mad-zero.md"), "mini", mad_zero())
     put(Path("docs/reproduce-one-cell.md"), "mini", one_cell())
     put(Path("docs/paper-and-code.md"), "mini", paper_and_code.measured(read_frame(SUMMARY, Cell)))
