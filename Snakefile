@@ -28,7 +28,7 @@ rule all:
 
 onstart:
     check_gpus()
-    tracking.follow_study(RESULTS)
+    tracking.follow_study(str(RESULTS.folder))
 
 
 onerror:

@@ -23,7 +23,6 @@ from mcgrpo.files import (
 )
 from mcgrpo.records import (
     GPUS,
-    PROTOCOL_SUFFIXES,
     CurvePoint,
     FlipRates,
     ProblemValues,
@@ -32,6 +31,7 @@ from mcgrpo.records import (
     Score,
 )
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.paths import ResultFiles
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
 
 PROTOCOLS = {"paper": measures, "released": released, "robust": robust}
@@ -106,10 +106,10 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Res
     Raises:
         RecordError: for a file that is missing or does not hold what it should. Of an unfinished study it is listed.
     """
-    found = Results()
+    found, files = Results(), ResultFiles(folder)
     for row in plan["runs"]:
         run = as_record(Run, row, "plan")
-        for part in (partial(check_run, run=run, folder=folder), *parts(plan, folder, run)):
+        for part in (partial(check_run, run=run, files=files), *parts(plan, files, run)):
             try:
                 part(found)
             except RecordError as error:
@@ -121,20 +121,19 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Res
     return found
 
 
-def check_run(into: Results, run: Run, folder: Path) -> None:
+def check_run(into: Results, run: Run, files: ResultFiles) -> None:
     """Of a run whose files have changed nothing is collected."""
-    check_files(folder / "runs" / run.name, folder / "models" / run.name)
+    check_files(files.run(run.name), files.model(run.name))
 
 
-def parts(plan: dict[str, Any], folder: Path, run: Run) -> Iterator[Callable[[Results], None]]:
+def parts(plan: dict[str, Any], files: ResultFiles, run: Run) -> Iterator[Callable[[Results], None]]:
     """What is to be read of one run, each to be added to the results when it is called."""
-    training = folder / "runs" / run.name if run.method != UNTRAINED else None
+    training = files.run(run.name) if run.method != UNTRAINED else None
     for benchmark, role in plan["evaluations"][run.name].items():
-        yield partial(add_evaluation, run=run, training=training, folder=folder / "grades" / run.name,
-                      benchmark=benchmark, role=role, grading=plan["grading"])  # fmt: skip
+        yield partial(add_evaluation, run=run, training=training, files=files, benchmark=benchmark, role=role,
+                      grading=plan["grading"])  # fmt: skip
     if spec := plan["flips"].get(run.name):
-        path = folder / "flips" / run.name / f"{spec['benchmark']}.jsonl"
-        yield partial(add_flips, run=run, training=training, path=path, benchmark=spec["benchmark"])
+        yield partial(add_flips, run=run, training=training, files=files, benchmark=spec["benchmark"])
     if training:
         yield partial(add_training, run=run, folder=training)
 
@@ -153,20 +152,26 @@ def current(path: Path, run: Run, training: Path | None) -> Path:
 
 
 def add_evaluation(
-    into: Results, run: Run, training: Path | None, folder: Path, benchmark: str, role: Role, grading: Sequence[str]
+    into: Results,
+    run: Run,
+    training: Path | None,
+    files: ResultFiles,
+    benchmark: str,
+    role: Role,
+    grading: Sequence[str],
 ) -> None:
     """The measures of one benchmark, under each protocol that it was graded by."""
     found: list[Measure] = []
     for protocol, of in PROTOCOLS.items():
         if protocol in grading:
-            path = current(folder / f"{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl", run, training)
+            path = current(files.grades(run.name, benchmark, protocol), run, training)
             found += of(read_grades(path), str(path))
     into.add(run, benchmark, role, found)
 
 
-def add_flips(into: Results, run: Run, training: Path | None, path: Path, benchmark: str) -> None:
+def add_flips(into: Results, run: Run, training: Path | None, files: ResultFiles, benchmark: str) -> None:
     """The sign-flip rates of a run."""
-    rows = read_jsonl(current(path, run, training), FlipRates)
+    rows = read_jsonl(current(files.flips(run.name, benchmark), run, training), FlipRates)
     into.add(run, benchmark, "flips", [Measure(row.measure, row.values, row.problems) for row in rows])
 
 

@@ -7,14 +7,16 @@ from pathlib import Path
 
 from mcgrpo.commands.evidence.contents import training_names
 from mcgrpo.files import read_json
+from mcgrpo.study.paths import ResultFiles, StudyFiles
 from mcgrpo.tracking import DEFAULT_STORE
 
 
 def untracked(results: Path) -> tuple[int, int]:
     """Of how many trainings tracking.json names no MLflow run, and how many there are; (0, 0) without the file."""
-    if not (results / "tracking.json").is_file():
+    files = ResultFiles(results)
+    if not files.tracking.is_file():
         return 0, 0
-    trainings, tracked = training_names(read_json(results / "plan.json")), read_json(results / "tracking.json")
+    trainings, tracked = training_names(read_json(files.plan)), read_json(files.tracking)
     return sum(not tracked.get(name) for name in trainings), len(trainings)
 
 
@@ -32,13 +34,13 @@ def main() -> None:
     document = reports / "reproduction.pdf"
     print(f"Document  {document if document.is_file() else 'none: latexmk is not installed'}")
     print(f"Runs      mlflow ui --backend-store-uri {os.environ.get('MLFLOW_TRACKING_URI', DEFAULT_STORE)}")
-    results = reports.parent.parent / "results" / reports.name
-    lacking, trainings = untracked(results)
-    log = results.parent.parent / "logs" / results.name / "track.log"
+    files = StudyFiles(reports.name, root=reports.parent.parent)
+    lacking, trainings = untracked(files.results.folder)
+    log = files.log("track")
     for warning in re.findall(r"^warning: .+", log.read_text(errors="replace") if log.is_file() else "", re.MULTILINE):
         print(warning)
     if lacking:
-        print(f"warning: MLflow lacks {lacking} of {trainings} trainings: `mcgrpo track {results}`")
+        print(f"warning: MLflow lacks {lacking} of {trainings} trainings: `mcgrpo track {files.results.folder}`")
 
 
 if __name__ == "__main__":

@@ -6,17 +6,17 @@ from typing import Any
 
 from mcgrpo.files import RecordError, iter_json_lines, read_json
 from mcgrpo.study.hub import is_pinned
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config
 
 
 def made(config: Config, kind: str, name: str) -> Path | None:
     """Where a model or data set lies that the workflow has made from this very entry of the study, if it has."""
-    place = Path("resources", "models" if kind == "models" else "data", config["study"], name)
-    path, source = (
-        (place, place / "source.json")
-        if kind == "models"
-        else (place.with_name(f"{name}.jsonl"), place.with_name(f"{name}.source.json"))
-    )
+    files = StudyFiles(config["study"])
+    if kind == "models":
+        path, source = files.model(name), files.model_source(name)
+    else:
+        path, source = files.data(name), files.data_source(name)
     spec = config[kind][name]
     if not path.exists() or ("toy" in spec and kind == "models"):
         return path if path.exists() else None

@@ -16,6 +16,7 @@ from typing import Any
 from filelock import Timeout
 
 from mcgrpo.files import write_json
+from mcgrpo.study.paths import ResultFiles
 from mcgrpo.tracking import DEFAULT_STORE, URI, artifacts, cells, contents, warn
 from mcgrpo.tracking.identity import identity_of
 from mcgrpo.tracking.store import Store, metric_name
@@ -39,7 +40,7 @@ class Tracked:
     """A study's files and its store."""
 
     def __init__(self, uri: str, results: Path):
-        self.results, self.study = results, results.resolve().name
+        self.results, self.files, self.study = results, ResultFiles(results), results.resolve().name
         self.store = Store(uri, self.study, identity_of(results))
         self.skipped: set[str] = set()
 
@@ -74,7 +75,7 @@ class Tracked:
 
     def evaluations(self) -> None:
         """Accuracies and files of every training."""
-        scores = self.results / "scores.csv"
+        scores = self.files.scores
         found = accuracies(scores) if scores.is_file() else {}
         for run in self.store.find(contents.KIND, "training"):
             name, have = run.data.tags[contents.RUN], run.data.metrics
@@ -83,13 +84,13 @@ class Tracked:
                 step = int(run.data.tags.get("steps", 0))
                 self.store.log(run.info.run_id, [{"step": step, "time": scores.stat().st_mtime, **new}])
             if run.info.status == "FINISHED":
-                folder = self.results / "runs" / name
+                folder = self.files.run(name)
                 with self.each(name):
                     artifacts.log_files(self.store, run, artifacts.files_of(self.results, name, folder))
 
     def summary(self, reports: Path) -> None:
         """Parents, and the report."""
-        summary = self.results / "summary.csv"
+        summary = self.files.summary
         if not summary.is_file():
             return
         trainings = {run.data.tags[contents.RUN]: run for run in self.store.find(contents.KIND, "training")}
@@ -108,7 +109,7 @@ class Tracked:
             name = run.data.tags[contents.RUN]
             if run.info.status == "FINISHED":
                 with self.each(name):
-                    artifacts.register(self.store, self.study, run, self.results / "models" / name)
+                    artifacts.register(self.store, self.study, run, self.files.model(name))
 
 
 def track(uri: str, options: argparse.Namespace, ids: dict[str, str], pages: list[str]) -> set[str]:

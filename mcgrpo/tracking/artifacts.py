@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.files import iter_json_lines
+from mcgrpo.study.paths import ResultFiles
 from mcgrpo.tracking import contents
 from mcgrpo.tracking.store import Store
 
@@ -55,21 +56,21 @@ def log_rollouts(store: Store, run: Any, path: Path) -> None:
 def files_of(results: Path, name: str, folder: Path) -> list[tuple[Path, str]]:
     """A training's record and rows, and the grades of its model."""
     records = [(folder / name, "") for name in (*RECORDS, ROLLOUTS) if (folder / name).is_file()]
-    return records + [(path, "grades") for path in sorted((results / "grades" / name).glob("*.jsonl"))]
+    return records + [(path, "grades") for path in sorted(ResultFiles(results).grades_of(name).glob("*.jsonl"))]
 
 
 def log_report(store: Store, study: str, results: Path, reports: Path, note: str) -> None:
     """A run with the study's tables and figures."""
-    found = store.find(contents.KIND, REPORT)
+    found, written = store.find(contents.KIND, REPORT), ResultFiles(results)
     if not found:
-        stamp = contents.milliseconds((results / "summary.csv").stat().st_mtime)
+        stamp = contents.milliseconds(written.summary.stat().st_mtime)
         tags = {contents.KIND: REPORT}
         run_id = store.create(f"{study}: tables and figures", stamp, tags).info.run_id
         store.client.set_terminated(run_id, "FINISHED", stamp)
         found = [store.client.get_run(run_id)]
     shown = [path for pattern in SHOWN for path in sorted(reports.glob(pattern))]
     files = [(path, path.parent.name if path.parent != reports else "") for path in shown]
-    tables = [results / name for name in ("summary.csv", "scores.csv", "curves.csv")]
+    tables = (written.summary, written.scores, written.curves)
     log_files(store, found[0], files + [(path, "") for path in tables if path.exists()])
     store.client.set_tag(found[0].info.run_id, contents.NOTE, note)
 

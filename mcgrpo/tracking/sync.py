@@ -16,7 +16,7 @@ from filelock import FileLock
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.launch.locks import lock_of
 from mcgrpo.records import Run
-from mcgrpo.study.paths import LOCK
+from mcgrpo.study.paths import LOCK, ResultFiles
 from mcgrpo.tracking import MACHINE, contents
 from mcgrpo.tracking.series import told
 from mcgrpo.tracking.store import Store
@@ -61,7 +61,8 @@ class Place:
     def results(self) -> Path:
         """The study's folder of results; of a training elsewhere, the folder that its own is in."""
         parents = self.finished.absolute().parents
-        return parents[5] if len(parents) > 5 and parents[4].name == "runs" else parents[0]
+        folder = parents[5] if len(parents) > 5 else parents[0]
+        return folder if ResultFiles(folder).runs in parents else parents[0]
 
     def _is_here(self) -> bool:
         try:
@@ -90,11 +91,11 @@ def telling(results: Path) -> FileLock:
 
 def places(results: Path) -> dict[str, Place]:
     """Every training of a study that has left files, by its run's name."""
-    found = {}
-    for kind in ("runs", "unfinished"):
-        for record in sorted((results / kind).glob("*/*/G*/*/seed*/run.json")):
-            name = str(record.parent.relative_to(results / kind))
-            found[name] = Place(results / "unfinished" / name, results / "runs" / name)
+    found, files = {}, ResultFiles(results)
+    for folder in (files.runs, files.trainings):
+        for record in sorted(folder.glob("*/*/G*/*/seed*/run.json")):
+            name = str(record.parent.relative_to(folder))
+            found[name] = Place(files.unfinished(name), files.run(name))
     return found
 
 

@@ -3,11 +3,11 @@
 
 rule plan:
     output:
-        f"{RESULTS}/plan.json",
+        RESULTS.plan,
     log:
-        f"{LOGS}/plan.log",
+        FILES.log("plan"),
     benchmark:
-        f"{RESULTS}/benchmarks/plan.tsv"
+        RESULTS.benchmark("plan")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -21,13 +21,13 @@ rule plan:
 rule overlap:
     input:
         plan=rules.plan.output,
-        data=expand("resources/data/{study}/{dataset}.jsonl", study=config["study"], dataset=DATASETS),
+        data=map(FILES.data, DATASETS),
     output:
-        f"{RESULTS}/overlap.json",
+        RESULTS.overlap,
     log:
-        f"{LOGS}/overlap.log",
+        FILES.log("overlap"),
     benchmark:
-        f"{RESULTS}/benchmarks/overlap.tsv"
+        RESULTS.benchmark("overlap")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -43,20 +43,20 @@ rule collect:
         plan=rules.plan.output,
         results=[] if PARTIAL else MEASURED,
     output:
-        scores=f"{RESULTS}/scores.csv",
-        values=f"{RESULTS}/values.jsonl",
-        curves=f"{RESULTS}/curves.csv",
+        scores=RESULTS.scores,
+        values=RESULTS.values,
+        curves=RESULTS.curves,
     log:
-        f"{LOGS}/collect.log",
+        FILES.log("collect"),
     benchmark:
-        f"{RESULTS}/benchmarks/collect.tsv"
+        RESULTS.benchmark("collect")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
     params:
         results=subpath(output.scores, parent=True),
         partial="--partial" if PARTIAL else "",
-        found=lambda wildcards: found(MEASURED) if PARTIAL else [],
+        mtimes=lambda wildcards: mtimes(MEASURED) if PARTIAL else [],
         code=fingerprint("mcgrpo.analyse.collect"),
     shell:
         "python -m mcgrpo.analyse.collect --plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
@@ -70,12 +70,12 @@ rule summarise:
         values=rules.collect.output.values,
         published=PUBLISHED,
     output:
-        summary=f"{RESULTS}/summary.csv",
-        gains=f"{RESULTS}/gains.csv",
+        summary=RESULTS.summary,
+        gains=RESULTS.gains,
     log:
-        f"{LOGS}/summarise.log",
+        FILES.log("summarise"),
     benchmark:
-        f"{RESULTS}/benchmarks/summarise.tsv"
+        RESULTS.benchmark("summarise")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -94,11 +94,11 @@ rule contrasts:
         claims=repository("config/claims.yaml"),
         schema=repository("workflow/schemas/claims.schema.yaml"),
     output:
-        f"{RESULTS}/contrasts.csv",
+        RESULTS.contrasts,
     log:
-        f"{LOGS}/contrasts.log",
+        FILES.log("contrasts"),
     benchmark:
-        f"{RESULTS}/benchmarks/contrasts.tsv"
+        RESULTS.benchmark("contrasts")
     conda:
         "../../envs/workflow.yaml"
     threads: 1

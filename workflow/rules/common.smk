@@ -13,13 +13,13 @@ import yaml
 from mcgrpo import tracking
 from mcgrpo.launch import environment, gpu_limit, study_lock
 from mcgrpo.launch.devices import DeviceError
-from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.report import catalogue
 from mcgrpo.study import lock, plan, strict_yaml
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import training_code
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.paths import StudyFiles
 
 try:
     # Snakemake takes the last of two equal keys.
@@ -43,9 +43,9 @@ def repository(path):
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     study_lock.take_turns(workflow, config["study"])
 
-RESULTS = f"results/{config['study']}"
+FILES = StudyFiles(config["study"])
+RESULTS = FILES.results
 REPORTS = config["reports"]
-LOGS = f"logs/{config['study']}"
 RUNS = {name: entry.run for name, entry in plan.planned(config).items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that the hour of the day is no part of their difference.
@@ -55,20 +55,20 @@ EVALUATIONS = plan.evaluations(config)
 FLIPS = {name: entry.flips for name, entry in plan.planned(config).items() if entry.flips}
 GRADING = plan.grading(config)
 GRADES = [
-    f"{RESULTS}/grades/{name}/{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl"
+    RESULTS.grades(name, benchmark, protocol)
     for name, benchmarks in EVALUATIONS.items()
     for benchmark in benchmarks
     for protocol in GRADING
 ]
-FLIP_RATES = [f"{RESULTS}/flips/{name}/{spec['benchmark']}.jsonl" for name, spec in FLIPS.items()]
-MEASURED = [*(f"{RESULTS}/runs/{name}" for name in TRAINED), *GRADES, *FLIP_RATES]
+FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
+MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
 PUBLISHED = repository("config/published.csv")
 DATASETS = sorted(
     {run.dataset for run in RUNS.values()}
     | {benchmark for run in RUNS.values() for benchmark in plan.benchmarks(config, run.setting)}
 )
-AUDITS = [f"resources/data/{config['study']}/{dataset}.audit.json" for dataset in DATASETS]
+AUDITS = [*map(FILES.audit, DATASETS)]
 
 environment.prepare(config)
 tracking.use_store(config)
@@ -90,7 +90,6 @@ weights_output = directory if config.get("keep_models") else lambda path: temp(d
 
 
 wildcard_constraints:
-    study=re.escape(config["study"]),
     # Not an alternation of all names: Snakemake would compile it, thousands of bytes long, for every pattern.
     run="[^/]+/[^/]+/G[0-9]+/[^/]+/seed[0-9]+",
     model="|".join(map(re.escape, config["models"])),
@@ -107,9 +106,9 @@ def check_gpus():
         sys.exit(f"error: {error}")
 
 
-def found(paths):
-    """Which of the paths are there, and since when."""
-    return [(path, Path(path).stat().st_mtime_ns) for path in paths if Path(path).exists()]
+def mtimes(paths):
+    """Modification time of each existing path."""
+    return [(str(path), path.stat().st_mtime_ns) for path in paths if path.exists()]
 
 
 def title(wildcards):
@@ -128,7 +127,7 @@ def model_folder(name):
     """Where a model is: a local folder stays where it is, all others are put under resources."""
     if "folder" in config["models"][name]:
         return str(Path(config["models"][name]["folder"]).expanduser())
-    return f"resources/models/{config['study']}/{name}"
+    return FILES.model(name)
 
 
 def start_model(wildcards):
@@ -140,12 +139,12 @@ def final_model(wildcards):
     """The model that a run's completions are drawn from."""
     if run_of(wildcards).method == UNTRAINED:
         return start_model(wildcards)
-    return f"{RESULTS}/models/{wildcards.run}"
+    return RESULTS.model(wildcards.run)
 
 
 def train_data(wildcards):
     """The data set that a run is trained on."""
-    return f"resources/data/{config['study']}/{run_of(wildcards).dataset}.jsonl"
+    return FILES.data(run_of(wildcards).dataset)
 
 
 def selection_data(wildcards):
@@ -153,7 +152,7 @@ def selection_data(wildcards):
     run = run_of(wildcards)
     if run.training.get("select_checkpoint", "last") == "last":
         return []
-    return f"resources/data/{config['study']}/{config['settings'][run.setting]['benchmarks']['in'][0]}.jsonl"
+    return FILES.data(config["settings"][run.setting]["benchmarks"]["in"][0])
 
 
 def rollout_settings(wildcards):

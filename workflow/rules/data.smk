@@ -3,12 +3,12 @@
 
 rule dataset:
     output:
-        data="resources/data/{study}/{dataset}.jsonl",
-        source="resources/data/{study}/{dataset}.source.json",
+        data=FILES.data("{dataset}"),
+        source=FILES.data_source("{dataset}"),
     log:
-        "logs/{study}/dataset/{dataset}.log",
+        FILES.log("dataset", "{dataset}"),
     benchmark:
-        "results/{study}/benchmarks/dataset/{dataset}.tsv"
+        RESULTS.benchmark("dataset", "{dataset}")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -24,11 +24,11 @@ rule audit:
         data=rules.dataset.output.data,
         source=rules.dataset.output.source,
     output:
-        "resources/data/{study}/{dataset}.audit.json",
+        FILES.audit("{dataset}"),
     log:
-        "logs/{study}/audit/{dataset}.log",
+        FILES.log("audit", "{dataset}"),
     benchmark:
-        "results/{study}/benchmarks/audit/{dataset}.tsv"
+        RESULTS.benchmark("audit", "{dataset}")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -42,11 +42,11 @@ rule audit:
 
 rule model:
     output:
-        directory("resources/models/{study}/{model}"),
+        directory(FILES.model("{model}")),
     log:
-        "logs/{study}/model/{model}.log",
+        FILES.log("model", "{model}"),
     benchmark:
-        "results/{study}/benchmarks/model/{model}.tsv"
+        RESULTS.benchmark("model", "{model}")
     conda:
         "../../envs/workflow.yaml"
     threads: 1

@@ -4,13 +4,13 @@
 rule generate:
     input:
         model=final_model,
-        data=f"resources/data/{config['study']}/{{benchmark}}.jsonl",
+        data=FILES.data("{benchmark}"),
     output:
-        f"{RESULTS}/completions/{{run}}/{{benchmark}}.jsonl",
+        RESULTS.completions("{run}", "{benchmark}"),
     log:
-        f"{LOGS}/generate/{{run}}/{{benchmark}}.log",
+        FILES.log("generate", "{run}/{benchmark}"),
     benchmark:
-        f"{RESULTS}/benchmarks/generate/{{run}}/{{benchmark}}.tsv"
+        RESULTS.benchmark("generate", "{run}/{benchmark}")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -31,13 +31,13 @@ rule generate:
 
 rule grade:
     input:
-        f"{RESULTS}/completions/{{run}}/{{benchmark}}.jsonl",
+        RESULTS.completions("{run}", "{benchmark}"),
     output:
-        [f"{RESULTS}/grades/{{run}}/{{benchmark}}{PROTOCOL_SUFFIXES[protocol]}.jsonl" for protocol in GRADING],
+        [RESULTS.grades("{run}", "{benchmark}", protocol) for protocol in GRADING],
     log:
-        f"{LOGS}/grade/{{run}}/{{benchmark}}.log",
+        FILES.log("grade", "{run}/{benchmark}"),
     benchmark:
-        f"{RESULTS}/benchmarks/grade/{{run}}/{{benchmark}}.tsv"
+        RESULTS.benchmark("grade", "{run}/{benchmark}")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -52,11 +52,11 @@ rule grade:
 
 use rule generate as rollouts with:
     output:
-        f"{RESULTS}/rollouts/{{run}}/{{benchmark}}.jsonl",
+        RESULTS.rollouts("{run}", "{benchmark}"),
     log:
-        f"{LOGS}/rollouts/{{run}}/{{benchmark}}.log",
+        FILES.log("rollouts", "{run}/{benchmark}"),
     benchmark:
-        f"{RESULTS}/benchmarks/rollouts/{{run}}/{{benchmark}}.tsv"
+        RESULTS.benchmark("rollouts", "{run}/{benchmark}")
     params:
         prompt=lambda wildcards: run_of(wildcards).prompt,
         settings=lambda wildcards: json.dumps(rollout_settings(wildcards)),
@@ -68,13 +68,13 @@ use rule generate as rollouts with:
 
 use rule grade as grade_rollouts with:
     input:
-        f"{RESULTS}/rollouts/{{run}}/{{benchmark}}.jsonl",
+        RESULTS.rollouts("{run}", "{benchmark}"),
     output:
-        f"{RESULTS}/rollout-grades/{{run}}/{{benchmark}}.jsonl",
+        RESULTS.rollout_grades("{run}", "{benchmark}"),
     log:
-        f"{LOGS}/grade_rollouts/{{run}}/{{benchmark}}.log",
+        FILES.log("grade_rollouts", "{run}/{benchmark}"),
     benchmark:
-        f"{RESULTS}/benchmarks/grade_rollouts/{{run}}/{{benchmark}}.tsv"
+        RESULTS.benchmark("grade_rollouts", "{run}/{benchmark}")
     params:
         task=lambda wildcards: config["datasets"][wildcards.benchmark]["task"],
         protocols=["paper"],
@@ -83,13 +83,13 @@ use rule grade as grade_rollouts with:
 
 rule sign_flips:
     input:
-        f"{RESULTS}/rollout-grades/{{run}}/{{benchmark}}.jsonl",
+        RESULTS.rollout_grades("{run}", "{benchmark}"),
     output:
-        f"{RESULTS}/flips/{{run}}/{{benchmark}}.jsonl",
+        RESULTS.flips("{run}", "{benchmark}"),
     log:
-        f"{LOGS}/sign_flips/{{run}}/{{benchmark}}.log",
+        FILES.log("sign_flips", "{run}/{benchmark}"),
     benchmark:
-        f"{RESULTS}/benchmarks/sign_flips/{{run}}/{{benchmark}}.tsv"
+        RESULTS.benchmark("sign_flips", "{run}/{benchmark}")
     conda:
         "../../envs/workflow.yaml"
     threads: 1

@@ -34,9 +34,9 @@ rule tables:
     output:
         TABLES,
     log:
-        f"{LOGS}/tables.log",
+        FILES.log("tables"),
     benchmark:
-        f"{RESULTS}/benchmarks/tables.tsv"
+        RESULTS.benchmark("tables")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -58,9 +58,9 @@ rule claims:
     output:
         CLAIMS,
     log:
-        f"{LOGS}/claims.log",
+        FILES.log("claims"),
     benchmark:
-        f"{RESULTS}/benchmarks/claims.tsv"
+        RESULTS.benchmark("claims")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -82,9 +82,9 @@ rule figure:
         pdf=f"{REPORTS}/figures/{{figure}}.pdf",
         png=f"{REPORTS}/figures/{{figure}}.png",
     log:
-        f"{LOGS}/figure/{{figure}}.log",
+        FILES.log("figure", "{figure}"),
     benchmark:
-        f"{RESULTS}/benchmarks/figure/{{figure}}.tsv"
+        RESULTS.benchmark("figure", "{figure}")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -106,9 +106,9 @@ rule reproduction:
     output:
         f"{REPORTS}/reproduction.pdf",
     log:
-        f"{LOGS}/reproduction.log",
+        FILES.log("reproduction"),
     benchmark:
-        f"{RESULTS}/benchmarks/reproduction.tsv"
+        RESULTS.benchmark("reproduction")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -131,7 +131,7 @@ rule page:
         contrasts=rules.contrasts.output,
         gains=rules.summarise.output.gains,
         curves=rules.collect.output.curves,
-        runs=[] if PARTIAL else [f"{RESULTS}/runs/{name}" for name in TRAINED],
+        runs=[] if PARTIAL else map(RESULTS.run, TRAINED),
         claims=repository("config/claims.yaml"),
         schema=repository("workflow/schemas/claims.schema.yaml"),
         published=PUBLISHED,
@@ -140,9 +140,9 @@ rule page:
     output:
         PAGE,
     log:
-        f"{LOGS}/page.log",
+        FILES.log("page"),
     benchmark:
-        f"{RESULTS}/benchmarks/page.tsv"
+        RESULTS.benchmark("page")
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -152,7 +152,7 @@ rule page:
         captions=lambda wildcards, input: Path(input.captions[0]).parent,
         figures=plan.figures(config),
         title=title,
-        found=lambda wildcards: found([f"{RESULTS}/runs/{name}" for name in TRAINED]) if PARTIAL else [],
+        mtimes=lambda wildcards: mtimes(map(RESULTS.run, TRAINED)) if PARTIAL else [],
         code=fingerprint("mcgrpo.report.page"),
     shell:
         "python -m mcgrpo.report.page --results {params.results:q} --reports {params.folder:q} "

@@ -7,11 +7,11 @@ rule track:
         summary=rules.summarise.output.summary,
         report=[*TABLES, *FIGURES],
     output:
-        f"{RESULTS}/tracking.json",
+        RESULTS.tracking,
     log:
-        f"{LOGS}/track.log",
+        FILES.log("track"),
     benchmark:
-        f"{RESULTS}/benchmarks/track.tsv"
+        RESULTS.benchmark("track")
     conda:
         "../../envs/workflow.yaml"
     threads: 1

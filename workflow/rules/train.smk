@@ -7,12 +7,12 @@ rule train:
         data=train_data,
         test=selection_data,
     output:
-        run=directory(f"{RESULTS}/runs/{{run}}"),
-        weights=weights_output(f"{RESULTS}/models/{{run}}"),
+        run=directory(RESULTS.run("{run}")),
+        weights=weights_output(RESULTS.model("{run}")),
     log:
-        f"{LOGS}/train/{{run}}.log",
+        FILES.log("train", "{run}"),
     benchmark:
-        f"{RESULTS}/benchmarks/train/{{run}}.tsv"
+        RESULTS.benchmark("train", "{run}")
     priority: lambda wildcards: -TURNS[wildcards.run]
     conda:
         "../../envs/workflow.yaml"
@@ -22,7 +22,7 @@ rule train:
     params:
         run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
         test=lambda wildcards, input: f"--test {shlex.quote(input.test)}" if input.get("test") else "",
-        unfinished=lambda wildcards: f"{RESULTS}/unfinished/{wildcards.run}",
+        unfinished=lambda wildcards: str(RESULTS.unfinished(wildcards.run)),
         gpus=GPUS,  # not resources.gpu, which Snakemake lowers to what there is
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:

@@ -8,23 +8,24 @@ from typing import Any
 
 from mcgrpo.analyse.collect import collect
 from mcgrpo.files import RecordError, read_json
-from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.estimators import with_neighbours
 from mcgrpo.study.lock import lock_file
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.paths import ResultFiles, StudyFiles
 from mcgrpo.study.plan import Config, plan
 from mcgrpo.study.read import ROOT
 
 STUDY = "study/study.json"
 """The study as it was run: its files laid over one another, and pinned."""
 PUBLISHED, CLAIMS = "config/published.csv", "config/claims.yaml"
-COLLECTED = ("scores.csv", "values.jsonl", "curves.csv", "summary.csv", "gains.csv", "contrasts.csv")
 REPORTS = (
     "tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "timings.tex", "timings.md", "values.tex",
     "claims.tex", "claims.md", "claims.csv",
 )  # fmt: skip
 UNFINISHED = ("run.json", "metrics.jsonl")
+RELATIVE = ResultFiles()
+"""Paths below a study's results, here and in the archive."""
 NO_FILE = ": no such file"
 """What is said of a file that is missing, after its name."""
 
@@ -53,7 +54,7 @@ class Contents:
 
 def results(config: Config) -> str:
     """The folder of a study's results, here and in the archive."""
-    return f"results/{config['study']}"
+    return str(StudyFiles(config["study"]).results.folder)
 
 
 def reports(config: Config) -> str:
@@ -67,7 +68,7 @@ def checked_plan(config: Config) -> dict[str, Any]:
     Raises:
         StudyError: where there is none, or it is not the plan of this study.
     """
-    path = Path(results(config)) / "plan.json"
+    path = StudyFiles(config["study"]).results.plan
     try:
         found, wanted = read_json(path), json.loads(json.dumps(plan(config)))
     except RecordError as error:
@@ -107,17 +108,17 @@ def contents(config: Config, layers: list[Path], planned: dict[str, Any], comple
 
 
 def _add_results(found: Contents, config: Config, planned: dict[str, Any], completions: bool) -> None:
-    base = Path(results(config))
-    for name in ("plan.json", *COLLECTED, "overlap.json"):
-        found.add(f"{base}/{name}", base / name)
-    data = Path("resources/data") / config["study"]
+    files = StudyFiles(config["study"])
+    base = files.results.folder
+    for path in (files.results.plan, *files.results.tables, files.results.overlap):
+        found.add(str(path), path)
     for dataset in datasets(planned):
-        found.add(f"{data}/{dataset}.audit.json", data / f"{dataset}.audit.json")
-        found.add(f"{data}/{dataset}.source.json", data / f"{dataset}.source.json")
+        for path in (files.audit(dataset), files.data_source(dataset)):
+            found.add(str(path), path)
     for run in run_names(planned):
-        found.add_folder(f"{base}/runs/{run}", base / "runs" / run)
+        found.add_folder(str(files.results.run(run)), files.results.run(run))
         for name in UNFINISHED:
-            if (path := base / "unfinished" / run / name).is_file():
+            if (path := files.results.unfinished(run) / name).is_file():
                 found.add(str(path), path)
     for path in map(str, (*graded(planned), *flips(planned))):
         if (base / path).is_file():  # else `not_there` says so, and why
@@ -173,21 +174,21 @@ def graded(planned: dict[str, Any]) -> Iterator[Path]:
     for run, benchmarks in planned["evaluations"].items():
         for benchmark in benchmarks:
             for protocol in planned["grading"]:
-                yield Path("grades", run, f"{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl")
+                yield RELATIVE.grades(run, benchmark, protocol)
 
 
 def flips(planned: dict[str, Any]) -> Iterator[Path]:
     """The sign-flip rates."""
-    return (Path("flips", run, f"{spec['benchmark']}.jsonl") for run, spec in planned["flips"].items())
+    return (RELATIVE.flips(run, spec["benchmark"]) for run, spec in planned["flips"].items())
 
 
 def rollout_grades(planned: dict[str, Any]) -> Iterator[Path]:
     """The grades that sign-flip rates are of."""
-    return (Path("rollout-grades", *path.parts[1:]) for path in flips(planned))
+    return (RELATIVE.rollout_grades(run, spec["benchmark"]) for run, spec in planned["flips"].items())
 
 
 def completion_files(planned: dict[str, Any]) -> Iterator[Path]:
     """The text that was graded."""
     for run, benchmarks in planned["evaluations"].items():
-        yield from (Path("completions", run, f"{benchmark}.jsonl") for benchmark in benchmarks)
-    yield from (Path("rollouts", *path.parts[1:]) for path in flips(planned))
+        yield from (RELATIVE.completions(run, benchmark) for benchmark in benchmarks)
+    yield from (RELATIVE.rollouts(run, spec["benchmark"]) for run, spec in planned["flips"].items())

@@ -14,6 +14,7 @@ from mcgrpo.commands.evidence.archive import sha256
 from mcgrpo.commands.evidence.contents import Contents, training_names
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.study.fingerprint import fingerprint
+from mcgrpo.study.paths import ResultFiles, StudyFiles
 from mcgrpo.study.plan import Config, title
 
 FORMAT = 1
@@ -79,7 +80,7 @@ def commit() -> str | None:
 
 def manifest(config: Config, planned: dict[str, Any], found: Contents, own: Mapping[str, bytes]) -> Manifest:
     """The manifest of a study's files, and of those that are written for the archive alone (`own`)."""
-    outcomes = [outcome for _, outcome in run_outcomes(planned, found.files, f"results/{config['study']}/runs")]
+    outcomes = [outcome for _, outcome in run_outcomes(planned, found.files, StudyFiles(config["study"]).results)]
     entries = {**found.files, **own}
     packages = Counter(json.dumps(outcome.get("versions", {})) for outcome in outcomes)
     return Manifest(
@@ -96,13 +97,15 @@ def manifest(config: Config, planned: dict[str, Any], found: Contents, own: Mapp
     )
 
 
-def run_outcomes(planned: dict[str, Any], files: Mapping[str, Path], folder: str) -> list[tuple[str, dict[str, Any]]]:
+def run_outcomes(
+    planned: dict[str, Any], files: Mapping[str, Path], results: ResultFiles
+) -> list[tuple[str, dict[str, Any]]]:
     """(run, what its run.json says of how it went) of the trainings that have one.
 
     Raises:
         RecordError: for one that holds no JSON object.
     """
-    there = [(name, f"{folder}/{name}/run.json") for name in training_names(planned)]
+    there = [(name, str(results.run(name) / "run.json")) for name in training_names(planned)]
     return [(name, read_json(files[path]).get("outcome", {})) for name, path in there if path in files]
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from mcgrpo.commands.evidence.contents import (
     CLAIMS,
-    COLLECTED,
     PUBLISHED,
     REPORTS,
     STUDY,
@@ -22,13 +21,15 @@ from mcgrpo.commands.evidence.contents import (
 )
 from mcgrpo.commands.evidence.rollouts import GROUPS, METRICS, ROLLOUTS
 from mcgrpo.study.lock import lock_file
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config
 
 
 def made_again(config: Config, planned: dict[str, Any], regrade: bool = False) -> Iterator[str]:
     """What `mcgrpo verify` makes again; with `regrade` all grades, too."""
     base = results(config)
-    yield from (f"{base}/{name}" for name in ("plan.json", *COLLECTED))
+    files = StudyFiles(config["study"]).results
+    yield from map(str, (files.plan, *files.tables))
     yield from (f"{base}/{path}" for path in flips(planned))
     yield from (f"{reports(config)}/{name}" for name in REPORTS)
     if regrade:
@@ -38,12 +39,13 @@ def made_again(config: Config, planned: dict[str, Any], regrade: bool = False) -
 def required(config: Config, planned: dict[str, Any]) -> Iterator[str]:
     """What a study that is finished has."""
     yield from made_again(config, planned, regrade=True)
-    yield f"{results(config)}/overlap.json"
+    files = StudyFiles(config["study"])
+    yield str(files.results.overlap)
     for dataset in datasets(planned):
-        yield from (f"resources/data/{config['study']}/{dataset}.{kind}.json" for kind in ("audit", "source"))
+        yield from (str(files.audit(dataset)), str(files.data_source(dataset)))
     texts = [ROLLOUTS] if config.get("rollout_tables") else []
     for run in training_names(planned):
-        yield from (f"{results(config)}/runs/{run}/{name}" for name in ("run.json", METRICS, GROUPS, *texts))
+        yield from (str(files.results.run(run) / name) for name in ("run.json", METRICS, GROUPS, *texts))
 
 
 class Known:
@@ -56,11 +58,11 @@ class Known:
     """
 
     def __init__(self, config: Config, planned: dict[str, Any], study_files: list[str]):
-        base = results(config)
+        base, made = results(config), StudyFiles(config["study"]).results
         self.names = {STUDY, PUBLISHED, CLAIMS, *study_files, *(str(lock_file(name)) for name in study_files)}
         self.names |= {*required(config, planned), *(f"{base}/{path}" for path in completion_files(planned))}
-        self.names |= {f"{base}/unfinished/{run}/{name}" for run in run_names(planned) for name in UNFINISHED}
-        self.runs = {f"{base}/runs/{run}" for run in run_names(planned)}
+        self.names |= {str(made.unfinished(run) / name) for run in run_names(planned) for name in UNFINISHED}
+        self.runs = {str(made.run(run)) for run in run_names(planned)}
         self.has_modules = any(":" in run["estimator"] for run in planned["runs"])
 
     def __contains__(self, name: str) -> bool:

@@ -15,12 +15,13 @@ from mcgrpo.analyse.contrasts import contrasts, of_printed
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.scored import found_scores, planned_seeds
-from mcgrpo.commands.evidence.contents import CLAIMS, PUBLISHED, flips, reports, results
+from mcgrpo.commands.evidence.contents import CLAIMS, PUBLISHED, reports, results
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.grade import completions as grade
-from mcgrpo.records import PROTOCOL_SUFFIXES, Cell, Contrast, CurvePoint, Gain, Score
+from mcgrpo.records import Cell, Contrast, CurvePoint, Gain, Score
 from mcgrpo.report.claims.judge import judge, read_contrasts, write_rulings
 from mcgrpo.report.tables.write import write_tables
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, plan, title
 from mcgrpo.study.read import ROOT
 
@@ -30,69 +31,69 @@ Step = Callable[[Path, Config, dict[str, Any], Path], None]
 
 def make_plan(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """plan.json, from the study."""
-    write_json(output / results(config) / "plan.json", plan(config))
+    write_json(StudyFiles(config["study"], output).results.plan, plan(config))
 
 
 def make_flips(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """Sign-flip rates, from the grades of many rollouts a prompt."""
-    base = Path(results(config))
-    for path, spec in zip(flips(planned), planned["flips"].values(), strict=True):
-        grades = source / base / "rollout-grades" / path.relative_to("flips")
+    there, made = (StudyFiles(config["study"], root).results for root in (source, output))
+    for run, spec in planned["flips"].items():
+        grades = there.rollout_grades(run, spec["benchmark"])
         if grades.is_file():
             rewards = sign_flips.read_rewards(grades)
             rates = sign_flips.flip_rates(rewards, spec["subset_sizes"], spec["subsamples"], seed=0)
-            write_jsonl(output / base / path, rates)
+            write_jsonl(made.flips(run, spec["benchmark"]), rates)
 
 
 def make_scores(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """scores.csv, values.jsonl and curves.csv, from grades, flip rates and metrics; what is missing stays out."""
-    folder = output / results(config)
+    made = StudyFiles(config["study"], output).results
     found = collect(planned, source / results(config), unfinished=True)
-    write_csv(folder / "scores.csv", Score, found.scores)
-    write_jsonl(folder / "values.jsonl", found.values)
-    write_csv(folder / "curves.csv", CurvePoint, found.curves)
+    write_csv(made.scores, Score, found.scores)
+    write_jsonl(made.values, found.values)
+    write_csv(made.curves, CurvePoint, found.curves)
 
 
 def make_summary(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """summary.csv, gains.csv and contrasts.csv, from the scores made before."""
-    folder = output / results(config)
-    scores, values = read_frame(folder / "scores.csv", Score), summarise.read_values(folder / "values.jsonl")
+    made = StudyFiles(config["study"], output).results
+    scores, values = read_frame(made.scores, Score), summarise.read_values(made.values)
     published = as_cells(read_published(ROOT / PUBLISHED))
     summary = summarise.summarise(planned, scores, values, published)
-    write_csv(folder / "summary.csv", Cell, summary.cells)
-    write_csv(folder / "gains.csv", Gain, summary.gains)
-    again, seeds = summarise.read_values(folder / "values.jsonl"), planned_seeds(planned)
+    write_csv(made.summary, Cell, summary.cells)
+    write_csv(made.gains, Gain, summary.gains)
+    again, seeds = summarise.read_values(made.values), planned_seeds(planned)
     found = contrasts(read_claims(ROOT / CLAIMS), found_scores(scores, again, seeds), seeds)
-    write_csv(folder / "contrasts.csv", Contrast, found)
+    write_csv(made.contrasts, Contrast, found)
 
 
 def make_reports(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """Tables, values and claims, from the summary made before."""
     folder, called = output / reports(config), title(config)
-    summary = read_frame(output / results(config) / "summary.csv", Cell)
-    write_tables(summary, read_frame(output / results(config) / "gains.csv", Gain), folder, called)
+    made = StudyFiles(config["study"], output).results
+    write_tables(read_frame(made.summary, Cell), read_frame(made.gains, Gain), folder, called)
     claims, published = read_claims(ROOT / CLAIMS), as_cells(read_published(ROOT / PUBLISHED))
-    contrasts = read_contrasts(output / results(config) / "contrasts.csv")
+    contrasts = read_contrasts(made.contrasts)
     rulings = [judge(claims, of_printed(claims, published), "published"), judge(claims, contrasts, "ours")]
     write_rulings(rulings, folder, called)
 
 
 def make_grades(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """Grades, from the completions; those that are not in the archive are left out."""
-    base = Path(results(config))
+    there, made = (StudyFiles(config["study"], root).results for root in (source, output))
+    protocols = planned["grading"]
     jobs = [
-        (f"completions/{run}/{benchmark}", f"grades/{run}/{benchmark}", benchmark, planned["grading"])
+        (there.completions(run, each), [made.grades(run, each, protocol) for protocol in protocols], each, protocols)
         for run, benchmarks in planned["evaluations"].items()
-        for benchmark in benchmarks
+        for each in benchmarks
     ]
-    for path, spec in zip(flips(planned), planned["flips"].values(), strict=True):
-        name = path.relative_to("flips").with_suffix("")
-        jobs.append((f"rollouts/{name}", f"rollout-grades/{name}", spec["benchmark"], ["paper"]))
+    for run, spec in planned["flips"].items():
+        place = run, spec["benchmark"]
+        jobs.append((there.rollouts(*place), [made.rollout_grades(*place)], spec["benchmark"], ["paper"]))
     for completions, grades, benchmark, protocols in jobs:
-        if (found := source / base / f"{completions}.jsonl").is_file():
-            outputs = [str(output / base / f"{grades}{PROTOCOL_SUFFIXES[each]}.jsonl") for each in protocols]
-            task = config["datasets"][benchmark]["task"]
-            grade.main(["--task", task, "--input", str(found), "--protocol", *protocols, "--output", *outputs])
+        if completions.is_file():
+            task, outputs = config["datasets"][benchmark]["task"], map(str, grades)
+            grade.main(["--task", task, "--input", str(completions), "--protocol", *protocols, "--output", *outputs])
 
 
 STEPS: dict[str, Step] = {

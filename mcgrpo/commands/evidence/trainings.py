@@ -14,6 +14,7 @@ from mcgrpo.commands.evidence.schedule import schedule
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
 from mcgrpo.records import Run, Score
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config
 from mcgrpo.train.rollout_tables import RolloutTables
 
@@ -25,7 +26,7 @@ def check_rollouts(folder: Path, config: Config, planned: dict[str, Any], partia
     """
     told, own, count = [], [], 0
     for run in (as_record(Run, row, "plan") for row in planned["runs"] if row["method"] != UNTRAINED):
-        of_run = folder / results(config) / "runs" / run.name
+        of_run = StudyFiles(config["study"], folder).results.run(run.name)
         if not (of_run / "run.json").is_file() or (partial and not (of_run / GROUPS).is_file()):
             continue  # which `complete` names
         count += 1
@@ -64,7 +65,7 @@ def check_problems(folder: Path, config: Config, planned: dict[str, Any], made: 
         made: what has been made again; the scores are.
         partial: whether scores may be missing.
     """
-    scores = read_frame(made / results(config) / "scores.csv", Score)
+    scores = read_frame(StudyFiles(config["study"], made).results.scores, Score)
     keys = zip(scores.setting, scores.method, scores.num_generations, scores.variant, scores.seed, strict=True)
     names = [f"{setting}/{method}/G{size}/{variant}/seed{seed}" for setting, method, size, variant, seed in keys]
     found = dict(zip(zip(names, scores.benchmark, scores.measure, strict=True), scores.n, strict=True))
@@ -97,7 +98,7 @@ def _audited(folder: Path, config: Config, dataset: str, split: str) -> int | No
     Raises:
         RecordError: for others than the study asks for.
     """
-    path = folder / "resources/data" / config["study"] / f"{dataset}.audit.json"
+    path = StudyFiles(config["study"], folder).audit(dataset)
     if not path.is_file():
         return None
     rows = read_json(path)["splits"][split]["rows"]

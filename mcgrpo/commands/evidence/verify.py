@@ -30,6 +30,7 @@ from mcgrpo.commands.evidence.trainings import check_problems, check_rollouts
 from mcgrpo.commands.evidence.unpack import Unpacked, printable, unpack
 from mcgrpo.files import RecordError
 from mcgrpo.study.check import StudyError
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config
 from mcgrpo.study.read import ROOT
 
@@ -202,7 +203,7 @@ def check_complete(archived: Archived) -> Check:
 def check_commits(archived: Archived) -> Check:
     """Every training is of a known commit, and the manifest says which."""
     files = {name: archived.folder / name for name in archived.unpacked.files}
-    found = run_outcomes(archived.planned, files, f"{results(archived.config)}/runs")
+    found = run_outcomes(archived.planned, files, StudyFiles(archived.config["study"]).results)
     commits = {name: str(outcome.get("commit")) for name, outcome in found}
     culprits = [f"{name}: {commit}" for name, commit in commits.items() if commit.endswith("-dirty")]
     culprits += [f"{name}: no commit" for name, commit in commits.items() if commit == "None"]

@@ -20,6 +20,7 @@ from mcgrpo.analyse.crossed import total_variance
 from mcgrpo.analyse.stats import detectable
 from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, benchmarks, planned
 
 TEST_PROBLEMS = {
@@ -75,7 +76,7 @@ def smallest_gain(seeds: int, problems: int, spread: Spread) -> float | None:
 
 def effects(config: Config, sizes: Sizes, spread: Spread) -> list[Effect]:
     """One for each setting, benchmark and number of seeds that gains are planned with."""
-    measured = _measured(Path("results", config["study"], "summary.csv"))
+    measured = _measured(StudyFiles(config["study"]).results.summary)
     found = []
     for (setting, benchmark, seeds), cells in sorted(_gains(config).items()):
         spec = config["datasets"][benchmark]

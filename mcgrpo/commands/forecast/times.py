@@ -10,13 +10,13 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
 from mcgrpo.commands.forecast.batches import drawn
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.records import Run
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.study.read import ROOT, read
 from mcgrpo.study.variants import DEFAULT
@@ -119,7 +119,7 @@ def finished(config: Config, planned: Iterable[Run]) -> Iterator[tuple[Run, dict
     """
     for run in planned:
         try:
-            record = read_json(Path("results", config["study"], "runs", run.name, "run.json"))
+            record = read_json(StudyFiles(config["study"]).results.run(run.name) / "run.json")
             outcome = record.pop("outcome", {})
             if outcome.get("status") == "finished" and as_record(Run, record, run.name) == run:
                 yield run, outcome

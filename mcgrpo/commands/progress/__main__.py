@@ -10,13 +10,13 @@ import contextlib
 import shutil
 import sys
 import time
-from pathlib import Path
 
 from mcgrpo.commands.progress.screen import Screen
 from mcgrpo.commands.progress.supervise import LOOK_SECONDS, supervise
 from mcgrpo.launch import study_lock
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
+from mcgrpo.study.paths import StudyFiles
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
         sys.exit(f"error: --run {options.run[0]}: no such command")
     if options.run:
         named = ["--configfile", *map(str, files)] if files else []
-        log = Path("logs", screen.config["study"], "snakemake.log")
+        log = StudyFiles(screen.config["study"]).log("snakemake")
         try:
             study_lock.hold(screen.config["study"])  # the log is that of the call that runs the study
         except KeyboardInterrupt:

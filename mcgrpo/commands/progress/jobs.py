@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mcgrpo.records import PROTOCOL_SUFFIXES, Run
+from mcgrpo.records import Run
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, evaluations, figures, grading, planned
 
 TRAIN, GENERATE, GRADE, ROLLOUTS, GRADE_ROLLOUTS, SIGN_FLIPS = (
@@ -43,12 +44,12 @@ class Job:
     @cached_property
     def log(self) -> Path:
         """Where Snakemake says that its log is."""
-        return Path("logs", self.run.study, self.rule, f"{self.name}.log")
+        return StudyFiles(self.run.study).log(self.rule, self.name)
 
     @cached_property
     def timed(self) -> Path:
         """Where Snakemake writes how long it took."""
-        return Path("results", self.run.study, "benchmarks", self.rule, f"{self.name}.tsv")
+        return StudyFiles(self.run.study).results.benchmark(self.rule, self.name)
 
     @cached_property
     def kind(self) -> tuple[str, str, str]:
@@ -58,8 +59,7 @@ class Job:
 
 def jobs(config: Config) -> list[Job]:
     """All of a study's jobs that train, generate, grade or measure sign flips."""
-    results = Path("results", config["study"])
-    suffixes = [PROTOCOL_SUFFIXES[protocol] for protocol in grading(config)]
+    results = StudyFiles(config["study"]).results
     found, evaluated = [], evaluations(config)
 
     def add(rule: str, run: Run, part: str, outputs: tuple[Path, ...], after: Job | None) -> Job:
@@ -69,16 +69,17 @@ def jobs(config: Config) -> list[Job]:
     for name, entry in planned(config).items():
         run, trained = entry.run, None
         if run.method != UNTRAINED:
-            trained = add(TRAIN, run, "", (results / "runs" / name / "run.json",), None)
+            trained = add(TRAIN, run, "", (results.run(name) / "run.json",), None)
         for benchmark in evaluated[name]:
-            drawn = add(GENERATE, run, benchmark, (results / "completions" / name / f"{benchmark}.jsonl",), trained)
-            grades = tuple(results / "grades" / name / f"{benchmark}{suffix}.jsonl" for suffix in suffixes)
+            drawn = add(GENERATE, run, benchmark, (results.completions(name, benchmark),), trained)
+            grades = tuple(results.grades(name, benchmark, protocol) for protocol in grading(config))
             add(GRADE, run, benchmark, grades, drawn)
         last = trained
         if entry.flips:
             part = entry.flips["benchmark"]
-            for rule, kind in ((ROLLOUTS, "rollouts"), (GRADE_ROLLOUTS, "rollout-grades"), (SIGN_FLIPS, "flips")):
-                last = add(rule, run, part, (results / kind / name / f"{part}.jsonl",), last)
+            kinds = (ROLLOUTS, results.rollouts), (GRADE_ROLLOUTS, results.rollout_grades), (SIGN_FLIPS, results.flips)
+            for rule, path in kinds:
+                last = add(rule, run, part, (path(name, part),), last)
     return found
 
 

@@ -14,7 +14,7 @@ from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.times import finished
 from mcgrpo.commands.progress.jobs import TRAIN, Job, jobs, report, seconds
 from mcgrpo.files import RecordError, read_json
-from mcgrpo.study.paths import LOCK
+from mcgrpo.study.paths import LOCK, StudyFiles
 from mcgrpo.study.plan import Config
 
 State = Literal["done", "running", "stopped", "failed", "waiting"]
@@ -65,7 +65,7 @@ class Study:
 
     def __post_init__(self) -> None:
         self.jobs, self.report = jobs(self.config), report(self.config)
-        self.results = Path("results", self.config["study"])
+        self.results = StudyFiles(self.config["study"]).results
 
     def look(self, now: float) -> dict[Job, Standing]:
         """Where every job stands now (seconds since the epoch)."""
@@ -108,7 +108,7 @@ class Study:
         return Standing("running" if now - stamp < LOG_SILENCE_SECONDS else "stopped", start=stamp)
 
     def _training(self, job: Job, now: float) -> Standing:
-        folder = self.results / "unfinished" / job.name
+        folder = self.results.unfinished(job.name)
         try:
             record = read_json(folder / "run.json")
         except RecordError:

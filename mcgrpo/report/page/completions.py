@@ -12,6 +12,7 @@ from mcgrpo.files import read_jsonl
 from mcgrpo.records import Rollout, Run
 from mcgrpo.report.page.jobs import Job
 from mcgrpo.study.methods import label
+from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.variants import DEFAULT
 
 FILE = "rollouts.jsonl"
@@ -69,7 +70,7 @@ def completions(results: Path, jobs: list[Job], budget: int = BUDGET) -> Shown:
     views, absent, left_out = [], [], []
     chosen = list(_first_seeds(jobs))
     for run in chosen:
-        path = results / "runs" / run.name / FILE
+        path = ResultFiles(results).run(run.name) / FILE
         if not path.is_file():
             absent.append(run.name)
             continue

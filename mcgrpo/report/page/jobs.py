@@ -15,6 +15,7 @@ from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.records import Run
 from mcgrpo.report import wording
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.paths import ResultFiles
 
 FINISHED = "finished"
 
@@ -44,13 +45,15 @@ def planned_jobs(results: Path) -> list[Job]:
     Raises:
         RecordError: for a missing or broken plan.json or run.json, naming it.
     """
-    runs = [as_record(Run, row, f"{results}/plan.json") for row in read_json(results / "plan.json")["runs"]]
-    return [_job(results, run) for run in runs if run.method != UNTRAINED]
+    files = ResultFiles(results)
+    runs = [as_record(Run, row, str(files.plan)) for row in read_json(files.plan)["runs"]]
+    return [_job(files, run) for run in runs if run.method != UNTRAINED]
 
 
-def _job(results: Path, run: Run) -> Job:
-    for folder, states in (("runs", {}), ("unfinished", {"running": "unfinished", FINISHED: "unfinished"})):
-        path = results / folder / run.name / "run.json"
+def _job(files: ResultFiles, run: Run) -> Job:
+    unfinished = {"running": "unfinished", FINISHED: "unfinished"}
+    for folder, states in ((files.run(run.name), {}), (files.unfinished(run.name), unfinished)):
+        path = folder / "run.json"
         if path.is_file():
             outcome = read_json(path).get("outcome", {})
             if not isinstance(outcome, dict):
@@ -97,7 +100,7 @@ def _values(values: list[Any]) -> str:
 
 def stages(results: Path) -> list[Stage]:
     """What Snakemake measured of each rule's jobs (`benchmarks/`), the longest in all first."""
-    folder = results / "benchmarks"
+    folder = ResultFiles(results).benchmarks
     found: dict[str, list[float]] = {}
     for path in sorted(folder.rglob("*.tsv")):
         rule = path.relative_to(folder).parts[0].removesuffix(".tsv")

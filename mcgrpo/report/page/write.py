@@ -30,6 +30,7 @@ from mcgrpo.report.claims.tables import CAPTION
 from mcgrpo.report.page import completions, contents, jobs, verdicts
 from mcgrpo.report.page.answer import answer
 from mcgrpo.report.tables.latex import SMALL, VERDICT
+from mcgrpo.study.paths import ResultFiles
 
 TEMPLATES = Path(__file__).parent
 LARGEST = 15_000_000
@@ -61,23 +62,23 @@ def write_page(options: argparse.Namespace) -> int:
 
 def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     """All that the template shows."""
-    results = options.results
-    summary = read_frame(results / "summary.csv", Cell)
-    gains = read_frame(results / "gains.csv", Gain)
-    curves = read_frame(results / "curves.csv", CurvePoint)
-    study = read_json(results / "plan.json")["study"]
-    found = jobs.planned_jobs(results)
+    files = ResultFiles(options.results)
+    summary = read_frame(files.summary, Cell)
+    gains = read_frame(files.gains, Gain)
+    curves = read_frame(files.curves, CurvePoint)
+    study = read_json(files.plan)["study"]
+    found = jobs.planned_jobs(options.results)
     claims = read_claims(options.claims)
     published = judge(claims, of_printed(claims, as_cells(read_published(options.published))), "published")
-    ours = judge(claims, read_contrasts(results / "contrasts.csv"), "ours")
+    ours = judge(claims, read_contrasts(files.contrasts), "ours")
     frames = {"summary": summary, "curves": curves}
     figures = contents.figure_views(options.figures, options.reports / "figures", options.captions, frames)
     return {
         "title": options.title or study,
         "study": study,
-        "results": results,
+        "results": options.results,
         "reports": options.reports,
-        "to_results": os.path.relpath(results, page.parent),
+        "to_results": os.path.relpath(options.results, page.parent),
         "to_reports": os.path.relpath(options.reports, page.parent),
         "answer": answer(summary, gains),
         "sources": [(verdicts.heading(each), verdicts.counts(each)) for each in (published, ours)],
@@ -85,10 +86,10 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
         "claims_caption": CAPTION,
         "tables": contents.table_views(summary, ""),
         "figures": figures,
-        "shown": (shown := completions.completions(results, found)),
+        "shown": (shown := completions.completions(options.results, found)),
         "groups": {view.name: asdict(view) for view in shown.runs},
         "timings": contents.timings_view(summary, ""),
-        "stages": jobs.stages(results),
+        "stages": jobs.stages(options.results),
         "environment": jobs.environment(found),
         "commits": jobs.commits(found),
         "ended": jobs.ended(found),
