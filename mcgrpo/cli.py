@@ -9,10 +9,10 @@ from signal import SIGPIPE
 COMMANDS = {
     "bundle": ("mcgrpo.commands.evidence.bundle", "pack a study into one archive that can be checked"),
     "claims": ("mcgrpo.report.claims", "judge the paper's claims by its own numbers, and by a study's"),
-    "doctor": ("mcgrpo.commands.doctor", "what this machine has and lacks for a study"),
+    "doctor": ("mcgrpo.commands.doctor", "check that this machine can run a study"),
     "grade": ("mcgrpo.grade", "grade a file of completions"),
     "lock": ("mcgrpo.study.lock", "pin what a study takes from the hub"),
-    "plan": ("mcgrpo.commands.forecast", "what a study will take: runs, steps, hours, disk"),
+    "plan": ("mcgrpo.commands.forecast", "what a study will take: trainings, steps, hours, disk"),
     "progress": ("mcgrpo.commands.progress", "how far a study is, what runs, and when it will end"),
     "sign-flips": ("mcgrpo.analyse.sign_flips", "sign-flip rates of a file of grades"),
     "track": ("mcgrpo.tracking", "bring the MLflow store up to date with a study's files"),

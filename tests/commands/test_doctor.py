@@ -1,8 +1,7 @@
-"""What the doctor says, of real files and processes; the hub is a server of our own, nvidia-smi a script."""
+"""The checks of `mcgrpo doctor`, with real files and processes; the hub is a server of our own, nvidia-smi a script."""
 
 import json
 import os
-import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -27,46 +26,44 @@ PINNED = fake_hub.COMMIT
 TRAINED = [run for run in runs_of(MINI) if run.training]
 
 
-def doctor(*arguments, cwd, **environment):
-    command = [sys.executable, "-m", "mcgrpo.cli", "doctor", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **environment})
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to run a study in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-def lines_of(printed):
-    return {line.split(":")[0].split(maxsplit=1)[1]: line for line in printed.splitlines() if ":" in line}
+def doctor(study, **environment):
+    """Exit code, output, and the check of each topic and name."""
+    command = [sys.executable, "-m", "mcgrpo.cli", "doctor", str(study)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    lines = done.stdout.splitlines()
+    return (
+        done.returncode,
+        done.stdout,
+        {line.split(":")[0].split(maxsplit=1)[1]: line for line in lines if ":" in line},
+    )
 
 
-def test_the_mini_study_lacks_nothing_here(tmp_path):
-    done = doctor(ROOT / "config/mini.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "lacking " not in done.stdout.split("\n\n")[0]
-    assert f"mini: {len(runs_of(MINI))} runs, {len(TRAINED)} of them trainings" in done.stdout
-    assert list(tmp_path.iterdir()) == []
+def test_the_mini_study_can_run_here(here):
+    code, out, _ = doctor(ROOT / "config/mini.yaml")
+    assert code == 0 and not any(line.startswith("error") for line in out.splitlines()), out
+    assert f"mini: {len(runs_of(MINI))} runs, {len(TRAINED)} of them trainings" in out
+    assert list(here.iterdir()) == []
 
 
-def test_a_broken_study_is_what_is_lacking(tmp_path):
-    (tmp_path / "study.yaml").write_text("study: x\nsedes: [1]")
-    done = doctor("study.yaml", cwd=tmp_path)
-    assert done.returncode == 1 and done.stdout.startswith("lacking  study     the study: unknown key 'sedes'")
+def test_a_broken_study_is_an_error(here):
+    (here / "study.yaml").write_text("study: x\nsedes: [1]")
+    code, out, _ = doctor("study.yaml")
+    assert code == 1 and out.startswith("error    study     the study: unknown key 'sedes'")
 
 
-HUB = {
-    "models/org/open": {"safetensors": {"parameters": {"F32": 100}, "total": 100}},
-    "models/org/gated": {"gated": "manual"},
-    "datasets/org/data": {},
-}
-
-
-def hub_study(folder):
+def hub_study(folder, **data):
     """A study of four models of the hub, one of which can be had at what it is pinned at, and a data set."""
     config = studies.load("smoke")
-    pins = {"open": PINNED, "gated": None, "missing": None, "moved": "v9"}
-    names = {"moved": "open"}
-    config["models"] = {
-        name: {"hub": f"org/{names.get(name, name)}", **({"revision": pin} if pin else {})}
-        for name, pin in pins.items()
-    }
-    config["datasets"] = {"data": {"task": "gsm8k", "hub": "org/data"}}
+    pins = {"open": {"revision": PINNED}, "gated": {}, "missing": {}, "moved": {"revision": "v9"}}
+    config["models"] = {name: {"hub": f"org/{name}".replace("moved", "open"), **pin} for name, pin in pins.items()}
+    config["datasets"] = {"data": {"task": "gsm8k", "hub": "org/data", **data}}
     setting = {"dataset": "data", "prompt": "plain", "benchmarks": {"in": ["data"]}}
     config["settings"] = {name: {**setting, "model": name} for name in pins}
     config["experiments"]["main"]["settings"] = list(pins)
@@ -74,55 +71,62 @@ def hub_study(folder):
     return config
 
 
-def test_the_hub_says_what_can_be_had(tmp_path):
-    hub_study(tmp_path)
-    with fake_hub.serving(HUB) as (environment, asked):
-        done = doctor("study.yaml", cwd=tmp_path, HF_HOME=str(tmp_path), **environment)
-    found = lines_of(done.stdout)
+def test_the_hub_says_what_can_be_downloaded(here):
+    hub_study(here)
+    model = {"safetensors": {"parameters": {"F32": 100}, "total": 100}}
+    repositories = {"models/org/open": model, "models/org/gated": {"gated": "manual"}, "datasets/org/data": {}}
+    with fake_hub.serving(repositories) as (environment, asked):
+        code, _, found = doctor("study.yaml", HF_HOME=str(here), **environment)
     page = f"{environment['HF_ENDPOINT']}/org/gated"
-    assert done.returncode == 1, done.stderr
-    assert found["model     open"].startswith("ok") and f"pinned at {PINNED[:8]}" in found["model     open"]
-    assert f"accept the licence at {page}, then `hf auth login`" in found["model     gated"]
-    assert all(found[f"model     {name}"].startswith("lacking") for name in ("gated", "missing", "moved"))
-    assert "no such repository, or a private one" in found["model     missing"]
-    assert "no revision 'v9' there" in found["model     moved"]
-    assert found["data set  data"].startswith("warning") and "`mcgrpo lock" in found["data set  data"]
+    for name, status, words in (
+        ("model     open", "ok", f"pinned at {PINNED[:8]}"),
+        ("model     gated", "error", f"accept the licence at {page}, then `hf auth login`"),
+        ("model     missing", "error", "no such repository, or a private one"),
+        ("model     moved", "error", "no revision 'v9'"),
+        ("data set  data", "warning", "`mcgrpo lock"),
+    ):
+        assert found[name].startswith(status) and words in found[name]
+    assert code == 1
     assert "/api/models/org/gated/auth-check" in asked and "/api/models/org/open/auth-check" not in asked
 
 
-def test_without_the_hub_the_cache_is_looked_at(tmp_path):
-    config = hub_study(tmp_path)
-    config["datasets"]["data"]["revision"] = PINNED
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(config))
-    (tmp_path / "datasets/org___data").mkdir(parents=True)
-    snapshot = tmp_path / "hub/models--org--open/snapshots" / PINNED
-    snapshot.mkdir(parents=True)
-    (snapshot / "model.safetensors").write_bytes(b"")
-    for environment in ({"HF_HUB_OFFLINE": "1"}, {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:9"}):
-        done = doctor("study.yaml", cwd=tmp_path, HF_HOME=str(tmp_path), HF_DATASETS_CACHE="", **environment)
-        found = lines_of(done.stdout)
-        assert done.returncode == 1 and "cannot be asked" in done.stdout
-        assert f"in the cache: {snapshot} -> name that as `folder`" in done.stdout
-        assert found["data set  data"].startswith("warning")
-        assert found["model     gated"].startswith("lacking") and "nor in the cache" in found["model     gated"]
+@pytest.mark.parametrize(
+    "environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://[::1]:9"}]
+)
+def test_without_the_hub_only_a_pinned_data_set_may_come_from_a_cache(here, environment):
+    hub_study(here, revision=PINNED)
+    code, out, found = doctor("study.yaml", HF_HOME=str(here), **environment)
+    assert code == 1 and "cannot be reached" in out
+    assert found["data set  data"].startswith("warning") and found["model     open"].startswith("error")
 
 
-def test_what_has_been_made_is_not_asked_for(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    config = hub_study(tmp_path)
-    folder = tmp_path / "resources/models/smoke"
+def of_data(config, known=None):
+    (check,) = [check for check in check_hub(config, known or sizes(config)) if check.topic == "data set"]
+    return check
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ('{"split": "train", ID}\n{"split": "test", ID}\n', ""),
+        ("{", "data.jsonl:1: not valid JSON"),
+        ("", "split 'train' is empty"),
+        ('{"split": "test"}\n', "data.jsonl:1: "),
+    ],
+)
+def test_what_has_been_made_is_read_and_not_asked_for(here, content, fault):
+    config = hub_study(here)
     for name, spec in config["models"].items():
-        (folder / name).mkdir(parents=True)
-        (folder / name / "source.json").write_text(json.dumps({**spec, "commit": PINNED}))
-    data = tmp_path / "resources/data/smoke/data.jsonl"
+        source = here / "resources/models/smoke" / name / "source.json"
+        source.parent.mkdir(parents=True)
+        source.write_text(json.dumps({**spec, "commit": PINNED}))
+    data = here / "resources/data/smoke/data.jsonl"
     data.parent.mkdir(parents=True)
-    row = {"question": "1 + 1?", "answer": "2"}
-    splits = enumerate(["train", "train", "test"])
-    data.write_text("".join(json.dumps({"id": str(n), "split": split, **row}) + "\n" for n, split in splits))
+    data.write_text(content.replace("ID", '"id": "0", "question": "1 + 1?", "answer": "2"'))
     data.with_name("data.source.json").write_text(json.dumps({**config["datasets"]["data"], "revision": PINNED}))
-    known = sizes(config)
-    assert known.hub == {} and known.rows["data"] == {"train": 2, "test": 1}
-    assert {check.status for check in check_hub(config, known)} == {"ok"}
+    assert sizes(config).hub == {}
+    check = of_data(config)
+    assert (check.status, fault in check.finding) == ("error" if fault else "ok", True)
     config["models"]["open"]["revision"] = "d" * 40
     assert list(sizes(config).hub) == [("models", "open")]
 
@@ -131,65 +135,28 @@ ROW = '{"question": "1 + 1?", "answer": "#### 2"}\n'
 
 
 @pytest.mark.parametrize(
-    ("train", "test", "finding"),
+    ("train", "test", "fault"),
     [
-        (ROW, ROW, "gsm8k: {folder}, 1 train, 1 test"),
-        (ROW, "", "gsm8k: {folder}: split 'test' is empty"),
-        ("", ROW, "gsm8k: {folder}: split 'train' is empty"),
-        (ROW + ROW[:9], ROW, "gsm8k: {folder}/train.jsonl:2: not valid JSON"),
-        (ROW, "[1]\n", "gsm8k: {folder}/test.jsonl:1: a JSON object is expected, not list"),
-        (ROW, ROW.replace("question", "text"), "gsm8k: {folder}/test.jsonl:1: no text under 'question'"),
-        (ROW, None, "gsm8k: {folder}/test.jsonl: no such file"),
-        (ROW, b"\xff\n", "gsm8k: {folder}/test.jsonl:1: not UTF-8 text"),
+        (ROW, ROW, ""),
+        (ROW, "", ": split 'test' is empty"),
+        (ROW + ROW[:9], ROW, "/train.jsonl:2: not valid JSON"),
+        (ROW, ROW.replace("question", "text"), "/test.jsonl:1: no text under 'question'"),
+        (ROW, None, "/test.jsonl: no such file"),
     ],
 )
-def test_a_local_data_set_is_read(tmp_path, monkeypatch, train, test, finding):
-    monkeypatch.chdir(tmp_path)
+def test_a_local_data_set_is_read(here, train, test, fault):
     config = studies.load("smoke")
-    config["datasets"]["gsm8k"]["folder"] = str(tmp_path)
-    for name, content in (("train", train), ("test", test)):
+    config["datasets"]["gsm8k"]["folder"] = str(here)
+    for name, content in {"train": train, "test": test}.items():
         if content is not None:
-            (tmp_path / f"{name}.jsonl").write_bytes(content if isinstance(content, bytes) else content.encode())
-    (check,) = [check for check in check_hub(config, sizes(config)) if check.topic == "data set"]
-    assert check.finding.startswith(finding.format(folder=tmp_path))
-    assert (check.status == "ok") == ("1 test" in finding)
+            (here / f"{name}.jsonl").write_text(content)
+    check = of_data(config)
+    assert check.status == ("error" if fault else "ok") and check.finding.startswith(f"gsm8k: {here}{fault}")
 
 
-@pytest.mark.parametrize(
-    ("content", "finding"),
-    [
-        ("{", "data.jsonl:1: not valid JSON"),
-        ("", "split 'train' is empty in"),
-        ('{"split": "test"}\n', "data.jsonl:1: "),
-    ],
-)
-def test_a_data_set_that_was_made_and_is_broken_is_lacking(tmp_path, monkeypatch, content, finding):
-    monkeypatch.chdir(tmp_path)
-    config = hub_study(tmp_path)
-    data = tmp_path / "resources/data/smoke/data.jsonl"
-    data.parent.mkdir(parents=True)
-    data.write_text(content)
-    data.with_name("data.source.json").write_text(json.dumps({**config["datasets"]["data"], "revision": PINNED}))
-    (check,) = [check for check in check_hub(config, replace(sizes(config), hub={})) if check.topic == "data set"]
-    assert check.status == "lacking" and finding in check.finding
-
-
-def test_a_split_that_is_empty_on_the_hub_is_lacking(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    config = hub_study(tmp_path)
-    known = Sizes(hub={("datasets", "data"): Answer(rows={"train": 8, "test": 0})})
-    (check,) = [check for check in check_hub(config, known) if check.topic == "data set"]
-    assert check.status == "lacking" and "split 'test' is empty" in check.finding
-
-
-def test_a_schedule_that_transformers_does_not_know_is_a_fault_of_the_study(tmp_path):
-    path = tmp_path / "top.yaml"
-    path.write_text("training: {lr_scheduler_type: cosin}")
-    done = doctor(ROOT / "config/mini.yaml", path, cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stdout.startswith(
-        "lacking  study     training.lr_scheduler_type: 'cosin' is not one of ['linear', 'cosine'"
-    )
+def test_a_split_that_is_empty_on_the_hub_is_an_error(here):
+    check = of_data(hub_study(here), Sizes(hub={("datasets", "data"): Answer(rows={"train": 8, "test": 0})}))
+    assert check.status == "error" and "split 'test' is empty" in check.finding
 
 
 NVIDIA_SMI = """#!/bin/sh
@@ -206,78 +173,66 @@ def two_gpus(tmp_path, monkeypatch):
     script = tmp_path / "bin/nvidia-smi"
     script.parent.mkdir()
     script.write_text(NVIDIA_SMI)
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
-def test_gpus_are_counted_and_the_smallest_is_what_must_do(two_gpus, monkeypatch):
-    assert machine.check_gpus({"gpus": 2}) == Check(
-        "ok", "GPUs", "2 (Pretend) here, one training takes 2: 1 at a time with --resources gpu=2"
-    )
-    assert machine.check_gpus({"gpus": 4}).status == "lacking"
-    assert machine.check_gpus({}).status == "ok"
-    assert machine.device_memory() == 40 * 2**30
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    assert machine.check_gpus({"gpus": 2}).status == "lacking"
-    assert machine.device_memory() == 80 * 2**30
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
-    assert machine.check_gpus({"gpus": 1}).status == "lacking" and "7" in machine.check_gpus({"gpus": 1}).finding
+@pytest.mark.parametrize(
+    ("visible", "gpus", "status", "gib"),
+    [(None, 2, "ok", 40), (None, 4, "error", 40), (None, 0, "ok", 40), ("0", 2, "error", 80), ("7", 1, "error", None)],
+)
+def test_gpus_are_counted_and_the_smallest_has_to_do(two_gpus, monkeypatch, visible, gpus, status, gib):
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert machine.check_gpus({"gpus": gpus}).status == status
+    assert machine.device_memory() == (gib and gib * 2**30)
 
 
 def memory_check(billions, **training):
     run = replace(runs.RUN, training={"per_device_train_batch_size": 4, "max_completion_length": 9, **training})
-    known = Sizes({"toy": Model(int(billions * 1e9))}, {"sums": {}})
-    (found,) = demands.check_memory({"gpus": 1}, [run], known)
+    (found,) = demands.check_memory({"gpus": 1}, [run], Sizes({"toy": Model(int(billions * 1e9))}, {"sums": {}}))
     return found
 
 
-def test_memory_is_compared_with_the_device(two_gpus):
-    assert memory_check(2).status == "ok"  # 30 of 40 GiB
-    assert memory_check(2.5).status == "warning"  # 37
-    assert memory_check(3).status == "lacking"
-    assert memory_check(2, use_vllm=True).status == "lacking"  # 30 of what vLLM leaves
-    assert "size of toy" in memory_check(0).finding and memory_check(0).status == "warning"
+@pytest.mark.parametrize(
+    ("billions", "training", "status", "words"),
+    [
+        (2, {}, "ok", "about 30 GiB, has 40 GiB"),
+        (2.5, {}, "warning", "about 37 GiB"),
+        (3, {}, "error", "about 45 GiB"),
+        (2, {"use_vllm": True}, "error", "vLLM 30%"),
+        (0, {}, "warning", "size of toy"),
+    ],
+)
+def test_memory_is_compared_with_the_device(two_gpus, billions, training, status, words):
+    found = memory_check(billions, **training)
+    assert found.status == status and words in found.finding
 
 
-def test_without_a_gpu_memory_is_said_but_not_judged(monkeypatch):
+def test_without_a_gpu_memory_is_a_warning(monkeypatch):
     monkeypatch.setenv("MCGRPO_DEVICES", "")
-    assert "needs a GPU of about 30 GiB; none here to compare with" in memory_check(2).finding
+    found = memory_check(2)
+    assert found.status == "warning" and "needs a GPU of about 30 GiB, of unknown size here" in found.finding
 
 
-def test_a_data_set_smaller_than_a_batch_trains_nothing():
-    config = studies.changed(MINI, {"datasets": {"two-step": {"splits": {"train": {"rows": 7}}}}})
-    config = studies.changed(config, {"training": {"max_steps": None, "num_train_epochs": 1}})
-    found = list(demands.check_batches(config, runs_of_trained(config), sizes(config)))
-    short = [check for check in found if check.status == "lacking"]
-    assert short and all("= 8 prompts x G=" in check.finding for check in short)
-    assert any("fixed-rows" in check.finding for check in found if check.status == "ok")  # 2 prompts at a time
-
-
-def runs_of_trained(config):
-    return [run for run in runs_of(config) if run.training]
-
-
-def test_batches_are_said_once_for_all_that_go_alike():
-    found = [str(check) for check in demands.check_batches(MINI, TRAINED, sizes(MINI))]
+def test_batches_are_listed_once_for_all_variants_that_have_them():
+    found = [check.finding for check in demands.check_batches(MINI, TRAINED, sizes(MINI))]
     assert len(found) == 4
-    assert any("1 process(es) x 16 rows x 1 accumulated = 2 prompts x G=8 a step, 160 steps" in line for line in found)
+    assert any("x 16 rows x 1 accumulated = 2 prompts x G=8 per step, 160 steps" in line for line in found)
 
 
-def test_disk_that_does_not_do_is_lacking(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_data_set_smaller_than_a_batch_is_an_error():
+    config = studies.changed(MINI, {"datasets": {"two-step": {"splits": {"train": {"rows": 7}}}}})
+    short = {check.status: check.finding for check in demands.check_batches(config, TRAINED, sizes(config))}
+    assert "= 8 prompts x G=" in short["error"] and "fixed-rows" in short["ok"]  # 2 prompts at a time
+
+
+def test_too_little_disk_is_an_error(here):
     known = sizes(MINI)
-    assert demands.check_disk(MINI, TRAINED, known).status == "ok"
     huge = replace(known, models={**known.models, "toy-qwen3": Model(10**12)})
-    assert demands.check_disk(MINI, TRAINED, huge).status == "lacking"
-    unsaid = replace(known, hub={("models", "toy-qwen3"): Answer("unreachable")})
-    assert demands.check_disk(MINI, TRAINED, unsaid).status == "warning"
-
-
-def test_sharding_needs_processes():
-    run = replace(runs.RUN, training={"sharding": "zero3"})
-    assert [check.status for check in demands.check_sharded({"gpus": 1}, [run])] == ["lacking"]
-    assert list(demands.check_sharded({"gpus": 2}, [run])) == []
+    unknown = replace(known, hub={("models", "toy-qwen3"): Answer("unreachable")})
+    assert [demands.check_disk(MINI, each).status for each in (known, huge, unknown)] == ["ok", "error", "warning"]
 
 
 @pytest.fixture
@@ -285,10 +240,11 @@ def install(tmp_path, monkeypatch):
     """Make a version of a package look installed, by its metadata."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def install(name, version):
-        folder = tmp_path / f"{name}-{version}.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    def install(**versions):
+        for name, version in versions.items():
+            metadata = tmp_path / f"{name}-{version}.dist-info/METADATA"
+            metadata.parent.mkdir()
+            metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
     return install
 
@@ -300,61 +256,43 @@ def by_topic(config, training):
 
 def test_packages_are_those_that_the_project_declares(install):
     assert by_topic({}, {})["packages"].status == "ok"
-    install("trl", "0.9.0")
+    install(trl="0.9.0")
     found = by_topic({}, {})["packages"]
-    assert found.status == "lacking" and "trl 0.9.0 is installed, ==1.16.0 is needed" in found.finding
+    assert found.status == "error" and "trl 0.9.0 is installed, ==1.16.0 is needed" in found.finding
 
 
 def test_settings_ask_for_packages_of_their_own(install):
-    install("vllm", "0.1.0")
-    install("deepspeed", "0.19.8")
-    install("flash_attn", "2.8.0")
+    install(vllm="0.1.0", deepspeed="0.19.8", flash_attn="2.8.0")
     asked = {"use_vllm": True, "sharding": "zero3", "attn_implementation": "flash_attention_2"}
     found = by_topic({"gpus": 2}, asked)
-    assert found["vllm"].status == "lacking" and "0.1.0 is installed" in found["vllm"].finding
+    assert found["vllm"].status == "error" and "0.1.0 is installed" in found["vllm"].finding
     assert found["deepspeed"].status == found["flash-attn"].status == "ok" and "attention" not in found
     assert not {"vllm", "deepspeed", "peft", "flash-attn", "torch"} & by_topic({}, {}).keys()
 
 
 def test_a_torch_for_cpus_is_no_use_to_gpus(install):
-    install("torch", "2.13.0+cpu")
-    assert by_topic({"gpus": 1}, {})["torch"].status == "lacking"
+    install(torch="2.13.0+cpu")
+    assert by_topic({"gpus": 1}, {})["torch"].status == "error"
     assert by_topic({"gpus": 0}, {})["packages"].status == "ok"
 
 
-def test_programs_that_are_not_there_are_named(monkeypatch, tmp_path):
+def test_missing_programs_are_warnings(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert [(check.status, check.topic) for check in machine.check_programs()] == [
-        ("warning", "git"),
-        ("warning", "latexmk"),
-    ]
-
-
-def tracking(monkeypatch, store):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return machine.check_tracking({"tracking_uri": store})
-
-
-def test_a_tracking_server_is_asked(monkeypatch):
-    with fake_hub.serving({}) as (environment, asked):
-        server = environment["HF_ENDPOINT"]
-        assert "answers with 404" in tracking(monkeypatch, server).finding and asked == ["/health"]
-    dead = tracking(monkeypatch, server)
-    assert dead.status == "warning" and "does not answer" in dead.finding
+    found = {check.topic: check.status for check in machine.check_machine({})}
+    assert found["git"] == found["latexmk"] == "warning"
 
 
 @pytest.mark.parametrize("store", [None, "sqlite:///mlflow.db", "databricks"])
-def test_other_stores_are_not(monkeypatch, tmp_path, store):
-    monkeypatch.chdir(tmp_path)
-    assert tracking(monkeypatch, store).status == "ok"
-
-
-def test_the_users_store_goes_before_the_studys(monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///mine.db")
-    assert machine.check_tracking({"tracking_uri": "sqlite:///other.db"}).finding == "sqlite:///mine.db"
+def test_only_a_tracking_server_is_asked(monkeypatch, store):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert machine.check_tracking({"tracking_uri": store}).status == "ok"
+    with fake_hub.serving({}) as (environment, asked):
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", environment["HF_ENDPOINT"])  # before the study's own
+        assert "answers with 404" in machine.check_tracking({"tracking_uri": store}).finding and asked == ["/health"]
+    dead = machine.check_tracking({})
+    assert dead.status == "warning" and "does not answer" in dead.finding
 
 
 def test_a_summary_counts():
-    checks = [Check("ok", "a", ""), Check("lacking", "b", ""), Check("warning", "c", "")]
-    assert summary(checks) == "1 lacking, 1 to look at, 1 fine."
-    assert summary(checks[:1]) == "All 1 checks are fine."
+    checks = [Check("ok", "a", ""), Check("error", "b", ""), Check("warning", "c", "")]
+    assert summary(checks) == "3 checks: 1 error, 1 warning, 1 ok."

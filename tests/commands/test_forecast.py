@@ -1,7 +1,5 @@
 """The forecast of a study. Its steps are held against real trainings, its sizes against real models."""
 
-import csv
-import io
 import json
 import os
 import subprocess
@@ -15,17 +13,15 @@ import runs
 import studies
 import yaml
 
-from mcgrpo.commands.forecast import sizes as sizes_of
-from mcgrpo.commands.forecast.batches import batches
-from mcgrpo.commands.forecast.memory import GIB, memory
-from mcgrpo.commands.forecast.sizes import VOCABULARIES, Model, of_folder, of_toy, sizes
-from mcgrpo.commands.forecast.space import STORE_STEP_BYTES, kept, to_download, while_training
-from mcgrpo.commands.forecast.table import Job, Row, rows, total, wall_seconds
-from mcgrpo.commands.forecast.times import Estimate
+from mcgrpo.commands.forecast.__main__ import Job, jobs, notes, rows
+from mcgrpo.commands.forecast.batches import batches, drawn
+from mcgrpo.commands.forecast.memory import memory
+from mcgrpo.commands.forecast.sizes import VOCABULARIES, Model, Sizes, of_folder, of_toy, sizes
+from mcgrpo.commands.forecast.space import STEP_BYTES, kept, while_training
+from mcgrpo.commands.forecast.times import Time
 from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import planned
-from mcgrpo.tracking.series import METRIC_BYTES, STEP_METRICS
 
 ROOT = Path(__file__).parents[2]
 MINI, PAPER = studies.load("mini"), studies.load("config")
@@ -50,20 +46,21 @@ def finish(run, seconds, **outcome):
 
 
 def forecast(config):
-    return rows(config, sizes(config))
+    """Experiment -> row; `total` is the last."""
+    return {row["experiment"]: row for row in rows(config, jobs(config, sizes(config)))}
 
 
-def by_name(found):
-    return {row.experiment: row for row in found}
+def times(config, known=None):
+    """Run -> its time, as seconds and source."""
+    return {name: job.time for name, job in jobs(config, known or sizes(config)).items()}
 
 
 def test_every_training_counts_once_in_the_first_experiment_that_asks_for_it(here):
     found = forecast(MINI)
-    assert sorted(job.name for row in found for job in row.jobs) == list(planned(MINI))
-    assert len(total(found).to_train) == total(found).trainings == len(trainings(MINI))
-    control, ood = by_name(found)["control"], by_name(found)["ood"]
-    assert (control.trainings, control.shared, len(control.to_train)) == (45, 30, 15)
-    assert (ood.trainings, ood.shared, len(ood.jobs)) == (20, 20, 0)
+    total = found.pop("total")
+    assert sum(row["to_train"] for row in found.values()) == total["to_train"] == len(trainings(MINI))
+    counts = {name: [found[name][key] for key in ("trainings", "shared", "to_train")] for name in ("control", "ood")}
+    assert counts == {"control": [45, 30, 15], "ood": [20, 20, 0]}
 
 
 @pytest.mark.slow
@@ -73,68 +70,45 @@ def test_snakemake_would_train_as_often(tmp_path):
     done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     counts = dict(line.split() for line in (done.stdout + done.stderr).splitlines() if len(line.split()) == 2)
-    assert int(counts["train"]) == total(forecast(MINI)).trainings
+    assert int(counts["train"]) == forecast(MINI)["total"]["trainings"]
 
 
 def test_what_has_finished_is_not_counted_again(here):
     run = trainings(MINI)["toy-qwen3/grpo/G2/default/seed0"]
     finish(run, 20.0)
-    main = by_name(forecast(MINI))["main"]
-    assert (main.trainings, main.finished, len(main.to_train)) == (30, 1, 29)
-    changed = studies.changed(MINI, {"training": {"learning_rate": 1e-4}})
-    assert by_name(forecast(changed))["main"].finished == 0
+    main = forecast(MINI)["main"]
+    assert (main["trainings"], main["finished"], main["to_train"]) == (30, 1, 29)
+    assert forecast(studies.changed(MINI, {"training": {"learning_rate": 1e-4}}))["main"]["finished"] == 0
     finish(run, 20.0, status="failed")
-    assert by_name(forecast(MINI))["main"].finished == 0
+    assert forecast(MINI)["main"]["finished"] == 0
 
 
-def times_with(**seconds):
-    """The time of each run once some, by method, have been measured at G=2 and seed 0."""
-    known = trainings(MINI)
-    for method, took in seconds.items():
-        finish(known[f"toy-qwen3/{method}/G2/default/seed0"], took)
-    return {job.name: job.time for row in forecast(MINI) for job in row.jobs}
-
-
-def test_measured_times_stand_for_their_cell_and_for_what_is_the_same_work(here):
-    finish(trainings(MINI)["toy-qwen3/grpo/G2/default/seed1"], 30.0)
-    times = times_with(grpo=20.0)
-    assert times["toy-qwen3/grpo/G2/default/seed2"] == Estimate(25.0, "measured")
-    assert times["toy-qwen3/dapo/G2/default/seed0"] == Estimate(25.0, "like measured")
-    assert times["toy-qwen3/grpo/G2/composite/seed0"] == Estimate(25.0, "like measured")
+def test_a_time_is_the_mean_of_trainings_of_the_same_work(here):
+    for seed, seconds in enumerate((20.0, 30.0)):
+        finish(trainings(MINI)[f"toy-qwen3/grpo/G2/default/seed{seed}"], seconds)
+    found = times(MINI)
+    for same in ("grpo/G2/default/seed2", "dapo/G2/default/seed0", "grpo/G2/composite/seed0"):
+        assert found[f"toy-qwen3/{same}"] == Time(25.0, "measured")
     for other in ("mc-grpo/G2/default", "grpo/G4/default", "grpo/G2/best-on-test"):  # rollouts, G, evaluations
-        assert times[f"toy-qwen3/{other}/seed0"] is None
-
-
-def test_its_own_times_go_before_those_of_others(here):
-    times = times_with(grpo=20.0, dapo=50.0)
-    assert times["toy-qwen3/dapo/G2/default/seed1"] == Estimate(50.0, "measured")
-    assert times["toy-qwen3/dr-grpo/G2/default/seed1"] == Estimate(35.0, "like measured")
-
-
-def test_a_run_of_other_steps_lends_its_seconds_a_step(here):
-    variants = {**MINI["variants"], "longer": {"training": {"max_steps": 400}}}
-    experiments = {"main": {**MINI["experiments"]["main"], "variants": ["default", "longer"]}}
-    config = {**MINI, "variants": variants, "experiments": experiments}
-    finish(trainings(config)["toy-qwen3/grpo/G2/default/seed0"], 20.0)
-    times = {job.name: job.time for row in forecast(config) for job in row.jobs}
-    assert times["toy-qwen3/grpo/G2/longer/seed0"] == Estimate(200.0, "like measured")
+        assert found[f"toy-qwen3/{other}/seed0"] is None
 
 
 def offline(config):
-    """What is known of a study when the hub does not answer."""
-    everything = {name: Model() for name in config["models"]}
-    return sizes_of.Sizes(everything, {name: {} for name in config["datasets"]})
+    """What is known of a study if the hub does not answer."""
+    return Sizes({name: Model() for name in config["models"]}, {name: {} for name in config["datasets"]})
 
 
-def test_the_papers_times_are_those_of_its_own_settings(here):
-    found = rows(PAPER, offline(PAPER))
-    times = {job.name: job.time for row in found for job in row.jobs}
-    assert times["qwen3-1.7b-gsm8k/grpo/G2/default/seed4"] == Estimate(1316.0, "published")
-    assert times["qwen2.5-7b-math/mc-grpo/G8/default/seed0"] == Estimate(27700.0, "published")
-    assert times["qwen3-1.7b-gsm8k/dapo/G2/default/seed0"] == Estimate(1316.0, "like published")
-    assert times["qwen3-1.7b-gsm8k/grpo-plus1/G2/default/seed0"] == Estimate(1521.0, "like published")
-    assert times["qwen3-1.7b-gsm8k/grpo/G2/released/seed0"] is None
-    assert times["qwen3-1.7b-gsm8k/grpo/G4/update-matched/seed0"] is None
+def test_the_papers_times_are_those_of_its_own_settings_until_some_are_measured(here):
+    found = times(PAPER, offline(PAPER))
+    assert found["qwen3-1.7b-gsm8k/grpo/G2/default/seed4"] == Time(1316.0, "published")
+    assert found["qwen2.5-7b-math/mc-grpo/G8/default/seed0"] == Time(27700.0, "published")
+    assert found["qwen3-1.7b-gsm8k/dapo/G2/default/seed0"] == Time(1316.0, "published")
+    assert found["qwen3-1.7b-gsm8k/grpo-plus1/G2/default/seed0"] == Time(1521.0, "published")
+    for other in ("grpo/G2/released", "grpo/G4/update-matched"):
+        assert found[f"qwen3-1.7b-gsm8k/{other}/seed0"] is None
+    finish(trainings(PAPER)["qwen3-1.7b-gsm8k/grpo/G2/default/seed0"], 900.0)
+    found = times(PAPER, offline(PAPER))
+    assert found["qwen3-1.7b-gsm8k/dapo/G2/default/seed1"] == Time(900.0, "measured")
 
 
 @pytest.mark.parametrize(
@@ -144,45 +118,33 @@ def test_the_papers_times_are_those_of_its_own_settings(here):
 def test_another_study_has_not_the_papers_times(here, change):
     change = studies.changed(change, {"settings": {name: change for name in PAPER["settings"] if "training" in change}})
     config = studies.changed(PAPER, change)
-    assert not any(job.time for row in rows(config, offline(config)) for job in row.jobs)
-
-
-def test_measured_times_go_before_published_ones(here):
-    run = trainings(PAPER)["qwen3-1.7b-gsm8k/grpo/G2/default/seed0"]
-    finish(run, 900.0)
-    times = {job.name: job.time for row in rows(PAPER, offline(PAPER)) for job in row.jobs}
-    assert times["qwen3-1.7b-gsm8k/grpo/G2/default/seed1"] == Estimate(900.0, "measured")
-    assert times["qwen3-1.7b-gsm8k/dapo/G2/default/seed1"] == Estimate(900.0, "like measured")
+    assert set(times(config, offline(config)).values()) == {None}
 
 
 def test_what_is_not_known_is_no_zero(here):
-    whole = total(rows(PAPER, offline(PAPER)))
-    assert whole.steps is None and whole.disk is None
-    assert whole.sources["unknown"] == sum(job.time is None for job in whole.to_train) > 0
+    whole = rows(PAPER, jobs(PAPER, offline(PAPER)))[-1]
+    assert whole["steps"] is whole["disk_bytes"] is None
+    assert whole["times"] == {"published": 540, "unknown": 80}
 
 
-def test_wall_clock_is_that_of_the_longest_lane():
-    def job(seconds):
-        return Job(str(seconds), 1, seconds and Estimate(seconds, "measured"), 0)
-
-    row = Row("main", 5, 0, 0, [job(each) for each in (3.0, 7.0, 5.0, 4.0, None)])
-    assert wall_seconds(row, 1) == 19.0
-    assert wall_seconds(row, 2) == 10.0  # 7 + 3, 5 + 4
-    assert wall_seconds(row, 9) == 7.0
+@pytest.mark.parametrize(("at_once", "hours"), [(1, "19.0 hours, without 1"), (2, "9.5"), (9, "7.0")])
+def test_wall_clock_is_the_work_shared_out_and_no_less_than_the_longest_training(at_once, hours):
+    seconds = [3.0, 7.0, 5.0, 4.0, None]
+    left = {str(each): Job(True, 1, each and Time(3600 * each, "measured"), 0, 0) for each in seconds}
+    assert f"{at_once} at a time: {hours}" in list(notes(Sizes(), left, at_once))[-1]
 
 
-@pytest.mark.parametrize(("training", "drawn"), [({}, 12), ({"extra_rollouts": 2}, 6), ({"extra_rollouts": 0}, 4)])
-def test_rollouts_drawn_are_those_of_the_estimator_or_of_the_run(training, drawn):
+@pytest.mark.parametrize(("training", "rollouts"), [({}, 12), ({"extra_rollouts": 2}, 6), ({"extra_rollouts": 0}, 4)])
+def test_rollouts_drawn_are_those_of_the_estimator_or_of_the_run(training, rollouts):
     run = trainings(MINI)["toy-qwen3/grpo/G4/default/seed0"]
-    run = replace(run, estimator="pods", training=run.training | training)
-    assert batches(run, 0, 100).drawn == drawn
+    assert drawn(replace(run, estimator="pods", training=run.training | training)) == rollouts
 
 
 def test_the_batch_arithmetic_of_the_paper():
     run = trainings(PAPER)["qwen3-1.7b-gsm8k/mc-grpo/G4/default/seed0"]
     found = batches(run, 2, 7473)
-    assert (found.processes, found.rows, found.accumulation, found.drawn) == (2, 16, 1, 5)
-    assert found.prompts == found.prompts_at_once == 8
+    assert str(found) == "2 process(es) x 16 rows x 1 accumulated = 8 prompts x G=4 per step"
+    assert drawn(run) == 5
     assert found.steps == 7473 // 8 * 2  # two iterations over each batch
     assert batches(run, 2, None).steps is None and batches(run, 2, 7).steps == 0
 
@@ -235,7 +197,7 @@ def test_a_toy_has_the_parameters_that_it_is_built_with(tmp_path, spec):
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
 
 
-def test_a_folder_that_holds_no_model_tells_nothing(tmp_path):
+def test_a_folder_without_weights_has_a_shape_at_most(tmp_path):
     assert of_folder(tmp_path) == Model()
     (tmp_path / "config.json").write_text('{"text_config": {"vocab_size": 9}}')
     assert of_folder(tmp_path) == Model(vocabulary=9)
@@ -260,14 +222,14 @@ def test_memory_by_hand():
 
 def test_vllm_takes_its_share_of_the_whole_device():
     shared = memory_of(use_vllm=True, vllm_mode="colocate", vllm_gpu_memory_utilization=0.5)
-    assert shared.smallest_device == 2 * (shared.state + shared.activations)
+    assert shared.device == 2 * (shared.state + shared.activations)
     assert memory_of(use_vllm=True, vllm_mode="server").vllm_share == memory_of().vllm_share == 0
 
 
 def test_a_model_whose_size_is_not_known_takes_nothing_by_mistake():
     run = trainings(PAPER)["qwen3-1.7b-gsm8k/grpo/G2/default/seed0"]
     assert while_training(run, offline(PAPER)) is None
-    assert memory(run, Model(), batches(run, 2, None)).state == 0 < GIB
+    assert memory(run, Model(), batches(run, 2, None)).state == 0
 
 
 def test_disk_counts_the_checkpoints_of_a_training():
@@ -282,22 +244,13 @@ def test_disk_counts_the_checkpoints_of_a_training():
         assert while_training(changed, known) == (checkpoints + 4) * parameters
 
 
-def test_disk_counts_kept_weights_and_completions(here):
-    entry = planned(MINI)["toy-qwen3/grpo/G2/default/seed0"]
-    known = sizes(MINI)
-    lean = {**MINI, "keep_models": False}
-    assert kept(MINI, entry, 40, known) - kept(lean, entry, 40, known) == 4 * known.models["toy-qwen3"].parameters
-    texts = kept(lean, entry, 0, known)
-    assert texts == 2 * 512 * 3 * (400 + 4 * 40 + 120)  # both benchmarks: 512 problems, a greedy and two samples
-
-
-def test_disk_counts_what_steps_take_in_mlflows_store(here):
+def test_disk_counts_steps_completions_and_kept_weights(here):
     entry, known = planned(MINI)["toy-qwen3/grpo/G2/default/seed0"], sizes(MINI)
-    tracked, untracked, served = ({**MINI, "tracking_uri": uri} for uri in ("sqlite:///mlflow.db", None, "http://host"))
-    assert kept(tracked, entry, 40, known) == kept(MINI, entry, 40, known)
-    assert kept(tracked, entry, 40, known) - kept(untracked, entry, 40, known) == 40 * STORE_STEP_BYTES
-    assert kept(served, entry, 40, known) == kept(untracked, entry, 40, known)
-    assert len(STEP_METRICS) * METRIC_BYTES == STORE_STEP_BYTES
+    lean = {**MINI, "keep_models": False}
+    completions = 2 * 512 * 3 * (400 + 4 * 40 + 120)  # both benchmarks: 512 problems, a greedy and two samples
+    assert kept(lean, entry, 0, known) == completions
+    assert kept(lean, entry, 40, known) == completions + 40 * STEP_BYTES
+    assert kept(MINI, entry, 0, known) == completions + 4 * known.models["toy-qwen3"].parameters
 
 
 def plan(*arguments, cwd, environment=None):
@@ -310,13 +263,10 @@ def test_the_command_says_it_for_people_and_machines(here):
     finish(trainings(MINI)["toy-qwen3/grpo/G2/default/seed0"], 36.0)
     text = plan(study, "--cores", "2", cwd=here)
     assert text.returncode == 0, text.stderr
-    assert "core-hours" in text.stdout and "Wall clock of the trainings, 2 side by side: " in text.stdout
+    assert "core-hours" in text.stdout and "Wall clock of the trainings, 2 at a time: " in text.stdout
     records = json.loads(plan(study, "--json", cwd=here).stdout)
     assert records[-1]["experiment"] == "total" and records[-1]["trainings"] == len(trainings(MINI))
     assert records[0]["times"] == {"measured": 4, "unknown": 25} and records[0]["device_hours"] == 4 * 36 / 3600
-    table = list(csv.DictReader(io.StringIO(plan(study, "--csv", cwd=here).stdout)))
-    assert [row["experiment"] for row in table] == [record["experiment"] for record in records]
-    assert [int(row["to_train"]) for row in table] == [record["to_train"] for record in records]
 
 
 def test_a_mistake_is_one_line(here):
@@ -338,20 +288,11 @@ def test_what_is_not_here_is_asked_of_the_hub(here, monkeypatch):
         "models/Qwen/Qwen3-1.7B": {**model, "siblings": [{"rfilename": "model.safetensors", "size": 2 * 10**9}]},
         "datasets/openai/gsm8k": {"cardData": {"dataset_info": [{"config_name": "socratic"}, gsm8k]}},
     }
-    with fake_hub.serving(repositories) as (environment, _):
+    with fake_hub.serving(repositories) as (hub, _):
+        environment = {**os.environ, **hub, "HF_HOME": str(here / "hf")}
         code = "from mcgrpo.study import read as study_file; from mcgrpo.commands.forecast.sizes import sizes; "
         code += "k = sizes(study_file.read(['study.yaml'])); print(k.models['qwen3-1.7b'].parameters, k.rows['gsm8k'])"
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment_of(environment, here)
-        )
-        table = plan("study.yaml", "--json", cwd=here, environment=environment_of(environment, here))
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        table = plan("study.yaml", "--json", cwd=here, environment=environment)
     assert done.stdout.split(maxsplit=1) == ["1000000000", "{'train': 7473}\n"], done.stderr
     assert json.loads(table.stdout)[-1]["steps"] == 5 * (7473 // 16) * 2
-
-
-def environment_of(hub, folder):
-    return {**os.environ, **hub, "HF_HOME": str(folder / "hf")}
-
-
-def test_nothing_is_to_be_downloaded_for_toys(here):
-    assert to_download(sizes(MINI)) == 0

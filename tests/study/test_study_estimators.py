@@ -6,7 +6,7 @@ import pytest
 import studies
 import yaml
 
-from mcgrpo.commands.forecast.batches import batches
+from mcgrpo.commands.forecast.batches import drawn
 from mcgrpo.estimators import ESTIMATORS, get_estimator
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS, check_estimator, extra_rollouts, training_code
@@ -71,7 +71,7 @@ class TestOnesOwn:
         )
         run = planned(study)["toy-qwen3/grpo/G8/fixed-rows/seed0"].run
         assert run.estimator == "my_estimators:midrange"
-        assert batches(replace(run, num_generations=4), 0, 100).drawn == 6
+        assert drawn(replace(run, num_generations=4)) == 6
 
     @pytest.mark.parametrize(
         ("file", "change", "trains_anew"),

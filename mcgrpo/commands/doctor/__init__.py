@@ -1,1 +1,1 @@
-"""What this machine has and lacks for a study, looked at before anything starts."""
+"""Check that this machine can run a study, before anything starts."""

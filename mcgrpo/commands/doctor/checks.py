@@ -1,16 +1,14 @@
-"""What a check finds."""
+"""The result of a check."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-Status = Literal["ok", "warning", "lacking"]
-"""`lacking`: the study cannot run to its end here. `warning`: it can, or might, but look at it first."""
+Status = Literal["ok", "warning", "error"]
+"""`error`: the study cannot finish on this machine. `warning`: it can or might."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """One line: what was looked at, what was found, and what to do about it."""
+class Check(NamedTuple):
+    """One line: what was checked, the finding, and a remedy."""
 
     status: Status
     topic: str
@@ -18,13 +16,11 @@ class Check:
     remedy: str = ""
 
     def __str__(self) -> str:
-        remedy = f" -> {self.remedy}" if self.remedy else ""
-        return f"{self.status:8} {self.topic:9} {self.finding}{remedy}"
+        return f"{self.status:8} {self.topic:9} {self.finding}" + (f" -> {self.remedy}" if self.remedy else "")
 
 
 def summary(checks: Iterable[Check]) -> str:
-    """How many of each, in one line."""
+    """How many checks have which status, in one line."""
     found = [check.status for check in checks]
-    if "lacking" not in found and "warning" not in found:
-        return f"All {len(found)} checks are fine."
-    return f"{found.count('lacking')} lacking, {found.count('warning')} to look at, {found.count('ok')} fine."
+    counts = [f"{found.count(status)} {status}" for status in ("error", "warning", "ok") if status in found]
+    return f"{len(found)} checks: {', '.join(counts)}."

@@ -1,100 +1,70 @@
-"""Checks of models and data sets: there already, and whole, or there to be had from the hub."""
+"""Checks of models and data sets: complete on this machine, or available from the hub."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
-from mcgrpo.commands.doctor import datasets
 from mcgrpo.commands.doctor.checks import Check
-from mcgrpo.commands.forecast.hub_answers import Answer, Entry
-from mcgrpo.commands.forecast.sizes import Sizes, made
+from mcgrpo.commands.forecast.hub_answers import Answer
+from mcgrpo.commands.forecast.sizes import Sizes
+from mcgrpo.data.datasets import SPLITS, examples
+from mcgrpo.files import RecordError, read_jsonl
+from mcgrpo.records import Example
 from mcgrpo.study.hub import is_pinned
 from mcgrpo.study.plan import Config
+from mcgrpo.study.rows import made
 
 TOPICS = {"models": "model", "datasets": "data set"}
 
 
 def check_hub(config: Config, sizes: Sizes) -> Iterator[Check]:
-    """A line for every model and data set that a setting uses; the hub was asked for what is not here."""
+    """A line for every model and data set that a setting uses; `sizes` has the hub's answers."""
     if silent := [answer.detail for answer in sizes.hub.values() if answer.problem == "unreachable"]:
-        yield Check("warning", "hub", f"{_endpoint()} cannot be asked: {silent[0]}")
-    for kind in TOPICS:
+        yield Check("warning", "hub", f"{_endpoint()} cannot be reached: {silent[0]}")
+    for kind, topic in TOPICS.items():
         for name, spec in config[kind].items():
+            path = made(config, kind, name) or spec.get("folder")
             if answer := sizes.hub.get((kind, name)):
-                yield _check_answer((kind, name), spec, answer)
-            elif kind == "datasets" and "toy" not in spec and (path := made(config, kind, name)):
-                yield datasets.check_made(name, spec, path)
-            elif path := made(config, kind, name):
-                yield Check("ok", TOPICS[kind], f"{name}: made already, {path}")
-            elif kind == "models" and "folder" in spec:
-                yield _check_folder(name, spec["folder"], sizes)
-            elif "folder" in spec:
-                yield datasets.check_folder(name, spec)
+                yield _check_answer(kind, name, spec, answer)
+            elif path and "toy" not in spec:
+                fault = _dataset_fault(config, name) if kind == "datasets" else _model_fault(sizes, name)
+                yield Check("error" if fault else "ok", topic, f"{name}: {fault or path}")
 
 
-def _check_folder(name: str, folder: str, sizes: Sizes) -> Check:
-    if sizes.models[name].parameters:
-        return Check("ok", "model", f"{name}: {folder}")
-    return Check("lacking", "model", f"{name}: {folder} holds no config.json with safetensors files beside it")
+def _model_fault(sizes: Sizes, name: str) -> str:
+    return "" if sizes.models[name].parameters else "no config.json with safetensors files in its folder"
 
 
-def _check_answer(entry: Entry, spec: Config, answer: Answer) -> Check:
-    kind, name = entry
-    where = f"{name}: {spec['hub']}"
+def _dataset_fault(config: Config, name: str) -> str:
+    """The first row that cannot be read, or the split that is empty."""
+    spec, path = config["datasets"][name], made(config, "datasets", name)
+    try:
+        rows = Counter(example.split for example in (read_jsonl(path, Example) if path else examples(spec)))
+    except (RecordError, OSError) as error:
+        return str(error)
+    return next((f"split {split!r} is empty" for split in spec.get("splits", SPLITS) if not rows[split]), "")
+
+
+def _check_answer(kind: str, name: str, spec: Config, answer: Answer) -> Check:
     page = f"{_endpoint()}/{'' if kind == 'models' else 'datasets/'}{spec['hub']}"
-    remedies = {
+    splits = spec.get("splits", {split: {} for split in SPLITS}) if kind == "datasets" else {}
+    empty = [split for split, how in splits.items() if answer.rows.get(how.get("name", split)) == 0]
+    problems = {
         "gated": f"accept the licence at {page}, then `hf auth login` (or set HF_TOKEN)",
-        "missing": "no such repository, or a private one: look at the name, or `hf auth login`",
-        "revision": f"no revision {spec.get('revision')!r} there",
+        "missing": "no such repository, or a private one: correct the name, or `hf auth login`",
+        "revision": f"the repository has no revision {spec.get('revision')!r}",
+        "unreachable": "let this machine reach the hub, or name a local `folder` in the study",
     }
-    if answer.problem == "unreachable":
-        return _check_unasked(entry, spec)
+    where = f"{name}: {spec['hub']}"
     if answer.problem:
-        return Check(
-            "lacking", TOPICS[kind], f"{where} cannot be downloaded ({answer.problem})", remedies[answer.problem]
-        )
-    if kind == "datasets" and (split := datasets.empty_split(spec, answer)):
-        return Check("lacking", TOPICS[kind], f"{where}: split {split!r} is empty", "name another split in the study")
+        # `datasets` reads a pinned data set from its cache
+        status = "warning" if answer.problem == "unreachable" and kind == "datasets" and is_pinned(spec) else "error"
+        return Check(status, TOPICS[kind], f"{where} cannot be downloaded ({answer.problem})", problems[answer.problem])
+    if empty:
+        return Check("error", TOPICS[kind], f"{where}: split {empty[0]!r} is empty", "name another split in the study")
     if is_pinned(spec):
         return Check("ok", TOPICS[kind], f"{where}, pinned at {spec['revision'][:8]}")
-    return Check("warning", TOPICS[kind], f"{where} can be had, but may move", "`mcgrpo lock STUDY.yaml` pins it")
-
-
-def _check_unasked(entry: Entry, spec: Config) -> Check:
-    """Without the hub: a data set can come from its cache where it is pinned; a model is always fetched."""
-    kind, name = entry
-    finding = f"{name}: {spec['hub']} is not here"
-    cached = _cached_model(spec) if kind == "models" else _cached_dataset(spec)
-    if cached is None:
-        remedy = "let this machine reach the hub, or name a local `folder` in the study"
-        return Check("lacking", TOPICS[kind], f"{finding}, nor in the cache", remedy)
-    finding = f"{finding}, but in the cache: {cached}"
-    if kind == "models":
-        return Check("lacking", TOPICS[kind], finding, "name that as `folder` in the study, in place of `hub`")
-    if is_pinned(spec):
-        return Check("warning", TOPICS[kind], finding, "goes without the hub if that is what is pinned")
-    return Check("lacking", TOPICS[kind], finding, "pin its revision in the study, and the hub need not be asked")
-
-
-def _cached_model(spec: Config) -> Path | None:
-    """The snapshot in the hub's cache, if it has weights."""
-    from huggingface_hub import snapshot_download
-
-    try:
-        folder = Path(snapshot_download(spec["hub"], revision=spec.get("revision"), local_files_only=True))
-    except (OSError, ValueError):
-        return None
-    return folder if any(folder.glob("*.safetensors")) else None
-
-
-def _cached_dataset(spec: Config) -> Path | None:
-    """The folder of the cache of `datasets`, which names it after the repository."""
-    from huggingface_hub.constants import HF_HOME
-
-    root = Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME, "datasets"))
-    folder = root / spec["hub"].replace("/", "___").lower()
-    exact = root / spec["hub"].replace("/", "___")
-    return next((each for each in (exact, folder) if each.is_dir()), None)
+    return Check("warning", TOPICS[kind], f"{where} is not pinned", "`mcgrpo lock STUDY.yaml` pins it")
 
 
 def _endpoint() -> str:

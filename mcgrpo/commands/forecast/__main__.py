@@ -1,106 +1,143 @@
-"""What a study will take: `mcgrpo plan [STUDY.yaml ...]`, before anything starts.
+"""What a study will take: `mcgrpo plan [STUDY.yaml ...]`, a row for each experiment.
 
-A row for each experiment. A run that several experiments ask for is counted in the first; one that has finished under
-the present study is not counted again (changed code may make Snakemake train it anew: `snakemake -n` knows). Times are
-those of trainings: what is measured under results/, or what the paper prints for its own settings (on two B200); both
-also stand for trainings of the same work with another loss, reward or seed ("like"), and nothing else does.
-Evaluation and grading come on top.
+A training that several experiments share counts in the first. Finished trainings are not counted again (if code has
+changed, Snakemake may rerun them: see `snakemake -n`). Times are of training only: those measured under results/, or
+the paper's for its own settings.
 """
 
 import argparse
-import csv
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from tabulate import SEPARATING_LINE, tabulate
 
 from mcgrpo.commands.forecast import effects, space
+from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.sizes import Sizes, sizes
-from mcgrpo.commands.forecast.table import Row, rows, total, wall_seconds
+from mcgrpo.commands.forecast.times import Time, finished, times, work
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
-from mcgrpo.study.plan import Config
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.plan import Config, planned
 
 UNKNOWN = "unknown"
-EXPLAINED = {
-    "measured": "under results, of the same setting, method, G and variant",
-    "published": "the paper's, for its own settings; wall-clock, on two B200",
-    "like": "of the same setting, G, rollouts and batch, with another method or variant",
-    UNKNOWN: "nothing like it has been measured here or published; not part of the hours",
+SOURCES = {
+    "measured": "mean time of finished trainings with the same setting, G, rollouts and batch",
+    "published": "the paper's time, on two B200, for the same setting, G, rollouts and batch",
+    UNKNOWN: "no time of such a training is known; it is not part of the hours",
 }
 
 
-def record(row: Row, devices: int) -> dict[str, Any]:
-    """A row for machines; `device_hours` are those of the trainings whose time is known, on `devices` each."""
+class Job(NamedTuple):
+    """A run that is not finished; what is unknown is None.
+
+    Args:
+        disk: bytes that it leaves.
+        scratch: bytes that its training needs while it runs.
+    """
+
+    trained: bool
+    steps: int | None
+    time: Time | None
+    disk: int | None
+    scratch: int | None
+
+
+def jobs(config: Config, sizes: Sizes) -> dict[str, Job]:
+    """The study's unfinished runs, by name."""
+    entries = planned(config)
+    trainings = [entry.run for entry in entries.values() if entry.run.method != UNTRAINED]
+    known, done = times(config, trainings), {run.name for run, _ in finished(config, trainings)}
+    return {name: _job(config, entry, sizes, known) for name, entry in entries.items() if name not in done}
+
+
+def _job(config: Config, entry: Any, sizes: Sizes, known: dict[str, Time]) -> Job:
+    run = entry.run
+    if run.method == UNTRAINED:
+        return Job(False, 0, None, space.kept(config, entry, 0, sizes), 0)
+    steps = batches(run, config.get("gpus", 0), sizes.rows[run.dataset].get("train")).steps
+    disk, scratch = space.kept(config, entry, steps, sizes), space.while_training(run, sizes)
+    return Job(True, steps, known.get(work(config, run)), disk, scratch)
+
+
+def rows(config: Config, left: dict[str, Job]) -> list[dict[str, Any]]:
+    """A row for each experiment, and the total; `left` are the study's unfinished runs."""
+    found, seen = [], set()
+    for name, experiment in config["experiments"].items():
+        runs = planned({**config, "experiments": {name: experiment}})
+        trained = {run for run, entry in runs.items() if entry.run.method != UNTRAINED}
+        new = runs.keys() - seen
+        counts = {"trainings": len(trained), "shared": len(trained - new), "finished": len(new - left.keys())}
+        found.append({"experiment": name, **counts, **_row(config, [left[run] for run in new & left.keys()])})
+        seen |= runs.keys()
+    trainings = sum(row["trainings"] - row["shared"] for row in found)
+    counts = {"trainings": trainings, "shared": 0, "finished": sum(row["finished"] for row in found)}
+    return [*found, {"experiment": "total", **counts, **_row(config, list(left.values()))}]
+
+
+def _row(config: Config, left: Sequence[Job]) -> dict[str, Any]:
+    trained = [job for job in left if job.trained]
+    sources = Counter(job.time.source if job.time else UNKNOWN for job in trained)
     return {
-        "experiment": row.experiment,
-        "trainings": row.trainings,
-        "shared": row.shared,
-        "finished": row.finished,
-        "to_train": len(row.to_train),
-        "steps": row.steps,
-        "device_hours": row.seconds * devices / 3600,
-        "times": row.sources,
-        "disk_bytes": row.disk,
+        "to_train": len(trained),
+        "steps": add(job.steps for job in left),
+        "device_hours": sum(job.time.seconds for job in trained if job.time) * max(config.get("gpus", 0), 1) / 3600,
+        "times": {source: sources[source] for source in SOURCES if sources[source]},
+        "disk_bytes": add(job.disk for job in left),
     }
 
 
-def listing(found: Sequence[Row], gpus: int) -> str:
+def add(values: Iterable[int | None]) -> int | None:
+    """The sum, unknown if one of the values is."""
+    values = list(values)
+    return None if None in values else sum(values)
+
+
+def listing(found: Sequence[dict[str, Any]], gpus: int) -> str:
     """The table for people."""
     headers = ["experiment", "trainings", "shared", "finished", "to train", "steps"]
-    headers += ["GPU-hours" if gpus else "core-hours", "disk, GB", "times from"]
-    lines = [_cells(record(row, max(gpus, 1))) for row in (*found, total(found))]
-    aligned = ("left", *["right"] * 7, "left")
-    return tabulate(
-        [*lines[:-1], SEPARATING_LINE, lines[-1]], headers, "simple", disable_numparse=True, colalign=aligned
-    )
+    headers += ["GPU-hours" if gpus else "core-hours", "disk, GB", "times"]
+    lines = [_cells(row) for row in found]
+    lines.insert(-1, SEPARATING_LINE)
+    return tabulate(lines, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 7, "left"))
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    known = row["to_train"] - row["times"].get(UNKNOWN, 0)
-    hours = f"{row['device_hours']:,.1f}" if known or not row["to_train"] else UNKNOWN
+    known = row["to_train"] > row["times"].get(UNKNOWN, 0) or not row["to_train"]
     counts = [f"{row[key]:,}" for key in ("trainings", "shared", "finished", "to_train")]
-    sources = ", ".join(f"{count} {source}" for source, count in row["times"].items())
     steps = UNKNOWN if row["steps"] is None else f"{row['steps']:,}"
-    return [row["experiment"], *counts, steps, hours, _gigabytes(row["disk_bytes"]), sources]
+    hours = f"{row['device_hours']:,.1f}" if known else UNKNOWN
+    times = ", ".join(f"{count} {source}" for source, count in row["times"].items())
+    return [row["experiment"], *counts, steps, hours, gigabytes(row["disk_bytes"]), times]
 
 
-def _gigabytes(count: float | None) -> str:
+def gigabytes(count: float | None) -> str:
+    """Bytes in GB, if known."""
     return UNKNOWN if count is None else f"{count / 1e9:,.2f}"
 
 
-def notes(config: Config, known: Sizes, found: Sequence[Row], options: argparse.Namespace) -> list[str]:
-    """What is to be said below the table."""
-    whole = total(found)
-    lines = [f"{source}: {why}" for source, why in EXPLAINED.items() if any(source in each for each in whole.sources)]
-    untrained = len(whole.jobs) - len(whole.to_train)
-    lines.append(f"Evaluation comes on top: of these runs and of {untrained} untrained model(s).")
+def notes(known: Sizes, left: dict[str, Job], at_once: int) -> Iterator[str]:
+    """The lines below the table; `at_once` trainings run at the same time, 0 if that is not known."""
+    trained = [job for job in left.values() if job.trained]
+    sources = {job.time.source if job.time else UNKNOWN for job in trained}
+    yield from (f"{source}: {what}" for source, what in SOURCES.items() if source in sources)
+    yield f"Evaluation is not included: of these runs and of {len(left) - len(trained)} untrained model(s)."
     if known.hub:
-        lines.append(f"To download: {_gigabytes(space.to_download(known))} GB, {len(known.hub)} from the hub.")
+        download = gigabytes(add(answer.download for answer in known.hub.values()))
+        yield f"To download: {download} GB ({len(known.hub)} models and data sets)."
     if silent := {name: answer.detail for (_, name), answer in known.hub.items() if answer.problem}:
-        lines.append(f"Unknown sizes: the hub did not say for {', '.join(silent)} ({next(iter(silent.values()))}).")
-    if at_once := _at_once(config.get("gpus", 0), options):
-        lines.append(_wall_clock(whole, at_once))
-    return lines
-
-
-def _wall_clock(whole: Row, at_once: int) -> str:
-    short = whole.sources.get(UNKNOWN, 0)
-    if short and short == len(whole.to_train):
-        return f"Wall clock of the trainings, {at_once} side by side: unknown."
-    left_out = f", without the {short} of unknown time" if short else ""
-    hours = wall_seconds(whole, at_once) / 3600
-    return f"Wall clock of the trainings, {at_once} side by side: {hours:,.1f} hours{left_out}."
+        yield f"Of unknown size, as the hub did not answer: {', '.join(silent)} ({next(iter(silent.values()))})"
+    if at_once:
+        seconds = [job.time.seconds for job in trained if job.time]
+        hours = f"{max(sum(seconds) / at_once, *seconds) / 3600:,.1f} hours" if seconds else UNKNOWN
+        missing = f", without {len(trained) - len(seconds)} of unknown time" if 0 < len(seconds) < len(trained) else ""
+        yield f"Wall clock of the trainings, {at_once} at a time: {hours}{missing}."
 
 
 def _at_once(gpus: int, options: argparse.Namespace) -> int:
-    """Trainings that run side by side; 0 where nobody has said on what.
-
-    Raises:
-        StudyError: where there are fewer GPUs than one training takes.
-    """
     if not gpus:
         return options.cores or 0
     if options.gpus is not None and options.gpus < gpus:
@@ -114,39 +151,41 @@ def _positive(text: str) -> int:
     return number
 
 
-def main() -> None:
-    """Say what a study will take: runs, optimizer steps, hours and disk, for each experiment."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=main.__doc__)
     study_file.add_arguments(parser)
-    parser.add_argument("--gpus", type=_positive, help="of the machine or cluster: says how long the trainings last")
-    parser.add_argument("--cores", type=_positive, help="the same for a study that trains on the CPU")
-    effects.add_arguments(parser)
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print JSON: a list of rows, the total last")
-    output.add_argument("--csv", action="store_true", help="print the rows as CSV")
-    options = parser.parse_args()
+    parser.add_argument("--gpus", type=_positive, help="GPUs of the machine or cluster, for the wall clock")
+    parser.add_argument("--cores", type=_positive, help="cores, for the wall clock of a study that trains on the CPU")
+    spread, points = effects.Spread(), "standard deviation of a gain between"
+    for option, default, what in (
+        ("--seed-sd", spread.seeds, f"{points} seeds, in points"),
+        ("--problem-sd", spread.problems, f"{points} problems, in points"),
+        ("--disagreement", spread.disagreement, "percent of answers in which two methods differ"),
+    ):
+        parser.add_argument(
+            option, type=float, default=100 * default, metavar="X", help=f"{what} (default: %(default)g)"
+        )
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON, the total last")
+    return parser
+
+
+def main() -> None:
+    """Print what a study will take: trainings, optimizer steps, hours and disk, for each experiment."""
+    options = _parser().parse_args()
     try:
         config = study_file.read(study_file.resolve(options))
+        gpus = config.get("gpus", 0)
         known = sizes(config)
-        found = rows(config, known)
-        below = notes(config, known, found, options)
-        spread = effects.spread_of(options)
-        shown = effects.listing(effects.effects(config, known, spread), spread)
+        left = jobs(config, known)
+        below = list(notes(known, left, _at_once(gpus, options)))
     except StudyError as error:
         sys.exit(f"error: {error}")
-    records = [record(row, max(config.get("gpus", 0), 1)) for row in (*found, total(found))]
+    found = rows(config, left)
     if options.json:
-        print(json.dumps(records, indent=2))
-    elif options.csv:
-        _write_csv(records)
-    else:
-        print("\n".join([listing(found, config.get("gpus", 0)), "", *below, *shown]))
-
-
-def _write_csv(records: Sequence[dict[str, Any]]) -> None:
-    writer = csv.DictWriter(sys.stdout, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(each | {"times": json.dumps(each["times"])} for each in records)
+        print(json.dumps(found, indent=2))
+        return
+    spread = effects.Spread(*(getattr(options, key) / 100 for key in ("seed_sd", "problem_sd", "disagreement")))
+    print(listing(found, gpus), "", *below, *effects.listing(effects.effects(config, known, spread), spread), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
-"""What the hub says of the models and data sets of a study, all asked at once, within seconds."""
+"""What the Hugging Face Hub says of a study's models and data sets; asked in parallel, with a timeout."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from typing import Any, Literal
 
+from mcgrpo.data.models import IGNORED
 from mcgrpo.files import read_json
 
 TIMEOUT = 5.0
-"""Seconds that the hub has for an answer."""
+"""Seconds that the hub has to answer."""
 Entry = tuple[str, str]
 """Kind (`models`, `datasets`) and name in the study."""
 Problem = Literal["", "gated", "missing", "revision", "unreachable"]
@@ -16,16 +18,16 @@ Problem = Literal["", "gated", "missing", "revision", "unreachable"]
 
 @dataclass(frozen=True)
 class Answer:
-    """One repository of the hub, as far as it says.
+    """What the hub says of one repository.
 
     Args:
-        problem: why it cannot be downloaded: `gated` (a licence is to be accepted, or a token is missing), `missing`
-            (no such repository, or a private one), `revision` (not one of it), `unreachable` (the hub did not answer).
-        detail: the client's words, in one line.
+        problem: why it cannot be downloaded: `gated` (licence not accepted, or no token), `missing` (no such
+            repository, or a private one), `revision` (no such revision), `unreachable` (the hub did not answer).
+        detail: the client's error message, in one line.
         parameters: of a model's safetensors files.
-        download: bytes of what would be downloaded.
-        config: a model's config.json; empty where it cannot be had.
-        rows: of a data set, by the source's name of the split.
+        download: bytes to download.
+        config: a model's config.json; empty if it cannot be read.
+        rows: of a data set, by the repository's name of the split.
     """
 
     problem: Problem = ""
@@ -37,11 +39,10 @@ class Answer:
 
 
 def ask(entries: Iterable[tuple[Entry, dict[str, Any]]]) -> dict[Entry, Answer]:
-    """Ask for all entries side by side."""
-    entries = list(entries)
+    """Ask for all entries in parallel."""
+    entries = dict(entries)
     with ThreadPoolExecutor(max(len(entries), 1)) as pool:
-        answers = pool.map(lambda each: _ask(each[0][0], each[1]), entries)
-    return dict(zip((entry for entry, _ in entries), answers, strict=True))
+        return dict(zip(entries, pool.map(_ask, (kind for kind, _ in entries), entries.values()), strict=True))
 
 
 def _ask(kind: str, spec: dict[str, Any]) -> Answer:
@@ -50,34 +51,21 @@ def _ask(kind: str, spec: dict[str, Any]) -> Answer:
 
     try:
         return _model(spec) if kind == "models" else _dataset(spec)
-    except GatedRepoError as error:
-        return _refused("gated", error)
-    except RevisionNotFoundError as error:
-        return _refused("revision", error)
-    except RepositoryNotFoundError as error:
-        return _refused("missing", error)
-    except HfHubHTTPError as error:
-        return _refused("gated" if error.response.status_code in (401, 403) else "unreachable", error)
-    except (OSError, ValueError, HTTPError) as error:
-        return _refused("unreachable", error)
-
-
-def _refused(problem: Problem, error: Exception) -> Answer:
-    return Answer(problem, next(iter(str(error).splitlines()), type(error).__name__))
+    except (OSError, ValueError, HTTPError) as error:  # the hub's own errors are OSErrors
+        problems = {GatedRepoError: "gated", RevisionNotFoundError: "revision", RepositoryNotFoundError: "missing"}
+        refused = isinstance(error, HfHubHTTPError) and error.response.status_code in (401, 403)
+        known = (problem for each, problem in problems.items() if isinstance(error, each))
+        problem = next(known, "gated" if refused else "unreachable")
+        return Answer(problem, next(iter(str(error).splitlines()), type(error).__name__))
 
 
 def _model(spec: dict[str, Any]) -> Answer:
     from huggingface_hub import HfApi
 
-    from mcgrpo.data.models import IGNORED
-
     info = HfApi().model_info(spec["hub"], revision=spec.get("revision"), timeout=TIMEOUT, files_metadata=True)
     _check_access(info, "model")
-    return Answer(
-        parameters=info.safetensors.total if info.safetensors else None,
-        download=_bytes(info, IGNORED),
-        config=_config(spec["hub"], info.sha),
-    )
+    parameters = info.safetensors.total if info.safetensors else None
+    return Answer("", "", parameters, _bytes(info, IGNORED), _config(spec["hub"], info.sha))
 
 
 def _dataset(spec: dict[str, Any]) -> Answer:
@@ -89,7 +77,7 @@ def _dataset(spec: dict[str, Any]) -> Answer:
 
 
 def _check_access(info: Any, kind: str) -> None:
-    """What a gated repository says of itself anyone may read; its files are another matter."""
+    """Raise if the files may not be read: anyone may read the metadata of a gated repository."""
     from huggingface_hub import HfApi
 
     if info.gated or info.private:
@@ -97,10 +85,7 @@ def _check_access(info: Any, kind: str) -> None:
 
 
 def _bytes(info: Any, ignored: list[str]) -> int | None:
-    from huggingface_hub.utils import filter_repo_objects
-
-    files = filter_repo_objects(info.siblings or [], ignore_patterns=ignored, key=lambda file: file.rfilename)
-    sizes = [file.size for file in files]
+    sizes = [file.size for file in info.siblings or [] if not any(fnmatch(file.rfilename, each) for each in ignored)]
     return None if not sizes or None in sizes else sum(sizes)
 
 
@@ -115,7 +100,7 @@ def _config(name: str, revision: str | None) -> dict[str, Any]:
 
 
 def _rows(info: Any, config: str | None) -> dict[str, int]:
-    """Split -> rows, of the `dataset_info` that the card of a data set has; empty where it has none."""
+    """Split -> rows, by the `dataset_info` of the dataset card; empty without one."""
     card = getattr(info.card_data, "dataset_info", None) or []
     for part in [card] if isinstance(card, dict) else card:
         if part.get("config_name", "default") == (config or "default"):
