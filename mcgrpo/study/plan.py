@@ -9,16 +9,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mcgrpo.files import write_json
 from mcgrpo.records import Role, Run
 from mcgrpo.study.fit import fit
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.protocols import training_changes
+from mcgrpo.study.settings import Config, first_benchmark, hyper_parameters
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
-
-Config = dict[str, Any]
 
 PLANNED = (
     "study", "seeds", "gpus", "settings", "training", "rewards", "variants", "experiments", "datasets", "grading",
@@ -59,7 +57,7 @@ def planned(config: Config) -> dict[str, Planned]:
             entry = found.setdefault(run.name, Planned(run))
             entry.roles.update(experiment.get("evaluate", ["in"]))
             if "sign_flips" in experiment and (run.method != UNTRAINED or not experiment.get("methods")):
-                _measure_flips(entry, {"benchmark": _first_benchmark(config, run.setting), **experiment["sign_flips"]})
+                _measure_flips(entry, {"benchmark": first_benchmark(config, run.setting), **experiment["sign_flips"]})
     return {name: found[name] for name in sorted(found)}
 
 
@@ -72,10 +70,6 @@ def _measure_flips(entry: Planned, flips: Config) -> None:
 def runs(config: Config) -> list[Run]:
     """The runs of `planned`."""
     return [entry.run for entry in planned(config).values()]
-
-
-def _first_benchmark(config: Config, setting: str) -> str:
-    return config["settings"][setting]["benchmarks"]["in"][0]
 
 
 def _expand(config: Config, experiment: Config) -> Iterator[Run]:
@@ -134,19 +128,10 @@ def _change(config: Config, variant: str) -> Config:
 
 
 def _training(config: Config, setting: str, change: Config, method: str, task: str) -> Config:
-    """Hyper-parameters: the study's, under the setting's, the protocol's, the variant's, and its own for the setting.
-
-    A null takes away what stands below it.
-    """
+    """A training's hyper-parameters: `change` is what its variant changes, for all settings or for this one."""
+    protocol = training_changes(change.get("protocol", "paper"), method, task)
     here = change.get("settings", {}).get(setting, {})
-    found = {
-        **config["training"],
-        **config["settings"][setting].get("training", {}),
-        **training_changes(change.get("protocol", "paper"), method, task),
-        **change.get("training", {}),
-        **here.get("training", {}),
-    }
-    return {key: value for key, value in found.items() if value is not None}
+    return hyper_parameters(config, setting, protocol, change.get("training", {}), here.get("training", {}))
 
 
 def benchmarks(config: Config, setting: str) -> dict[str, Role]:

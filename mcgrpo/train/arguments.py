@@ -8,6 +8,7 @@ from typing import Any
 from mcgrpo.launch.devices import PRETENDED
 from mcgrpo.records import Run
 from mcgrpo.study.fit import check_sharding
+from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.train.sharding import keep_log_probabilities, sharding_arguments
 from mcgrpo.train.vllm_server import settled
 
@@ -57,11 +58,6 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
     return args
 
 
-def selects(run: Run) -> bool:
-    """Whether the checkpoint that does best on the test split is to be kept."""
-    return run.training.get("select_checkpoint", "last") == "best-on-test"
-
-
 def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
     """TRL's arguments for checkpoints: to go on from, and to choose among.
 
@@ -70,7 +66,7 @@ def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
     chosen = {"save_strategy": "steps", "save_only_model": save_steps is None}
     if save_steps is None:  # otherwise mcgrpo.train.callbacks.Checkpoints removes what is replaced
         chosen["save_total_limit"] = 1
-    if not selects(run):
+    if not selects_checkpoint(run):
         return {**chosen, "save_steps": save_steps} if save_steps else {}
     every = run.training.get("eval_steps", 100)
     return {

@@ -6,7 +6,7 @@ from typing import Any
 
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Example, Run
-from mcgrpo.train.arguments import selects
+from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.train.lora import lora_config, save_merged
 from mcgrpo.train.sharding import whole_state
 
@@ -38,7 +38,7 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
         reward_funcs=reward_functions(run.task, list(run.rewards)),
         args=args,
         train_dataset=prompts_of(run, data),
-        eval_dataset=prompts_of(run, test, "test") if selects(run) else None,
+        eval_dataset=prompts_of(run, test, "test") if selects_checkpoint(run) else None,
         processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
         callbacks=callbacks,
         peft_config=lora_config(run.training.get("lora")),

@@ -30,10 +30,11 @@ from mcgrpo.launch.devices import PRETENDED
 from mcgrpo.launch.parents import die_with_parent
 from mcgrpo.records import Run
 from mcgrpo.study.fit import check_prompts
+from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.sums import WEIGHTS_LIST, seal_folder, sha256
 from mcgrpo.tracking import tracked
 from mcgrpo.train import attempts
-from mcgrpo.train.arguments import arguments_of, selects
+from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
 from mcgrpo.train.rollout_tables import RolloutTables, parse_tables
@@ -195,7 +196,7 @@ def _train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict
     if not trainer.state.global_step:
         raise ValueError("the training ended without one optimizer step")
     save_weights(trainer, job.home / "weights")
-    selected = {"selected_step": trainer.state.best_global_step} if selects(job.run) else {}
+    selected = {"selected_step": trainer.state.best_global_step} if selects_checkpoint(job.run) else {}
     aside = {"oracle_seconds": files.oracle_seconds} if files.oracle_seconds else {}
     return {"steps": trainer.state.global_step, **selected, **aside}
 

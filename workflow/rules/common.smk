@@ -14,7 +14,7 @@ from mcgrpo import tracking
 from mcgrpo.launch import environment, gpu_limit, study_lock
 from mcgrpo.launch.devices import DeviceError
 from mcgrpo.report import catalogue
-from mcgrpo.study import lock, plan, strict_yaml
+from mcgrpo.study import lock, plan, settings, strict_yaml
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import training_code
 from mcgrpo.study.fingerprint import fingerprint
@@ -150,22 +150,14 @@ def train_data(wildcards):
 def selection_data(wildcards):
     """The benchmark that a run selects its checkpoint on, if it does."""
     run = run_of(wildcards)
-    if run.training.get("select_checkpoint", "last") == "last":
-        return []
-    return FILES.data(config["settings"][run.setting]["benchmarks"]["in"][0])
+    return FILES.data(settings.first_benchmark(config, run.setting)) if settings.selects_checkpoint(run) else []
+
+
+def evaluation_settings(wildcards):
+    """How completions are drawn from a run's model on a benchmark."""
+    return json.dumps(settings.completion_settings(config, run_of(wildcards), wildcards.benchmark))
 
 
 def rollout_settings(wildcards):
     """How the many rollouts a prompt are drawn, on which sign flips are measured."""
-    spec = FLIPS[wildcards.run]
-    changed = {"greedy": False, "samples": spec["rollouts"], "prompts": spec["prompts"]}
-    return {**evaluation_settings(wildcards), **changed, "temperature": spec["temperature"], "top_p": 1.0}
-
-
-def evaluation_settings(wildcards):
-    """How completions are drawn: the study's `evaluation`, what differs on a benchmark, the run's chat template."""
-    run = run_of(wildcards)
-    own = {**config["training"], **config["settings"][run.setting].get("training", {}), **run.training}
-    common = {key: value for key, value in config["evaluation"].items() if key != "by_benchmark"}
-    here = config["evaluation"].get("by_benchmark", {}).get(wildcards.benchmark, {})
-    return {**common, **here, "chat_template_kwargs": own.get("chat_template_kwargs", {})}
+    return json.dumps(settings.rollout_settings(config, run_of(wildcards), FLIPS[wildcards.run]))

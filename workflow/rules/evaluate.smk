@@ -18,7 +18,7 @@ rule generate:
         gpu=GENERATION_GPUS,
     params:
         prompt=lambda wildcards: run_of(wildcards).prompt,
-        settings=lambda wildcards: json.dumps(evaluation_settings(wildcards)),
+        settings=evaluation_settings,
         seed=lambda wildcards: run_of(wildcards).seed,
         sealed=lambda wildcards: "" if run_of(wildcards).method == UNTRAINED else "--sealed",
         gpus=GENERATION_GPUS,
@@ -59,7 +59,7 @@ use rule generate as rollouts with:
         RESULTS.benchmark("rollouts", "{run}/{benchmark}")
     params:
         prompt=lambda wildcards: run_of(wildcards).prompt,
-        settings=lambda wildcards: json.dumps(rollout_settings(wildcards)),
+        settings=rollout_settings,
         seed=lambda wildcards: run_of(wildcards).seed,
         sealed=lambda wildcards: "" if run_of(wildcards).method == UNTRAINED else "--sealed",
         gpus=GENERATION_GPUS,

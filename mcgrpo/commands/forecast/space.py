@@ -8,7 +8,7 @@ checkpoint holds weights and AdamW's two moments, and a gathered copy of the wei
 from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.records import Run
 from mcgrpo.study.plan import Config, Planned, benchmarks, grading
-from mcgrpo.train.arguments import selects
+from mcgrpo.study.settings import evaluation, selects_checkpoint
 
 TOKEN_BYTES = 4
 ROW_BYTES, GRADE_BYTES = 400, 120
@@ -22,7 +22,7 @@ CHECKPOINT_BYTES = {"none": 12, "zero3": 16, "fsdp": 16}
 
 def while_training(run: Run, sizes: Sizes) -> int | None:
     """Bytes that a training needs while it runs; None if the size of its model is unknown."""
-    checkpoints = (3 if selects(run) else 2) * CHECKPOINT_BYTES[run.training.get("sharding", "none")]
+    checkpoints = (3 if selects_checkpoint(run) else 2) * CHECKPOINT_BYTES[run.training.get("sharding", "none")]
     return (checkpoints + WEIGHT_BYTES) * sizes.models[run.model].parameters or None
 
 
@@ -37,15 +37,11 @@ def kept(config: Config, entry: Planned, steps: int | None, sizes: Sizes) -> int
         if role in entry.roles:
             if (rows := sizes.rows[benchmark].get("test")) is None:
                 return None
-            settings = _evaluation(config, benchmark)
+            settings = evaluation(config, benchmark)
             total += rows * (1 + settings["samples"]) * _row_bytes(config, settings)
     if flips := entry.flips:
-        total += flips["prompts"] * flips["rollouts"] * _row_bytes(config, _evaluation(config, flips["benchmark"]))
+        total += flips["prompts"] * flips["rollouts"] * _row_bytes(config, evaluation(config, flips["benchmark"]))
     return total
-
-
-def _evaluation(config: Config, benchmark: str) -> Config:
-    return {**config["evaluation"], **config["evaluation"].get("by_benchmark", {}).get(benchmark, {})}
 
 
 def _row_bytes(config: Config, settings: Config) -> int:

@@ -1,0 +1,58 @@
+"""The settings of a run: the hyper-parameters of its training, and how its completions are drawn.
+
+A study states them in layers. What a later layer says replaces what an earlier one does.
+"""
+
+from typing import Any
+
+from mcgrpo.records import Run
+from mcgrpo.study.methods import UNTRAINED
+
+Config = dict[str, Any]
+"""A study, or a part of it, as its file has it."""
+
+
+def hyper_parameters(config: Config, setting: str, *layers: Config) -> Config:
+    """The study's `training`, the setting's on top, then `layers`; a null removes the key."""
+    merged: Config = {}
+    for layer in (config["training"], config["settings"][setting].get("training", {}), *layers):
+        merged |= layer
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def evaluation(config: Config, benchmark: str) -> Config:
+    """How completions are drawn on a benchmark: the study's `evaluation`, with its `by_benchmark` entry on top."""
+    common = {key: value for key, value in config["evaluation"].items() if key != "by_benchmark"}
+    return common | config["evaluation"].get("by_benchmark", {}).get(benchmark, {})
+
+
+def completion_settings(config: Config, run: Run, benchmark: str) -> Config:
+    """`--settings` of `mcgrpo.generate` for an evaluation: `evaluation`, with the chat template of the run's training.
+
+    The untrained model takes the chat template of its setting.
+    """
+    training = hyper_parameters(config, run.setting) if run.method == UNTRAINED else run.training
+    return evaluation(config, benchmark) | {"chat_template_kwargs": training.get("chat_template_kwargs", {})}
+
+
+def rollout_settings(config: Config, run: Run, flips: Config) -> Config:
+    """`--settings` of `mcgrpo.generate` for the many rollouts a prompt on which sign flips are measured.
+
+    Args:
+        config: the study.
+        run: of it.
+        flips: the experiment's `sign_flips`, with their `benchmark`.
+    """
+    drawn = {"greedy": False, "samples": flips["rollouts"], "prompts": flips["prompts"]}
+    drawn |= {"temperature": flips["temperature"], "top_p": 1.0}
+    return completion_settings(config, run, flips["benchmark"]) | drawn
+
+
+def first_benchmark(config: Config, setting: str) -> str:
+    """The setting's first in-distribution benchmark: checkpoints are selected and sign flips measured on it."""
+    return config["settings"][setting]["benchmarks"]["in"][0]
+
+
+def selects_checkpoint(run: Run) -> bool:
+    """Whether the run keeps the checkpoint that does best on the test split, and not its last step."""
+    return run.training.get("select_checkpoint", "last") == "best-on-test"
