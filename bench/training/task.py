@@ -11,7 +11,7 @@ from typing import Any
 from bench.training.measure import Task
 from mcgrpo.grade.rewards import reward_functions
 from mcgrpo.records import Run
-from mcgrpo.study.plan import planned
+from mcgrpo.study.plan import expand
 from mcgrpo.study.read import read
 from mcgrpo.train.arguments import TRL_CHANGES
 from mcgrpo.train.assemble import prompts_of
@@ -25,7 +25,7 @@ RIGHT = 0.7
 def mini_task(folder: Path) -> Task:
     """Model, prompts and recipe of the mini study; the model is made in `folder` at the first call."""
     study = read(["config/mini.yaml"])
-    run = planned(study)[RUN].run
+    run = expand(study)[RUN].run
     data, model = folder / f"{run.dataset}.jsonl", folder / "converged"
     if not model.exists():
         make(study, run, folder, data, model)

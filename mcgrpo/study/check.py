@@ -14,7 +14,7 @@ from jsonschema.exceptions import best_match
 
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_prompts
-from mcgrpo.study.plan import Config, PlanError, benchmarks, planned
+from mcgrpo.study.plan import Config, PlanError, benchmarks, expand
 from mcgrpo.study.rows import rows_of
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
@@ -39,7 +39,7 @@ def check(config: Config, schema: Config) -> None:
             if "folder" in spec and not Path(spec["folder"]).expanduser().is_dir():
                 raise StudyError(f"{kind}.{name}.folder: {spec['folder']} is not a folder")
     try:
-        runs = [entry.run for entry in planned(config).values()]
+        runs = [entry.run for entry in expand(config).values()]
     except PlanError as error:
         raise StudyError(str(error)) from None
     rows = {name: _rows(config, name) for name in {run.dataset for run in runs if run.estimator}}

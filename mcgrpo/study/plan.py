@@ -7,7 +7,8 @@ The study is one that `mcgrpo.study.check` has passed; it is all that a plan dep
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from mcgrpo.files import write_json
@@ -18,61 +19,74 @@ from mcgrpo.study.protocols import training_changes
 from mcgrpo.study.settings import Config, first_benchmark, hyper_parameters
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
 
-PLANNED = (
+PLAN_KEYS = (
     "study", "seeds", "gpus", "settings", "training", "rewards", "variants", "experiments", "datasets", "grading",
     "equivalence_margin",
 )  # fmt: skip
 """The keys of a study that its plan depends on, beside the number of samples."""
 EQUIVALENCE_MARGIN = 0.01
-"""Of a study that states none: 1 percentage point."""
+"""The default of `equivalence_margin`: 1 percentage point."""
 
 
 class PlanError(ValueError):
     """A run that cannot be planned; the message names it and the key at fault."""
 
 
-@dataclass
-class Planned:
-    """One run: the roles of the benchmarks that it is evaluated on, and how its sign flips are measured, if they are.
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run, the roles of the benchmarks that it is evaluated on, and how its sign flips are measured, if they are.
 
     `flips` holds `benchmark` and the keys of an experiment's `sign_flips`.
     """
 
     run: Run
-    roles: set[Role] = field(default_factory=set)
+    roles: frozenset[Role] = frozenset()
     flips: Config | None = None
 
 
-def planned(config: Config) -> dict[str, Planned]:
-    """Every run of the study by its name, once, however many experiments share it.
+def expand(config: Config) -> dict[str, PlannedRun]:
+    """Every run of the study by its name, once, however many experiments share it, in alphabetical order.
 
-    The untrained model is a run of every setting that is used.
+    The untrained model is a run of every setting that is used. Results are cached: leave them unchanged.
 
     Raises:
         PlanError: naming the run and the key at fault.
     """
-    found: dict[str, Planned] = {}
+    return dict(_expand(json.dumps({key: config[key] for key in PLAN_KEYS if key in config})))
+
+
+@lru_cache(maxsize=16)
+def _expand(study: str) -> dict[str, PlannedRun]:
+    config = json.loads(study)
+    entries: dict[str, PlannedRun] = {}
     for experiment in config["experiments"].values():
-        for run in _expand(config, experiment):
-            entry = found.setdefault(run.name, Planned(run))
-            entry.roles.update(experiment.get("evaluate", ["in"]))
-            if "sign_flips" in experiment and (run.method != UNTRAINED or not experiment.get("methods")):
-                _measure_flips(entry, {"benchmark": first_benchmark(config, run.setting), **experiment["sign_flips"]})
-    return {name: found[name] for name in sorted(found)}
+        roles = frozenset(experiment.get("evaluate", ["in"]))
+        for run in _runs(config, experiment):
+            entry = PlannedRun(run, roles, _flips(config, experiment, run))
+            entries[run.name] = _merged(entries[run.name], entry) if run.name in entries else entry
+    return {name: entries[name] for name in sorted(entries)}
 
 
-def _measure_flips(entry: Planned, flips: Config) -> None:
-    if entry.flips not in (None, flips):
+def _flips(config: Config, experiment: Config, run: Run) -> Config | None:
+    """Sign flips are measured on the experiment's trained models, or on the untrained one where it has none."""
+    if "sign_flips" not in experiment or (run.method == UNTRAINED and experiment.get("methods")):
+        return None
+    return {"benchmark": first_benchmark(config, run.setting), **experiment["sign_flips"]}
+
+
+def _merged(entry: PlannedRun, other: PlannedRun) -> PlannedRun:
+    """The same run, planned by two experiments."""
+    if entry.flips and other.flips and entry.flips != other.flips:
         raise PlanError(f"run {entry.run.name}: two experiments measure its sign flips, each in its own way")
-    entry.flips = flips
+    return PlannedRun(entry.run, entry.roles | other.roles, entry.flips or other.flips)
 
 
 def runs(config: Config) -> list[Run]:
-    """The runs of `planned`."""
-    return [entry.run for entry in planned(config).values()]
+    """The runs of `expand`."""
+    return [entry.run for entry in expand(config).values()]
 
 
-def _expand(config: Config, experiment: Config) -> Iterator[Run]:
+def _runs(config: Config, experiment: Config) -> Iterator[Run]:
     for setting in experiment["settings"]:
         yield _run(config, setting, UNTRAINED, 0, DEFAULT, 0)
         for variant in variants(experiment):
@@ -143,7 +157,7 @@ def evaluations(config: Config) -> dict[str, dict[str, Role]]:
     """Run name -> the benchmarks that the run is evaluated on, and what each is to its setting."""
     return {
         name: {b: role for b, role in benchmarks(config, entry.run.setting).items() if role in entry.roles}
-        for name, entry in planned(config).items()
+        for name, entry in expand(config).items()
     }
 
 
@@ -154,11 +168,11 @@ def grading(config: Config) -> list[str]:
 
 def figures(config: Config) -> list[str]:
     """The figures that the study's results allow."""
-    entries = planned(config).values()
+    entries = expand(config).values()
     trained = [entry.run for entry in entries if entry.run.method != UNTRAINED]
     plain = {run.method for run in trained if run.variant == DEFAULT}
     cells = {(run.setting, run.num_generations, run.method) for run in trained if run.variant == DEFAULT}
-    compared = any((*place, METHODS[method].baseline) in cells for *place, method in cells)
+    compared = any((*shared, METHODS[method].baseline) in cells for *shared, method in cells)
     others = {run.variant for run in trained} - {DEFAULT, COMPOSITE}
     swept = {variant for variant in others if flips_of(variant)}
     wanted = {
@@ -185,10 +199,10 @@ def title(config: Config) -> str:
     return " ".join(config.get("title", config["study"]).split())
 
 
-def plan(config: Config) -> Config:
-    """What `collect` and `summarise` need: the runs, what each is evaluated on, and how that is graded and compared."""
+def as_json(config: Config) -> Config:
+    """The content of plan.json: runs, what each is evaluated on, and how evaluations are graded and compared."""
     samples = config["evaluation"]["samples"]
-    entries = planned(config)
+    entries = expand(config)
     return {
         "study": config["study"],
         "runs": [vars(entry.run) for entry in entries.values()],
@@ -201,10 +215,10 @@ def plan(config: Config) -> Config:
     }
 
 
-def planned_part(config: Config) -> Config:
-    """The part of a study that its plan depends on: a change elsewhere plans nothing anew."""
+def plan_part(config: Config) -> Config:
+    """The part of a study that its plan depends on; a change elsewhere does not rerun the rule `plan`."""
     samples = {"samples": config["evaluation"]["samples"]}
-    return {**{key: config[key] for key in PLANNED if key in config}, "evaluation": samples}
+    return {**{key: config[key] for key in PLAN_KEYS if key in config}, "evaluation": samples}
 
 
 def main() -> None:
@@ -213,7 +227,7 @@ def main() -> None:
     parser.add_argument("--config", type=json.loads, required=True, help="the study, as JSON")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    write_json(options.output, plan(options.config))
+    write_json(options.output, as_json(options.config))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from mcgrpo.commands.evidence.verify import difference, verify
 from mcgrpo.files import read_json, write_json
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
-from mcgrpo.study.plan import plan
+from mcgrpo.study.plan import as_json
 
 pytestmark = pytest.mark.slow
 
@@ -121,7 +121,7 @@ class TestABundle:
         (copied / "mine.py").write_text("midrange = None\n")
         config = study_file.read(FILES)
         config["training"]["estimator"] = "mine:midrange"
-        found = contents(config, [], plan(config))
+        found = contents(config, [], as_json(config))
         assert found.files["study/mine.py"] == Path("mine.py")
 
     def test_has_what_these_modules_import_from_beside_them(self, copied):
@@ -131,7 +131,7 @@ class TestABundle:
         (copied / "other.py").write_text("")
         config = study_file.read(FILES)
         config["training"]["estimator"] = "mine:midrange"
-        found = contents(config, [], plan(config)).files
+        found = contents(config, [], as_json(config)).files
         names = {name for name in found if name.startswith("study/")}
         assert names == {"study/mine.py", "study/helpers_of_mine.py", "study/deeper.py"}
 

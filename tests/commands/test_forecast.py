@@ -21,7 +21,7 @@ from mcgrpo.commands.forecast.space import STEP_BYTES, kept, while_training
 from mcgrpo.commands.forecast.times import Time
 from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.plan import planned
+from mcgrpo.study.plan import expand
 
 ROOT = Path(__file__).parents[2]
 MINI, PAPER = studies.load("mini"), studies.load("config")
@@ -36,7 +36,7 @@ def here(tmp_path, monkeypatch):
 
 
 def trainings(config):
-    return {name: entry.run for name, entry in planned(config).items() if entry.run.method != UNTRAINED}
+    return {name: entry.run for name, entry in expand(config).items() if entry.run.method != UNTRAINED}
 
 
 def finish(run, seconds, **outcome):
@@ -245,7 +245,7 @@ def test_disk_counts_the_checkpoints_of_a_training():
 
 
 def test_disk_counts_steps_completions_and_kept_weights(here):
-    entry, known = planned(MINI)["toy-qwen3/grpo/G2/default/seed0"], sizes(MINI)
+    entry, known = expand(MINI)["toy-qwen3/grpo/G2/default/seed0"], sizes(MINI)
     lean = {**MINI, "keep_models": False}
     completions = 2 * 512 * 3 * (400 + 4 * 40 + 120)  # both benchmarks: 512 problems, a greedy and two samples
     assert kept(lean, entry, 0, known) == completions

@@ -194,7 +194,7 @@ def test_a_run_is_evaluated_where_an_experiment_asks_for_it():
 
 
 def test_sign_flips_are_measured_where_an_experiment_asks_for_it():
-    flips = plan.plan(PAPER)["flips"]
+    flips = plan.as_json(PAPER)["flips"]
     untrained = {"qwen3-1.7b-gsm8k": "gsm8k", "qwen2.5-7b-math": "math500", "llama-3.2-3b-math": "math500"}
     assert {n.split("/")[0]: f["benchmark"] for n, f in flips.items() if "/none/" in n} == untrained
     assert len(flips) == 5 and all((f["prompts"], f["rollouts"]) == (250, 128) for f in flips.values())
@@ -202,11 +202,11 @@ def test_sign_flips_are_measured_where_an_experiment_asks_for_it():
 
 def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
     study = changed(PAPER, {"experiments": {"sign-flips-trained": {"sign_flips": {"prompts": 9}}}})
-    prompts = {name.split("/")[1]: flips["prompts"] for name, flips in plan.plan(study)["flips"].items()}
+    prompts = {name.split("/")[1]: flips["prompts"] for name, flips in plan.as_json(study)["flips"].items()}
     assert prompts == {"none": 250, "grpo": 9}
     again = {"settings": ["qwen3-1.7b-gsm8k"], "sign_flips": study["experiments"]["sign-flips-trained"]["sign_flips"]}
     with pytest.raises(PlanError, match="/none/G0/default/seed0: two experiments measure its"):
-        plan.plan(changed(study, {"experiments": {"again": again}}))
+        plan.as_json(changed(study, {"experiments": {"again": again}}))
 
 
 def test_figures_follow_from_what_is_measured():
@@ -225,10 +225,25 @@ def test_gains_are_drawn_where_a_method_meets_its_baseline_at_one_g():
 
 
 def test_the_plan_is_written_as_it_is_read(tmp_path):
-    output, part = tmp_path / "plan.json", plan.planned_part(MINI)
+    output, part = tmp_path / "plan.json", plan.plan_part(MINI)
     command = [sys.executable, "-m", "mcgrpo.study.plan", "--config", json.dumps(part), "--output", str(output)]
     subprocess.run(command, check=True)
     found = read_json(output)
     assert [as_record(Run, row, "plan") for row in found["runs"]] == plan.runs(MINI)
-    assert found == plan.plan(MINI)
-    assert plan.planned_part(changed(MINI, {"title": "x", "evaluation": {"top_p": 0.5}})) == part
+    assert found == plan.as_json(MINI)
+    assert plan.plan_part(changed(MINI, {"title": "x", "evaluation": {"top_p": 0.5}})) == part
+
+
+def test_a_study_that_is_changed_in_place_is_expanded_anew():
+    study = changed(MINI, {})
+    before = plan.expand(study)
+    assert plan.expand(study) == before
+    study["seeds"] = [7]
+    assert {run.seed for run in plan.runs(study) if run.method != UNTRAINED} != {
+        entry.run.seed for entry in before.values() if entry.run.method != UNTRAINED
+    }
+
+
+def test_the_caller_may_change_the_mapping_of_runs():
+    plan.expand(MINI).clear()
+    assert plan.expand(MINI)

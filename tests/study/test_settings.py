@@ -63,7 +63,7 @@ class TestCompletions:
 
     def test_rollouts_for_sign_flips_are_sampled_from_the_whole_distribution(self):
         config = changed(MINI, {"evaluation": {"top_p": 0.5, "temperature": 0.1}})
-        entry = plan.planned(config)[f"{SETTING}/none/G0/default/seed0"]
+        entry = plan.expand(config)[f"{SETTING}/none/G0/default/seed0"]
         drawn = rollout_settings(config, entry.run, entry.flips)
         assert (drawn["greedy"], drawn["samples"], drawn["prompts"]) == (False, 128, 128)
         assert (drawn["temperature"], drawn["top_p"]) == (1.0, 1.0)
@@ -74,7 +74,7 @@ class TestTheSelectingBenchmark:
         assert first_benchmark(MINI, SETTING) == BENCHMARK
 
     def test_sign_flips_are_measured_on_it_unless_the_experiment_says_another(self):
-        flips = plan.planned(MINI)[f"{SETTING}/none/G0/default/seed0"].flips
+        flips = plan.expand(MINI)[f"{SETTING}/none/G0/default/seed0"].flips
         assert flips["benchmark"] == first_benchmark(MINI, SETTING)
 
     def test_only_a_run_that_asks_for_it_selects_a_checkpoint(self):

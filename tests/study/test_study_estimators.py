@@ -10,7 +10,7 @@ from mcgrpo.commands.forecast.batches import drawn
 from mcgrpo.estimators import ESTIMATORS, get_estimator
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS, check_estimator, extra_rollouts, training_code
-from mcgrpo.study.plan import planned
+from mcgrpo.study.plan import expand
 
 MINI = studies.load("mini")
 SCHEMA = yaml.safe_load((studies.ROOT / "workflow/schemas/study.schema.yaml").read_text())
@@ -69,7 +69,7 @@ class TestOnesOwn:
         study = studies.changed(
             MINI, {"variants": {"fixed-rows": {"training": {"estimator": "my_estimators:midrange"}}}}
         )
-        run = planned(study)["toy-qwen3/grpo/G8/fixed-rows/seed0"].run
+        run = expand(study)["toy-qwen3/grpo/G8/fixed-rows/seed0"].run
         assert run.estimator == "my_estimators:midrange"
         assert drawn(replace(run, num_generations=4)) == 6
 
@@ -118,4 +118,4 @@ class TestRefused:
         study = studies.changed(MINI, {"variants": {"fixed-rows": {"training": {"estimator": name}}}})
         with pytest.raises(StudyError, match=f"run toy-qwen3/grpo/G8/fixed-rows: .*{message}"):
             check(study, SCHEMA)
-        assert planned(study)  # of the study alone
+        assert expand(study)  # of the study alone

@@ -12,7 +12,7 @@ rule plan:
         "../../envs/workflow.yaml"
     threads: 1
     params:
-        config=lambda wildcards: json.dumps(plan.planned_part(config)),
+        config=lambda wildcards: json.dumps(plan.plan_part(config)),
         code=fingerprint("mcgrpo.study.plan"),
     shell:
         "python -m mcgrpo.study.plan --config {params.config:q} --output {output:q} > {log:q} 2>&1"

@@ -46,13 +46,14 @@ if workflow.is_main_process and not workflow.output_settings.dryrun:
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
 REPORTS = config["reports"]
-RUNS = {name: entry.run for name, entry in plan.planned(config).items()}
+PLANNED = plan.expand(config)
+RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that the hour of the day is no part of their difference.
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
 TURNS = {name: turn for turn, name in enumerate(sorted(TRAINED, key=lambda name: NEIGHBOURS(RUNS[name])))}
 EVALUATIONS = plan.evaluations(config)
-FLIPS = {name: entry.flips for name, entry in plan.planned(config).items() if entry.flips}
+FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
 GRADING = plan.grading(config)
 GRADES = [
     RESULTS.grades(name, benchmark, protocol)

@@ -16,7 +16,7 @@ from mcgrpo.commands.evidence.manifest import Manifest
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.check import StudyError, check_form
 from mcgrpo.study.lock import lock_file, pin, read_lock
-from mcgrpo.study.plan import Config, plan, variants
+from mcgrpo.study.plan import Config, as_json, variants
 from mcgrpo.study.read import schema
 
 STUDY_BYTES, VALUES, ITEMS = 500_000, 20_000, 1_000
@@ -56,7 +56,7 @@ def read_config(folder: Path, manifest: Manifest, limits: Limits) -> Config:
 
 def read_plan(config: Config) -> dict[str, Any]:
     """What the study plans, made here; the archive's plan.json has no say in it."""
-    return json.loads(json.dumps(plan(config)))
+    return json.loads(json.dumps(as_json(config)))
 
 
 def layer_differences(folder: Path, manifest: Manifest, config: Config) -> list[str]:

@@ -13,7 +13,7 @@ from mcgrpo.study.estimators import with_neighbours
 from mcgrpo.study.lock import lock_file
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles, StudyFiles
-from mcgrpo.study.plan import Config, plan
+from mcgrpo.study.plan import Config, as_json
 from mcgrpo.study.read import ROOT
 
 STUDY = "study/study.json"
@@ -70,7 +70,7 @@ def checked_plan(config: Config) -> dict[str, Any]:
     """
     path = StudyFiles(config["study"]).results.plan
     try:
-        found, wanted = read_json(path), json.loads(json.dumps(plan(config)))
+        found, wanted = read_json(path), json.loads(json.dumps(as_json(config)))
     except RecordError as error:
         raise StudyError(f"{error}: nothing of study {config['study']!r} has been run here") from None
     odd = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]

@@ -22,7 +22,7 @@ from mcgrpo.records import Cell, Contrast, CurvePoint, Gain, Score
 from mcgrpo.report.claims.judge import judge, read_contrasts, write_rulings
 from mcgrpo.report.tables.write import write_tables
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.plan import Config, plan, title
+from mcgrpo.study.plan import Config, as_json, title
 from mcgrpo.study.read import ROOT
 
 Step = Callable[[Path, Config, dict[str, Any], Path], None]
@@ -31,7 +31,7 @@ Step = Callable[[Path, Config, dict[str, Any], Path], None]
 
 def make_plan(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """plan.json, from the study."""
-    write_json(StudyFiles(config["study"], output).results.plan, plan(config))
+    write_json(StudyFiles(config["study"], output).results.plan, as_json(config))
 
 
 def make_flips(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:

@@ -21,7 +21,7 @@ from mcgrpo.commands.forecast.times import Time, finished, times, work
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.plan import Config, planned
+from mcgrpo.study.plan import Config, expand
 
 UNKNOWN = "unknown"
 SOURCES = {
@@ -48,7 +48,7 @@ class Job(NamedTuple):
 
 def jobs(config: Config, sizes: Sizes) -> dict[str, Job]:
     """The study's unfinished runs, by name."""
-    entries = planned(config)
+    entries = expand(config)
     trainings = [entry.run for entry in entries.values() if entry.run.method != UNTRAINED]
     known, done = times(config, trainings), {run.name for run, _ in finished(config, trainings)}
     return {name: _job(config, entry, sizes, known) for name, entry in entries.items() if name not in done}
@@ -67,7 +67,7 @@ def rows(config: Config, left: dict[str, Job]) -> list[dict[str, Any]]:
     """A row for each experiment, and the total; `left` are the study's unfinished runs."""
     found, seen = [], set()
     for name, experiment in config["experiments"].items():
-        runs = planned({**config, "experiments": {name: experiment}})
+        runs = expand({**config, "experiments": {name: experiment}})
         trained = {run for run, entry in runs.items() if entry.run.method != UNTRAINED}
         new = runs.keys() - seen
         counts = {"trainings": len(trained), "shared": len(trained - new), "finished": len(new - left.keys())}

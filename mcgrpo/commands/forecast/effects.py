@@ -19,7 +19,7 @@ from mcgrpo.analyse.stats import detectable
 from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.study.methods import METHODS
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.plan import Config, evaluations, planned
+from mcgrpo.study.plan import Config, evaluations, expand
 
 TEST_PROBLEMS = {
     "openai/gsm8k": 1319,
@@ -89,7 +89,7 @@ def effects(config: Config, sizes: Sizes, spread: Spread) -> list[Effect]:
 def _gains(config: Config) -> Counter[tuple[str, str, int]]:
     """(setting, benchmark, seeds) -> number of cells that are compared with their baseline there."""
     evaluated, seeds = evaluations(config), defaultdict(set)
-    for name, entry in planned(config).items():
+    for name, entry in expand(config).items():
         for benchmark in evaluated[name]:
             run = entry.run
             seeds[run.setting, run.method, run.num_generations, run.variant, benchmark].add(run.seed)

@@ -7,7 +7,7 @@ checkpoint holds weights and AdamW's two moments, and a gathered copy of the wei
 
 from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.records import Run
-from mcgrpo.study.plan import Config, Planned, benchmarks, grading
+from mcgrpo.study.plan import Config, PlannedRun, benchmarks, grading
 from mcgrpo.study.settings import evaluation, selects_checkpoint
 
 TOKEN_BYTES = 4
@@ -26,7 +26,7 @@ def while_training(run: Run, sizes: Sizes) -> int | None:
     return (checkpoints + WEIGHT_BYTES) * sizes.models[run.model].parameters or None
 
 
-def kept(config: Config, entry: Planned, steps: int | None, sizes: Sizes) -> int | None:
+def kept(config: Config, entry: PlannedRun, steps: int | None, sizes: Sizes) -> int | None:
     """Bytes that a run leaves: metrics, completions, grades, and weights with `keep_models`; None if unknown."""
     total = STEP_BYTES * (steps or 0)
     if config.get("keep_models") and entry.run.training:

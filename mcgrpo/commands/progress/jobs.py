@@ -11,7 +11,7 @@ from pathlib import Path
 from mcgrpo.records import Run
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.plan import Config, evaluations, figures, grading, planned
+from mcgrpo.study.plan import Config, evaluations, expand, figures, grading
 
 TRAIN, GENERATE, GRADE, ROLLOUTS, GRADE_ROLLOUTS, SIGN_FLIPS = (
     "train", "generate", "grade", "rollouts", "grade_rollouts", "sign_flips",
@@ -66,7 +66,7 @@ def jobs(config: Config) -> list[Job]:
         found.append(Job(rule, run, part, outputs, after))
         return found[-1]
 
-    for name, entry in planned(config).items():
+    for name, entry in expand(config).items():
         run, trained = entry.run, None
         if run.method != UNTRAINED:
             trained = add(TRAIN, run, "", (results.run(name) / "run.json",), None)
