@@ -59,7 +59,7 @@ def main_module(stage: str) -> str:
 
 def closure(stage: str) -> list[str]:
     """What a stage runs and every module of ours that it imports, directly or not, views left out, sorted."""
-    found, waiting = set(), [main_module(stage)]
+    found, waiting = set(), _with_packages(main_module(stage))
     while waiting:
         module = waiting.pop()
         if module not in found and module not in VIEWS:
@@ -72,8 +72,13 @@ def closure(stage: str) -> list[str]:
 def _imports(module: str) -> set[str]:
     """Modules of ours that a module imports, at its top or in a function, and the packages they are in."""
     names = {name for node in ast.walk(_tree(module)) for name, _ in _imported(module, node)}
-    parts = [name.split(".") for name in names]
-    return {".".join(each[:depth]) for each in parts for depth in range(1, len(each) + 1)}
+    return {part for name in names for part in _with_packages(name)}
+
+
+def _with_packages(module: str) -> list[str]:
+    """The packages that a module is in, from the outermost, and the module itself."""
+    parts = module.split(".")
+    return [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 @cache
