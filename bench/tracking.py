@@ -23,7 +23,7 @@ from mcgrpo.files import atomic
 from mcgrpo.launch.preload_server import PRELOAD
 from mcgrpo.tracking import FOLLOWED, URI, follower
 from mcgrpo.tracking.follow import INTERVAL_SECONDS
-from mcgrpo.train.job import Job, parse_run, train
+from mcgrpo.train.job import Job, parse_run, run_job
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -45,7 +45,7 @@ def trained(job: Job, store: str | None, said: Path) -> tuple[float, float]:
             log = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            train(job)
+            run_job(job)
             code = 0
         finally:
             os._exit(code)

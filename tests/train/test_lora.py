@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
-from mcgrpo.train.job import train
+from mcgrpo.train.job import run_job
 
 LORA = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}
 RUN = changed(lora=LORA, learning_rate=1e-2, beta=0.04)
@@ -110,7 +110,7 @@ class TestSeeds:
 
 
 def test_a_job_leaves_what_a_full_training_leaves(inputs, tmp_path):
-    train(job(inputs, tmp_path, RUN))
+    run_job(job(inputs, tmp_path, RUN))
     assert outcome(tmp_path / "run")["status"] == "finished"
     assert state(tmp_path / "weights").keys() == state(inputs / "model").keys()
     assert {path.name for path in tmp_path.iterdir()} == {"run", "weights"}

@@ -15,7 +15,7 @@ from mcgrpo.launch import environment
 from mcgrpo.records import Group, Rollout
 from mcgrpo.train import attempts
 from mcgrpo.train.callbacks import Checkpoints
-from mcgrpo.train.job import train
+from mcgrpo.train.job import run_job
 from mcgrpo.train.oracle import oracle_means
 from mcgrpo.train.rollout_files import (
     GROUPS,
@@ -261,7 +261,7 @@ class TestResuming:
 class TestAsking:
     def test_a_job_writes_them_beside_its_metrics(self, tmp_path):
         inputs = make_inputs(tmp_path / "inputs")
-        train(job(inputs, tmp_path, rollout_tables=TABLES))
+        run_job(job(inputs, tmp_path, rollout_tables=TABLES))
         assert {path.name for path in (tmp_path / "run").iterdir()} >= {GROUPS, ROLLOUTS}
         found = {row.step for row in read_jsonl(tmp_path / "run" / ROLLOUTS, Rollout)}
         assert found == {row["step"] for row in steps(tmp_path / "run")} == {1, 2, 3}
@@ -270,7 +270,7 @@ class TestAsking:
     def test_the_oracle_is_none_of_the_seconds_that_a_training_takes(self, tmp_path):
         inputs = make_inputs(tmp_path / "inputs")
         begun = time.perf_counter()
-        train(job(inputs, tmp_path, rollout_tables=RolloutTables(oracle=200)))
+        run_job(job(inputs, tmp_path, rollout_tables=RolloutTables(oracle=200)))
         ended = outcome(tmp_path / "run")
         assert ended["oracle_seconds"] > 0
         assert ended["seconds"] + ended["oracle_seconds"] < time.perf_counter() - begun

@@ -8,7 +8,7 @@ from training_jobs import RUN, changed, job, make_inputs, outcome, steps
 
 from mcgrpo.grade import rewards
 from mcgrpo.train.arguments import arguments_of
-from mcgrpo.train.job import explained, train
+from mcgrpo.train.job import explained, run_job
 from mcgrpo.train.released import ReleasedConfig
 from mcgrpo.trainer.config import MCGRPOConfig
 
@@ -36,7 +36,7 @@ def test_no_checkpoint_is_chosen_unless_it_is_asked_for(tmp_path):
 
 
 def test_the_best_checkpoint_is_what_is_saved_and_no_other_is_left(inputs, tmp_path):
-    train(job(inputs, tmp_path, changed(**BEST)))
+    run_job(job(inputs, tmp_path, changed(**BEST)))
     assert outcome(tmp_path / "run")["steps"] == 3 and outcome(tmp_path / "run")["selected_step"] in (2, 3)
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"run.json", "metrics.jsonl", "groups.jsonl"}
     assert (tmp_path / "weights/model.safetensors").is_file()
@@ -45,12 +45,12 @@ def test_the_best_checkpoint_is_what_is_saved_and_no_other_is_left(inputs, tmp_p
 
 
 def test_the_last_step_is_evaluated_too(inputs, tmp_path):
-    train(job(inputs, tmp_path, changed(**BEST | {"eval_steps": 9})))
+    run_job(job(inputs, tmp_path, changed(**BEST | {"eval_steps": 9})))
     assert outcome(tmp_path / "run")["selected_step"] == 3
 
 
 def test_the_phases_of_a_step_are_all_of_it(inputs, tmp_path):
-    train(job(inputs, tmp_path))
+    run_job(job(inputs, tmp_path))
     first, *_, last = steps(tmp_path / "run")
     measured = sum(last[f"seconds/{phase}"] for phase in ("generation", "rewards", "logprobs", "update"))
     assert 0.5 * measured < (last["time"] - first["time"]) / 2 < 2 * measured + 0.05
@@ -78,12 +78,12 @@ def test_two_processes_train_one_run(inputs, tmp_path):
 def test_as_many_processes_as_gpus(inputs, tmp_path, monkeypatch):
     monkeypatch.setenv("MCGRPO_DEVICES", "one,two")
     with pytest.raises(ValueError, match="2 GPUs are trained on by as many processes"):
-        train(job(inputs, tmp_path, gpus=2))
+        run_job(job(inputs, tmp_path, gpus=2))
 
 
 def test_gpus_that_are_not_there_are_refused(inputs, tmp_path):
     with pytest.raises(ValueError, match="--gpus 1: torch sees no GPU on this machine"):
-        train(job(inputs, tmp_path, gpus=1))
+        run_job(job(inputs, tmp_path, gpus=1))
     assert not (tmp_path / "unfinished/run.json").exists()
 
 
@@ -92,18 +92,18 @@ def test_a_training_without_an_update_is_refused_before_its_model_is_loaded(inpu
     message = r"24 prompts at a time \(per_device_train_batch_size=8 x steps_per_generation=6 x 1 process\(es\) / "
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=message + r"num_generations=2\), and .*data\.jsonl has 16 to train on"):
-        train(replace(job(inputs, tmp_path, few), model=tmp_path / "empty"))
+        run_job(replace(job(inputs, tmp_path, few), model=tmp_path / "empty"))
     assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
 
 
 def test_as_many_prompts_as_a_batch_has_are_one_update(inputs, tmp_path):
-    train(job(inputs, tmp_path, changed(per_device_train_batch_size=32, max_steps=1)))
+    run_job(job(inputs, tmp_path, changed(per_device_train_batch_size=32, max_steps=1)))
     assert outcome(tmp_path / "run")["steps"] == 1
 
 
 def test_a_training_that_ends_without_an_update_is_no_result(inputs, tmp_path):
     with pytest.raises(ValueError, match="the training ended without one optimizer step"):
-        train(job(inputs, tmp_path, changed(max_steps=-1, num_train_epochs=0)))
+        run_job(job(inputs, tmp_path, changed(max_steps=-1, num_train_epochs=0)))
     assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
 
 
@@ -114,7 +114,7 @@ def test_a_training_whose_rewards_score_nothing_fails_and_its_run_is_named(input
     monkeypatch.setattr(rewards, "reward_functions", lambda *args: [unscored])
     made = job(inputs, tmp_path)
     with pytest.raises(ValueError, match="no rollout") as caught:
-        train(made)
+        run_job(made)
     assert explained(made, caught.value).startswith(f"error: {RUN.name}: no rollout of the first generation batch")
     assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
 
@@ -122,10 +122,10 @@ def test_a_training_whose_rewards_score_nothing_fails_and_its_run_is_named(input
 def test_inputs_that_are_gone_are_named(inputs, tmp_path):
     for gone in ("model", "data"):
         with pytest.raises(FileNotFoundError, match=f"{tmp_path}/gone is not there"):
-            train(replace(job(inputs, tmp_path), **{gone: tmp_path / "gone"}))
+            run_job(replace(job(inputs, tmp_path), **{gone: tmp_path / "gone"}))
 
 
 def test_a_trained_model_is_not_written_over(inputs, tmp_path):
     (tmp_path / "weights").mkdir()
     with pytest.raises(FileExistsError, match="remove it to train anew"):
-        train(job(inputs, tmp_path))
+        run_job(job(inputs, tmp_path))

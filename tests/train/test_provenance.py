@@ -1,0 +1,25 @@
+"""What a run's record says of the data that it was trained on."""
+
+import hashlib
+import json
+
+import pytest
+
+from mcgrpo.files import RecordError
+from mcgrpo.train.provenance import data_set
+
+ROWS = [{"id": str(number), "split": split, "question": "?"} for number, split in enumerate(["train", "test", "train"])]
+
+
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+def test_rows_to_train_on_are_counted_however_their_json_is_spaced(tmp_path, separators):
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(json.dumps(row, separators=separators) + "\n" for row in ROWS))
+    told = data_set(path)
+    assert told == {"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "rows": 2}
+
+
+def test_a_broken_line_is_named(tmp_path):
+    (tmp_path / "data.jsonl").write_text('{"split": "train"}\n{"split": "tr\n')
+    with pytest.raises(RecordError, match=r"data\.jsonl:2"):
+        data_set(tmp_path / "data.jsonl")
