@@ -1,11 +1,11 @@
 """MLflow as a view of a study's files: nothing waits for it, nothing fails because of it.
 
-A training writes files (`run.json`, `metrics.jsonl`, `system.jsonl`) and never speaks to a store. One process beside it
-follows those files and keeps the store of MLFLOW_TRACKING_URI up to date with them every few seconds: the workflow
-starts one for all jobs of a study, a training on its own starts one for itself. So what is live, what a later
-`mcgrpo track` mends and what `mcgrpo track --replay` makes from nothing is one and the same function of the files.
+A training writes files (`run.json`, `metrics.jsonl`, `system.jsonl`) and never calls MLflow. One process beside it
+reads those files every few seconds and logs what is new to the store of MLFLOW_TRACKING_URI. The workflow starts one
+such process for all jobs of a study; a training on its own starts one for itself. What is logged live, what a later
+`mcgrpo track` adds and what `mcgrpo track --replay` logs from scratch therefore come from one function of the files.
 
-Only this package imports mlflow, and none of it is imported here: a training needs but `tracked`.
+Only the modules of this package import mlflow; a training imports no more than `tracked`.
 """
 
 import os
@@ -24,27 +24,23 @@ DEFAULT_STORE = "sqlite:///mlflow.db"
 MACHINE = "machine"
 """In the folder of an unfinished training: the name of the machine that trains."""
 FOLLOWED = "MCGRPO_FOLLOWED"
-"""Set for jobs whose files a process follows already."""
+"""Set for jobs whose files are followed already."""
 PATIENCE_SECONDS = 60
 """How long a training that has ended waits for its follower, which takes seconds unless a server does not answer."""
 
 
-def warn(doing: str, error: BaseException) -> None:
-    """One line on stderr: what was not tracked, and why."""
+def warn(what: str, error: BaseException) -> None:
+    """Print one line to stderr: what was not tracked, and why."""
     reason = (str(error).splitlines() or [""])[0]
-    print(f"warning: {doing} was not tracked in MLflow: {type(error).__name__}: {reason}", file=sys.stderr, flush=True)
+    print(f"warning: {what} was not tracked in MLflow: {type(error).__name__}: {reason}", file=sys.stderr, flush=True)
 
 
 def follower(*arguments: str | Path) -> subprocess.Popen | None:
-    """Start a process that follows files until its parent has ended; None where nothing is tracked.
-
-    Args:
-        arguments: of `python -m mcgrpo.tracking.follow`.
-    """
+    """Start `python -m mcgrpo.tracking.follow`, which ends with this process; None where nothing is tracked."""
     if not os.environ.get(URI) or os.environ.get(FOLLOWED):
         return None
     command = [sys.executable, "-m", "mcgrpo.tracking.follow", "--parent", str(os.getpid()), *map(str, arguments)]
-    # In a session of its own, so that what kills the training leaves it time to say so; it has no use for a GPU.
+    # In a session of its own: it outlives a killed training long enough to log its end. It needs no GPU.
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     try:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, env=environment)
@@ -59,18 +55,18 @@ def use_store(config: Mapping[str, Any]) -> None:
 
 
 def follow_study(results: str) -> None:
-    """Start the process that brings all of a study's trainings into the store; they then start none of their own."""
+    """Start one follower for all of a study's trainings, which then start none of their own."""
     if follower("--results", results):
         os.environ[FOLLOWED] = "1"
 
 
 @contextmanager
 def tracked(unfinished: Path, finished: Path) -> Iterator[None]:
-    """Follow one training while the block runs, and see its end into the store.
+    """Follow one training while the block runs, and wait until its end is logged.
 
     Args:
-        unfinished: the folder of the training, in which `run.json` says that it runs.
-        finished: the folder that has its files when it is finished.
+        unfinished: folder of the training while it runs.
+        finished: folder that its files are moved to when it has finished.
     """
     with suppress(OSError):
         (unfinished / MACHINE).write_text(platform.node())

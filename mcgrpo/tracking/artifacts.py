@@ -1,9 +1,8 @@
-"""Files into MLflow: a run's grades and record, a study's tables and figures, and trained models as versions."""
+"""Files as artifacts: a run's record and grades, a study's tables and figures, and trained models."""
 
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,70 +12,59 @@ from mcgrpo.tracking import contents
 from mcgrpo.tracking.store import Store
 
 REPORT = "report"
-RECORDS = ("run.json", "metrics.jsonl", "system.jsonl", "groups.jsonl")
-ROLLOUTS, TABLE = "rollouts.jsonl", "rollouts.json"
+RECORDS = ("run.json", "metrics.jsonl", "system.jsonl", "groups.jsonl", "rollouts.jsonl")
+TABLE = "rollouts.json"
 SHOWN = ("*.md", "*.csv", "*.tex", "*.pdf", "*.html", "figures/*.png", "figures/*.pdf")
 
 
-def digest_of(files: Iterable[Path]) -> str:
-    """Of names and contents."""
-    found = hashlib.sha256()
-    for path in files:
-        found.update(path.name.encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()[:16]
-
-
 def log_files(store: Store, run: Any, files: list[tuple[Path, str]]) -> None:
-    """Log files as artifacts of a run, each to a folder there, unless the run has these very files."""
-    digest = digest_of(path for path, _ in files)
-    if files and run.data.tags.get(contents.DIGEST) != digest:
+    """Log files as artifacts of a run, each in a folder there, unless the run has exactly these."""
+    digest = hashlib.sha256()
+    for path, _ in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    if files and run.data.tags.get(contents.DIGEST) != (known := digest.hexdigest()[:16]):
         for path, folder in files:
-            if path.name == ROLLOUTS:
-                log_rollouts(store, run, path)
+            if path.name == "rollouts.jsonl":
+                _log_rollouts(store, run.info.run_id, path)
             else:
                 store.client.log_artifact(run.info.run_id, str(path), folder or None)
-        store.client.set_tag(run.info.run_id, contents.DIGEST, digest)
+        store.client.set_tag(run.info.run_id, contents.DIGEST, known)
 
 
-def log_rollouts(store: Store, run: Any, path: Path) -> None:
-    """Completions with their rewards and advantages as a table, which MLflow shows.
-
-    As `MlflowClient.log_table` does, which would append to a table that is there already.
-    """
+def _log_rollouts(store: Store, run_id: str, path: Path) -> None:
+    """Log completions with rewards and advantages as a table, as `log_table` does, which would append to an old one."""
     from mlflow.utils.mlflow_tags import MLFLOW_LOGGED_ARTIFACTS
 
     rows = [row for _, row in iter_json_lines(path)]
     columns = list(rows[0]) if rows else []
-    table = {"columns": columns, "data": [[row.get(name) for name in columns] for row in rows]}
-    store.client.log_dict(run.info.run_id, table, TABLE)
-    logged = json.dumps([{"path": TABLE, "type": "table"}])
-    store.client.set_tag(run.info.run_id, MLFLOW_LOGGED_ARTIFACTS, logged)
+    table = {"columns": columns, "data": [[row.get(each) for each in columns] for row in rows]}
+    store.client.log_dict(run_id, table, TABLE)
+    store.client.set_tag(run_id, MLFLOW_LOGGED_ARTIFACTS, json.dumps([{"path": TABLE, "type": "table"}]))
 
 
-def files_of(results: Path, name: str, folder: Path) -> list[tuple[Path, str]]:
-    """A training's record and rows, and the grades of its model."""
-    records = [(folder / name, "") for name in (*RECORDS, ROLLOUTS) if (folder / name).is_file()]
-    return records + [(path, "grades") for path in sorted(ResultFiles(results).grades_of(name).glob("*.jsonl"))]
+def log_training(store: Store, run: Any, results: ResultFiles, name: str) -> None:
+    """Log a training's record and rows, and the grades of its model."""
+    records = [(path, "") for path in (results.run(name) / each for each in RECORDS) if path.is_file()]
+    log_files(store, run, records + [(path, "grades") for path in sorted(results.grades_of(name).glob("*.jsonl"))])
 
 
-def log_report(store: Store, study: str, results: Path, reports: Path, note: str) -> None:
-    """A run with the study's tables and figures."""
-    found, written = store.find(contents.KIND, REPORT), ResultFiles(results)
+def log_report(store: Store, study: str, results: ResultFiles, reports: Path, note: str) -> None:
+    """Log a study's tables and figures, in a run of their own."""
+    found = store.find(contents.KIND, REPORT)
     if not found:
-        stamp = contents.milliseconds(written.summary.stat().st_mtime)
-        tags = {contents.KIND: REPORT}
-        run_id = store.create(f"{study}: tables and figures", stamp, tags).info.run_id
+        stamp = contents.milliseconds(results.summary.stat().st_mtime)
+        run_id = store.create(f"{study}: tables and figures", stamp, {contents.KIND: REPORT})
         store.client.set_terminated(run_id, "FINISHED", stamp)
         found = [store.client.get_run(run_id)]
     shown = [path for pattern in SHOWN for path in sorted(reports.glob(pattern))]
     files = [(path, path.parent.name if path.parent != reports else "") for path in shown]
-    tables = (written.summary, written.scores, written.curves)
+    tables = (results.summary, results.scores, results.curves)
     log_files(store, found[0], files + [(path, "") for path in tables if path.exists()])
     store.client.set_tag(found[0].info.run_id, contents.NOTE, note)
 
 
 def register(store: Store, study: str, run: Any, weights: Path) -> None:
-    """The model that a run trained, as a version of its cell's registered model; nothing if it is one already.
+    """Register the model that a run trained as a version of its cell's model, unless it is one already.
 
     Raises:
         FileNotFoundError: if the weights have been removed (the study does not keep them).
@@ -86,17 +74,16 @@ def register(store: Store, study: str, run: Any, weights: Path) -> None:
     if not weights.is_dir():
         raise FileNotFoundError(f"{weights}: no weights to register; keep_models keeps them")
     name = f"{study}.{run.data.tags[contents.CELL]}".replace("/", ".")
-    client = store.client
-    wanted = f"name = '{name}'"
-    if not client.search_registered_models(wanted):
+    client, query = store.client, f"name = '{name}'"
+    if not client.search_registered_models(query):
         client.create_registered_model(name, {contents.KIND: "cell"}, f"Models of {name}, a version a seed.")
-    if any(version.run_id == run.info.run_id for version in client.search_model_versions(wanted)):
+    if any(version.run_id == run.info.run_id for version in client.search_model_versions(query)):
         return
     with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder) / "model"
+        requirements = ["transformers", "torch"]
         mlflow.transformers.save_model(
-            str(weights), str(model), task="text-generation", pip_requirements=["transformers", "torch"]
+            str(weights), f"{folder}/model", task="text-generation", pip_requirements=requirements
         )
-        client.log_artifacts(run.info.run_id, str(model), "model")
+        client.log_artifacts(run.info.run_id, f"{folder}/model", "model")
     tags = {"seed": run.data.tags["seed"], contents.RUN: run.data.tags[contents.RUN]}
     client.create_model_version(name, f"{run.info.artifact_uri}/model", run.info.run_id, tags)

@@ -8,54 +8,55 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.study.methods import METHODS, UNTRAINED, Method
+from mcgrpo.analyse.frames import is_median
+from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.tracking import contents
 from mcgrpo.tracking.store import Store, metric_name
 
 Rows = list[dict[str, str]]
 HEADLINE = ("greedy", "avg@")
-"""How the measures begin that are shown: the others of an evaluation are rates, or graded otherwise."""
+"""How the names of the accuracies begin; the other measures of an evaluation are rates, or graded otherwise."""
 
 
 def read_cells(summary: Path) -> dict[str, Rows]:
     """The rows of each cell that has any numbers, by its name."""
-    found: dict[str, Rows] = defaultdict(list)
+    cells: dict[str, Rows] = defaultdict(list)
     with summary.open(newline="") as file:
         for row in csv.DictReader(file):
             if row["mean"]:
-                found[contents.cell_name(row)].append(row)
-    return found
+                cells[contents.cell_name(row)].append(row)
+    return cells
 
 
 def label(row: Mapping[str, str]) -> str:
-    """What a person calls a cell."""
+    """The name of a cell's run, such as `MC-GRPO G=4 toy`."""
     method = METHODS[row["method"]].label if row["method"] in METHODS else row["method"]
-    trained = [method, f"G={row['num_generations']}"] if row["method"] != UNTRAINED else ["untrained"]
-    return " ".join([*trained, row["setting"], *([row["variant"]] if row["variant"] != DEFAULT else [])])
+    trained = f"{method} G={row['num_generations']}" if row["method"] != UNTRAINED else "untrained"
+    return f"{trained} {row['setting']} {row['variant']}".removesuffix(f" {DEFAULT}")
 
 
 def metrics_of(rows: Rows) -> dict[str, float]:
-    """Fractions as `accuracy/BENCHMARK/MEASURE` with `_low` and `_high`, and the paired difference to the baseline.
+    """`accuracy/BENCHMARK/MEASURE` as a fraction with `_low` and `_high`, and the paired difference to the baseline.
 
-    Out of distribution they begin with `ood`, and so stand below in MLflow, which sorts by name. `seeds` and `problems`
-    are what they are over; `train/MEASURE` are means over seeds.
+    Out of distribution names begin with `ood`, and so stand below in MLflow, which sorts by name. `seeds` and
+    `problems` are what these are over; `train/MEASURE` are means over seeds.
     """
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for row in rows:
         if row["role"] == "train":
-            found[f"train/{row['measure']}"] = float(row["mean"])
+            metrics[f"train/{row['measure']}"] = float(row["mean"])
         elif row["role"] != "flips" and row["measure"].startswith(HEADLINE):
-            place, ood = f"{row['benchmark']}/{row['measure']}", "" if row["role"] == "in" else "ood-"
-            found |= _with_bounds(contents.score_name(row), row, ("mean", "low", "high"))
-            found |= _with_bounds(f"{ood}difference/{place}", row, ("difference", "difference_low", "difference_high"))
-            found[f"problems/{row['benchmark']}"] = float(row["n"])
-    return found | {"seeds": max(float(row["seeds"]) for row in rows)}
-
-
-def _with_bounds(name: str, row: Mapping[str, str], columns: tuple[str, str, str]) -> dict[str, float]:
-    pairs = zip((name, f"{name}_low", f"{name}_high"), columns, strict=True)
-    return {each: float(row[column]) for each, column in pairs if row[column]}
+            ood = "" if row["role"] == "in" else "ood-"
+            difference = f"{ood}difference/{row['benchmark']}/{row['measure']}"
+            for name, value, bound in (
+                (contents.score_name(row), "mean", ""),
+                (difference, "difference", "difference_"),
+            ):
+                columns = {name: value, f"{name}_low": f"{bound}low", f"{name}_high": f"{bound}high"}
+                metrics |= {each: float(row[column]) for each, column in columns.items() if row[column]}
+            metrics[f"problems/{row['benchmark']}"] = float(row["n"])
+    return metrics | {"seeds": max(float(row["seeds"]) for row in rows)}
 
 
 def write_cells(store: Store, summary: Path, trainings: Mapping[str, Any]) -> dict[str, str]:
@@ -67,11 +68,11 @@ def write_cells(store: Store, summary: Path, trainings: Mapping[str, Any]) -> di
     Returns:
         Cell name -> MLflow run id.
     """
-    there = {run.data.tags.get(contents.CELL): run for run in store.find(contents.KIND, "cell")}
-    stamp, ids = summary.stat().st_mtime, {}
-    for name, rows in read_cells(summary).items():
-        ids[name] = _write_cell(store, name, rows, stamp, there.pop(name, None))
-    for gone in there.values():
+    existing = {run.data.tags.get(contents.CELL): run for run in store.find(contents.KIND, "cell")}
+    stamp = summary.stat().st_mtime
+    ids = {name: _write(store, name, rows, stamp, existing.pop(name, None))
+           for name, rows in read_cells(summary).items()}  # fmt: skip
+    for gone in existing.values():
         store.client.delete_run(gone.info.run_id)
     for run in trainings.values():
         parent = ids.get(run.data.tags.get(contents.CELL))
@@ -80,27 +81,26 @@ def write_cells(store: Store, summary: Path, trainings: Mapping[str, Any]) -> di
     return ids
 
 
-def _write_cell(store: Store, name: str, rows: Rows, stamp: float, there: Any | None) -> str:
+def _write(store: Store, name: str, rows: Rows, stamp: float, existing: Any | None) -> str:
     values, row = metrics_of(rows), rows[0]
     digest = hashlib.sha256(json.dumps([label(row), values], sort_keys=True).encode()).hexdigest()[:16]
-    if there is not None and there.data.tags.get(contents.DIGEST) == digest:
-        return there.info.run_id
-    if there is not None and set(there.data.metrics) - {metric_name(key) for key in values}:
-        store.client.delete_run(there.info.run_id)  # a run cannot lose a metric
-        there = None
-    tags = {"setting": row["setting"], "method": row["method"], "G": row["num_generations"], "variant": row["variant"]}
+    if existing and existing.data.tags.get(contents.DIGEST) == digest:
+        return existing.info.run_id
+    if existing and set(existing.data.metrics) - set(map(metric_name, values)):
+        store.client.delete_run(existing.info.run_id)  # a run cannot lose a metric
+        existing = None
+    params = {key: row[key] for key in ("setting", "method", "variant")} | {"G": row["num_generations"]}
     if row["method"] in METHODS:
-        tags["estimator"] = METHODS[row["method"]].estimator
+        params["estimator"] = METHODS[row["method"]].estimator
     known = {contents.KIND: "cell", contents.CELL: name, contents.NOTE: _note(row, values)}
-    if there is None:
-        start = contents.milliseconds(stamp)
-        run_id = store.create(label(row), start, {**tags, **known}).info.run_id
-        store.describe(run_id, tags, {})
-    else:
-        run_id = there.info.run_id
+    if existing:
+        run_id = existing.info.run_id
         store.client.update_run(run_id, name=label(row))
+    else:
+        run_id = store.create(label(row), contents.milliseconds(stamp), {**params, **known})
+        store.describe(run_id, params, {})
     store.log(run_id, [{"step": 0, "time": stamp, **values}])
-    store.describe(run_id, {}, known | {contents.DIGEST: digest})  # last: what was cut off before is done again
+    store.describe(run_id, {}, known | {contents.DIGEST: digest})  # last: an interrupted call is repeated
     store.client.set_terminated(run_id, "FINISHED", contents.milliseconds(stamp))
     return run_id
 
@@ -111,24 +111,15 @@ def _note(row: Mapping[str, str], values: Mapping[str, float]) -> str:
 
 
 def comparisons(cells: Mapping[str, Rows], ids: Mapping[str, str], experiment: str) -> list[str]:
-    """For each setting a line of Markdown: links that compare the median with the mean, by G and loss."""
+    """A line of Markdown for each setting: links that compare the median with the mean, by G and loss."""
     links: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, (row, *_) in cells.items():
-        method = METHODS.get(row["method"])
-        if row["variant"] != DEFAULT or not (method and method.baseline) or not is_median(method):
-            continue
-        other = contents.cell_name({**row, "method": method.baseline})
-        if other in ids:
-            both = json.dumps([ids[other], ids[name]], separators=(",", ":")).replace('"', "%22")
-            place = f"#/compare-runs?runs={both}&experiments=[%22{experiment}%22]"
-            links[row["setting"]][int(row["num_generations"])].append(f"[{METHODS[method.baseline].label}]({place})")
-    lines = []
-    for setting, by_g in links.items():
-        parts = [f"G={g} {' '.join(found)}" for g, found in sorted(by_g.items())]
-        lines.append(f"Median against mean on {setting}: {', '.join(parts)}")
-    return lines
-
-
-def is_median(method: Method) -> bool:
-    """Whether it centres rewards on their median."""
-    return method.estimator.startswith("median")
+        baseline = METHODS[row["method"]].baseline if row["method"] in METHODS else None
+        other = contents.cell_name({**row, "method": baseline})
+        if row["variant"] == DEFAULT and is_median(row["method"]) and other in ids:
+            query = f"#/compare-runs?runs=[%22{ids[other]}%22,%22{ids[name]}%22]&experiments=[%22{experiment}%22]"
+            links[row["setting"]][int(row["num_generations"])].append(f"[{METHODS[baseline].label}]({query})")
+    return [
+        f"Median against mean on {setting}: {', '.join(f'G={g} ' + ' '.join(each) for g, each in sorted(by_g.items()))}"
+        for setting, by_g in links.items()
+    ]

@@ -1,4 +1,4 @@
-"""What MLflow is told of a training: a function of its record, the same whether it runs or was finished long ago."""
+"""What is logged of a training: a function of its record, the same whether it runs or finished long ago."""
 
 import json
 from collections.abc import Mapping
@@ -12,14 +12,13 @@ KIND, RUN, CELL, DIGEST = "mcgrpo.kind", "mcgrpo.run", "mcgrpo.cell", "mcgrpo.di
 STUDY_ID = "mcgrpo.study-id"
 NOTE, PARENT = "mlflow.note.content", "mlflow.parentRunId"
 INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
-COLUMNS = ("id", "split", "question", "answer", "solution")
 
 
 @dataclass(frozen=True)
 class Contents:
-    """A run of MLflow, less its metrics and its end.
+    """An MLflow run as it is known at its start; `started` in milliseconds since the epoch.
 
-    `data` is what the training's record says of its data set: `path`, `sha256`, `rows`; empty in records without.
+    `data` describes the data set, as in the record: `path`, `sha256`, `rows`; empty in records without.
     """
 
     name: str
@@ -31,22 +30,17 @@ class Contents:
 
 
 def contents_of(run: Run, outcome: Mapping[str, Any]) -> Contents:
-    """Of a training by its `run.json`."""
-    values = {**vars(run), **run.training}
-    params = {key: _text(value) for key, value in values.items() if key != "training"}
+    """The contents for a training's `run.json`: its run, and its `outcome`."""
+    values = {name: value for name, value in {**vars(run), **run.training}.items() if name != "training"}
+    params = {name: json.dumps(each) if isinstance(each, dict | list) else str(each) for name, each in values.items()}
     tags = {
         KIND: "training",
         RUN: run.name,
         CELL: cell_name(vars(run)),
-        "setting": run.setting,
-        "method": run.method,
+        **{name: str(getattr(run, name)) for name in ("setting", "method", "variant", "estimator", "seed")},
         "G": str(run.num_generations),
-        "variant": run.variant,
-        "estimator": run.estimator,
-        "seed": str(run.seed),
         "protocol": protocol_of(run),
-        "commit": str(outcome.get("commit")),
-        "device": str(outcome.get("device")),
+        **{name: str(outcome.get(name)) for name in ("commit", "device")},
         "mlflow.source.name": "mcgrpo.train",
         "mlflow.source.type": "LOCAL",
     }
@@ -57,16 +51,16 @@ def contents_of(run: Run, outcome: Mapping[str, Any]) -> Contents:
 
 def ending(outcome: Mapping[str, Any]) -> dict[str, str]:
     """Tags that are known when a training has ended."""
-    tags = {key: str(outcome[key]) for key in ("steps", "selected_step", "rollouts", "seconds") if key in outcome}
-    return tags | ({NOTE: f"`{outcome['error']}`"} if "error" in outcome else {NOTE: ""})
+    tags = {name: str(outcome[name]) for name in ("steps", "selected_step", "rollouts", "seconds") if name in outcome}
+    return tags | {NOTE: f"`{outcome['error']}`" if "error" in outcome else ""}
 
 
 def status_of(outcome: Mapping[str, Any], alive: bool) -> str:
-    """RUNNING, FINISHED, FAILED or KILLED, in MLflow's sense.
+    """MLflow's status: RUNNING, FINISHED, FAILED or KILLED.
 
     Args:
-        outcome: of `run.json`: what the training last said of itself.
-        alive: whether a process still works on it. One that was killed at once had no time to say so.
+        outcome: what the training last wrote of itself into `run.json`.
+        alive: whether a process still works on it. One that was killed at once could not write its end.
     """
     if outcome["status"] == "finished":
         return "FINISHED"
@@ -76,13 +70,13 @@ def status_of(outcome: Mapping[str, Any], alive: bool) -> str:
 
 
 def protocol_of(run: Run) -> str:
-    """`released` for a run that has all that the release does otherwise in its place, else `paper`."""
+    """`released` for a run that makes every change of the release, else `paper`."""
     try:
         released = training_changes("released", run.method, run.task)
     except ValueError:  # an estimator of the user's own, say
         return "paper"
     ours = {**run.training, "estimator": run.estimator}
-    return "released" if released and all(ours.get(key) == value for key, value in released.items()) else "paper"
+    return "released" if released and all(ours.get(name) == value for name, value in released.items()) else "paper"
 
 
 def cell_name(row: Mapping[str, Any]) -> str:
@@ -91,15 +85,12 @@ def cell_name(row: Mapping[str, Any]) -> str:
 
 
 def score_name(row: Mapping[str, Any]) -> str:
-    """What a row of `scores.csv` or `summary.csv` is called: its measure on its benchmark, by what that one is."""
+    """The name of a score in `scores.csv` or `summary.csv`, such as `accuracy/gsm8k/greedy`; `ood/...` out of
+    distribution."""
     kind = {"in": "accuracy", "out": "ood"}.get(row["role"], row["role"])
     return f"{kind}/{row['benchmark']}/{row['measure']}"
 
 
 def milliseconds(seconds: float) -> int:
-    """MLflow's time."""
+    """A time as MLflow wants it."""
     return int(seconds * 1000)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)

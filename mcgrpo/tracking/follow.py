@@ -1,9 +1,9 @@
-"""The process beside trainings that keeps an MLflow store up to date with their files while they run.
+"""The process beside trainings that logs their files to an MLflow store while they run.
 
 python -m mcgrpo.tracking.follow --results results/STUDY               every training of a study, until its parent ends
 python -m mcgrpo.tracking.follow --unfinished FOLDER --finished FOLDER one training, until it ends
 
-A store that does not answer costs a warning; it is tried again, and told what it has missed.
+A store that does not answer costs a warning; it is tried again, and then gets what it has missed.
 """
 
 import argparse
@@ -19,66 +19,60 @@ from typing import Any
 
 from mcgrpo.files import read_json
 from mcgrpo.tracking import URI, warn
-from mcgrpo.tracking.identity import identity_of
-from mcgrpo.tracking.store import Store
-from mcgrpo.tracking.sync import Place, Training, alone, of_one, places, telling
+from mcgrpo.tracking.store import Store, identity_of
+from mcgrpo.tracking.sync import Place, Skipped, Training, alone, logging_lock, places
 
 INTERVAL_SECONDS = 10.0
 FAILED_SECONDS = 60.0
 """How long a store that has failed is left alone."""
 LOOK_SECONDS = 0.5
 LAST_SECONDS = 20.0
-"""How long a follower tries to see the end of trainings into the store, once its parent has ended."""
+"""How long a follower tries to log the end of trainings, once its parent has ended."""
 
 
 class Follower:
-    """Trainings and the store they are told to, which is opened when there is something to tell."""
+    """Trainings and their store, which is opened when there is something to log.
+
+    Args:
+        uri: of the store.
+        found: returns the trainings, by run name. Those that have finished already are left to `mcgrpo track`.
+        lock: held while it logs.
+    """
 
     def __init__(self, uri: str, found: Callable[[], dict[str, Place]], lock: Any = None):
         self.uri, self.found, self.lock = uri, found, lock or nullcontext()
         self.store: Store | None = None
         self.trainings: dict[str, Training] = {}
         self.over = {name for name, place in found().items() if place.folder == place.finished}
-        self.failed, self.skipped = False, set[str]()
+        self.failed, self.skipped = False, Skipped()
 
     def look(self) -> bool:
-        """Tell what is new; returns whether nothing remains to be told of any training."""
+        """Log what is new; returns whether every training has ended and is logged."""
         with self.lock:
-            return self._look()
+            settled = True
+            for name, place in self.found().items():
+                if name in self.over and place.folder == place.finished:
+                    continue
+                self.over.discard(name)
+                try:
+                    with self.skipped.on_error(name):
+                        settled &= self._update(name, place)
+                except Exception as error:
+                    if not self.failed:
+                        warn(f"run {name}", error)
+                    self.failed = True
+                    return False  # a store that does not answer is not asked for the other trainings too
+            self.failed = False
+            return settled
 
-    def _look(self) -> bool:
-        settled = True
-        for name, place in self.found().items():
-            if name in self.over and place.folder == place.finished:
-                continue
-            self.over.discard(name)
-            try:
-                settled &= self._tell(name, place)
-            except Exception as error:
-                self.trainings.pop(name, None)  # what the store has is looked up again
-                if not of_one(error):
-                    self._fail(name, error)
-                    return False  # without asking a store that does not answer for every other training too
-                self._skip(name, error)
-        self.failed = False
-        return settled
-
-    def _fail(self, name: str, error: Exception) -> None:
-        if not self.failed:
-            warn(f"run {name}", error)
-        self.failed = True
-
-    def _skip(self, name: str, error: Exception) -> None:
-        if name not in self.skipped:
-            warn(f"run {name}", error)
-        self.skipped.add(name)
-
-    def _tell(self, name: str, place: Place) -> bool:
-        if name not in self.trainings:
+    def _update(self, name: str, place: Place) -> bool:
+        training = self.trainings.pop(name, None)  # and back after success: an error has the next call look again
+        if training is None:
             if place.folder is None:
                 return True
-            self.trainings[name] = Training(self._opened(place), place)
-        status = self.trainings[name].update()
+            training = Training(self._opened(place), place)
+        status = training.update()
+        self.trainings[name] = training
         if status == "FINISHED":
             self.over.add(name)
         return status in ("FINISHED", "FAILED", "KILLED")
@@ -91,7 +85,7 @@ class Follower:
 
 
 def follow(follower: Follower, ends: Callable[[], bool]) -> None:
-    """Look every few seconds until it ends, and then until all is told, the store fails or the time is over."""
+    """Look every few seconds until `ends`, and then until all is logged, the store fails or the time is over."""
     last = -math.inf
     while not ends():
         if time.monotonic() - last > (FAILED_SECONDS if follower.failed else INTERVAL_SECONDS):
@@ -111,31 +105,27 @@ def main() -> None:
     parser.add_argument("--unfinished", type=Path)
     parser.add_argument("--finished", type=Path)
     options = parser.parse_args()
-    stopped = threading.Event()
+    stopped, uri = threading.Event(), os.environ[URI]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
 
     def gone() -> bool:
         return stopped.is_set() or os.getppid() != options.parent
 
-    if options.results:
-        follower = Follower(os.environ[URI], lambda: places(options.results), telling(options.results))
-        with alone(options.results):
-            follow(follower, gone)
-    else:
+    with alone(options.results or options.unfinished):
+        if options.results:
+            return follow(Follower(uri, lambda: places(options.results), logging_lock(options.results)), gone)
         place = Place(options.unfinished, options.finished)
-        with alone(options.unfinished):
-            follower = Follower(os.environ[URI], lambda: {str(options.finished): place})
-            follower.over.clear()
-            follow(follower, lambda: gone() or ended(place))
+        follower = Follower(uri, lambda: {str(options.finished): place})
+        follower.over.clear()
+        follow(follower, lambda: gone() or ended(place))
 
 
 def ended(place: Place) -> bool:
-    """Whether the one training that is followed says that it runs no more."""
-    folder = place.folder
+    """Whether the record says that the training no longer runs."""
     try:
-        return folder is not None and read_json(folder / "run.json")["outcome"]["status"] != "running"
-    except ValueError:
+        return place.folder is not None and read_json(place.folder / "run.json")["outcome"]["status"] != "running"
+    except (ValueError, TypeError):  # TypeError: it was moved in between
         return False
 
 

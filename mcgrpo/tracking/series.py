@@ -1,4 +1,4 @@
-"""What a store is told of a training's rows: the metrics that runs are compared by. The files keep all of them.
+"""Which metrics of a training are logged: those that runs are compared by. The files keep all of them.
 
 A metric of a step takes `METRIC_BYTES` in a SQLite store, three quarters of it for indexes.
 """
@@ -20,13 +20,11 @@ STEP_METRICS = frozenset(
 ) | {"eval_reward"}  # fmt: skip
 _MACHINE = re.compile(r"system/(cpu_utilization|system_memory_usage|gpu_\d+_(utilization|memory_usage))_percentage")
 MACHINE_EVERY = 6
-"""One row of so many is told: one a minute."""
+"""One row of so many of `system.jsonl` is logged: one a minute."""
 
 
-def told(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a row of `metrics.jsonl` or `system.jsonl` that a store is told; without metrics where it is none."""
-    machine = any(name.startswith("system/") for name in row)
-    kept = () if machine and row["step"] % MACHINE_EVERY else row
-    return {name: row[name] for name in kept if name in STEP_METRICS or _MACHINE.fullmatch(name)} | {
-        name: row[name] for name in ("step", "time") if name in row
-    }
+def selected(row: Mapping[str, Any]) -> dict[str, Any]:
+    """`step`, `time` and the metrics that are logged of a row of `metrics.jsonl` or `system.jsonl`."""
+    skipped = row["step"] % MACHINE_EVERY and any(name.startswith("system/") for name in row)
+    metrics = [] if skipped else [name for name in row if name in STEP_METRICS or _MACHINE.fullmatch(name)]
+    return {name: row[name] for name in (*metrics, "step", "time") if name in row}

@@ -1,7 +1,7 @@
-"""What a training uses of its machine, under the names of MLflow's system metrics, into a file of rows.
+"""What a training uses of its machine, as rows of a file, under the names of MLflow's system metrics.
 
-By psutil, and pynvml for GPUs, as in MLflow's own monitor; that one speaks to a store, and would have a training import
-MLflow. Where psutil is not installed, there is no file.
+MLflow's own monitor logs to a store, and would have a training import MLflow. Needs psutil, without which there is no
+file, and pynvml for GPUs.
 """
 
 import importlib
@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 FIRST_SECONDS, INTERVAL_SECONDS = 1.0, 10.0
@@ -20,7 +20,7 @@ LAST_SECONDS = 5.0
 
 @contextmanager
 def sampled(path: Path) -> Iterator[None]:
-    """Append a row to a file every few seconds while the block runs: `step` (a count), `time`, `system/...`."""
+    """Append a row every few seconds while the block runs: `step` (a count), `time`, `system/...`."""
     if importlib.util.find_spec("psutil") is None:
         yield
         return
@@ -31,20 +31,19 @@ def sampled(path: Path) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join(LAST_SECONDS)  # its row must not come into a folder that is moved by then
+        thread.join(LAST_SECONDS)  # the folder may be moved after the block
 
 
 def _sample(path: Path, ended: threading.Event) -> None:
     step = len(path.read_text().splitlines()) if path.is_file() else 0
-    _machine()  # psutil counts from the call before
+    _machine()  # psutil measures since its last call
     wait = FIRST_SECONDS
     while not ended.wait(wait):
-        row = {"step": step, "time": time.time()}
-        row |= {f"system/{name}": round(value, 1) for name, value in {**_machine(), **_gpus()}.items()}
+        used = {f"system/{name}": round(value, 1) for name, value in {**_machine(), **_gpus()}.items()}
         try:
             with path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-        except OSError:  # no disk, or no folder any more
+                file.write(json.dumps({"step": step, "time": time.time(), **used}) + "\n")
+        except OSError:  # a full disk, or the folder has gone
             return
         step, wait = step + 1, INTERVAL_SECONDS
 
@@ -52,37 +51,28 @@ def _sample(path: Path, ended: threading.Event) -> None:
 def _machine() -> dict[str, float]:
     import psutil
 
-    memory, disk, network = psutil.virtual_memory(), psutil.disk_usage("."), psutil.net_io_counters()
-    used = {
+    memory = psutil.virtual_memory()
+    return {
         "cpu_utilization_percentage": psutil.cpu_percent(),
         "system_memory_usage_megabytes": memory.used / 1e6,
         "system_memory_usage_percentage": memory.used / memory.total * 100,
-        "disk_usage_percentage": disk.percent,
-        "disk_usage_megabytes": disk.used / 1e6,
-        "disk_available_megabytes": disk.free / 1e6,
+        "disk_usage_percentage": psutil.disk_usage(".").percent,
     }
-    if network:
-        used["network_receive_megabytes"] = network.bytes_recv / 1e6
-        used["network_transmit_megabytes"] = network.bytes_sent / 1e6
-    return used
 
 
 def _gpus() -> dict[str, float]:
-    """Of the GPUs that the process may use, by their numbers on the machine."""
+    """The GPUs that the process may use, by their numbers on the machine."""
     visible = [part for part in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if part.isdigit()]
     if not visible or importlib.util.find_spec("pynvml") is None:
         return {}
-    pynvml, used = importlib.import_module("pynvml"), {}
-    try:
-        pynvml.nvmlInit()
+    nvml, used = importlib.import_module("pynvml"), {}
+    with suppress(nvml.NVMLError):
+        nvml.nvmlInit()
         for number in visible:
-            handle = pynvml.nvmlDeviceGetHandleByIndex(int(number))
-            memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-            rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
-            used[f"gpu_{number}_utilization_percentage"] = rates.gpu
+            gpu = nvml.nvmlDeviceGetHandleByIndex(int(number))
+            memory = nvml.nvmlDeviceGetMemoryInfo(gpu)
+            used[f"gpu_{number}_utilization_percentage"] = nvml.nvmlDeviceGetUtilizationRates(gpu).gpu
             used[f"gpu_{number}_memory_usage_megabytes"] = memory.used / 1e6
             used[f"gpu_{number}_memory_usage_percentage"] = memory.used / memory.total * 100
-            used[f"gpu_{number}_power_usage_watts"] = pynvml.nvmlDeviceGetPowerUsage(handle) / 1000
-    except pynvml.NVMLError:
-        return used
+            used[f"gpu_{number}_power_usage_watts"] = nvml.nvmlDeviceGetPowerUsage(gpu) / 1000
     return used

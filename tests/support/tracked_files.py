@@ -1,10 +1,11 @@
-"""A training as its files tell it, written as `mcgrpo.train` writes them, without any training."""
+"""The files of a training as `mcgrpo.train` writes them, without any training."""
 
 from dataclasses import asdict
 
 from runs import RUN
 
 from mcgrpo.files import write_json, write_jsonl
+from mcgrpo.tracking import __main__
 from mcgrpo.tracking.sync import Place
 
 DATA = {"path": "resources/data/mini/sums.jsonl", "sha256": "ab" * 32, "rows": 12}
@@ -26,6 +27,12 @@ def write(folder, run=RUN, logs=LOGS, samples=1, begun=1_700_000_010.0, **outcom
     write_json(folder / "run.json", asdict(run) | {"outcome": OUTCOME | outcome})
 
 
+def finish(where, **outcome):
+    """As `mcgrpo.train` does at the end."""
+    write(where.finished, **outcome)
+    (where.unfinished / "run.json").unlink()
+
+
 def content(store, run):
     """All that MLflow holds of a run, but for its id; metrics as (step, value, time)."""
     metrics = {
@@ -36,3 +43,19 @@ def content(store, run):
     datasets = [each.to_dictionary() for each in run.inputs.dataset_inputs]
     tags = {name: value for name, value in run.data.tags.items() if name != "mlflow.parentRunId"}
     return {"info": info, "params": run.data.params, "tags": tags, "metrics": metrics, "datasets": datasets}
+
+
+def only(store):
+    """The one run of a store."""
+    (run,) = store.search()
+    return run
+
+
+def steps(store, metric="loss"):
+    """The steps that the one run has of a metric."""
+    return [step for step, *_ in content(store, only(store))["metrics"][metric]]
+
+
+def track(results, monkeypatch, *options):
+    monkeypatch.setattr("sys.argv", ["track", str(results), *options])
+    __main__.main()

@@ -8,7 +8,7 @@ import pytest
 import tracked_files as files
 from filelock import FileLock
 from runs import RUN
-from tracked_files import LOGS, content, place
+from tracked_files import LOGS, content, only, place, steps
 
 from mcgrpo.study.protocols import training_changes
 from mcgrpo.tracking import contents, follow
@@ -23,15 +23,15 @@ def store(uri):
     return Store(uri, "mini")
 
 
-def only(store):
-    (run,) = store.search()
-    return run
+@pytest.fixture
+def where(tmp_path):
+    return place(tmp_path)
 
 
 class TestATraining:
-    def test_is_one_run(self, store, tmp_path):
-        files.write(place(tmp_path).finished, steps=3)
-        assert Training(store, place(tmp_path)).update() == "FINISHED"
+    def test_is_one_run(self, store, where):
+        files.write(where.finished, steps=3)
+        assert Training(store, where).update() == "FINISHED"
         found = content(store, only(store))
         assert found["info"] == {
             "run_name": "toy/mc-grpo/G4/default/seed3",
@@ -49,30 +49,28 @@ class TestATraining:
             "system/cpu_utilization_percentage": [(0, 50.0)],
         }
 
-    def test_has_its_data_set_as_one(self, store, tmp_path):
+    def test_has_its_data_set_as_one(self, store, where):
         import mlflow.data
 
-        files.write(place(tmp_path).finished)
-        Training(store, place(tmp_path)).update()
+        files.write(where.finished)
+        Training(store, where).update()
         (used,) = only(store).inputs.dataset_inputs
         assert (used.dataset.name, used.dataset.digest) == ("sums", "ab" * 8)
         assert mlflow.data.get_source(used.dataset).uri == "resources/data/mini/sums.jsonl"
         assert [(tag.key, tag.value) for tag in used.tags] == [("mlflow.data.context", "training")]
 
-    def test_is_followed_row_by_row(self, store, tmp_path):
-        where = place(tmp_path)
+    def test_is_followed_row_by_row(self, store, where):
         training = Training(store, where)
         assert training.update() == "" and not list(store.search())
-        with FileLock(files.write(where.unfinished, logs=LOGS[:1], status="running") or where.unfinished / LOCK):
+        files.write(where.unfinished, logs=LOGS[:1], status="running")
+        with FileLock(where.unfinished / LOCK):
             assert training.update() == "RUNNING"
             files.write(where.unfinished, status="running", samples=8)
             with (where.unfinished / "metrics.jsonl").open("a") as file:
                 file.write('{"step": 4, "lo')  # half a line
             assert training.update() == "RUNNING"
-        found = content(store, only(store))
-        assert [step for step, *_ in found["metrics"]["loss"]] == [1, 2, 3]
-        assert [step for step, *_ in found["metrics"]["system/cpu_utilization_percentage"]] == [0, 6]
-        assert found["info"]["status"] == "RUNNING"
+        assert (steps(store), steps(store, "system/cpu_utilization_percentage")) == ([1, 2, 3], [0, 6])
+        assert only(store).info.status == "RUNNING"
 
     @pytest.mark.parametrize(
         ("outcome", "status"),
@@ -80,20 +78,19 @@ class TestATraining:
             ({"status": "failed", "error": "RuntimeError: x"}, "FAILED"),
             ({"status": "failed", "error": "KeyboardInterrupt: "}, "KILLED"),
             ({"status": "failed", "error": "SystemExit: terminated"}, "KILLED"),
-            ({"status": "running"}, "KILLED"),  # by SIGKILL: it had no time to say so, but its lock is free
+            ({"status": "running"}, "KILLED"),  # by SIGKILL: it could not write its end, but its lock is free
         ],
     )
-    def test_that_ends_badly_is_marked_so(self, store, tmp_path, outcome, status):
-        files.write(place(tmp_path).unfinished, **outcome)
-        assert Training(store, place(tmp_path)).update() == status
+    def test_that_ends_badly_is_marked_so(self, store, where, outcome, status):
+        files.write(where.unfinished, **outcome)
+        assert Training(store, where).update() == status
         run = only(store)
         assert run.info.status == status and run.info.end_time == 1_700_000_013_000
         assert run.data.metrics["loss"] == 0.5 / 3
         assert run.data.tags[contents.NOTE] == (f"`{outcome['error']}`" if "error" in outcome else "")
 
-    def test_that_is_resumed_goes_on_in_its_run(self, store, tmp_path):
+    def test_that_is_resumed_goes_on_in_its_run(self, store, where):
         """Killed after 3 steps with a checkpoint at 2; a follower of its own for each attempt."""
-        where = place(tmp_path)
         files.write(where.unfinished, status="failed", error="SystemExit: terminated")
         Training(store, where).update()
         first = only(store).info.run_id
@@ -102,45 +99,40 @@ class TestATraining:
             files.write(where.unfinished, logs=LOGS[:2], status="running")
             training.update()
             assert only(store).info.status == "RUNNING"
-        files.write(where.finished, logs=[*LOGS, LOGS[0]], begun=1_700_000_500.0)
-        (where.unfinished / "run.json").unlink()
+        files.finish(where, logs=[*LOGS, LOGS[0]], begun=1_700_000_500.0)
         assert training.update() == "FINISHED"
         run = only(store)
-        assert (run.info.run_id, run.info.status) == (first, "FINISHED")
-        assert [step for step, *_ in content(store, run)["metrics"]["loss"]] == [1, 2, 3, 4]
+        assert (run.info.run_id, run.info.status, steps(store)) == (first, "FINISHED", [1, 2, 3, 4])
 
-    def test_of_another_start_takes_its_place(self, store, tmp_path):
-        files.write(place(tmp_path).finished, logs=LOGS[:1])
-        Training(store, place(tmp_path)).update()
-        files.write(place(tmp_path).finished, started=1_700_000_100.0)
-        Training(store, place(tmp_path)).update()
+    def test_of_another_start_takes_its_place(self, store, where):
+        files.write(where.finished, logs=LOGS[:1])
+        Training(store, where).update()
+        files.write(where.finished, started=1_700_000_100.0)
+        Training(store, where).update()
         assert only(store).info.start_time == 1_700_000_100_000
         assert only(store).data.metrics["loss"] == 0.5 / 3
 
-    def test_told_twice_is_told_once(self, store, tmp_path):
-        files.write(place(tmp_path).finished)
-        Training(store, place(tmp_path)).update()
-        before = content(store, only(store)), only(store).info.run_id
-        Training(store, place(tmp_path)).update()
-        assert (content(store, only(store)), only(store).info.run_id) == before
+    def test_logged_twice_is_logged_once(self, store, where):
+        files.write(where.finished)
+        found = []
+        for _ in range(2):
+            Training(store, where).update()
+            found.append((content(store, only(store)), only(store).info.run_id))
+        assert found[0] == found[1]
 
-    def test_followed_live_is_what_a_replay_makes(self, store, uri, tmp_path):
-        where = place(tmp_path)
+    def test_followed_live_is_what_a_replay_makes(self, store, uri, where):
         live = Training(store, where)
-        for steps in (1, 2, 3):
-            files.write(where.unfinished, logs=LOGS[:steps], status="running")
+        for number in (1, 2, 3):
+            files.write(where.unfinished, logs=LOGS[:number], status="running")
             with FileLock(where.unfinished / LOCK):
                 live.update()
-        files.write(where.finished, steps=3, seconds=9.5, rollouts="transformers")
-        (where.unfinished / "run.json").unlink()
+        files.finish(where, steps=3, seconds=9.5, rollouts="transformers")
         live.update()
         again = Store(uri, "again")
         Training(again, where).update()
         assert content(again, only(again)) == content(store, only(store))
 
-    def test_is_told_what_a_store_has_missed(self, store, tmp_path, monkeypatch):
-        """A store that fails in between: nothing is lost, nothing told twice."""
-        where = place(tmp_path)
+    def test_loses_nothing_to_a_store_that_fails_in_between(self, store, where, tmp_path, monkeypatch):
         files.write(where.unfinished, logs=LOGS[:1], status="running")
         follower = follow.Follower("", lambda: places(tmp_path))
         follower.store = store
@@ -149,15 +141,13 @@ class TestATraining:
             broken.setattr(store.client, "log_batch", lambda *_, **__: 1 / 0)
             files.write(where.unfinished, logs=LOGS[:2], status="running")
             assert not follower.look()
-        files.write(where.finished)
-        (where.unfinished / "run.json").unlink()
-        assert follower.look()
-        assert [step for step, *_ in content(store, only(store))["metrics"]["loss"]] == [1, 2, 3]
+        files.finish(where)
+        assert follower.look() and steps(store) == [1, 2, 3]
 
 
 class TestAFollower:
-    def test_leaves_what_was_finished_before_it_came(self, store, tmp_path):
-        files.write(place(tmp_path).finished)
+    def test_leaves_what_was_finished_before_it_came(self, store, where, tmp_path):
+        files.write(where.finished)
         follower = follow.Follower("", lambda: places(tmp_path))
         follower.store = store
         other = replace(RUN, seed=4)
@@ -165,10 +155,10 @@ class TestAFollower:
         assert follower.look()
         assert only(store).data.tags["seed"] == "4"
 
-    def test_warns_once_of_a_store_that_is_gone(self, tmp_path, capfd):
+    def test_warns_once_of_a_store_that_is_gone(self, where, tmp_path, capfd):
         follower = follow.Follower(f"sqlite:///{tmp_path}/runs.db/no", lambda: places(tmp_path))
         (tmp_path / "runs.db").write_text("a file")
-        files.write(place(tmp_path).finished)
+        files.write(where.finished)
         assert not follower.look() and not follower.look()
         (line,) = capfd.readouterr().err.splitlines()
         assert line.startswith(f"warning: run {RUN.name} was not tracked in MLflow: ")
@@ -185,8 +175,7 @@ class TestAStore:
         before, head = done.stdout.split()
         assert version_of(path) == before != head
         Store(f"sqlite:///{path}", "mini")
-        assert version_of(path) == head
-        assert version_of(tmp_path / "old.db.before-migration") == before
+        assert (version_of(path), version_of(tmp_path / "old.db.before-migration")) == (head, before)
 
     def test_its_page_is_the_runs_also_in_a_new_browser(self, store):
         page = f"#/experiments/{store.experiment}/runs?workflowType=machine_learning"
@@ -194,27 +183,27 @@ class TestAStore:
         store.uri = "http://server:5000/"
         assert store.page == f"http://server:5000/{page}"
 
-    def test_is_told_what_runs_are_compared_by(self, store, tmp_path):
+    def test_has_what_runs_are_compared_by(self, store, where):
         logs = [dict.fromkeys([*STEP_METRICS, "learning_rate", "clip_ratio/low_mean", "m@2"], 1.0)]
-        files.write(place(tmp_path).finished, logs=logs, samples=1)
-        Training(store, place(tmp_path)).update()
+        files.write(where.finished, logs=logs, samples=1)
+        Training(store, where).update()
         assert set(only(store).data.metrics) == {*STEP_METRICS, "system/cpu_utilization_percentage"}
 
-    def test_takes_as_many_bytes_a_step_as_plan_counts(self, uri, store, tmp_path):
-        """Steps of 52 metrics, as a training logs them; without tracking's choice they take 15 kB each."""
+    def test_takes_as_many_bytes_a_step_as_plan_counts(self, uri, store, where):
+        """Steps of 52 metrics, as a training logs them; all of them would take 15 kB a step."""
         logs = [dict.fromkeys([*STEP_METRICS, *(f"group/name-{n}" for n in range(42))], n / 7) for n in range(400)]
-        files.write(place(tmp_path).finished, logs=logs, samples=0)
-        Training(store, place(tmp_path)).update()
+        files.write(where.finished, logs=logs, samples=0)
+        Training(store, where).update()
         with closing(sqlite3.connect(uri.removeprefix("sqlite:///"))) as connection:
             pages = connection.execute("SELECT sum(pgsize) FROM dbstat WHERE name LIKE '%metric%'").fetchone()[0]
         per_metric = pages / len(logs) / len(STEP_METRICS)
         assert 0.6 * METRIC_BYTES < per_metric < METRIC_BYTES
 
-    def test_sends_a_step_whole(self, store, tmp_path):
-        """More metrics than MLflow takes at once: a request ends between two steps."""
-        sizes = []
-        log = store.client.log_batch
-        store.client.log_batch = lambda run_id, metrics: sizes.append(len(metrics)) or log(run_id, metrics=metrics)
+    def test_gets_a_step_whole(self, store, monkeypatch):
+        """More metrics than MLflow accepts at once: a request ends between two steps."""
+        sizes, log = [], store.client.log_batch
+        counting = lambda run_id, metrics: sizes.append(len(metrics)) or log(run_id, metrics=metrics)  # noqa: E731
+        monkeypatch.setattr(store.client, "log_batch", counting)
         run = store.client.create_run(store.experiment).info.run_id
         store.log(run, [{"step": step, "time": 1.0, **{f"m{n}": 1.0 for n in range(300)}} for step in range(5)])
         assert sizes == [900, 600]
@@ -226,8 +215,7 @@ from alembic import command
 from alembic.script import ScriptDirectory
 from mlflow.store.db.utils import InitialBase, _get_alembic_config, create_sqlalchemy_engine
 config = _get_alembic_config(sys.argv[1])
-scripts = ScriptDirectory.from_config(config)
-head = scripts.get_revision("head")
+head = ScriptDirectory.from_config(config).get_revision("head")
 engine = create_sqlalchemy_engine(sys.argv[1])
 InitialBase.metadata.create_all(engine)
 with engine.begin() as connection:
@@ -242,10 +230,16 @@ def version_of(path):
         return connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
 
 
-def test_names_are_made_fit_in_one_place():
-    assert metric_name("accuracy/gsm8k/avg@16") == "accuracy/gsm8k/avg_at_16"
-    assert metric_name("a (b)%") == "a _b__"
-    assert metric_name("rewards/accuracy_reward/mean: x-1.0") == "rewards/accuracy_reward/mean: x-1.0"
+@pytest.mark.parametrize(
+    ("name", "accepted"),
+    [
+        ("accuracy/gsm8k/avg@16", "accuracy/gsm8k/avg_at_16"),
+        ("a (b)%", "a _b__"),
+        ("rewards/accuracy_reward/mean: x-1.0", "rewards/accuracy_reward/mean: x-1.0"),
+    ],
+)
+def test_a_metric_has_a_name_that_mlflow_accepts(name, accepted):
+    assert metric_name(name) == accepted
 
 
 def test_the_protocol_is_known_by_what_it_changes():

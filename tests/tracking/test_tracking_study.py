@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 import tracked_files as files
 from runs import RUN
-from tracked_files import content, place
+from tracked_files import content, place, track
 from training_jobs import SPEC
 from transformers import AutoModelForCausalLM
 
@@ -15,7 +15,6 @@ from mcgrpo.data.toy.models import build
 from mcgrpo.files import write_csv
 from mcgrpo.records import Cell, Score
 from mcgrpo.tracking import cells, contents
-from mcgrpo.tracking.__main__ import main
 from mcgrpo.tracking.store import Store
 
 MEAN = replace(RUN, method="grpo", estimator="mean-std")
@@ -56,11 +55,6 @@ def study(tmp_path, monkeypatch):
     (figures / "one.png").write_bytes(b"png")
     (figures.parent / "headline.md").write_text("It does not.\n")
     return results
-
-
-def track(results, monkeypatch, *options):
-    monkeypatch.setattr("sys.argv", ["track", str(results), *options])
-    main()
 
 
 def opened(results):
@@ -152,7 +146,7 @@ class TestTracking:
         assert {name: content(store, run) for name, run in after.items()} == kept
         assert not {run.info.run_id for run in after.values()} & {run.info.run_id for run in before.values()}
 
-    def test_tells_of_what_is_unfinished_too(self, study, monkeypatch):
+    def test_logs_what_is_unfinished_too(self, study, monkeypatch):
         other = replace(RUN, seed=4)
         files.write(place(study, other).unfinished, other, status="failed", error="ValueError: odd")
         track(study, monkeypatch)
@@ -189,12 +183,6 @@ class TestTracking:
         weights = loaded["model"].state_dict()
         assert all(weights[name].equal(value.to(weights[name].dtype)) for name, value in saved.state_dict().items())
 
-    @pytest.mark.slow
-    def test_cannot_register_what_is_removed(self, study, monkeypatch, capfd):
-        with pytest.raises(SystemExit, match=r"not told whole: .*seed3"):
-            track(study, monkeypatch, "--register-models")
-        assert "seed3: no weights to register; keep_models keeps them" in capfd.readouterr().err
-
     def test_of_no_study_is_an_error(self, tmp_path, monkeypatch):
         with pytest.raises(SystemExit, match="nowhere: no such folder"):
             track(tmp_path / "nowhere", monkeypatch)
@@ -211,4 +199,4 @@ def test_a_summary_without_numbers_has_no_cells(tmp_path):
 def test_the_command_has_a_short_name(study):
     done = subprocess.run([sys.executable, "-m", "mcgrpo.cli", "track", str(study)], capture_output=True, text=True)
     store = f"sqlite:///{study.parents[1]}/mlflow.db"
-    assert done.stdout.startswith(f"2 trainings in {store}, to be seen at http"), done.stderr
+    assert done.stdout.startswith(f"2 trainings in {store}, see http"), done.stderr
