@@ -30,10 +30,10 @@ from evidence_archives import (
 )  # fmt: skip
 
 from mcgrpo.commands.evidence import archive, regenerate
-from mcgrpo.commands.evidence.archived_study import layer_differences
 from mcgrpo.commands.evidence.bundle import bundle
 from mcgrpo.commands.evidence.contents import contents
 from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, read_manifest
+from mcgrpo.commands.evidence.study import layer_differences
 from mcgrpo.commands.evidence.verify import difference, verify
 from mcgrpo.files import read_json, write_json
 from mcgrpo.study import read as study_file

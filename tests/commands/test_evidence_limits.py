@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mcgrpo.commands.evidence.limits import TookTooLongError, bounded_grading
+from mcgrpo.commands.evidence.limits import TookTooLongError, bounded
 from mcgrpo.commands.evidence.regenerate import make_grades
 from mcgrpo.files import write_jsonl
 
@@ -29,7 +29,10 @@ def test_grading_ends_by_the_clock_though_other_processes_do_it(tmp_path):
             for n in range(10_000))  # fmt: skip
     write_jsonl(tmp_path / "results/hostile/completions/run/aime.jsonl", rows)
     begun = time.monotonic()
-    with pytest.raises(TookTooLongError, match=r"more than 5 seconds \(--max-grading-seconds"), bounded_grading(5):
+    with (
+        pytest.raises(TookTooLongError, match=r"more than 5 seconds \(--max-grading-seconds"),
+        bounded(5, grading=True),
+    ):
         make_grades(tmp_path, CONFIG, PLANNED, tmp_path / "made")
     assert time.monotonic() - begun < 120
 

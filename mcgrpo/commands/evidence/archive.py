@@ -1,6 +1,6 @@
-"""One .tar.xz with nothing in it but names and contents: the same files give the same bytes, and any other byte shows.
+"""One .tar.xz with nothing in it but names and contents: the same files give the same bytes.
 
-Members are sorted and have no times, owners or modes of their own, so that whoever reads one
+Members are sorted and have no times, owners or modes of their own, so that a reader
 (`mcgrpo.commands.evidence.unpack`) knows every byte but those of the files.
 """
 
@@ -19,18 +19,16 @@ PRESET = 2
 """Of xz: on the mini study seven times as fast as its default, for an archive that is a quarter larger."""
 
 Entries = Mapping[str, Path | bytes]
-"""Name in the archive -> a file, or what is to be written."""
+"""Name in the archive -> a file, or its content."""
 
 
 class ArchiveError(ValueError):
-    """What cannot be packed; the message names the file."""
+    """A file cannot be packed; the message names it."""
 
 
 def sha256(entry: Path | bytes) -> str:
     """The SHA-256 of an entry, in hexadecimal."""
-    if isinstance(entry, bytes):
-        return hashlib.sha256(entry).hexdigest()
-    with entry.open("rb") as file:
+    with _opened(entry) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -46,16 +44,14 @@ def write(path: Path, top: str, entries: Entries, hashes: Mapping[str, str]) -> 
     Raises:
         ArchiveError: naming a file that has changed since.
     """
-    with atomic(path) as temporary, lzma.open(temporary, "wb", preset=PRESET, check=lzma.CHECK_SHA256) as stream:
-        _pack(stream, top, entries, hashes)
-
-
-def _pack(stream: IO[bytes], top: str, entries: Entries, hashes: Mapping[str, str]) -> None:
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for name in sorted(entries):
-            entry = entries[name]
+    with (
+        atomic(path) as temporary,
+        lzma.open(temporary, "wb", preset=PRESET, check=lzma.CHECK_SHA256) as stream,
+        tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name, entry in sorted(entries.items()):
             info = tarfile.TarInfo(f"{top}/{name}")
-            with io.BytesIO(entry) if isinstance(entry, bytes) else entry.open("rb") as file:
+            with _opened(entry) as file:
                 info.size = file.seek(0, io.SEEK_END)
                 file.seek(0)
                 source = _Hashing(file)
@@ -65,6 +61,10 @@ def _pack(stream: IO[bytes], top: str, entries: Entries, hashes: Mapping[str, st
                     raise ArchiveError(f"{name}: {error}") from None
             if name in hashes and source.digest.hexdigest() != hashes[name]:
                 raise ArchiveError(f"{name}: changed while it was packed; is the study running?")
+
+
+def _opened(entry: Path | bytes) -> IO[bytes]:
+    return io.BytesIO(entry) if isinstance(entry, bytes) else entry.open("rb")
 
 
 class _Hashing:

@@ -18,7 +18,7 @@ from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
 
 SHOWN = 5
-"""Missing things that are printed; the manifest has all."""
+"""Missing files that are printed; the manifest has all."""
 
 
 def bundle(files: list[Path], output: Path | None = None, completions: bool = False) -> tuple[Path, Manifest]:
@@ -54,27 +54,22 @@ def main() -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: STUDY-evidence{archive.SUFFIX}, here")
     parser.add_argument("--completions", action="store_true", help="pack the text that was graded, too")
     options = parser.parse_args()
-    output = options.output.absolute() if options.output else None
+    output, here = options.output.absolute() if options.output else None, Path.cwd()
     if output and not output.name.endswith(archive.SUFFIX):
         parser.error(f"--output {options.output}: the archive is a {archive.SUFFIX}")
-    here = Path.cwd()
     try:
         path, made = bundle(study_file.resolve(options), output, options.completions)
     except (StudyError, RecordError, archive.ArchiveError) as error:
         sys.exit(f"error: {error}")
-    print(report(path.absolute(), made, here))
-
-
-def report(path: Path, made: Manifest, here: Path) -> str:
-    """What was packed, in a few lines."""
-    size = path.stat().st_size / 1e6
-    shown = path.relative_to(here) if path.is_relative_to(here) else path
-    runs = sum(made.commits.values())
-    lines = [f"{shown}: {len(made.files)} files, {size:,.1f} MB, {runs} of {made.trainings} trainings"]
-    lines += [f"missing: {line}" for line in made.missing[:SHOWN]]
-    if more := len(made.missing) - SHOWN:
-        lines += [f"missing: {more} more, see {MANIFEST}"] if more > 0 else []
-    return "\n".join([*lines, f"sha256 {archive.sha256(path)}"])
+    path = path.absolute()
+    shown, size = path.relative_to(here) if path.is_relative_to(here) else path, path.stat().st_size / 1e6
+    runs = f"{sum(made.commits.values())} of {made.trainings} trainings"
+    print(f"{shown}: {len(made.files)} files, {size:,.1f} MB, {runs}")
+    for line in made.missing[:SHOWN]:
+        print(f"missing: {line}")
+    if len(made.missing) > SHOWN:
+        print(f"missing: {len(made.missing) - SHOWN} more, see {MANIFEST}")
+    print(f"sha256 {archive.sha256(path)}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""What belongs into a study's bundle: archive name -> file, in the study's own layout."""
+"""The files that a study plans, by their names in an archive, and those of a study that lies here."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from mcgrpo.study.check import StudyError
 from mcgrpo.study.estimators import with_neighbours
 from mcgrpo.study.lock import lock_file
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import ResultFiles, StudyFiles
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, as_json
 from mcgrpo.study.read import ROOT
 
@@ -23,43 +22,109 @@ REPORTS = (
     "tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "timings.tex", "timings.md", "values.tex",
     "claims.tex", "claims.md", "claims.csv",
 )  # fmt: skip
-UNFINISHED = ("run.json", "metrics.jsonl")
-RELATIVE = ResultFiles()
-"""Paths below a study's results, here and in the archive."""
+GROUPS, METRICS, ROLLOUTS = "groups.jsonl", "metrics.jsonl", "rollouts.jsonl"
 NO_FILE = ": no such file"
-"""What is said of a file that is missing, after its name."""
+"""What follows the name of a file that is missing."""
+
+
+def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
+    """The kind of every file that a study plans, by its name in the archive: its path in the study's own layout.
+
+    `made` is made again by `verify`, `grades` with `--regrade` only; `data` and `training` are what these need, `text`
+    is what was graded, `unfinished` is of trainings that failed.
+    """
+    files, tables = StudyFiles(config["study"]), reports(config)
+    made = files.results
+    evaluations = [(run, benchmark) for run, each in planned["evaluations"].items() for benchmark in each]
+    flips = [(run, spec["benchmark"]) for run, spec in planned["flips"].items()]
+    trainings = training_names(planned)
+    of_training = ("run.json", METRICS, GROUPS, *([ROLLOUTS] if config.get("rollout_tables") else []))
+    kinds = {
+        "made": [made.plan, *made.tables, *(made.flips(*each) for each in flips), *(tables / name for name in REPORTS)],
+        "grades": [made.grades(*each, protocol) for each in evaluations for protocol in planned["grading"]]
+        + [made.rollout_grades(*each) for each in flips],
+        "data": [made.overlap]
+        + [path for name in datasets(planned) for path in (files.audit(name), files.data_source(name))],
+        "training": [made.run(run) / name for run in trainings for name in of_training],
+        "text": [made.completions(*each) for each in evaluations] + [made.rollouts(*each) for each in flips],
+        "unfinished": [made.unfinished(run) / name for run in trainings for name in ("run.json", METRICS)],
+    }
+    return {str(path): kind for kind, paths in kinds.items() for path in paths}
+
+
+def strangers(names: list[str], config: Config, planned: dict[str, Any], study_files: list[str]) -> list[str]:
+    """Those of the names that no file of the study's archive has.
+
+    Args:
+        names: of files in the archive.
+        config: the study.
+        planned: its plan.
+        study_files: its files in the archive.
+    """
+    known = {STUDY, PUBLISHED, CLAIMS, *study_files, *(str(lock_file(name)) for name in study_files)}
+    known |= planned_files(config, planned).keys()
+    runs = {str(StudyFiles(config["study"]).results.run(run)) for run in planned["evaluations"]}
+    has_modules = any(":" in run["estimator"] for run in planned["runs"])
+
+    def is_known(name: str) -> bool:
+        parts = name.split("/")
+        is_list = parts[0] == "envs" and len(parts) == 2 and name.endswith(".txt")
+        is_module = has_modules and parts[0] == "study" and name.endswith(".py")
+        return name in known or "/".join(parts[:8]) in runs or is_list or is_module
+
+    return [name for name in names if not is_known(name)]
 
 
 @dataclass
 class Contents:
-    """Files by their name in the archive, the names of the study files in order, and what is missing but planned."""
+    """Files by their name in the archive, the names of the study files in order, and what is planned but missing."""
 
     files: dict[str, Path] = field(default_factory=dict)
     study_files: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
-    def add(self, name: str, path: Path) -> None:
-        """A file that should be there."""
+    def add(self, name: str, path: Path, is_needed: bool = True) -> None:
+        """Add a file; name it as missing where it is needed and does not exist."""
         if path.is_file():
             self.files[name] = path
-        else:
+        elif is_needed:
             self.missing.append(f"{name}{NO_FILE}")
 
-    def add_folder(self, name: str, folder: Path) -> None:
-        """Whatever lies in a folder; hidden files are half-written ones."""
-        for path in folder.rglob("*"):
-            if path.is_file() and not path.name.startswith("."):
-                self.files[f"{name}/{path.relative_to(folder)}"] = path
+
+def contents(config: Config, layers: list[Path], planned: dict[str, Any], completions: bool = False) -> Contents:
+    """Everything that a study's numbers come from.
+
+    Args:
+        config: the study.
+        layers: its files, from the bottom up.
+        planned: its plan.
+        completions: whether to pack the text that was graded.
+    """
+    found = Contents()
+    for position, layer in enumerate(layers):
+        found.study_files.append(f"study/{position}-{layer.name}")
+        found.add(found.study_files[-1], layer)
+        found.add(str(lock_file(found.study_files[-1])), lock_file(layer), is_needed=False)
+    for module in own_modules(planned):
+        found.add(f"study/{module}", module)
+    for path in (PUBLISHED, CLAIMS, *(f"envs/{path.name}" for path in (ROOT / "envs").glob("*.txt"))):
+        found.add(path, ROOT / path)
+    for name, kind in planned_files(config, planned).items():
+        if kind != "text" or completions:
+            path = Path(config["reports"], Path(name).name) if Path(name).parent == reports(config) else Path(name)
+            found.add(name, path, kind not in ("training", "unfinished"))
+    made = StudyFiles(config["study"]).results
+    for run in planned["evaluations"]:
+        for path in made.run(run).rglob("*"):
+            if path.is_file() and not path.name.startswith("."):  # a hidden file is half-written
+                found.add(str(path), path)
+    found.missing = list(dict.fromkeys([*found.missing, *not_there(planned, made.folder)]))
+    return found
 
 
-def results(config: Config) -> str:
-    """The folder of a study's results, here and in the archive."""
-    return str(StudyFiles(config["study"]).results.folder)
-
-
-def reports(config: Config) -> str:
+def reports(config: Config) -> Path:
     """The folder of a study's tables in the archive."""
-    return f"reports/{config['study']}"
+    return Path("reports", config["study"])
 
 
 def checked_plan(config: Config) -> dict[str, Any]:
@@ -79,56 +144,6 @@ def checked_plan(config: Config) -> dict[str, Any]:
     return found
 
 
-def contents(config: Config, layers: list[Path], planned: dict[str, Any], completions: bool = False) -> Contents:
-    """Everything that a study's numbers come from.
-
-    Args:
-        config: the study.
-        layers: its files, from the bottom up.
-        planned: its plan.
-        completions: whether to take along the text that was graded.
-    """
-    found = Contents()
-    for place, layer in enumerate(layers):
-        found.study_files.append(f"study/{place}-{layer.name}")
-        found.add(found.study_files[-1], layer)
-        if lock_file(layer).is_file():
-            found.add(str(lock_file(found.study_files[-1])), lock_file(layer))
-    for module in own_modules(planned):
-        found.files[f"study/{module}"] = module
-    for name in (PUBLISHED, CLAIMS):
-        found.add(name, ROOT / name)
-    for path in (ROOT / "envs").glob("*.txt"):
-        found.add(f"envs/{path.name}", path)
-    _add_results(found, config, planned, completions)
-    for name in REPORTS:
-        found.add(f"{reports(config)}/{name}", Path(config["reports"]) / name)
-    found.missing += not_there(planned, Path(results(config)))
-    return found
-
-
-def _add_results(found: Contents, config: Config, planned: dict[str, Any], completions: bool) -> None:
-    files = StudyFiles(config["study"])
-    base = files.results.folder
-    for path in (files.results.plan, *files.results.tables, files.results.overlap):
-        found.add(str(path), path)
-    for dataset in datasets(planned):
-        for path in (files.audit(dataset), files.data_source(dataset)):
-            found.add(str(path), path)
-    for run in run_names(planned):
-        found.add_folder(str(files.results.run(run)), files.results.run(run))
-        for name in UNFINISHED:
-            if (path := files.results.unfinished(run) / name).is_file():
-                found.add(str(path), path)
-    for path in map(str, (*graded(planned), *flips(planned))):
-        if (base / path).is_file():  # else `not_there` says so, and why
-            found.add(f"{base}/{path}", base / path)
-    for path in map(str, rollout_grades(planned)):
-        found.add(f"{base}/{path}", base / path)
-    for path in map(str, completion_files(planned)) if completions else ():
-        found.add(f"{base}/{path}", base / path)
-
-
 def not_there(planned: dict[str, Any], folder: Path) -> list[str]:
     """What a study's scores lack: runs, grades and flip rates that are missing, unfinished or older than their run."""
     return list(dict.fromkeys(collect(planned, folder, unfinished=True).missing))
@@ -144,8 +159,8 @@ def own_modules(planned: dict[str, Any]) -> list[Path]:
     """
     found: set[Path] = set()
     for name in {run["estimator"] for run in planned["runs"] if ":" in run["estimator"]}:
-        place = Path(*name.partition(":")[0].split("."))
-        for path in filter(Path.is_file, (place.with_suffix(".py"), place / "__init__.py")):
+        module = Path(*name.partition(":")[0].split("."))
+        for path in filter(Path.is_file, (module.with_suffix(".py"), module / "__init__.py")):
             try:
                 found |= with_neighbours(path, name)
             except ValueError as error:
@@ -153,42 +168,12 @@ def own_modules(planned: dict[str, Any]) -> list[Path]:
     return sorted(found)
 
 
-def run_names(planned: dict[str, Any]) -> list[str]:
-    """The plan's runs, by name."""
-    return list(planned["evaluations"])
-
-
 def training_names(planned: dict[str, Any]) -> list[str]:
-    """Those that are trainings."""
-    return [name for name in run_names(planned) if name.split("/")[1] != UNTRAINED]
+    """The names of the plan's trainings."""
+    return [name for name in planned["evaluations"] if name.split("/")[1] != UNTRAINED]
 
 
 def datasets(planned: dict[str, Any]) -> list[str]:
     """Everything that is trained or evaluated on."""
     evaluated = {name for run in planned["runs"] for name in planned["benchmarks"][run["setting"]]}
     return sorted({run["dataset"] for run in planned["runs"]} | evaluated)
-
-
-def graded(planned: dict[str, Any]) -> Iterator[Path]:
-    """The grades below a study's results, under each protocol."""
-    for run, benchmarks in planned["evaluations"].items():
-        for benchmark in benchmarks:
-            for protocol in planned["grading"]:
-                yield RELATIVE.grades(run, benchmark, protocol)
-
-
-def flips(planned: dict[str, Any]) -> Iterator[Path]:
-    """The sign-flip rates."""
-    return (RELATIVE.flips(run, spec["benchmark"]) for run, spec in planned["flips"].items())
-
-
-def rollout_grades(planned: dict[str, Any]) -> Iterator[Path]:
-    """The grades that sign-flip rates are of."""
-    return (RELATIVE.rollout_grades(run, spec["benchmark"]) for run, spec in planned["flips"].items())
-
-
-def completion_files(planned: dict[str, Any]) -> Iterator[Path]:
-    """The text that was graded."""
-    for run, benchmarks in planned["evaluations"].items():
-        yield from (RELATIVE.completions(run, benchmark) for benchmark in benchmarks)
-    yield from (RELATIVE.rollouts(run, spec["benchmark"]) for run, spec in planned["flips"].items())

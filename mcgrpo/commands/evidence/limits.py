@@ -4,7 +4,7 @@ import argparse
 import resource
 import signal
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ MIB = 1 << 20
 ALWAYS_FREE = 64 * MIB
 """Bytes that an archive may unpack to whatever its ratio."""
 DOCUMENT_BYTES = 16 * MIB
-"""Of a .json file, which is read whole; of a .jsonl file only a line is."""
+"""Bound of a .json file, which is read whole; of a .jsonl file only a line is."""
 
 
 def _bound(default: int, meaning: str) -> Any:
@@ -34,7 +34,7 @@ class Limits:
 
     def file_bytes(self, name: str) -> int:
         """Bytes that a file of this name may have."""
-        return min(self.file_mb * MIB, DOCUMENT_BYTES if name.endswith(".json") else self.file_mb * MIB)
+        return min(self.file_mb * MIB, DOCUMENT_BYTES) if name.endswith(".json") else self.file_mb * MIB
 
     def unpacked_bytes(self, compressed: int) -> int:
         """Bytes that so many compressed ones may unpack to."""
@@ -62,7 +62,7 @@ def limits_of(options: argparse.Namespace) -> Limits:
 
 
 def bound_memory(limits: Limits) -> None:
-    """Let this process, and each of its children, have so much more memory than it has now; then a MemoryError.
+    """Let this process and its children have so much more memory than it has now; beyond it is a MemoryError.
 
     Less where the system allows less (`ulimit -v`).
     """
@@ -72,30 +72,20 @@ def bound_memory(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
-def bounded_time(seconds: float) -> AbstractContextManager[None]:
-    """End a block that has taken so many seconds of a processor in this process; to be called in its main thread.
-
-    Raises:
-        TookTooLongError: within the block.
-    """
-    told = f"more than {seconds:.0f} seconds of a processor ({option('seconds')})"
-    return _bounded(seconds, signal.ITIMER_PROF, signal.SIGPROF, told)
-
-
-def bounded_grading(seconds: float) -> AbstractContextManager[None]:
-    """End a block that has taken so many seconds by the clock: completions are judged in other processes.
-
-    Raises:
-        TookTooLongError: within the block.
-    """
-    told = f"more than {seconds:.0f} seconds ({option('grading_seconds')})"
-    return _bounded(seconds, signal.ITIMER_REAL, signal.SIGALRM, told)
-
-
 @contextmanager
-def _bounded(seconds: float, clock: int, number: signal.Signals, told: str) -> Iterator[None]:
+def bounded(seconds: float, grading: bool = False) -> Iterator[None]:
+    """End a block that takes more seconds of a processor in this process, or of the clock where it grades.
+
+    Completions are graded in other processes. To be called in the main thread.
+
+    Raises:
+        TookTooLongError: within the block.
+    """
+    clock, number = (signal.ITIMER_REAL, signal.SIGALRM) if grading else (signal.ITIMER_PROF, signal.SIGPROF)
+    unit, name = ("seconds", "grading_seconds") if grading else ("seconds of a processor", "seconds")
+
     def end(*_: Any) -> None:
-        raise TookTooLongError(told)
+        raise TookTooLongError(f"more than {seconds:.0f} {unit} ({option(name)})")
 
     before = signal.signal(number, end)
     signal.setitimer(clock, seconds)

@@ -20,14 +20,11 @@ from mcgrpo.study.plan import Config, title
 FORMAT = 1
 """Of the archive; a reader refuses any other."""
 MANIFEST, SUMS = "MANIFEST.json", "SHA256SUMS"
-STAGES = (
-    "mcgrpo.analyse.sign_flips",
-    "mcgrpo.analyse.collect",
-    "mcgrpo.analyse.summarise",
-    "mcgrpo.analyse.contrasts",
-    "mcgrpo.report.tables",
-    "mcgrpo.report.claims",
-)
+STAGES = tuple(
+    f"mcgrpo.{name}"
+    for name in ("analyse.sign_flips", "analyse.collect", "analyse.summarise", "analyse.contrasts", "report.tables",
+                 "report.claims")
+)  # fmt: skip
 """What makes tables of grades and metrics."""
 PACKAGES = ("mcgrpo", "numpy", "pandas", "scipy", "tabulate")
 """What else their bytes depend on."""
@@ -35,7 +32,7 @@ PACKAGES = ("mcgrpo", "numpy", "pandas", "scipy", "tabulate")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an archive holds and where it is from; nothing in it tells when it was made.
+    """What an archive holds and where it is from; nothing in it depends on when it was made.
 
     `made_by` is the code that packed it (see `installed`), `commits` and `versions` those of the trainings with their
     numbers, `missing` what the study lacked, `files` the size and `sha256` of each file.
@@ -80,9 +77,11 @@ def commit() -> str | None:
 
 def manifest(config: Config, planned: dict[str, Any], found: Contents, own: Mapping[str, bytes]) -> Manifest:
     """The manifest of a study's files, and of those that are written for the archive alone (`own`)."""
-    outcomes = [outcome for _, outcome in run_outcomes(planned, found.files, StudyFiles(config["study"]).results)]
-    entries = {**found.files, **own}
+    outcomes = run_outcomes(planned, found.files, StudyFiles(config["study"]).results).values()
     packages = Counter(json.dumps(outcome.get("versions", {})) for outcome in outcomes)
+    sizes = {name: path.stat().st_size for name, path in found.files.items()}
+    sizes |= {name: len(content) for name, content in own.items()}
+    entries = {**found.files, **own}
     return Manifest(
         format=FORMAT,
         study=config["study"],
@@ -93,24 +92,18 @@ def manifest(config: Config, planned: dict[str, Any], found: Contents, own: Mapp
         commits=dict(sorted(Counter(str(outcome.get("commit")) for outcome in outcomes).items())),
         versions=[{"runs": runs, "versions": json.loads(each)} for each, runs in sorted(packages.items())],
         missing=found.missing,
-        files={name: {"size": _size(entries[name]), "sha256": sha256(entries[name])} for name in sorted(entries)},
+        files={name: {"size": sizes[name], "sha256": sha256(entries[name])} for name in sorted(entries)},
     )
 
 
-def run_outcomes(
-    planned: dict[str, Any], files: Mapping[str, Path], results: ResultFiles
-) -> list[tuple[str, dict[str, Any]]]:
-    """(run, what its run.json says of how it went) of the trainings that have one.
+def run_outcomes(planned: dict[str, Any], files: Mapping[str, Path], results: ResultFiles) -> dict[str, dict[str, Any]]:
+    """Run -> the `outcome` of its run.json, for the trainings that have one.
 
     Raises:
         RecordError: for one that holds no JSON object.
     """
-    there = [(name, str(results.run(name) / "run.json")) for name in training_names(planned)]
-    return [(name, read_json(files[path]).get("outcome", {})) for name, path in there if path in files]
-
-
-def _size(entry: Path | bytes) -> int:
-    return len(entry) if isinstance(entry, bytes) else entry.stat().st_size
+    records = {name: files.get(str(results.run(name) / "run.json")) for name in training_names(planned)}
+    return {name: read_json(path).get("outcome", {}) for name, path in records.items() if path}
 
 
 def sums(hashes: Mapping[str, str]) -> bytes:

@@ -15,7 +15,7 @@ from mcgrpo.analyse.contrasts import contrasts, of_printed
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.scored import found_scores, planned_seeds
-from mcgrpo.commands.evidence.contents import CLAIMS, PUBLISHED, reports, results
+from mcgrpo.commands.evidence.contents import CLAIMS, PUBLISHED, reports
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.grade import completions as grade
 from mcgrpo.records import Cell, Contrast, CurvePoint, Gain, Score
@@ -48,7 +48,7 @@ def make_flips(source: Path, config: Config, planned: dict[str, Any], output: Pa
 def make_scores(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """scores.csv, values.jsonl and curves.csv, from grades, flip rates and metrics; what is missing stays out."""
     made = StudyFiles(config["study"], output).results
-    found = collect(planned, source / results(config), unfinished=True)
+    found = collect(planned, StudyFiles(config["study"], source).results.folder, unfinished=True)
     write_csv(made.scores, Score, found.scores)
     write_jsonl(made.values, found.values)
     write_csv(made.curves, CurvePoint, found.curves)
@@ -58,8 +58,7 @@ def make_summary(source: Path, config: Config, planned: dict[str, Any], output: 
     """summary.csv, gains.csv and contrasts.csv, from the scores made before."""
     made = StudyFiles(config["study"], output).results
     scores, values = read_frame(made.scores, Score), summarise.read_values(made.values)
-    published = as_cells(read_published(ROOT / PUBLISHED))
-    summary = summarise.summarise(planned, scores, values, published)
+    summary = summarise.summarise(planned, scores, values, as_cells(read_published(ROOT / PUBLISHED)))
     write_csv(made.summary, Cell, summary.cells)
     write_csv(made.gains, Gain, summary.gains)
     again, seeds = summarise.read_values(made.values), planned_seeds(planned)

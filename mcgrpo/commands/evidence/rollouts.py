@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.commands.evidence.advantages import Batch, as_batch, differences, drawn
+from mcgrpo.commands.evidence.contents import GROUPS, METRICS, ROLLOUTS
 from mcgrpo.commands.evidence.schedule import Schedule
 from mcgrpo.files import RecordError, as_record, iter_json_lines
 from mcgrpo.records import Group, Rollout, Run
 from mcgrpo.train.rollout_tables import RolloutTables
 
-GROUPS, METRICS, ROLLOUTS = "groups.jsonl", "metrics.jsonl", "rollouts.jsonl"
 RELATIVE, ABSOLUTE = 1e-4, 1e-5
 """Of metrics, which are means in single precision."""
 MOST = 20

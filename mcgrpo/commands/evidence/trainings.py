@@ -8,8 +8,8 @@ from mcgrpo.analyse.collect import finished
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.commands.evidence.advantages import is_known
 from mcgrpo.commands.evidence.check import Check, judged
-from mcgrpo.commands.evidence.contents import flips, results, rollout_grades
-from mcgrpo.commands.evidence.rollouts import GROUPS, Recorded
+from mcgrpo.commands.evidence.contents import GROUPS
+from mcgrpo.commands.evidence.rollouts import Recorded
 from mcgrpo.commands.evidence.schedule import schedule
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
 from mcgrpo.records import Run, Score
@@ -77,10 +77,10 @@ def check_problems(folder: Path, config: Config, planned: dict[str, Any], made: 
                 n = found.get((run, benchmark, measure))
                 if n != rows and not (partial and None in (n, rows)):
                     told.append(f"{run}: {measure} on {benchmark} is over {n} problems, of {rows}")
-    for path, (run, spec) in zip(rollout_grades(planned), planned["flips"].items(), strict=True):
-        rows = _audited(folder, config, spec["benchmark"], "test")
-        told += _too_few(folder / results(config) / path, run, spec, rows)
-    evaluations = sum(map(len, planned["evaluations"].values())) + len(list(flips(planned)))
+    for run, spec in planned["flips"].items():
+        path = StudyFiles(config["study"], folder).results.rollout_grades(run, spec["benchmark"])
+        told += _too_few(path, run, spec, _audited(folder, config, spec["benchmark"], "test"))
+    evaluations = sum(map(len, planned["evaluations"].values())) + len(planned["flips"])
     fine = f"all that their audits count, in {evaluations} evaluations"
     return judged("problems", fine, f"{len(told)} scores over others than planned", told)
 

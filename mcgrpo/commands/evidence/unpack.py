@@ -1,9 +1,8 @@
-"""Reading an archive that anybody may have made: nothing is written but regular files below one empty folder.
+"""Reading an archive that anybody may have made: only regular files are written, below one empty folder.
 
-The archive is read once, from its first byte to its last, and taken for what `mcgrpo.commands.evidence.archive.write`
-writes: every header is compared with the one that is written for this name and size, so that links, devices, sparse
-files, extended headers and all else that a tar archive may hold need no rules of their own. The first thing that is
-otherwise ends the reading.
+The archive is read once, and must be what `mcgrpo.commands.evidence.archive.write` writes: every header is compared
+with the one that is written for this name and size. So links, devices, sparse files, extended headers and all else that
+a tar archive may hold need no rules of their own. The first difference ends the reading.
 """
 
 import hashlib
@@ -15,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from mcgrpo.commands.evidence.limits import Limits, option
+from mcgrpo.commands.evidence.limits import MIB, Limits, option
 
 CHUNK = 1 << 18
-DECODER_BYTES = 128 << 20
+DECODER_BYTES = 128 * MIB
 """Memory of xz; `PRESET` needs 3 MiB of it, the largest of its presets 65."""
 HEADER_BYTES = 8192
 """Of an extended header, which holds a long name."""
@@ -54,11 +53,10 @@ def unpack(archive: Path, into: Path, limits: Limits | None = None) -> Unpacked:
         OSError: for an archive that cannot be opened, or files that cannot be written.
     """
     limits = limits or Limits()
-    found = Unpacked(into)
+    found, top = Unpacked(into), ""
     with archive.open("rb") as file:
         stream = _Stream(file, limits)
         try:
-            top = ""
             for name, size in _members(stream, limits):
                 top = top or name.split("/")[0]
                 if not name.startswith(f"{top}/"):
@@ -88,7 +86,7 @@ class _Stream:
         return self.buffer[self.start - size : self.start]
 
     def finish(self) -> None:
-        """See to it that nothing follows."""
+        """Check that nothing follows."""
         while self.start == len(self.buffer) and not self.decoder.eof:
             self.buffer, self.start = self._more(), 0
         if self.start < len(self.buffer):
@@ -109,7 +107,7 @@ class _Stream:
             raise UnpackError(f"the compressed stream is damaged before byte {self.taken}: {error}") from None
         self.given += len(data)
         if self.given > self.limits.unpacked_bytes(self.taken):
-            total = self.given > self.limits.total_mb << 20
+            total = self.given > self.limits.total_mb * MIB
             bound = f"{self.limits.total_mb:,} MiB" if total else f"{self.limits.ratio} times as much"
             raise UnpackError(
                 f"its first {self.taken:,} bytes unpack to {self.given:,} or more, the bound is {bound} "
@@ -120,19 +118,17 @@ class _Stream:
 
 def _members(stream: _Stream, limits: Limits) -> Iterator[tuple[str, int]]:
     """Name and size of each file; its content is to be read from the stream before the next one is asked for."""
-    last, places = "", set()
+    last, paths = "", set()
     while (member := _header(stream, f"behind {last}" if last else "at its start")) is not None:
         name, size = member
         _check_name(name)
         if name <= last:
             raise UnpackError(f"{name}: stands behind {last}; files are in the order of their names, each once")
-        last = name
-        parts = name.split("/")
-        places.update("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
-        if len(places) > limits.files:
+        last, parts = name, name.split("/")
+        paths.update("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+        if len(paths) > limits.files:
             raise UnpackError(f"more than {limits.files:,} files and folders ({option('files')})")
-        if size > limits.file_bytes(name):
-            bound = limits.file_bytes(name)
+        if size > (bound := limits.file_bytes(name)):
             raise UnpackError(f"{name}: is said to have {size:,} bytes, the bound is {bound:,} ({option('file_mb')})")
         yield name, size
         if stream.read(-size % tarfile.BLOCKSIZE).strip(b"\0"):
@@ -160,8 +156,7 @@ def _header(stream: _Stream, where: str) -> tuple[str, int] | None:
         match = re.fullmatch(rb"\d+ path=([^\n\0]+)\n", long[: info.size])
         if not match:
             raise UnpackError(f"{where}: an extended header of something else than one name")
-        name = match[1].decode("utf-8", "replace")
-        last = stream.read(tarfile.BLOCKSIZE)
+        name, last = match[1].decode("utf-8", "replace"), stream.read(tarfile.BLOCKSIZE)
         info, raw = _parsed(last, where), raw + long + last
     if info.type != tarfile.REGTYPE:
         kind = KINDS.get(info.type.decode("latin-1"), f"of the type {info.type!r}")
@@ -190,7 +185,7 @@ def _check_name(name: str) -> None:
 
 
 def _write(stream: _Stream, path: Path, size: int) -> Entry:
-    """Write the next bytes of the stream into a file that is not there yet."""
+    """Write the next bytes of the stream into a file that does not exist yet."""
     digest, left = hashlib.sha256(), size
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

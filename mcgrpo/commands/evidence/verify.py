@@ -8,50 +8,28 @@ named. Everything happens in a temporary folder. The exit code is 1 if anything 
 
 import argparse
 import contextlib
-import functools
 import io
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+from mcgrpo.commands.evidence import contents, regenerate
 from mcgrpo.commands.evidence import limits as bounds
-from mcgrpo.commands.evidence import regenerate
-from mcgrpo.commands.evidence.archived_study import layer_differences, read_config, read_plan
 from mcgrpo.commands.evidence.check import Check, failed, judged
-from mcgrpo.commands.evidence.contents import CLAIMS, NO_FILE, PUBLISHED, STUDY, flips, not_there, results
-from mcgrpo.commands.evidence.limits import Limits, bounded_grading, bounded_time
-from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, Manifest, installed, read_manifest, run_outcomes, sums
-from mcgrpo.commands.evidence.planned_files import Known, made_again, required
+from mcgrpo.commands.evidence.contents import CLAIMS, NO_FILE, PUBLISHED, STUDY, planned_files
+from mcgrpo.commands.evidence.limits import Limits, bounded
+from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, installed, read_manifest, run_outcomes, sums
+from mcgrpo.commands.evidence.study import layer_differences, read_config, read_plan
 from mcgrpo.commands.evidence.trainings import check_problems, check_rollouts
 from mcgrpo.commands.evidence.unpack import Unpacked, printable, unpack
-from mcgrpo.files import RecordError
-from mcgrpo.study.check import StudyError
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.plan import Config
 from mcgrpo.study.read import ROOT
 
 NEEDED = ("manifest", "study")
-"""Checks that find out what the others are of."""
-
-
-@dataclass
-class Archived:
-    """An archive as far as it has been believed: its files, its manifest, its study and what that plans."""
-
-    unpacked: Unpacked
-    manifest: Manifest
-    config: Config
-    planned: dict[str, Any]
-    partial: bool
-
-    @property
-    def folder(self) -> Path:
-        """Where its files are."""
-        return self.unpacked.folder
+"""Checks that read what the others need."""
 
 
 def verify(
@@ -76,11 +54,11 @@ def verify(
         if unpacked.fault:
             return
         size = sum(entry.size for entry in unpacked.files.values()) / bounds.MIB
-        for topic, check in _Checks(unpacked, Path(folder, "made"), partial, regrade, limits).all():
+        for topic, check in Archived(unpacked, Path(folder, "made"), partial, regrade, limits).checks():
             try:
-                with bounded_time(limits.seconds + 5 * size), contextlib.ExitStack() as stack:
+                with bounded(limits.seconds + 5 * size), contextlib.ExitStack() as stack:
                     if topic == "grades":
-                        stack.enter_context(bounded_grading(limits.grading_seconds + 30 * size))
+                        stack.enter_context(bounded(limits.grading_seconds + 30 * size, grading=True))
                     result = check()
             except (Exception, SystemExit) as error:  # whatever a file that was tampered with may lead to
                 yield failed(topic, error, unpacked.folder)
@@ -90,165 +68,145 @@ def verify(
                 yield result
 
 
-class _Checks:
-    """The checks of an unpacked archive; those of `NEEDED` find out what the others are of."""
+class Archived:
+    """An unpacked archive and its checks; those of `NEEDED` set its manifest, its study and what that plans."""
 
     def __init__(self, unpacked: Unpacked, made: Path, partial: bool, regrade: bool, limits: Limits):
-        self.unpacked, self.made, self.partial, self.regrade, self.limits = unpacked, made, partial, regrade, limits
+        self.files, self.folder = unpacked.files, unpacked.folder
+        self.made, self.partial, self.regrade, self.limits = made, partial, regrade, limits
 
-    def all(self) -> Iterator[tuple[str, Callable[[], Check]]]:
+    def checks(self) -> Iterator[tuple[str, Callable[[], Check]]]:
         """Topic and check, each to be made before the next one is asked for."""
-        yield "manifest", self._manifest
-        yield "files", lambda: check_files(self.unpacked, self.manifest)
-        yield "version", lambda: check_version(self.manifest)
-        yield "study", self._study
-        study = self.archived
-        yield "complete", lambda: check_complete(study)
-        yield "commits", lambda: check_commits(study)
-        yield "rollouts", lambda: check_rollouts(study.folder, study.config, study.planned, self.partial)
-        steps = {**({"grades": regenerate.make_grades} if self.regrade else {}), **regenerate.STEPS}
-        for topic, step in steps.items():
-            yield topic, functools.partial(check_step, topic, step, study, self.made)
-        yield "problems", lambda: check_problems(study.folder, study.config, study.planned, self.made, self.partial)
-        yield "again", lambda: check_all_made(study, self.made, self.regrade)
+        for check in (self.manifest, self.hashes, self.version, self.study, self.complete, self.commits):
+            yield {"hashes": "files"}.get(check.__name__, check.__name__), check
+        study = (self.folder, self.config, self.planned)
+        yield "rollouts", partial(check_rollouts, *study, self.partial)
+        for topic, step in {**({"grades": regenerate.make_grades} if self.regrade else {}), **regenerate.STEPS}.items():
+            yield topic, partial(self.step, topic, step)
+        yield "problems", partial(check_problems, *study, self.made, self.partial)
+        yield "again", self.again
 
-    def _manifest(self) -> Check:
-        self.manifest = read_manifest(self.unpacked.folder / MANIFEST)
-        return check_sums(self.unpacked, self.manifest)
+    def manifest(self) -> Check:
+        """The manifest's own hash stands in SHA256SUMS, beside all others."""
+        self.listed = read_manifest(self.folder / MANIFEST)
+        own = self.files[MANIFEST].sha256
+        wanted = sums({**self.listed.hashes, MANIFEST: own})
+        found = (self.folder / SUMS).read_bytes() if SUMS in self.files else b""
+        odd = sorted({*wanted.splitlines()} ^ {*found.splitlines()}) or ([b""] if wanted != found else [])
+        names = dict.fromkeys(line.decode(errors="replace")[66:] or "its layout" for line in odd)
+        culprits = [f"{name}: {SUMS} and {MANIFEST} say different things" for name in names]
+        return judged("manifest", f"study {self.listed.study}, {len(self.listed.files)} files, sha256 {own}",
+                      f"{MANIFEST} and {SUMS} do not agree", culprits)  # fmt: skip
 
-    def _study(self) -> Check:
-        config = read_config(self.unpacked.folder, self.manifest, self.limits)
-        self.archived = Archived(self.unpacked, self.manifest, config, read_plan(config), self.partial)
-        return check_study(self.archived)
+    def hashes(self) -> Check:
+        """Every file that the manifest lists is there with its hash, and no other."""
+        listed, there = self.listed.files, set(self.files) - {MANIFEST, SUMS}
+        culprits = [f"{name}: missing from the archive" for name in listed if name not in there]
+        culprits += [f"{name}: not in the manifest" for name in sorted(there - listed.keys())]
+        for name in sorted(there & listed.keys()):
+            found, entry = self.files[name], listed[name]
+            if found.size != entry["size"]:
+                culprits.append(f"{name}: {found.size} bytes, {entry['size']} in the manifest")
+            elif found.sha256 != entry["sha256"]:
+                culprits.append(f"{name}: not the SHA-256 of the manifest")
+        return judged("files", f"{len(there)} hashes are right", f"{len(culprits)} of {len(listed)} files", culprits)
 
+    def version(self) -> Check:
+        """Whether the code here is that of the archive; other code that makes the same tables is no failure."""
+        theirs, ours = self.listed.made_by, installed()
+        version, here = (each.get("versions", {}).get("mcgrpo") for each in (theirs, ours))
+        get = f"the archive's: commit {theirs.get('commit')}"
+        if version != here:
+            return Check("version", f"made by mcgrpo {version}, this is {here}", (get,), "FAILED")
+        stages, packages = theirs.get("stages", {}), theirs["versions"]
+        odd = [f"{stage}: other code here" for stage, each in ours["stages"].items() if stages.get(stage) != each]
+        odd += [f"{name}: {packages.get(name)} there, {each} here"
+                for name, each in ours["versions"].items() if packages.get(name) != each]  # fmt: skip
+        if odd:
+            return Check("version", "not quite what made the tables", (*odd, get), "note")
+        return Check("version", f"mcgrpo {here} and what it needs, as where the tables were made")
 
-def check_sums(unpacked: Unpacked, manifest: Manifest) -> Check:
-    """The manifest's own hash stands in SHA256SUMS, beside all others."""
-    own = unpacked.files[MANIFEST].sha256
-    wanted = sums({**manifest.hashes, MANIFEST: own})
-    found = (unpacked.folder / SUMS).read_bytes() if SUMS in unpacked.files else b""
-    odd = sorted({*wanted.splitlines()} ^ {*found.splitlines()}) or ([b""] if wanted != found else [])
-    names = dict.fromkeys(line.decode(errors="replace")[66:] or "its layout" for line in odd)
-    culprits = [f"{name}: {SUMS} and {MANIFEST} say different things" for name in names]
-    return judged("manifest", f"study {manifest.study}, {len(manifest.files)} files, sha256 {own}",
-                  f"{MANIFEST} and {SUMS} do not agree", culprits)  # fmt: skip
+    def study(self) -> Check:
+        """The study is what its files, laid over one another and pinned, amount to; the paper's numbers are ours."""
+        self.config = read_config(self.folder, self.listed, self.limits)
+        self.planned = read_plan(self.config)
+        names = self.listed.study_files
+        if not all(name in self.files and name.startswith("study/") for name in names):
+            told = f"{MANIFEST}: study_files are not in the archive"
+            return Check("study", "not that of its files", (told,), "FAILED")
+        keys = layer_differences(self.folder, self.listed, self.config)
+        culprits = [f"{STUDY}: {key} is not what the study files say" for key in keys]
+        for name in (PUBLISHED, CLAIMS):
+            if not (self.folder / name).is_file() or (self.folder / name).read_bytes() != (ROOT / name).read_bytes():
+                culprits.append(f"{name}: not that of this checkout, whose numbers and claims of the paper are taken")
+        listed = ", ".join(name.removeprefix("study/") for name in names)
+        return judged("study", f"{self.config['study']}: {listed}", "not that of its files", culprits)
 
+    def complete(self) -> Check:
+        """Nothing that was planned is missing, by the manifest or by what is there; and nothing else is there."""
+        kinds, runs = planned_files(self.config, self.planned), self.planned["runs"]
+        there = [name for name in self.files if name not in (MANIFEST, SUMS)]
+        odd = contents.strangers(there, self.config, self.planned, self.listed.study_files)
+        found = contents.not_there(self.planned, StudyFiles(self.config["study"], self.folder).results.folder)
+        lacking = [*self.listed.missing, *(line.removeprefix(f"{self.folder}/") for line in found)]
+        needed = [name for name, kind in kinds.items() if kind not in ("text", "unfinished")]
+        lacking = list(dict.fromkeys([*lacking, *(f"{name}{NO_FILE}" for name in needed if name not in self.files)]))
+        trainings = sum(run["method"] != "none" for run in runs)
+        fine = f"{trainings} trainings and {len(runs) - trainings} untrained, nothing missing"
+        if lacking and self.partial and not odd:
+            return Check("complete", f"{len(lacking)} missing", tuple(lacking), "note")
+        bad = f"{len(lacking)} missing" if lacking else f"{len(odd)} files too many"
+        return judged("complete", fine, bad, [*lacking, *(f"{name}: nothing that the study plans" for name in odd)])
 
-def check_files(unpacked: Unpacked, manifest: Manifest) -> Check:
-    """Every file that the manifest lists is there with its hash, and no other."""
-    there = set(unpacked.files) - {MANIFEST, SUMS}
-    culprits = [f"{name}: missing from the archive" for name in manifest.files if name not in there]
-    culprits += [f"{name}: not in the manifest" for name in sorted(there - manifest.files.keys())]
-    for name in sorted(there & manifest.files.keys()):
-        found, listed = unpacked.files[name], manifest.files[name]
-        if found.size != listed["size"]:
-            culprits.append(f"{name}: {found.size} bytes, {listed['size']} in the manifest")
-        elif found.sha256 != listed["sha256"]:
-            culprits.append(f"{name}: not the SHA-256 of the manifest")
-    return judged(
-        "files", f"{len(there)} hashes are right", f"{len(culprits)} of {len(manifest.files)} files", culprits
-    )
+    def commits(self) -> Check:
+        """Every training is of a known commit, and the manifest says which."""
+        files = {name: self.folder / name for name in self.files}
+        outcomes = run_outcomes(self.planned, files, StudyFiles(self.config["study"]).results)
+        commits = {name: str(outcome.get("commit")) for name, outcome in outcomes.items()}
+        culprits = [f"{name}: {commit}" for name, commit in commits.items() if commit.endswith("-dirty")]
+        culprits += [f"{name}: no commit" for name, commit in commits.items() if commit == "None"]
+        counts = Counter(commits.values())
+        if counts != self.listed.commits:
+            culprits.append(f"{MANIFEST}: its commits are not those of the runs")
+        listed = ", ".join(f"{count} of {commit}" for commit, count in sorted(counts.items())) or "none"
+        check = judged("commits", f"trainings: {listed}", f"{len(culprits)} runs of unknown code", culprits)
+        return Check(check.topic, check.finding, (), "note") if check.status == "ok" and len(counts) > 1 else check
 
+    def step(self, topic: str, step: regenerate.Step) -> Check:
+        """What a step makes, after those before it, is in the archive, the same to the byte.
 
-def check_version(manifest: Manifest) -> Check:
-    """Whether the code here is that of the archive; other code that makes the same tables is no failure."""
-    theirs, ours = manifest.made_by, installed()
-    version, here = (each.get("versions", {}).get("mcgrpo") for each in (theirs, ours))
-    get = f"the archive's: commit {theirs.get('commit')}"
-    if version != here:
-        return Check("version", f"made by mcgrpo {version}, this is {here}", (get,), "FAILED")
-    stages = theirs.get("stages", {})
-    odd = [f"{stage}: other code here" for stage, each in ours["stages"].items() if stages.get(stage) != each]
-    for name, each in ours["versions"].items():
-        if (other := theirs["versions"].get(name)) != each:
-            odd.append(f"{name}: {other} there, {each} here")
-    if odd:
-        return Check("version", "not quite what made the tables", (*odd, get), "note")
-    return Check("version", f"mcgrpo {here} and what it needs, as where the tables were made")
+        A step that makes nothing has failed, unless the study plans nothing for it. Of an unfinished study, what its
+        archive lacks is left out.
+        """
+        before = set(self.made.rglob("*"))
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                step(self.folder, self.config, self.planned, self.made)
+        except (ValueError, LookupError, TypeError, SystemExit) as error:
+            return failed(topic, error, self.folder, "cannot be made again")
+        names = sorted(str(path.relative_to(self.made)) for path in {*self.made.rglob("*")} - before if path.is_file())
+        if not names and topic == "flips" and not self.planned["flips"]:
+            return Check(topic, "the study plans none")
+        if not names:
+            told = ("the archive holds nothing that it is made of",)
+            return Check(topic, "nothing could be made again", told, "note" if self.partial else "FAILED")
+        if self.partial:
+            names = [name for name in names if name in self.files]
+        odds = {name: difference(self.made / name, self.folder / name) for name in names}
+        culprits = [f"{name}: {odd}" for name, odd in odds.items() if odd]
+        listed = ", ".join(Path(name).name for name in names) if len(names) < 5 else f"{len(names)} files"
+        fine = f"made again, the same to the byte: {listed}"
+        return judged(topic, fine, f"{len(culprits)} of {len(names)} come out otherwise", culprits)
 
-
-def check_study(archived: Archived) -> Check:
-    """The study is what its files, laid over one another and pinned, amount to; the paper's numbers are those here."""
-    folder, manifest, config = archived.folder, archived.manifest, archived.config
-    strangers = [name for name in manifest.study_files if name not in archived.unpacked.files]
-    if strangers or not all(name.startswith("study/") for name in manifest.study_files):
-        return Check("study", "not that of its files", (f"{MANIFEST}: study_files are not in the archive",), "FAILED")
-    culprits = [
-        f"{STUDY}: {key} is not what the study files say" for key in layer_differences(folder, manifest, config)
-    ]
-    for name in (PUBLISHED, CLAIMS):
-        if not (folder / name).is_file() or (folder / name).read_bytes() != (ROOT / name).read_bytes():
-            culprits.append(f"{name}: not that of this checkout, whose numbers and claims of the paper are taken")
-    names = ", ".join(name.removeprefix("study/") for name in manifest.study_files)
-    return judged("study", f"{config['study']}: {names}", "not that of its files", culprits)
-
-
-def check_complete(archived: Archived) -> Check:
-    """Nothing that was planned is missing, by the manifest or by what is there; and nothing else is there."""
-    folder, manifest, config, planned = archived.folder, archived.manifest, archived.config, archived.planned
-    known, there = Known(config, planned, manifest.study_files), archived.unpacked.files
-    strangers = [f"{name}: nothing that the study plans" for name in there if name not in (MANIFEST, SUMS)]
-    strangers = [line for line in strangers if line.rpartition(": ")[0] not in known]
-    found = [line.removeprefix(f"{folder}/") for line in not_there(planned, folder / results(config))]
-    found += [f"{name}{NO_FILE}" for name in required(config, planned) if name not in there]
-    lacking = list(dict.fromkeys([*manifest.missing, *found]))
-    trainings = sum(run["method"] != "none" for run in planned["runs"])
-    fine = f"{trainings} trainings and {len(planned['runs']) - trainings} untrained, nothing missing"
-    if lacking and archived.partial and not strangers:
-        return Check("complete", f"{len(lacking)} missing", tuple(lacking), "note")
-    bad = f"{len(lacking)} missing" if lacking else f"{len(strangers)} files too many"
-    return judged("complete", fine, bad, [*lacking, *strangers])
-
-
-def check_commits(archived: Archived) -> Check:
-    """Every training is of a known commit, and the manifest says which."""
-    files = {name: archived.folder / name for name in archived.unpacked.files}
-    found = run_outcomes(archived.planned, files, StudyFiles(archived.config["study"]).results)
-    commits = {name: str(outcome.get("commit")) for name, outcome in found}
-    culprits = [f"{name}: {commit}" for name, commit in commits.items() if commit.endswith("-dirty")]
-    culprits += [f"{name}: no commit" for name, commit in commits.items() if commit == "None"]
-    counts = Counter(commits.values())
-    if counts != archived.manifest.commits:
-        culprits.append(f"{MANIFEST}: its commits are not those of the runs")
-    listed = ", ".join(f"{count} of {commit}" for commit, count in sorted(counts.items())) or "none"
-    check = judged("commits", f"trainings: {listed}", f"{len(culprits)} runs of unknown code", culprits)
-    return Check(check.topic, check.finding, (), "note") if check.status == "ok" and len(counts) > 1 else check
-
-
-def check_step(topic: str, step: regenerate.Step, archived: Archived, made: Path) -> Check:
-    """What a step makes, after those before it, is in the archive, the same to the byte.
-
-    A step that makes nothing has failed, unless the study plans nothing for it. Of an unfinished study, what its
-    archive lacks is left out.
-    """
-    before = set(made.rglob("*"))
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            step(archived.folder, archived.config, archived.planned, made)
-    except (RecordError, StudyError, ValueError, LookupError, TypeError, SystemExit) as error:
-        return failed(topic, error, archived.folder, "cannot be made again")
-    names = sorted(str(path.relative_to(made)) for path in set(made.rglob("*")) - before if path.is_file())
-    if not names and topic == "flips" and not any(flips(archived.planned)):
-        return Check(topic, "the study plans none")
-    if not names:
-        finding, told = "nothing could be made again", ("the archive holds nothing that it is made of",)
-        return Check(topic, finding, told, "note" if archived.partial else "FAILED")
-    if archived.partial:
-        names = [name for name in names if name in archived.unpacked.files]
-    culprits = [f"{name}: {odd}" for name in names if (odd := difference(made / name, archived.folder / name))]
-    listed = ", ".join(Path(name).name for name in names) if len(names) < 5 else f"{len(names)} files"
-    fine = f"made again, the same to the byte: {listed}"
-    return judged(topic, fine, f"{len(culprits)} of {len(names)} come out otherwise", culprits)
-
-
-def check_all_made(archived: Archived, made: Path, regrade: bool) -> Check:
-    """Everything that can be made again has been."""
-    wanted = list(made_again(archived.config, archived.planned, regrade))
-    left = [f"{name}: was not made again" for name in wanted if not (made / name).is_file()]
-    if left and archived.partial:
-        return Check("again", f"{len(left)} of {len(wanted)} files were not made again", tuple(left), "note")
-    return judged("again", f"all {len(wanted)} files that can be made again have been",
-                  f"{len(left)} of {len(wanted)} files", left)  # fmt: skip
+    def again(self) -> Check:
+        """Everything that can be made again has been."""
+        kinds = ("made", "grades") if self.regrade else ("made",)
+        wanted = [name for name, kind in planned_files(self.config, self.planned).items() if kind in kinds]
+        left = [f"{name}: was not made again" for name in wanted if not (self.made / name).is_file()]
+        bad = f"{len(left)} of {len(wanted)} files"
+        if left and self.partial:
+            return Check("again", f"{bad} were not made again", tuple(left), "note")
+        return judged("again", f"all {len(wanted)} files that can be made again have been", bad, left)
 
 
 def difference(made: Path, archived: Path) -> str:
@@ -259,8 +217,8 @@ def difference(made: Path, archived: Path) -> str:
     if one == other:
         return ""
     lines = zip(one.split(b"\n"), other.split(b"\n"), strict=False)
-    place = next((number for number, (a, b) in enumerate(lines, 1) if a != b), None)
-    return f"line {place} differs" if place else "one is longer"
+    number = next((number for number, (a, b) in enumerate(lines, 1) if a != b), None)
+    return f"line {number} differs" if number else "one is longer"
 
 
 def main() -> None:
@@ -280,15 +238,11 @@ def main() -> None:
             topics[check.status].append(check.topic)
     except OSError as error:
         sys.exit(f"error: {options.archive}: {error.strerror}")
-    print(verdict(options.archive, topics))
-    sys.exit(bool(topics["FAILED"]))
-
-
-def verdict(archive: Path, topics: Mapping[str, list[str]]) -> str:
-    """The last line: what failed, or that nothing did."""
+    archive, notes = printable(str(options.archive)), ", ".join(topics["note"])
     if topics["FAILED"]:
-        return f"{archive}: FAILED: {', '.join(topics['FAILED'])}"
-    return f"{printable(str(archive))}: verified" + (f" (notes: {', '.join(topics['note'])})" if topics["note"] else "")
+        print(f"{archive}: FAILED: {', '.join(topics['FAILED'])}")
+        sys.exit(1)
+    print(f"{archive}: verified" + (f" (notes: {notes})" if notes else ""))
 
 
 if __name__ == "__main__":

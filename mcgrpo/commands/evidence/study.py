@@ -1,12 +1,11 @@
-"""The study of an archive, taken for data: checked against the schema before anything else is read by it.
+"""The study of an archive, read as data: checked against the schema before anything else is read by it.
 
-Nothing of it runs, names a module to import or chooses a path: Snakemake does not see it, an estimator of somebody's
+Nothing of it runs, names a module to import or chooses a path: Snakemake does not read it, an estimator of somebody's
 own is a name, and every path is made of names that the schema allows.
 """
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,31 +30,34 @@ def read_config(folder: Path, manifest: Manifest, limits: Limits) -> Config:
     Raises:
         StudyError: naming what is not as in a study that this code would run.
     """
-    path = folder / STUDY
-    if path.stat().st_size > STUDY_BYTES:
-        raise StudyError(f"{STUDY}: larger than {STUDY_BYTES:,} bytes")
-    text = path.read_text(encoding="utf-8")
     try:
-        config = json.loads(text)
-        _check_size(config)
-        if json.dumps(config, indent=2) + "\n" != text:
-            raise StudyError(f"{STUDY}: not as `mcgrpo bundle` writes it (a key that is there twice, or its layout)")
+        return _read_config(folder, manifest, limits)
     except (RecursionError, json.JSONDecodeError) as error:
         raise StudyError(f"{STUDY}: no JSON that can be read: {error}") from None
-    if not isinstance(config, dict):
-        raise StudyError(f"{STUDY}: holds no keys with values")
-    try:
-        check_form(config, schema())
     except StudyError as error:
         raise StudyError(f"{STUDY}: {error}") from None
+
+
+def _read_config(folder: Path, manifest: Manifest, limits: Limits) -> Config:
+    path = folder / STUDY
+    if path.stat().st_size > STUDY_BYTES:
+        raise StudyError(f"larger than {STUDY_BYTES:,} bytes")
+    text = path.read_text(encoding="utf-8")
+    config = json.loads(text)
+    _check_size(config)
+    if json.dumps(config, indent=2) + "\n" != text:
+        raise StudyError("not as `mcgrpo bundle` writes it (a key that is there twice, or its layout)")
+    if not isinstance(config, dict):
+        raise StudyError("holds no keys with values")
+    check_form(config, schema())
     if (config["study"], f"{config['study']}-evidence") != (manifest.study, folder.name):
-        raise StudyError(f"{STUDY}: study {config['study']!r}; the manifest is of {manifest.study!r}, in {folder.name}")
+        raise StudyError(f"study {config['study']!r}; the manifest is of {manifest.study!r}, in {folder.name}")
     _check_work(config, limits)
     return config
 
 
 def read_plan(config: Config) -> dict[str, Any]:
-    """What the study plans, made here; the archive's plan.json has no say in it."""
+    """What the study plans, made here; the archive's plan.json is not read for it."""
     return json.loads(json.dumps(as_json(config)))
 
 
@@ -93,29 +95,26 @@ def _check_size(content: Any) -> None:
         value = waiting.pop()
         count += 1
         if isinstance(value, list) and len(value) > ITEMS:
-            raise StudyError(f"{STUDY}: a list of {len(value):,} items, the bound is {ITEMS:,}")
+            raise StudyError(f"a list of {len(value):,} items, the bound is {ITEMS:,}")
         if count > VALUES:
-            raise StudyError(f"{STUDY}: more than {VALUES:,} keys and values")
+            raise StudyError(f"more than {VALUES:,} keys and values")
         waiting += value if isinstance(value, list) else value.values() if isinstance(value, dict) else []
 
 
 def _check_work(config: Config, limits: Limits) -> None:
     """Refuse a study whose plan alone is more than an archive can hold, or whose sign-flip rates would take days."""
-    if (count := sum(_evaluations(config))) > limits.files:
-        raise StudyError(f"{STUDY}: {count:,} runs and evaluations, the bound is {limits.files:,} ({option('files')})")
+    count = 0
     for name, experiment in config["experiments"].items():
+        grid = (variants(experiment), experiment.get("methods", []), experiment.get("num_generations", []),
+                experiment.get("seeds", config["seeds"]))  # fmt: skip
+        for setting in experiment["settings"]:
+            evaluations = sum(map(len, config["settings"][setting]["benchmarks"].values()))
+            count += (1 + math.prod(map(len, grid))) * (1 + evaluations)
         flips = experiment.get("sign_flips", {"subset_sizes": [2], "subsamples": 1})
         if max(flips["subset_sizes"]) > SUBSET_SIZE or flips["subsamples"] > SUBSAMPLES:
             raise StudyError(
-                f"{STUDY}: experiments.{name}.sign_flips: subsets of more than {SUBSET_SIZE}, or more than "
-                f"{SUBSAMPLES:,} of them, are not computed again"
+                f"experiments.{name}.sign_flips: subsets of more than {SUBSET_SIZE}, or more than {SUBSAMPLES:,} of "
+                "them, are not computed again"
             )
-
-
-def _evaluations(config: Config) -> Iterator[int]:
-    for experiment in config["experiments"].values():
-        grid = (variants(experiment), experiment.get("methods", []), experiment.get("num_generations", []),
-                experiment.get("seeds", config["seeds"]))  # fmt: skip
-        runs = 1 + math.prod(map(len, grid))
-        for setting in experiment["settings"]:
-            yield runs * (1 + sum(map(len, config["settings"][setting]["benchmarks"].values())))
+    if count > limits.files:
+        raise StudyError(f"{count:,} runs and evaluations, the bound is {limits.files:,} ({option('files')})")
