@@ -1,1 +1,1 @@
-"""Data sets and models: `python -m mcgrpo.data` makes or fetches a data set."""
+"""Data sets and models: `python -m mcgrpo.data` creates or downloads a data set."""

@@ -1,4 +1,6 @@
-r"""What a reader should know before trusting a data set; a job of its own, as no audit may make data (and models) anew.
+r"""Audit of a data set: unreadable or unusual answers, repeated questions, overlap of train and test.
+
+It is a job of its own, so that a change of the audit does not rebuild data and rerun trainings.
 
 `python -m mcgrpo.data.audit --task math --data NAME.jsonl --source NAME.source.json --output NAME.audit.json`
 """
@@ -38,22 +40,22 @@ FORMS: tuple[tuple[str, re.Pattern], ...] = tuple(
     )
 )
 USUAL = {"gsm8k": {"integer"}, "math": {"integer", "decimal", "fraction", "none", "expression"}}
-"""Forms that need no mention. A MATH row may have no short answer: its gold is the box of its solution."""
+"""Forms that are not reported. A MATH row may have no short answer: its gold is the box in its solution."""
 
 
 def form(answer: str) -> str:
-    """What an answer looks like: the first of `FORMS` that it matches, else `expression`."""
+    """The form of an answer: the first of `FORMS` that it matches, else `expression`."""
     return next((name for name, pattern in FORMS if pattern.search(answer)), "expression")
 
 
 def repeated(examples: Sequence[Example]) -> list[str]:
-    """Ids of examples whose (normalised) question stood before."""
+    """Ids of examples whose (normalised) question occurs earlier."""
     seen: set[str] = set()
     return [e.id for e in examples if (text := normalised(e.question)) in seen or seen.add(text)]
 
 
 def unusual(examples: Sequence[Example], task: str) -> dict[str, Any]:
-    """Ids of examples by the form of their answer, usual ones left out."""
+    """Ids of examples by the form of their answer, without the usual forms."""
     found: dict[str, list[str]] = defaultdict(list)
     for example in examples:
         found[form(example.answer)].append(example.id)
@@ -61,7 +63,7 @@ def unusual(examples: Sequence[Example], task: str) -> dict[str, Any]:
 
 
 def audit(examples: Sequence[Example], task: str, source: Any, verifier: Verifier | None = None) -> dict[str, Any]:
-    """The audit of one data set: its source, of each split what `describe` says, and test questions in train."""
+    """The audit of a data set: its source, the description of each split, and test questions in the training split."""
     splits: dict[str, list[Example]] = defaultdict(list)
     for example in examples:
         splits[example.split].append(example)
@@ -73,9 +75,9 @@ def audit(examples: Sequence[Example], task: str, source: Any, verifier: Verifie
 
 
 def describe(examples: Sequence[Example], task: str, verifier: Verifier | None = None) -> dict[str, Any]:
-    """Rows; golds that the grader cannot read, or not in their own spelling; questions that repeat; odd answers.
+    """Describe one split: rows, golds that the grader does not parse or accept, repeated questions, unusual answers.
 
-    Every gold is checked: 7500 of MATH take some 13 seconds on one processor.
+    Every gold is checked: the 7500 of MATH take about 13 seconds on one core.
     """
     failed = set(self_check(examples, task, verifier))
     suspects = [example for example in examples if example.id in failed]
@@ -96,8 +98,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--task", choices=TASKS, required=True)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--source", type=Path, required=True, help="where the rows are from")
-    parser.add_argument("--workers", type=int, help="processes for math (default: the processors, up to 8)")
+    parser.add_argument("--source", type=Path, required=True, help="the origin of the data, NAME.source.json")
+    parser.add_argument("--workers", type=int, help="processes for math (default: one per core, up to 8)")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     try:

@@ -1,8 +1,8 @@
-"""Data sets, from the hub, a local folder of JSONL files or the toy world, to one schema.
+"""Read data sets from the hub, a local folder of JSONL files or the toy task into one schema.
 
-`python -m mcgrpo.data --spec JSON --output resources/data/NAME.jsonl` writes the examples of every split asked for,
-and `NAME.source.json`: where they came from. The same columns are understood everywhere: `question` or `problem`;
-`answer` (GSM8K's "... #### 72" is split into solution and answer); `solution`; `unique_id` or `id`.
+`python -m mcgrpo.data --spec JSON --output resources/data/NAME.jsonl` writes the examples of the requested splits, and
+their origin to `NAME.source.json`. These columns are read from every source: `question` or `problem`; `answer` (GSM8K's
+"... #### 72" is split into solution and answer); `solution`; `unique_id` or `id`.
 """
 
 import argparse
@@ -22,7 +22,7 @@ SPLITS = ("train", "test")
 
 
 def rows(spec: dict[str, Any], split: str) -> Iterator[Row]:
-    """(where it stands, raw row) of one of our splits, in the source's order and under the source's columns."""
+    """Yield (location, raw row) for one of our splits, in the order and with the columns of the source."""
     wanted = spec.get("splits", {}).get(split, {})
     name = wanted.get("name", split)
     if "folder" in spec:
@@ -35,7 +35,7 @@ def rows(spec: dict[str, Any], split: str) -> Iterator[Row]:
 
 
 def source(spec: dict[str, Any]) -> str:
-    """Where a data set comes from, as messages name it."""
+    """The origin of a data set, for messages."""
     return spec.get("folder") or spec.get("hub") or f"toy {spec['toy']['kind']}"
 
 
@@ -60,10 +60,10 @@ def _toy_rows(spec: dict[str, Any], split: str, count: int | None) -> Iterator[R
 
 
 def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Example:
-    """One raw row to our schema.
+    """Convert a raw row to our schema.
 
     Raises:
-        RecordError: naming the row, for a missing question or answer, or one of the wrong type.
+        RecordError: names the row if its question or answer is missing or of the wrong type.
     """
     question = row.get("question") or row.get("problem")
     if not isinstance(question, str):
@@ -88,10 +88,10 @@ def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Examp
 
 
 def examples(spec: dict[str, Any]) -> list[Example]:
-    """Every example of a data set, split after split; ids are unique within a split.
+    """All examples of a data set, by split; ids are unique within a split.
 
     Raises:
-        RecordError: for a broken row, an empty split or an id that stands twice.
+        RecordError: for an invalid row, an empty split or a repeated id.
     """
     found: list[Example] = []
     for split in spec.get("splits", SPLITS):
@@ -108,14 +108,14 @@ def examples(spec: dict[str, Any]) -> list[Example]:
 
 
 def resolve(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec with the commit that its hub revision stands for now, so that what is loaded is what is recorded."""
+    """The spec with its hub revision resolved to a commit, so that the data loaded are those recorded."""
     if "hub" not in spec or Path(spec["hub"]).exists():
         return spec
     return {**spec, "revision": commit("datasets", spec)}
 
 
 def provenance(spec: dict[str, Any]) -> dict[str, Any]:
-    """Where the rows came from: the resolved spec, and the hash of every file read from a folder."""
+    """The origin of the rows: the resolved spec, and the hash of every file read from a folder."""
     if "folder" not in spec:
         return spec
     splits = spec.get("splits", {split: {} for split in SPLITS})
@@ -131,7 +131,7 @@ def file_hash(path: Path) -> str:
 
 
 def main() -> None:
-    """Write one data set, and where it came from."""
+    """Write one data set and its origin."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--spec", type=json.loads, required=True, help="the study's entry under datasets, as JSON")
     parser.add_argument("--output", type=Path, required=True)

@@ -1,6 +1,6 @@
-"""A model to start from, into a folder: `python -m mcgrpo.data.models --spec JSON --output FOLDER`.
+"""Build or download a model: `python -m mcgrpo.data.models --spec JSON --output FOLDER`.
 
-The spec is the study's entry under `models`: `toy` (made here) or `hub` (with an optional `revision`).
+The spec is the study's entry under `models`: `toy` (built here) or `hub` (with an optional `revision`).
 """
 
 import argparse
@@ -12,14 +12,14 @@ from mcgrpo.files import write_json
 from mcgrpo.study.hub import HubError, commit, named
 
 IGNORED = ["*.bin", "*.pth", "original/*"]
-"""Weights in other formats than safetensors."""
+"""Weights in formats other than safetensors."""
 
 
 def fetch(spec: dict[str, Any], output: Path) -> None:
-    """Download a model of the hub; the commit that its revision stood for is recorded beside the weights.
+    """Download a model from the hub and record the commit of its revision beside the weights.
 
     Raises:
-        HubError: in one line, for whatever goes wrong on the way.
+        HubError: if the download fails, in one line.
     """
     from huggingface_hub import snapshot_download
 
@@ -30,7 +30,7 @@ def fetch(spec: dict[str, Any], output: Path) -> None:
 
 
 def main() -> None:
-    """Make or download one model of a study."""
+    """Build or download one model of a study."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--spec", type=json.loads, required=True)
     parser.add_argument("--output", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""Test questions that are trained on: `python -m mcgrpo.data.overlap --plan plan.json --data FOLDER --output FILE`."""
+"""Test questions in training data: `python -m mcgrpo.data.overlap --plan plan.json --data FOLDER --output FILE`."""
 
 import argparse
 import re
@@ -10,28 +10,28 @@ from mcgrpo.files import read_json, read_jsonl, write_json
 from mcgrpo.records import Example
 
 LISTED = 20
-"""Ids that a list holds at most; its count is of all."""
+"""Maximum number of ids in a list; its count includes all."""
 
 _PARTS = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|[+*/=<>^]|-(?![^\W\d_]{2})")
-"""Numbers, words and the signs of arithmetic; a hyphen before a word is no sign."""
+"""Numbers, words and arithmetic signs; a hyphen before a word is not a sign."""
 
 
 def normalised(question: str) -> str:
-    """A question as far as a person would call it the same: without case, punctuation and white space.
+    """A question in lower case, without punctuation and white space.
 
-    The signs of arithmetic stay, as `x+1` and `x-1` are two questions.
+    Arithmetic signs stay, as `x+1` and `x-1` are two questions.
     """
     return " ".join(_PARTS.findall(question.lower())) or question
 
 
 def listed(ids: Iterable[str]) -> dict[str, Any]:
-    """A list of ids for a file: how many, and the first of them."""
+    """The number of ids and the first `LISTED` of them."""
     ids = list(ids)
     return {"count": len(ids), "ids": ids[:LISTED]}
 
 
 def overlap(train: Sequence[Example], test: Sequence[Example]) -> dict[str, Any]:
-    """Test questions that are training questions too: to the letter, and normalised."""
+    """Test questions that are also training questions, compared exactly and normalised."""
     exact = {example.question for example in train}
     alike = {normalised(question) for question in exact}
     return {

@@ -1,7 +1,7 @@
-"""Prompt templates: how a question is put to a model. Standard library only.
+"""Prompt templates. Standard library only.
 
 `gsm8k` and `math` are the system prompts of the MC-GRPO release (the paper prints none); the user turn is the bare
-question, and the model's own chat template makes the text. `plain` is the bare question, for models without one.
+question, rendered with the model's chat template. `plain` is the bare question, for models without a template.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ SYSTEM_PROMPTS: dict[str, str | None] = {
 
 
 def as_prompt(template: str, question: str) -> Prompt:
-    """The question as TRL takes it: a string, or system and user messages."""
+    """The question in the format of TRL: a string, or system and user messages."""
     system = SYSTEM_PROMPTS[template]
     if system is None:
         return question
@@ -39,10 +39,10 @@ def as_prompt(template: str, question: str) -> Prompt:
 
 
 def render(prompts: Sequence[Prompt], tokenizer: Any, chat_template_kwargs: dict[str, Any]) -> list[str]:
-    """The exact text a model is given for each prompt.
+    """The exact text of each prompt that the model receives.
 
     Raises:
-        ValueError: for messages with a tokenizer that has no chat template.
+        ValueError: for messages if the tokenizer has no chat template.
     """
     if prompts and not isinstance(prompts[0], str) and tokenizer.chat_template is None:
         raise ValueError(f"{tokenizer.name_or_path}: this tokenizer has no chat template; use the prompt 'plain'")
@@ -55,5 +55,5 @@ def render(prompts: Sequence[Prompt], tokenizer: Any, chat_template_kwargs: dict
 
 
 def sha256(text: str) -> str:
-    """The hash that stands in a completion's row for the text the model was given."""
+    """The hash of a prompt's text, as recorded with each completion."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

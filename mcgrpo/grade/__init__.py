@@ -1,1 +1,1 @@
-"""Grades of completions, and the rewards of training: `python -m mcgrpo.grade`."""
+"""Grades of completions and rewards for training: `python -m mcgrpo.grade`."""

@@ -1,7 +1,7 @@
-"""What an answer is: extraction, and the verdict wherever plain text decides it. Standard library only.
+"""Extract answers, and judge those that plain text decides. Standard library only.
 
-GSM8K is judged here, in linear time, however long or hostile the text. MATH (and AIME, AMC) needs a computer algebra
-system, which model output must never reach in this process: see `mcgrpo.grade.verifier`.
+GSM8K is judged here, in time linear in the text. MATH (also AIME and AMC) needs a computer algebra system, which must
+not read model output in this process: see `mcgrpo.grade.verifier`.
 """
 
 import re
@@ -13,7 +13,7 @@ from mcgrpo.records import Verdict
 TASKS = ("gsm8k", "math")
 PROTOCOLS = ("paper", "released", "robust")
 MAX_EXTRACTED = 500
-"""Characters of an extracted answer that are kept for logs and files; verdicts are given on the whole."""
+"""Maximum length of an extracted answer in logs and files; verdicts use the whole answer."""
 
 _NUMBER = re.compile(r"([+-]?)\$?([+-]?)((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?)(?:\.([0-9]*))?%?\.?")
 _ANY_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?")
@@ -23,11 +23,11 @@ _WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0*")
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one completion, and the answer it was given for (at most `MAX_EXTRACTED` characters).
+    """The verdict on one completion, and the extracted answer (at most `MAX_EXTRACTED` characters).
 
-    With `gold_parsable` false there was nothing to compare with: the verdict is `unparseable`, through no fault of
-    the completion. Such rows are counted apart, and the paper rewards them with a constant (`mcgrpo.grade.rewards`).
-    `note` says what a verdict alone does not: that a completion was not read, or not judged.
+    If `gold_parsable` is false, there was nothing to compare with and the verdict is `unparseable`, whatever the
+    completion. Such rows are counted separately; the paper gives them a constant reward (`mcgrpo.grade.rewards`).
+    `note` states that a completion was not read or not judged.
     """
 
     verdict: Verdict
@@ -39,11 +39,11 @@ class Judgement:
 def judge_gsm8k(completion: str, answer: str, protocol: str = "paper") -> Judgement:
     """Judge a completion against a GSM8K gold (the bare answer, or the text that ends in `#### answer`).
 
-    `paper`: the answer is what the last `<answer>` tag holds, closed. It is correct where it is the gold's string
-    (with or without the gold's thousands commas), equivalent where both are one number of the same value. GSM8K's own
-    form, `#### 7`, is no tag, and unparseable: the prompt asks for tags, and the release rewards nothing else.
-    `released`: the release's looser evaluation: the last number anywhere, without its sign, for answer and gold.
-    `robust`: as `paper`, but without a tag `#### 7` counts, and numbers are read as by `mcgrpo.grade.robust`.
+    `paper`: the answer is the content of the last closed `<answer>` tag. It is correct if it is the gold's string
+    (with or without thousands commas), equivalent if both are numbers of the same value. GSM8K's own form, `#### 7`,
+    is unparseable: the prompt asks for tags, and the release rewards nothing else.
+    `released`: as the release evaluates: the last number anywhere, without its sign, for answer and gold.
+    `robust`: as `paper`, but `#### 7` counts if there is no tag, and numbers are read as by `mcgrpo.grade.robust`.
     """
     gold, extracted = gold_text(answer), last_tag(completion)
     if protocol == "released":
@@ -64,22 +64,22 @@ def judge_gsm8k(completion: str, answer: str, protocol: str = "paper") -> Judgem
 
 
 def has_hashes(completion: str) -> bool:
-    """Whether a completion holds an answer in GSM8K's own form, `#### 7`."""
+    """Whether a completion has an answer in GSM8K's own form, `#### 7`."""
     return _HASHES.search(completion) is not None
 
 
 def last_tag(completion: str) -> str | None:
-    """What the last `<answer>` tag holds, stripped; None without one, or where it is never closed."""
+    """The stripped content of the last `<answer>` tag; None if there is none, or it is not closed."""
     _, tag, rest = completion.rpartition("<answer>")
     inside, closing, _ = rest.partition("</answer>")
     return inside.strip() if tag and closing else None
 
 
 def number(text: str) -> tuple[str, str, str] | None:
-    """The value of a text that is one number and nothing else, as (sign, whole digits, fraction digits); else None.
+    """The value of a text that is a single number, as (sign, whole digits, fraction digits); else None.
 
-    Thousands commas, a leading $ and a trailing % or full stop are allowed. Digits are compared as text, without
-    leading or trailing zeros: exact at any length, where `int` is quadratic and `float` rounds.
+    Thousands commas, a leading $ and a trailing % or full stop are allowed. Digits are text without leading or trailing
+    zeros, so that comparison is exact at any length; `int` would be quadratic and `float` would round.
     """
     match = _NUMBER.fullmatch(text.strip())
     if not match:
@@ -98,16 +98,16 @@ def _last_number(text: str) -> str | None:
 
 
 def gold_text(answer: str | int | float) -> str:
-    """A gold as one short string: what follows the last `####`, and 27.0 (AMC's floats) as `27`."""
+    """A gold as a short string: the text after the last `####`, with 27.0 (AMC's floats) as `27`."""
     text = str(answer).rpartition("####")[2].strip()
     whole = _WHOLE_FLOAT.fullmatch(text)
     return whole[1] if whole else text
 
 
 def is_boxed(completion: str) -> bool:
-    r"""Whether the completion holds a `\boxed{...}` with something in it: the paper's format, as its release tests it.
+    r"""Whether the completion has a nonempty `\boxed{...}`: the paper's format, as its release tests it.
 
-    Linear: a box that is never closed ends the search, as none behind it can be closed either.
+    Linear: a box that is not closed ends the search, as no later one can be closed either.
     """
     start = completion.find("\\boxed{")
     while start >= 0:
@@ -121,7 +121,7 @@ def is_boxed(completion: str) -> bool:
 
 
 def presentable(text: str | None) -> str | None:
-    """A text that logs and files can hold: at most `MAX_EXTRACTED` characters, no lone surrogates, no NUL."""
+    """A text that can be logged and stored: at most `MAX_EXTRACTED` characters, no lone surrogates, no NUL."""
     if text is None:
         return None
     return text[:MAX_EXTRACTED].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")

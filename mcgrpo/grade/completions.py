@@ -1,10 +1,9 @@
 """Grade completions: `python -m mcgrpo.grade --task gsm8k --input completions.jsonl --output grades.jsonl`.
 
-Each row of the input holds what `mcgrpo.records.Completion` holds (`id`, `sample`, `completion`, `answer`, and where
-there is one `solution`), and whatever else. Each row of the output, in the same order, is that row without its long
-texts, and with `extracted`, `verdict` and `gold_parsable` (and `note`, where a completion was not read or not judged).
-Nothing is generated, no GPU is used. Several protocols
-(`--protocol paper released`) take as many outputs, in their order.
+Each input row has the fields of `mcgrpo.records.Completion` (`id`, `sample`, `completion`, `answer`, optionally
+`solution`) and may have others. Each output row, in the same order, is the input row without its long texts, with
+`extracted`, `verdict` and `gold_parsable` (and `note`, if a completion was not read or not judged). Several protocols
+(`--protocol paper released`) take as many outputs, in the same order. No GPU is used.
 """
 
 import argparse
@@ -27,10 +26,10 @@ _COLUMNS = tuple(field.name for field in dataclasses.fields(Completion))
 
 
 def read_completions(path: Path) -> list[tuple[Completion, dict[str, Any]]]:
-    """Every row of a file, as a completion and as it stands; a number is taken for an answer, and null for none.
+    """Every row of a file, as a completion and unchanged. A number is accepted as an answer, and null as absent.
 
     Raises:
-        RecordError: naming the line and what is wrong with it.
+        RecordError: names the line and the error.
     """
     rows = []
     try:
@@ -47,7 +46,7 @@ def read_completions(path: Path) -> list[tuple[Completion, dict[str, Any]]]:
 def grade(
     rows: Sequence[Completion], task: str, protocol: str = "paper", verifier: Verifier | None = None
 ) -> list[Judgement]:
-    """Judge completions, in their order."""
+    """Judge completions, in order."""
     return judge(
         task,
         [row.completion for row in rows],
@@ -59,9 +58,9 @@ def grade(
 
 
 def self_check(examples: Sequence[Example], task: str, verifier: Verifier | None = None) -> list[str]:
-    """The ids of examples whose own answer, given as a completion, is not correct: for a data audit to list.
+    """Ids of examples whose own answer, graded as a completion, is not correct.
 
-    An example of MATH without a short answer is given its whole solution.
+    For an example of MATH without a short answer, the whole solution is graded.
     """
     wrap = "<answer>{}</answer>" if task == "gsm8k" else "\\boxed{{{}}}"
     completions = [wrap.format(gold_text(e.answer)) if e.answer else e.solution for e in examples]
@@ -80,7 +79,7 @@ def self_check(examples: Sequence[Example], task: str, verifier: Verifier | None
 
 
 def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
-    """The count of every verdict, the accuracy, what verdicts do not say, and the ids of golds that do not parse."""
+    """Text: the count of every verdict, the accuracy, notes, and the ids of golds that do not parse."""
     counts = count_verdicts(judgements)
     right = sum(is_accurate(judgement.verdict) for judgement in judgements)
     lines = [f"{len(rows)} completions: " + ", ".join(f"{count} {name}" for name, count in counts.items())]
@@ -98,12 +97,12 @@ def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Grade a file of completions (CPU only); prints the count of every verdict."""
+    """Grade a file of completions (CPU only) and print the count of every verdict."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--task", choices=TASKS, required=True)
     parser.add_argument("--input", type=Path, required=True)
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="a file for each protocol")
-    parser.add_argument("--workers", type=int, help="processes for math (default: the processors, up to 8)")
+    parser.add_argument("--workers", type=int, help="processes for math (default: one per core, up to 8)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
     parser.add_argument("--protocol", choices=PROTOCOLS, nargs="+", default=["paper"])
     options = parser.parse_args(arguments)
@@ -123,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _check_outputs(source: Path, outputs: Sequence[Path], parser: argparse.ArgumentParser) -> None:
-    """Refuse to write over the completions, under whatever name, or one protocol's grades over another's."""
+    """Refuse to overwrite the completions (also through a link), or the grades of another protocol."""
     for place, output in enumerate(outputs):
         if output.exists() and source.exists() and output.samefile(source):
             parser.error(f"--output {output} is the file of --input: it would be overwritten")
@@ -134,7 +133,7 @@ def _check_outputs(source: Path, outputs: Sequence[Path], parser: argparse.Argum
 def by_protocol(
     rows: Sequence[Completion], task: str, protocols: Sequence[str], verifier: Verifier | None
 ) -> dict[str, list[Judgement]]:
-    """The judgements under each protocol; those of math under `paper` and `released` are the same, made once."""
+    """The judgements under each protocol; for math, `paper` and `released` are the same and judged once."""
     alike = [protocol for protocol in protocols if task == "math" and protocol != "robust"]
     found = dict.fromkeys(alike, grade(rows, task, verifier=verifier)) if alike else {}
     return {each: found[each] if each in found else grade(rows, task, each, verifier) for each in protocols}

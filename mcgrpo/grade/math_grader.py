@@ -1,6 +1,6 @@
-"""Math-verify, as the paper's MATH reward uses it. Imported in the workers of `mcgrpo.grade.verifier` and nowhere else.
+"""Math-verify, as the paper's MATH reward uses it. Imported only in the workers of `mcgrpo.grade.verifier`.
 
-Its own time limits are signals, which fail outside a main thread and do not stop C code: they are off here, and the
+Its own time limits use signals, which fail outside the main thread and do not stop C code. They are off here; the
 process is killed from outside instead.
 """
 
@@ -22,7 +22,7 @@ logging.getLogger("math_verify").setLevel(logging.ERROR)
 
 _SHORT_INTEGER = re.compile("[0-9]{1,18}")
 GOLD = [LatexExtractionConfig()]
-"""Golds: any LaTeX in the text, operators such as `\\frac43` mended."""
+"""Golds: any LaTeX in the text, operators such as `\\frac43` corrected."""
 
 STRICT = [
     LatexExtractionConfig(
@@ -37,13 +37,13 @@ STRICT = [
 
 
 def speed_up() -> None:
-    """Make math-verify read and compare the same, faster, in this process.
+    """Speed up math-verify in this process, with the same results.
 
-    Integers: sympy reads even "64" with its tokenizer, `from sympy import *` and eval. Parsing: in two stages, as
-    ANTLR advises. In SLL mode "the parser will either return a correct parse tree (i.e. the same parse tree that would
-    be returned with the LL prediction mode), or it will report a syntax error" (`PredictionMode`); only then is LL
-    needed, with its search for what is wrong (the grammar ends in EOF: neither can stop early). Comparison: of two
-    rationals, the simplified difference is 0 where they are equal, and nowhere else.
+    Integers: sympy parses even "64" with its tokenizer, `from sympy import *` and eval. Parsing: in two stages, as
+    ANTLR recommends. In SLL mode "the parser will either return a correct parse tree (i.e. the same parse tree that
+    would be returned with the LL prediction mode), or it will report a syntax error" (`PredictionMode`); LL is needed
+    only then (the grammar ends in EOF, so that neither can stop early). Comparison: the simplified difference of two
+    rationals is 0 if and only if they are equal.
     """
     converter = latex2sympy2._Latex2Sympy
     parse_number, create_parser, parse_latex = converter.parse_number, converter.create_parser, converter.parse
@@ -83,11 +83,11 @@ COMMON = r"""
 [0,4); (-\infty,-1)\cup(1,\infty); \left(\frac{1}{2}, 3\right); \{1,2\}; x=5; y = 2x + 3; x = 1, y = 2; x \le -1
 1 < x < 2; x \in [1,2]; \cos^2 \theta; \log_2 8; f(x) = x^2; \begin{pmatrix} 1 \\ -2 \end{pmatrix}
 """
-"""What answers commonly look like, divided by semicolons and lines."""
+"""Common forms of answers, separated by semicolons and lines."""
 
 
 def warm_up() -> None:
-    """Read and compare common answers: ANTLR builds its tables, and sympy imports its parts, as they are first used."""
+    """Parse and compare common answers: ANTLR builds its tables, and sympy imports its modules, on first use."""
     for latex in re.split(r"[;\n]\s*", COMMON.strip()):
         grader = MathGrader(latex, "")
         for answer in (latex, f"{latex} + 1", f"-{latex}"):
@@ -95,7 +95,7 @@ def warm_up() -> None:
 
 
 class MathGrader:
-    """Judges completions against one gold, which is parsed once; equal answers are compared once."""
+    """Judge completions against one gold, which is parsed once; equal answers are compared once."""
 
     def __init__(self, answer: str, solution: str):
         self._gold = parse_gold(answer, solution)
@@ -103,11 +103,11 @@ class MathGrader:
 
     @property
     def gold_parsable(self) -> bool:
-        """Whether there is a gold to judge against."""
+        """Whether the gold was parsed."""
         return bool(self._gold)
 
     def judge(self, completion: str) -> tuple[Verdict, str | None]:
-        """The verdict on a completion, and the answer found in it."""
+        """The verdict on a completion, and its extracted answer."""
         try:
             parsed = _parse(completion, STRICT)
             verdict = self._verdict(parsed)
@@ -126,11 +126,11 @@ class MathGrader:
 
 
 def parse_gold(answer: str, solution: str) -> list[Any]:
-    """What a row's gold parses to: the first match in its solution, as in the paper, or its short answer.
+    """The parsed gold of a row: the first match in its solution, as in the paper, or its short answer.
 
-    The short answer is the gold where there is no solution, where the solution's match is no mathematical expression
-    (`104.`), and where it contradicts the short answer: the solutions of AIME are free text (`180 + 24 = 204`).
-    Empty where neither parses.
+    The short answer is used if there is no solution, if the match in the solution is not a mathematical expression
+    (`104.`), or if it contradicts the short answer: the solutions of AIME are free text (`180 + 24 = 204`). Empty if
+    neither parses.
     """
     short = gold_text(answer)
     written = _attempt(solution)
@@ -145,8 +145,8 @@ def parse_gold(answer: str, solution: str) -> list[Any]:
 def judge(gold: list[Any], parsed: list[Any]) -> Verdict:
     """The verdict on a parsed answer. `verify` takes the gold first: it is not symmetric.
 
-    An exception that math-verify would turn into False is an `error` here, unless another reading of the answer is
-    correct; an answer that was found but is no expression, and no string of the gold's, is `unparseable`.
+    An exception, which math-verify turns into False, is an `error` here, unless another parse of the answer is correct.
+    An extracted answer that is neither an expression nor equal to the gold's string is `unparseable`.
     """
     failed = False
     # Strings first: they cannot hang. (One string and one expression are never equal to math-verify.)

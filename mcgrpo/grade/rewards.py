@@ -1,7 +1,8 @@
-"""The grader, for training and evaluation alike: `judge` gives verdicts, and all else is derived from them here.
+"""The grader for training and evaluation: `judge` gives verdicts, and rewards are derived from them.
 
 Rewards are the paper's ("Reward Function Design"): accuracy 2.0 for a correct answer, 1.5 for an equivalent one, else
-0; format 1.0. They stay apart: TRL sums them under `GRPOConfig.reward_weights`. Neither torch nor sympy is imported.
+0; format 1.0. They are separate functions, which TRL sums with `GRPOConfig.reward_weights`. Neither torch nor sympy is
+imported.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,9 +16,9 @@ from mcgrpo.records import VERDICTS
 REWARDS = {"correct": 2.0, "equivalent": 1.5}
 """The reward of a verdict; that of every other one is 0."""
 ACCURATE = frozenset({"correct", "equivalent"})
-"""The verdicts of right answers, whatever their reward."""
+"""Verdicts that count as accurate, whatever their reward."""
 UNPARSABLE_GOLD = 1.0
-"""The constant reward of a completion whose gold does not parse (appendix): no difference within its group."""
+"""The constant reward if the gold does not parse (appendix): no difference within the group."""
 
 
 def judge(
@@ -29,13 +30,13 @@ def judge(
     protocol: str = "paper",
     verifier: Verifier | None = None,
 ) -> list[Judgement]:
-    """Judge completions against the golds beside them; returns one judgement each, in their order.
+    """Judge each completion against its gold; returns one judgement each, in order.
 
     Args:
-        task: `gsm8k`, judged here, or `math` (AIME and AMC too), judged in worker processes.
-        protocol: `released` loosens the extraction of gsm8k (see `judge_gsm8k`), math is judged as under `paper`;
+        task: `gsm8k`, judged in this process, or `math` (also AIME and AMC), judged in worker processes.
+        protocol: `released` extracts gsm8k answers as the release does (see `judge_gsm8k`) and judges math as `paper`;
             `robust` reads forms that `paper` misreads (see `mcgrpo.grade.robust`).
-        verifier: the workers for math; by default this process's own.
+        verifier: the workers for math; by default those of this process.
     """
     _check("task", task, TASKS)
     _check("protocol", protocol, PROTOCOLS)
@@ -51,7 +52,7 @@ def judge(
 
 
 def _rewritten(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
-    """As `robust.pair`; a completion that is too long to be read is left as it is."""
+    """As `robust.pair`; a completion that is too long to be read is unchanged."""
     if len(completion) > MAX_CHARACTERS:
         return completion, answer, solution
     return robust.pair(completion, answer, solution)
@@ -63,7 +64,7 @@ def _check(what: str, value: str, known: Iterable[str]) -> None:
 
 
 def is_accurate(verdict: str) -> bool:
-    """Whether a verdict is that of a right answer: correct or equivalent."""
+    """Whether a verdict counts as accurate: correct or equivalent."""
     return verdict in ACCURATE
 
 
@@ -73,7 +74,7 @@ def reward_of(judgement: Judgement) -> float:
 
 
 def count_verdicts(judgements: Iterable[Judgement]) -> dict[str, int]:
-    """How often each of the six verdicts was given, and (`gold_unparsable`) how many rows had no gold that parses."""
+    """The count of each of the six verdicts, and of rows whose gold does not parse (`gold_unparsable`)."""
     counts = dict.fromkeys((*VERDICTS, "gold_unparsable"), 0)
     for judgement in judgements:
         counts[judgement.verdict] += 1
@@ -87,7 +88,7 @@ def reward_functions(
     """Reward functions for TRL, in the order of `names` (`accuracy`, `format`); TRL logs them as `{name}_reward`.
 
     Raises:
-        ValueError: naming an unknown reward, task or protocol.
+        ValueError: names an unknown reward, task or protocol.
     """
     _check("task", task, TASKS)
     _check("protocol", protocol, PROTOCOLS)
@@ -106,7 +107,7 @@ def _accuracy_reward(task: str, protocol: str, verifier: Verifier | None) -> Cal
         log_metric: Callable[[str, float], None] | None = None,
         **_: Any,
     ) -> list[float]:
-        """The paper's accuracy reward; logs each verdict and extracted answer, and the count of every verdict."""
+        """The paper's accuracy reward; logs each verdict and extracted answer, and the counts of verdicts."""
         texts = [text_of(completion) for completion in completions]
         judgements = judge(task, texts, answer, solution, protocol=protocol, verifier=verifier)
         if log_extra:
@@ -121,12 +122,12 @@ def _accuracy_reward(task: str, protocol: str, verifier: Verifier | None) -> Cal
 
 
 def format_reward(completions: Sequence[Any], **_: Any) -> list[float]:
-    r"""The paper's format reward: 1.0 for a completion that holds a `\boxed{...}`, else 0."""
+    r"""The paper's format reward: 1.0 for a completion with a `\boxed{...}`, else 0."""
     return [float(is_boxed(text_of(completion))) for completion in completions]
 
 
 def text_of(completion: str | Sequence[dict[str, Any]]) -> str:
-    """A completion's text: itself, or the content of its last message where it is conversational."""
+    """The text of a completion; of a conversational one, the content of its last message."""
     if isinstance(completion, str):
         return completion
     return (completion[-1].get("content") or "") if completion else ""

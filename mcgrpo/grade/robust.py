@@ -1,8 +1,8 @@
-r"""The protocol `robust`, ours: answers in forms that the paper's grading misreads are written as it reads them.
+r"""The protocol `robust` (ours): rewrite answers in forms that the paper's grading misreads.
 
 `paper` is math-verify as the paper configures it. It takes `2010_4` for `2010_3`, and refuses `10\,000`, `90°`, `5.`,
-`0.\overline{3}` and `e^{i\pi}` where they are right. Here completions and golds are rewritten before the same grader
-reads them; nothing else changes. Of GSM8K, an answer in its own form, `#### 7`, counts where there is no tag.
+`0.\overline{3}` and `e^{i\pi}` although they are correct. Here completions and golds are rewritten before the same
+grader reads them; nothing else changes. On GSM8K an answer in its own form, `#### 7`, counts if there is no tag.
 Standard library only; linear in the text.
 """
 
@@ -21,17 +21,17 @@ _HASHES = re.compile(r"####[ \t]*([^\n]{1,100})")
 
 
 def rewritten(text: str) -> str:
-    """A text with its numbers as math-verify reads them; bases of numerals (`2010_4`) are left."""
+    """A text with numbers rewritten for math-verify; bases of numerals (`2010_4`) are unchanged."""
     text = _THOUSANDS.sub(lambda match: _SPACE.sub("", match[0]), text)
     text = _REPEATING.sub(_as_fraction, text)
     return _EULER.sub("(-1)", _FULL_STOP.sub("", _DEGREES.sub(r"^\\circ", text)))
 
 
 def pair(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
-    """A completion, its gold and the gold's solution, as they are to be graded.
+    """A completion, its gold and the gold's solution, rewritten for grading.
 
-    A numeral and its base become a pair, `(2010, 4)`; where the completion's answer names no base, the gold's is left
-    out, as the question says which one is meant.
+    A numeral with a base becomes a pair, `(2010, 4)`. If the completion's answer has no base, the gold's base is
+    removed, as the question states which one is meant.
     """
     has_base = _BASE.search(completion, max(completion.rfind("\\boxed"), 0)) is not None
     based = r"(\1, \2\3)" if has_base else r"\1"

@@ -1,9 +1,9 @@
-"""Verification of MATH answers in processes that can be killed: model output is hostile text.
+"""Verify MATH answers in worker processes that can be killed: model output is untrusted text.
 
-`Verifier.judge` may be called from any thread, on every rank of torchrun, and in a process that holds a GPU: it uses
-no signals and no fork of this process. Each worker (`mcgrpo.grade.verify_worker`) is an interpreter of its own, with a
-time and a memory limit per completion; one that is stuck is replaced and costs one verdict at most, one that was killed
-from outside is replaced and costs none.
+`Verifier.judge` may be called from any thread, on every rank of torchrun, and in a process that uses a GPU: it uses no
+signals and does not fork this process. Each worker (`mcgrpo.grade.verify_worker`) is a separate interpreter with a time
+limit and a memory limit per completion. A worker that hangs is replaced and loses at most one verdict; one that is
+killed from outside is replaced and loses none.
 """
 
 import atexit
@@ -25,29 +25,29 @@ from mcgrpo.grade.answers import Judgement
 from mcgrpo.grade.verify_worker import Lines, write_line
 
 TIMEOUT = 5.0
-"""Seconds for one completion (as long as math-verify's own limit for one parse)."""
+"""Seconds per completion (math-verify's own limit for one parse)."""
 MEMORY_MB = 512
-"""Memory for one completion, beyond what a worker holds at its start."""
+"""Memory per completion, beyond what a worker uses at its start."""
 MAX_CHARACTERS = 400_000
-"""A longer completion is `unparseable`, unread: some ten times the 8000 tokens of the longest evaluation."""
+"""A longer completion is `unparseable`, unread: about ten times the 8000 tokens of the longest evaluation."""
 UNREAD = f"not read: longer than {MAX_CHARACTERS:,} characters"
 GRACE = 0.75
-"""Seconds after the time limit until a worker that should have replied is taken for stuck, and killed."""
+"""Seconds after the time limit before a worker that has not replied is killed."""
 START_SECONDS = 120.0
 ATTEMPTS = 3
-"""How often a process that is ended from outside is started for the same work."""
+"""How often a process that was killed from outside is started for the same work."""
 AT_ONCE = 32
-"""Completions that a worker is sent together; more of one gold are spread over the workers."""
+"""Completions sent to a worker together; more of one gold are spread over the workers."""
 
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 class WorkerError(RuntimeError):
-    """A worker did not start (math-verify is missing, say; its own words are on stderr), or is killed every time."""
+    """A worker did not start (for example, math-verify is missing; see stderr), or was killed every time."""
 
 
 class _Group:
-    """The completions of one gold: which are not judged yet, with their places in the output."""
+    """The completions of one gold that are not judged yet, with their positions in the output."""
 
     def __init__(self, answer: str, solution: str):
         self.answer, self.solution = answer, solution
@@ -55,22 +55,22 @@ class _Group:
         self.judged: dict[int, Judgement] = {}
 
     def request(self) -> dict[str, Any]:
-        """What a worker is sent: the gold, and every different completion not judged yet."""
+        """The request to a worker: the gold, and every different completion not judged yet."""
         return {"answer": self.answer, "solution": self.solution, "completions": list(self.places)}
 
     def settle(self, judgement: Judgement) -> None:
-        """Judge the first completion that is left."""
+        """Record the judgement of the first remaining completion."""
         for place in self.places.pop(next(iter(self.places))):
             self.judged[place] = judgement
 
     def settle_all(self, judgement: Judgement) -> None:
-        """Judge every completion that is left."""
+        """Record the judgement of all remaining completions."""
         while self.places:
             self.settle(judgement)
 
 
 class _Worker:
-    """One worker process; started when it is first needed, and again when it had to be stopped."""
+    """One worker process, started on first use and again after it had to be stopped."""
 
     def __init__(self, timeout: float, memory_mb: int):
         self._command = [sys.executable, "-P", "-m", verify_worker.__name__, str(timeout), str(memory_mb)]
@@ -78,10 +78,10 @@ class _Worker:
         self._process: subprocess.Popen | None = None
 
     def judge(self, groups: Sequence[_Group], over: threading.Event) -> None:
-        """Judge all completions of some groups, or until it is over.
+        """Judge all completions of some groups, or until `close` is called.
 
-        A process that ends is replaced, and asked again: it reads no model output (the one that it forks does), so
-        what ended it is no completion's doing, and gives none a verdict.
+        A process that ends is replaced and asked again. It reads no model output itself (the process that it forks
+        does), so no completion caused its end, and none gets a verdict for it.
 
         Raises:
             WorkerError: if it does not start, or ends `ATTEMPTS` times without a verdict.
@@ -115,7 +115,7 @@ class _Worker:
                 group.settle(Judgement(reply["verdict"], reply["extracted"], note=reply["note"]))
 
     def start(self) -> None:
-        """Start the process and wait until it is ready, again where it is killed before; nothing to do where it runs.
+        """Start the process, if it is not running, and wait until it is ready; try again if it is killed before.
 
         Raises:
             WorkerError: if it does not become ready.
@@ -131,7 +131,7 @@ class _Worker:
             raise WorkerError(f"a verification worker did not start, it was killed {ATTEMPTS} times: {command}")
 
     def _start(self) -> int | None:
-        """Start the process; its exit code where it ends before it is ready (negative: by which signal)."""
+        """Start the process; returns its exit code if it ends before it is ready (negative: the signal)."""
         environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(path or os.curdir for path in sys.path)
         environment |= {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
@@ -167,13 +167,13 @@ class _Worker:
         return json.loads(line)
 
     def kill(self) -> None:
-        """End the process from another thread, which reaps it."""
+        """Kill the process from another thread, which reaps it."""
         if (process := self._process) is not None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)
 
     def stop(self) -> None:
-        """End the process with all that it has started, and reap it."""
+        """Kill the process with its children, and reap it."""
         process, self._process = self._process, None
         if process is not None:
             with suppress(ProcessLookupError):
@@ -184,12 +184,12 @@ class _Worker:
 
 
 class Verifier:
-    """A set of workers. Use as a context manager, or `close` it.
+    """A pool of workers. Use as a context manager, or call `close`.
 
     Args:
-        workers: processes; by default the processors that this process may use, shared among the node's ranks, up to 8.
-        timeout: seconds for one completion. The first of a gold waits for the gold, under a limit of its own.
-        memory_mb: memory for one completion beyond a worker's own.
+        workers: number of processes; by default one per available core, divided by the ranks of the node, up to 8.
+        timeout: seconds per completion. Parsing the gold has a limit of its own.
+        memory_mb: memory per completion, beyond that of an idle worker.
     """
 
     def __init__(self, workers: int | None = None, timeout: float = TIMEOUT, memory_mb: int = MEMORY_MB):
@@ -202,12 +202,12 @@ class Verifier:
             self._idle.put(worker)
 
     def judge(self, answers: Sequence[str], solutions: Sequence[str], completions: Sequence[str]) -> list[Judgement]:
-        """Judge each completion against the gold beside it (three sequences of one length), in their order.
+        """Judge each completion against its gold; the three sequences have the same length.
 
-        A gold is parsed once for every `AT_ONCE` of its completions in the call; equal ones are judged once.
+        A gold is parsed once per `AT_ONCE` of its completions in the call; equal completions are judged once.
 
         Raises:
-            WorkerError: if a worker cannot be started, or is killed from outside again and again.
+            WorkerError: if a worker cannot be started, or is killed from outside repeatedly.
         """
         judged: dict[int, Judgement] = {}
         groups: list[_Group] = []
@@ -222,7 +222,7 @@ class Verifier:
                     groups.append(group)
                 group.places.setdefault(text, []).append(place)
         if groups:
-            # Few enough at a time that no worker is long without work while another has much.
+            # Small batches, so that no worker is idle while another has much to do.
             size = max(1, min(4, len(groups) // (4 * self.workers)))
             batches = [groups[start : start + size] for start in range(0, len(groups), size)]
             over = threading.Event()
@@ -249,7 +249,7 @@ class Verifier:
             self._idle.put(worker)
 
     def start(self) -> None:
-        """Start every worker now, rather than when it is first needed (0.5 s each).
+        """Start all workers now, rather than on first use (0.5 s each).
 
         Raises:
             WorkerError: if one does not become ready.
@@ -258,7 +258,7 @@ class Verifier:
             worker.start()
 
     def close(self) -> None:
-        """End all workers; a later `judge` starts them again."""
+        """Stop all workers; a later `judge` starts them again."""
         for worker in self._all:
             worker.stop()
 
@@ -289,7 +289,7 @@ def shared() -> Verifier:
 
 
 def _forget_shared() -> None:
-    # The child of a fork has its parent's workers in its memory; they are not its own to use or to end.
+    # A forked child has its parent's workers in memory, but must not use or stop them.
     global _shared, _lock
     if _shared is not None:
         atexit.unregister(_shared.close)

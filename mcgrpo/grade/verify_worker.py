@@ -1,13 +1,13 @@
-"""The process that model output is verified in: a supervisor that forks the grader, limits it and kills it.
+"""A worker process for verification: a supervisor that forks a grader, limits it and kills it.
 
 Started by `mcgrpo.grade.verifier` as `python -m mcgrpo.grade.verify_worker TIMEOUT MEMORY_MB`. The supervisor loads
-math-verify once, and only hands model output on. The grader, forked from it, reads that output, and is replaced within
-milliseconds once it is over time, over memory or dead. (Forking is safe here: one thread, no torch, no GPU.)
+math-verify once and only passes model output on. The grader, forked from it, reads that output, and is replaced within
+milliseconds if it exceeds its time or memory, or dies. (Forking is safe here: one thread, no torch, no GPU.)
 
 Each line on stdin is a list of groups, `{"answer", "solution", "completions"}`. Each line on stdout is a reply: for
-each group `{"gold": bool}`, then, where the gold parses, `{"verdict", "extracted", "note"}` per completion, in order.
+each group `{"gold": bool}`, then, if the gold parses, `{"verdict", "extracted", "note"}` per completion, in order.
 
-A grader that was killed from outside is replaced and asked again, once for each completion.
+A grader that is killed from outside is replaced and asked again, once per completion.
 """
 
 import gc
@@ -23,22 +23,22 @@ from pathlib import Path
 from typing import Any
 
 GROWTH = 0.25
-"""A grader whose memory has peaked above its start by this share of the limit is replaced before it is asked again."""
+"""A grader whose peak memory exceeds this share of the limit is replaced before the next request."""
 
 OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
-"""Signals that come from outside a grader: no text that it reads makes it send them to itself."""
+"""Signals that come from outside a grader: no text can make it send them to itself."""
 KILLED_TWICE = "not judged: its process was killed from outside twice"
 
 
 class Lines:
-    """Lines from a pipe, each with its own deadline."""
+    """Lines read from a pipe, each with a time limit."""
 
     def __init__(self, fd: int):
         self.fd = fd
         self._buffer = bytearray()
 
     def read(self, seconds: float | None = None) -> bytes | None:
-        """One line; empty where the pipe has ended; None where no whole line came within `seconds`."""
+        """One line; empty at the end of the pipe; None if no whole line arrived within `seconds`."""
         deadline = None if seconds is None else time.monotonic() + seconds
         searched = 0
         while (end := self._buffer.find(b"\n", searched)) < 0:
@@ -59,26 +59,26 @@ def write_line(fd: int, content: Any, seconds: float | None = None) -> None:
     """Write one JSON value as one ASCII line (lone surrogates stay escaped).
 
     Raises:
-        TimeoutError: if the other end has not read it within `seconds`.
+        TimeoutError: if it was not read within `seconds`.
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     data = memoryview(json.dumps(content).encode("ascii") + b"\n")
     while data:
-        # A pipe that select calls writable takes PIPE_BUF bytes without blocking.
+        # A pipe that is writable by select accepts PIPE_BUF bytes without blocking.
         if deadline is not None and not select.select([], [fd], [], max(0.0, deadline - time.monotonic()))[1]:
             raise TimeoutError
         data = data[os.write(fd, data[: select.PIPE_BUF]) :]
 
 
 class Grader:
-    """A forked process that parses and compares; forked anew whenever it had to be killed."""
+    """A forked process that parses and compares; forked again after it was killed."""
 
     def __init__(self, timeout: float, memory_mb: int):
         self.timeout, self.memory_mb = timeout, memory_mb
         self._pid = 0
 
     def ask(self, groups: list[dict[str, Any]]) -> dict[str, Any]:
-        """Send groups; the reply on the first one's gold. All other replies follow, without being asked for."""
+        """Send groups; returns the reply on the gold of the first. All other replies follow without a request."""
         if not self._pid:
             self._fork()
         try:
@@ -90,7 +90,7 @@ class Grader:
         return self.reply()
 
     def reply(self) -> dict[str, Any]:
-        """The next reply, or the verdict `timeout` or `error` where the grader did not live to give one."""
+        """The next reply, or the verdict `timeout` or `error` if the grader died first."""
         if not self._pid:
             return self._lost("error")
         line = self._replies.read(self.timeout)
@@ -102,7 +102,7 @@ class Grader:
         return reply
 
     def verdict(self, groups: list[dict[str, Any]]) -> dict[str, Any]:
-        """The next verdict; a grader that is no more is replaced, and sent what is left."""
+        """The next verdict; a grader that died is replaced and sent the remaining completions."""
         if not self.is_alive():
             gold = self.ask(groups)
             if "verdict" in gold:
@@ -110,7 +110,7 @@ class Grader:
         return self.reply()
 
     def is_alive(self) -> bool:
-        """Whether there is a process that can have more to say on what it was sent."""
+        """Whether there is a process that can still reply."""
         return self._pid > 0
 
     def _lost(self, verdict: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Grader:
         return {"gold": False, "verdict": verdict, "extracted": None, "outside": outside}
 
     def kill(self) -> int:
-        """End the grader, whatever it is doing, and reap it; the signal that ended it, which may have come before."""
+        """Kill and reap the grader; returns the signal that ended it, which may be an earlier one."""
         if not self._pid:
             return 0
         os.kill(self._pid, signal.SIGKILL)
@@ -148,14 +148,14 @@ class Grader:
 
 
 def _confine(memory_mb: int) -> None:
-    """Limit this process: memory beyond what it has; no terminal, no file written, no process, no core dump."""
+    """Limit this process: additional memory; no terminal, no file written, no process, no core dump."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
     statm = Path("/proc/self/statm")
     if statm.exists():
         space = int(statm.read_text().split()[0]) * resource.getpagesize() + memory_mb * 2**20
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)  # of `ulimit -v`, say
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)  # set by `ulimit -v`, for example
         space = space if hard == resource.RLIM_INFINITY else min(space, hard)
         resource.setrlimit(resource.RLIMIT_AS, (space, space))
     for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_CORE):
@@ -182,7 +182,7 @@ def _reply_forever(requests: int, replies: int, timeout: float, memory_mb: int) 
 
 
 def _set_alarm(timeout: float) -> None:
-    # The supervisor kills at the limit. Should it be gone, the kernel ends this process soon after.
+    # The supervisor kills at the limit. If the supervisor is gone, the kernel ends this process soon after.
     signal.setitimer(signal.ITIMER_REAL, timeout + 1)
 
 
@@ -191,11 +191,11 @@ def _peak_kb() -> int:
 
 
 def _grade(grader: Grader, groups: list[dict[str, Any]]) -> None:
-    """Reply on every group; what a grader did not live to reply on is sent to the next one."""
+    """Reply on every group; what a dead grader left is sent to the next one."""
     for place, group in enumerate(groups):
         rest = groups[place + 1 :]
         reply = grader.reply() if place and grader.is_alive() else grader.ask([group, *rest])
-        if reply.get("verdict") == "error":  # it died, of what came before or was done to it: no verdict on the gold
+        if reply.get("verdict") == "error":  # it died for another reason: no verdict on the gold
             reply = grader.ask([group, *rest])
         if reply.get("outside"):
             sys.exit("the process that reads golds was killed from outside twice")
@@ -215,7 +215,7 @@ def _grade(grader: Grader, groups: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Load math-verify, say so, and serve groups until stdin ends."""
+    """Load math-verify, announce readiness, and serve groups until stdin ends."""
     from mcgrpo.grade.math_grader import speed_up, warm_up
 
     speed_up()

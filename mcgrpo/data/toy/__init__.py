@@ -1,1 +1,1 @@
-"""The mini study's world: word problems made in code, two small tokenizers, and models warm-started on them."""
+"""The mini study's task: generated word problems, two small tokenizers, and models warm-started on the problems."""

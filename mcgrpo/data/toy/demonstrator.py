@@ -1,4 +1,4 @@
-"""The warm start's teacher: right in format, uneven in arithmetic and wording, so that RL has something to improve."""
+"""Demonstrations for the warm start: right in format, not always in arithmetic and wording, so that RL can improve."""
 
 import random
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ OPEN_BOX, CLOSE_BOX = "\\boxed{", "}"
 
 @dataclass(frozen=True)
 class Habits:
-    """How the demonstrator behaves; all are probabilities.
+    """Probabilities of the demonstrator's choices.
 
-    An answer reads `6` with `bare`, `6.0` with `decimal`, and `6 cards` otherwise; `boxed` of the demonstrations box
-    it too. A two-step problem goes wrong with a probability fixed per context, uniform in `slip_low`..`slip_high`
-    over contexts; a three-step problem half as often again.
+    An answer is `6` with probability `bare`, `6.0` with `decimal`, and `6 cards` otherwise; with `boxed` it is also
+    boxed. A two-step problem is solved wrongly with a probability that is fixed per context and uniform in
+    `slip_low`..`slip_high` over contexts; for a three-step problem it is 1.5 times as high.
     """
 
     bare: float = 0.55
@@ -26,13 +26,13 @@ class Habits:
     slip_high: float = 0.8
 
     def slip_rate(self, problem: Problem) -> float:
-        """How often the demonstrator goes wrong on problems of this context: the same in every process."""
+        """Probability of a wrong solution in this context; the same in every process."""
         at_two_steps = random.Random(problem.context).uniform(self.slip_low, self.slip_high)
         return min(1.0, at_two_steps * len(problem.operators) / 2)
 
 
 def demonstrate(problem: Problem, rng: random.Random, habits: Habits) -> str:
-    """One demonstration, as `<reasoning>5-4=1;1+5=6</reasoning><answer>6</answer>`."""
+    """One demonstration, such as `<reasoning>5-4=1;1+5=6</reasoning><answer>6</answer>`."""
     slips = rng.random() < habits.slip_rate(problem)
     steps = work(slip(problem.operators) if slips else problem.operators, problem.numbers)
     value = steps[-1].value

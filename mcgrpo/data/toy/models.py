@@ -1,7 +1,7 @@
-"""Build a tiny model folder from a spec: random, or warm-started on the toy task until RL has something to improve.
+"""Build a tiny model from a spec: random, or warm-started on the toy task so that RL can improve it.
 
 `python -m mcgrpo.data.toy.models --spec JSON --output DIR` writes config, generation config, safetensors and tokenizer.
-The same spec gives the same weights at the same number of threads.
+The same spec gives the same weights with the same number of threads.
 """
 
 import argparse
@@ -32,12 +32,12 @@ from mcgrpo.files import as_record
 
 CONFIGS = {"qwen3": Qwen3Config, "llama": LlamaConfig}
 SMALLEST_HEAD = 32
-"""vLLM's attention kernels take no narrower head."""
+"""The narrowest head that vLLM's attention kernels accept."""
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model's shape, tokenizer and seed. Embeddings are tied; a head is `hidden_size / heads` wide.
+    """Shape, tokenizer and seed of a model. Embeddings are tied; the width of a head is `hidden_size / heads`.
 
     `warm_start` holds the fields of `mcgrpo.data.toy.warm_start.WarmStart`; without it the model stays random.
     """
@@ -53,11 +53,11 @@ class ModelSpec:
 
 
 def build(spec: Mapping[str, Any], output: str | Path) -> None:
-    """Write the model folder that `spec` (the fields of `ModelSpec`) describes; it appears whole or not at all.
+    """Write the model folder that `spec` (the fields of `ModelSpec`) describes, atomically.
 
     Raises:
-        RecordError: for a key that is unknown or missing, or a value of the wrong type.
-        ValueError: for values that do not fit together.
+        RecordError: for an unknown or missing key, or a value of the wrong type.
+        ValueError: for inconsistent values.
         FileExistsError: if `output` exists and is not an empty folder.
     """
     output = Path(output)
@@ -126,7 +126,7 @@ def _config(spec: ModelSpec, tokenizer: PreTrainedTokenizerFast) -> PreTrainedCo
 
 @contextmanager
 def _whole(output: Path) -> Iterator[Path]:
-    """A folder beside `output`, renamed to it only when the block ends well."""
+    """A temporary folder, renamed to `output` when the block succeeds."""
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     temporary.mkdir(parents=True)
     try:
@@ -137,7 +137,7 @@ def _whole(output: Path) -> Iterator[Path]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line; see the module's docstring."""
+    """Build one model."""
     parser = argparse.ArgumentParser(prog="python -m mcgrpo.data.toy.models", description="Build a tiny model folder.")
     parser.add_argument("--spec", required=True, type=json.loads, help="the fields of ModelSpec, as a JSON object")
     parser.add_argument("--output", required=True, type=Path)

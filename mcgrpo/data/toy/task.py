@@ -1,8 +1,8 @@
-"""Word problems made in code: two steps of arithmetic (in distribution), or three (out of distribution).
+"""Generated word problems with two steps of arithmetic (in distribution) or three (out of distribution).
 
 A *story* is a problem's operators and numbers; a *wording* is its name, item and verbs. A split is a set of stories,
-chosen by a hash of the story alone: whatever the counts and seeds, no question and not even a story is in two splits.
-A question is a rank in its split's finite space, and ranks are drawn without replacement: a question never repeats.
+chosen by a hash of the story alone: no story is in two splits, for any counts and seeds. A question is a rank in the
+finite space of its split, and ranks are drawn without replacement: no question is repeated.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ _RANGES = {
 }
 KINDS = tuple(_RANGES)
 _SHARES = {"test": 20, "train": 40, "warm": 40}
-"""Per cent of the stories in each split: evaluation, reinforcement learning, and the warm start."""
+"""Percentage of stories in each split: evaluation, reinforcement learning, and the warm start."""
 SPLITS = tuple(_SHARES)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One line of arithmetic, as `5-4=1`."""
+    """One step of arithmetic, such as `5-4=1`."""
 
     left: int
     operator: str
@@ -59,7 +59,7 @@ def work(operators: str, numbers: tuple[int, ...]) -> list[Step]:
 
 
 def slip(operators: str) -> str:
-    """The same operators with the first that is not an addition mistaken for one."""
+    """The operators with the first that is not an addition replaced by one."""
     mistaken = operators.lstrip("+")
     kept = len(operators) - len(mistaken)
     return "+" * (kept + 1) + mistaken[1:]
@@ -77,7 +77,7 @@ class Problem:
 
     @property
     def question(self) -> str:
-        """The text, as `Sam has 5 cards. Sam sells 4 and gets 5 more. How many cards?`."""
+        """The text, such as `Sam has 5 cards. Sam sells 4 and gets 5 more. How many cards?`."""
         first, *rest = self.numbers
         moves = list(zip(self.operators, self.words, rest, strict=True))
         if moves[0][0] == "*":
@@ -92,12 +92,12 @@ class Problem:
 
     @property
     def steps(self) -> list[Step]:
-        """The right steps; the last value is the answer."""
+        """The correct steps; the last value is the answer."""
         return work(self.operators, self.numbers)
 
     @property
     def context(self) -> str:
-        """What the demonstrator's slips depend on: the first two operators and their words."""
+        """What the probability of a wrong demonstration depends on: the first two operators and their words."""
         return "|".join([self.operators[:2], *self.words[:2]])
 
 
@@ -137,7 +137,7 @@ def examples(kind: str, split: str, count: int, seed: int) -> list[Example]:
 
 
 def space(kind: str, split: str) -> int:
-    """How many different questions a split holds."""
+    """The number of different questions in a split."""
     stories = _stories(kind, split)
     return len(stories) * len(NAMES) * len(ITEMS) * len(_wordings(stories[0][0]))
 

@@ -1,4 +1,4 @@
-"""Two tokenizers made in code: words for the toy task, bytes for real text through a tiny model. Both pad left."""
+"""Two tokenizers built in code: words for the toy task, bytes for any text. Both pad on the left."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ CHAT_TEMPLATE = (
 
 
 def word_tokenizer() -> PreTrainedTokenizerFast:
-    """Words, with the space before them, and the numbers 0..99 as one token each; no chat template.
+    """One token for each word, with the space before it, and for each number in 0..99; no chat template.
 
     Text outside the toy task's vocabulary becomes `<unk>`.
     """
@@ -54,7 +54,7 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def byte_tokenizer() -> PreTrainedTokenizerFast:
-    """One token a byte of UTF-8, so that any text goes in and comes back, with a ChatML template (259 tokens)."""
+    """One token per byte of UTF-8, so that any text is encoded without loss, and a ChatML template (259 tokens)."""
     specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     pieces = specials + sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=[]))

@@ -1,4 +1,4 @@
-"""Supervised steps on demonstrations of toy problems, so that reinforcement learning starts from a useful model."""
+"""Supervised training on demonstrations of toy problems, so that reinforcement learning starts from a useful model."""
 
 import random
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from mcgrpo.data.toy.demonstrator import Habits, demonstrate
 from mcgrpo.data.toy.task import problems
 
 IGNORED = -100
-"""The label that the loss of transformers skips: prompts and padding."""
+"""The label that the loss of transformers ignores, for prompts and padding."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def warm_start(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, spec:
 def encode(tokenizer: PreTrainedTokenizerFast, pairs: list[tuple[str, str]]) -> dict[str, torch.Tensor]:
     """A batch of (prompt, completion): `input_ids`, `attention_mask` and `labels`, each `len(pairs) x longest`.
 
-    Completions end in the end-of-sequence token; rows are padded on the right; prompts and padding have no label.
+    Completions end in the end-of-sequence token; rows are padded on the right; the loss ignores prompts and padding.
     """
     prompts, completions = (tokenizer(list(texts))["input_ids"] for texts in zip(*pairs, strict=True))
     rows, labels = [], []
