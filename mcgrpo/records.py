@@ -15,7 +15,7 @@ VERDICTS: tuple[str, ...] = typing.get_args(Verdict)
 Role = Literal["in", "out", "train", "flips"]
 """What a benchmark is to a setting: in distribution, out of distribution, the training itself (seconds, reward), or
 the source of many rollouts a prompt, on which sign-flip rates are measured."""
-Over = Literal["seeds and problems", "problems", "seeds"]
+IntervalOver = Literal["seeds and problems", "problems", "seeds"]
 """What an interval is taken over. Problems alone: there was one seed. Seeds alone: the measure has no problems."""
 GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 """What may be said of a gain in accuracy (`mcgrpo.analyse.stats.gain_verdict`)."""
@@ -140,7 +140,7 @@ class Rollout:
 
 
 @dataclass(frozen=True)
-class OfRun:
+class RunKey:
     """Which run a row belongs to; see `Run`."""
 
     setting: str
@@ -163,7 +163,7 @@ class FlipRates:
 
 
 @dataclass(frozen=True)
-class Score(OfRun):
+class Score(RunKey):
     """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`).
 
     `standard_error` is that of a mean over problems; empty for a measure that is none.
@@ -178,7 +178,7 @@ class Score(OfRun):
 
 
 @dataclass(frozen=True)
-class ProblemValues(OfRun):
+class ProblemValues(RunKey):
     """A row of `values.jsonl`: what one measure of one run is the mean of, a value per problem.
 
     `problems` is a hash of the problems' ids in the order of `values`: rows of one hash are paired by position.
@@ -192,7 +192,7 @@ class ProblemValues(OfRun):
 
 
 @dataclass(frozen=True)
-class CurvePoint(OfRun):
+class CurvePoint(RunKey):
     """A row of `curves.csv`: one optimizer step of one run. `reward` is the mean over ALL rollouts drawn."""
 
     step: int
@@ -252,7 +252,7 @@ class Cell:
     mean: float | None
     low: float | None
     high: float | None
-    over: Over | None
+    over: IntervalOver | None
     baseline: str | None
     difference: float | None
     difference_low: float | None
@@ -273,7 +273,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Gain(OfRun):
+class Gain(RunKey):
     """A row of `gains.csv`: what one seed adds to `difference` or `change` (`kind`) of its cell in `summary.csv`.
 
     `baseline` is the method (of a change: the variant) that the cell is compared with at the same seed, and `gain` the

@@ -22,10 +22,11 @@ import numpy as np
 import pandas as pd
 
 from mcgrpo.analyse import paired
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.scored import Found, Key, Scores, found_scores, key_of, planned_seeds, read_values
+from mcgrpo.analyse.scored import Found, Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.records import GPUS, Contrast, ContrastKind, Score
@@ -37,7 +38,7 @@ DIGITS = 9
 ON_CPU = "jobs on a CPU share its cores, so their times depend on what else ran"
 Place = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
-Weights = dict[Key, float]
+Weights = dict[CellKey, float]
 
 
 class Single(NamedTuple):
@@ -48,7 +49,9 @@ class Single(NamedTuple):
     weights: Weights | None
 
 
-def contrasts(claims: Iterable[Claim], scores: Scores, planned: Iterable[Key], printed: bool = False) -> list[Contrast]:
+def contrasts(
+    claims: Iterable[Claim], scores: Scores, planned: Iterable[CellKey], printed: bool = False
+) -> list[Contrast]:
     """The rows of contrasts.csv.
 
     Args:
@@ -63,11 +66,11 @@ def contrasts(claims: Iterable[Claim], scores: Scores, planned: Iterable[Key], p
 
 def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
     """The same of the paper's numbers, as `mcgrpo.analyse.published.as_cells` gives them."""
-    scores = {key_of(row, row.measure): {0: Found(row.mean, 1)} for row in cells.itertuples(index=False)}
-    return contrasts(claims, scores, {key.place for key in scores}, printed=True)
+    scores = {CellKey.of(row): {0: Found(row.mean, 1)} for row in cells.itertuples(index=False)}
+    return contrasts(claims, scores, {key.without_measure for key in scores}, printed=True)
 
 
-def _of_claim(claim: Claim, scores: Scores, planned: Sequence[Key], printed: bool) -> Iterator[Contrast]:
+def _of_claim(claim: Claim, scores: Scores, planned: Sequence[CellKey], printed: bool) -> Iterator[Contrast]:
     if claim.unjudged:
         return
     places = [place for place in planned if not claim.settings or place.setting in claim.settings]
@@ -105,7 +108,9 @@ def _of_claim(claim: Claim, scores: Scores, planned: Sequence[Key], printed: boo
         yield row("primary", claim.primary, (None, None), chosen)
 
 
-def _singles(claim: str, number: int, comparison: Comparison, scores: Scores, planned: Sequence[Key]) -> list[Single]:
+def _singles(
+    claim: str, number: int, comparison: Comparison, scores: Scores, planned: Sequence[CellKey]
+) -> list[Single]:
     """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
     columns = [_keys(term, planned) for term in comparison.terms]
     found = []
@@ -121,7 +126,7 @@ def _singles(claim: str, number: int, comparison: Comparison, scores: Scores, pl
     return found or [Single(number, (None, None), None)]
 
 
-def _keys(term: Term, planned: Sequence[Key]) -> dict[Place, Key]:
+def _keys(term: Term, planned: Sequence[CellKey]) -> dict[Place, CellKey]:
     """The cell of a term at each place that plans it."""
     return {
         (place.setting, place.benchmark): place._replace(measure=term.measure)
@@ -132,7 +137,7 @@ def _keys(term: Term, planned: Sequence[Key]) -> dict[Place, Key]:
     }
 
 
-def _expanded(term: Term, key: Key | None) -> Iterator[tuple[Key | None, float]]:
+def _expanded(term: Term, key: CellKey | None) -> Iterator[tuple[CellKey | None, float]]:
     """A term as weighted cells; one that is not planned as None, which no score has."""
     yield key, term.weight
     if term.field == "difference":
@@ -167,7 +172,7 @@ def _are_times_on_cpu(weights: Weights, scores: Scores) -> bool:
     return not all(seeds and all(score.value for score in seeds.values()) for seeds in held)
 
 
-def estimate(weights: Mapping[Key, float], scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
+def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
     """The weighted sum of cells (of their logarithms, for a ratio).
 
     Also what its interval is over, and whether any part of it is of one seed of a training.
@@ -196,7 +201,7 @@ class _Place(NamedTuple):
     trained: bool
 
 
-def _trained_in(key: Key) -> _Place:
+def _trained_in(key: CellKey) -> _Place:
     return _Place(key.setting, key.method != UNTRAINED)
 
 
@@ -208,7 +213,7 @@ def _over(found: Estimate, problems: bool, unpaired: bool) -> str:
     return f"{over}, seeds unpaired" if unpaired else over
 
 
-def _logarithm(key: Key, seed: int, score: Found) -> Found:
+def _logarithm(key: CellKey, seed: int, score: Found) -> Found:
     if score.value <= 0:
         raise ValueError(f"{key}: a ratio needs positive numbers, not {score.value:g} of seed {seed}")
     return Found(math.log(score.value), score.n)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import stdev
 from typing import Any
 
-from mcgrpo.records import CurvePoint, OfRun, Run
+from mcgrpo.records import CurvePoint, Run, RunKey
 
 COLUMNS = {
     "reward": "drawn/reward",
@@ -35,7 +35,7 @@ COLUMNS = {
 
 def cell(run: Run) -> dict[str, Any]:
     """The columns that say which run a row belongs to."""
-    return {field.name: getattr(run, field.name) for field in fields(OfRun)}
+    return {field.name: getattr(run, field.name) for field in fields(RunKey)}
 
 
 def curve(run: Run, metrics: list[dict[str, Any]]) -> list[CurvePoint]:

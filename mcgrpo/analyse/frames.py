@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.files import RecordError
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import METHODS
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import check_seal
 
@@ -78,18 +79,6 @@ def _parse(text: str, base: typing.Any, optional: bool, where: str) -> typing.An
     return value
 
 
-def method_order(name: str) -> int:
-    """Where a method stands in every listing: the untrained model first, then as in `METHODS`.
-
-    Raises:
-        ValueError: for a method that is not known.
-    """
-    order = [UNTRAINED, *METHODS]
-    if name not in order:
-        raise ValueError(f"unknown method {name!r} (known: {', '.join(order)})")
-    return order.index(name)
-
-
 def is_median(method: str) -> bool:
     """Whether a method centres rewards on their median."""
     return method in METHODS and METHODS[method].estimator.startswith("median")
@@ -112,6 +101,6 @@ def accuracies(summary: pd.DataFrame, role: str, variant: str | None = DEFAULT) 
 def seed_gains(gains: pd.DataFrame, cell: Any, kind: str = "difference") -> list[float]:
     """What each seed adds to a cell's `difference` or `change`, in the order of seeds; `gains` has a row per `Gain`."""
     same = gains.kind == kind
-    for name in ("setting", "method", "num_generations", "variant", "benchmark", "role", "measure"):
-        same &= gains[name] == getattr(cell, name)
+    for name, value in CellKey.of(cell)._asdict().items():
+        same &= gains[name] == value
     return gains[same].sort_values("seed").gain.tolist()

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.crossed import Part, Weighted, contrast, share
-from mcgrpo.analyse.scored import Key, Scores
+from mcgrpo.analyse.scored import Scores
 from mcgrpo.analyse.stats import Estimate
 
-Weights = Mapping[Key, float]
+Weights = Mapping[CellKey, float]
 """Of cells; all of one setting where their seeds are paired."""
 
 
-def mean(key: Key, scores: Scores) -> Estimate:
+def mean(key: CellKey, scores: Scores) -> Estimate:
     """Of a cell over its seeds and problems."""
     seeds = scores.get(key, {})
     if not seeds:
@@ -21,13 +22,13 @@ def mean(key: Key, scores: Scores) -> Estimate:
     return share(weighted.values) if problems else contrast([{problems: weighted}])
 
 
-def difference(key: Key, other: Key | None, scores: Scores) -> Estimate:
+def difference(key: CellKey, other: CellKey | None, scores: Scores) -> Estimate:
     """Of two cells over the seeds that both have; empty where they share none."""
     seeds = shared_seeds([key, other], scores)
     return contrast([part({key: 1.0, other: -1.0}, scores, seeds)]) if seeds else Estimate()
 
 
-def shared_seeds(keys: Iterable[Key | None], scores: Scores) -> list[int]:
+def shared_seeds(keys: Iterable[CellKey | None], scores: Scores) -> list[int]:
     """The seeds that all of these cells have, in ascending order."""
     return sorted(set.intersection(*(set(scores.get(key, ())) for key in keys)))
 

@@ -1,22 +1,20 @@
 """The numbers that the paper prints: read from config/published.csv, and in the shape of our own summary."""
 
 import dataclasses
+from operator import attrgetter
 from pathlib import Path
 
 import pandas as pd
 
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.records import Cell, Published, Role
-from mcgrpo.study.methods import METHODS
-from mcgrpo.study.variants import DEFAULT
 
 TABLES = ("main", "dapo", "drgrpo", "ood", "composite", "control", "text")
 """Where a number stands; the earlier place is taken where the paper prints a cell in several."""
 OUT = ("aime24", "amc23")
 TRAINING = "train"
 """The benchmark and the role that training times stand under, as in scores.csv."""
-
-Key = tuple[str, str, int, str, str, str]
 
 
 def read_published(path: str | Path) -> list[Published]:
@@ -40,32 +38,25 @@ def as_cells(rows: list[Published]) -> pd.DataFrame:
     """
     chosen = {_key(row): row for row in sorted(rows, key=lambda row: TABLES.index(row.table), reverse=True)}
     values = {key: row.value / (1 if row.measure == "seconds" else 100) for key, row in chosen.items()}
-    cells = [_cell(row, values) for row in sorted(chosen.values(), key=_key)]
+    order = attrgetter("setting", "method", "num_generations", "variant", "benchmark", "measure")
+    cells = [_cell(key, values) for key in sorted(values, key=order)]
     return pd.DataFrame(cells, columns=[field.name for field in dataclasses.fields(Cell)])
 
 
-def _key(row: Published) -> Key:
-    return row.setting or "", row.method, row.num_generations, row.variant, row.benchmark, row.measure
+def _key(row: Published) -> CellKey:
+    measure = "greedy" if row.measure == "accuracy" else row.measure
+    return CellKey(row.setting or "", row.variant, role(row), row.benchmark, measure, row.num_generations, row.method)
 
 
-def _cell(row: Published, values: dict[Key, float]) -> Cell:
-    value, baseline = values[_key(row)], METHODS[row.method].baseline
-    beside = values.get(_key(dataclasses.replace(row, method=baseline))) if baseline else None
-    default = values.get(_key(dataclasses.replace(row, variant=DEFAULT))) if row.variant != DEFAULT else None
+def _cell(key: CellKey, values: dict[CellKey, float]) -> Cell:
+    value, baseline, default = values[key], values.get(key.baseline), values.get(key.default)
     empty = dict.fromkeys(field.name for field in dataclasses.fields(Cell))
     known = {
-        "setting": row.setting or "",
-        "method": row.method,
-        "num_generations": row.num_generations,
-        "variant": row.variant,
-        "benchmark": row.benchmark,
-        "role": role(row),
-        "measure": "greedy" if row.measure == "accuracy" else row.measure,
         "planned": 0,
         "seeds": 0,
         "mean": value,
-        "baseline": baseline,
-        "difference": None if beside is None else value - beside,
+        "baseline": key.baseline and key.baseline.method,
+        "difference": None if baseline is None else value - baseline,
         "change": None if default is None else value - default,
     }
-    return Cell(**empty | known)
+    return Cell(**empty | key._asdict() | known)

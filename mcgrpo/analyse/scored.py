@@ -9,61 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mcgrpo.analyse.frames import method_order
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.files import as_record, iter_json_lines
-from mcgrpo.records import ProblemValues, Role, Run
-from mcgrpo.study.methods import METHODS, UNTRAINED
-from mcgrpo.study.variants import DEFAULT
+from mcgrpo.records import ProblemValues, Run
+from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.sums import check_seal
 
 TOLERANCE = 1e-9
 """Of the mean of values against the score that it is."""
-
-
-class Key(NamedTuple):
-    """A row of the summary, in its order; without a measure, all rows of a cell on a benchmark."""
-
-    setting: str
-    variant: str
-    role: Role
-    benchmark: str
-    measure: str
-    num_generations: int
-    method: str
-
-    def __str__(self) -> str:
-        return ", ".join(f"{field} {value}" for field, value in self._asdict().items() if value != "")
-
-    @property
-    def place(self) -> "Key":
-        """The cell on the benchmark, whatever is measured there."""
-        return self._replace(measure="")
-
-    @property
-    def block(self) -> tuple[str, str, str, str]:
-        """What cells that are compared share."""
-        return self.setting, self.role, self.benchmark, self.measure
-
-    @property
-    def order(self) -> tuple:
-        """Where the row stands; a method that is not known is an error."""
-        return (*self[:-1], method_order(self.method))
-
-    @property
-    def baseline(self) -> "Key | None":
-        """The row that `difference` is taken from."""
-        name = METHODS[self.method].baseline if self.method != UNTRAINED else None
-        return self._replace(method=name) if name else None
-
-    @property
-    def default(self) -> "Key | None":
-        """The row that `change` is taken from."""
-        return self._replace(variant=DEFAULT) if self.variant != DEFAULT else None
-
-
-def key_of(row: Any, measure: str) -> Key:
-    """The key of anything with the fields of a `Score`."""
-    return Key(row.setting, row.variant, row.role, row.benchmark, measure, row.num_generations, row.method)
 
 
 class Found(NamedTuple):
@@ -75,24 +28,24 @@ class Found(NamedTuple):
     problems: str = ""
 
 
-Scores = dict[Key, dict[int, Found]]
+Scores = dict[CellKey, dict[int, Found]]
 """By row, then by seed in ascending order."""
 
 
-def planned_seeds(plan: dict[str, Any]) -> dict[Key, set[int]]:
-    """For every planned cell and benchmark (a `Key` without a measure) the seeds that are to be there."""
-    found: dict[Key, set[int]] = defaultdict(set)
+def planned_seeds(plan: dict[str, Any]) -> dict[CellKey, set[int]]:
+    """The planned seeds of every cell on every benchmark (a `CellKey` without a measure)."""
+    seeds: dict[CellKey, set[int]] = defaultdict(set)
     for row in plan["runs"]:
         run = as_record(Run, row, "plan")
-        places = list(plan["evaluations"][run.name].items())
+        evaluations = list(plan["evaluations"][run.name].items())
         if run.method != UNTRAINED:
-            places.append(("train", "train"))
+            evaluations.append(("train", "train"))
         if flips := plan["flips"].get(run.name):
-            places.append((flips["benchmark"], "flips"))
-        for benchmark, role in places:
-            place = Key(run.setting, run.variant, role, benchmark, "", run.num_generations, run.method)
-            found[place].add(run.seed)
-    return found
+            evaluations.append((flips["benchmark"], "flips"))
+        for benchmark, role in evaluations:
+            key = CellKey(run.setting, run.variant, role, benchmark, "", run.num_generations, run.method)
+            seeds[key].add(run.seed)
+    return seeds
 
 
 def read_values(path: str | Path) -> Iterator[ProblemValues]:
@@ -102,7 +55,7 @@ def read_values(path: str | Path) -> Iterator[ProblemValues]:
         yield as_record(ProblemValues, row, where)
 
 
-def found_scores(scores: pd.DataFrame, values: Iterable[ProblemValues], planned: dict[Key, set[int]]) -> Scores:
+def found_scores(scores: pd.DataFrame, values: Iterable[ProblemValues], planned: dict[CellKey, set[int]]) -> Scores:
     """Scores with their values on problems.
 
     Raises:
@@ -111,8 +64,8 @@ def found_scores(scores: pd.DataFrame, values: Iterable[ProblemValues], planned:
     """
     found: Scores = defaultdict(dict)
     for row in scores.sort_values("seed", kind="stable").itertuples(index=False):
-        key = key_of(row, row.measure)
-        if row.seed not in planned.get(key.place, ()):
+        key = CellKey.of(row)
+        if row.seed not in planned.get(key.without_measure, ()):
             raise ValueError(f"{key}: seed {row.seed} is not in the plan")
         if row.seed in found[key]:
             raise ValueError(f"{key}: seed {row.seed} is scored twice")
@@ -131,7 +84,7 @@ def found_scores(scores: pd.DataFrame, values: Iterable[ProblemValues], planned:
 
 def _check_problems(found: Scores) -> None:
     """Cells that are compared have values on the same problems, or none has any."""
-    first: dict[tuple, tuple[Key, int, Found]] = {}
+    first: dict[tuple, tuple[CellKey, int, Found]] = {}
     having = (row for row in _rows(found) if row[2].values is not None)
     for row in having:
         first.setdefault(row[0].block, row)
@@ -145,13 +98,13 @@ def _check_problems(found: Scores) -> None:
             raise ValueError(f"{key}: seed {seed} is on other problems than seed {other_seed} of {other}")
 
 
-def _rows(found: Scores) -> list[tuple[Key, int, Found]]:
+def _rows(found: Scores) -> list[tuple[CellKey, int, Found]]:
     cells = sorted(found.items(), key=lambda cell: cell[0].order)
     return [(key, seed, score) for key, seeds in cells for seed, score in seeds.items()]
 
 
 def _add_values(found: Scores, row: ProblemValues) -> None:
-    key = key_of(row, row.measure)
+    key = CellKey.of(row)
     where = f"{key}: values of seed {row.seed}"
     score = found.get(key, {}).get(row.seed)
     if score is None:

@@ -17,19 +17,20 @@ from typing import Any
 import pandas as pd
 
 from mcgrpo.analyse import paired
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.scored import Key, Scores, found_scores, key_of, planned_seeds, read_values
+from mcgrpo.analyse.scored import Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate, gain_verdict
 from mcgrpo.files import read_json, write_csv
-from mcgrpo.records import Cell, Gain, Over, ProblemValues, Role, Score
+from mcgrpo.records import Cell, Gain, IntervalOver, ProblemValues, Role, Score
 from mcgrpo.sums import seal
 
-Planned = Mapping[Key, set[int]]
+Planned = Mapping[CellKey, set[int]]
 """Of `mcgrpo.analyse.scored.planned_seeds`."""
 
 
-def planned_rows(planned: dict[Key, set[int]], scores: Scores, headline: list[str]) -> list[Key]:
+def planned_rows(planned: dict[CellKey, set[int]], scores: Scores, headline: list[str]) -> list[CellKey]:
     """Every row of the summary, in order: each planned cell and benchmark with the measures that any cell has there.
 
     Where no cell has any: the headline measures for an evaluation, the seconds for a training, none for sign flips.
@@ -51,19 +52,19 @@ def _kind(role: Role) -> str:
     return "evaluation" if role in ("in", "out") else role
 
 
-Printed = dict[Key, tuple[float, float | None]]
+Printed = dict[CellKey, tuple[float, float | None]]
 """The paper's value and difference of a row; the setting is empty where it names none."""
 
 
 def printed_numbers(published: pd.DataFrame) -> Printed:
     """Cells of `mcgrpo.analyse.published.as_cells`, by row."""
     return {
-        key_of(row, row.measure): (row.mean, None if pd.isna(row.difference) else row.difference)
+        CellKey.of(row): (row.mean, None if pd.isna(row.difference) else row.difference)
         for row in published.itertuples(index=False)
     }
 
 
-def _printed(key: Key, printed: Printed) -> tuple[float | None, float | None]:
+def _printed(key: CellKey, printed: Printed) -> tuple[float | None, float | None]:
     """A number without a setting stands for every setting that the benchmark is out of distribution for."""
     unnamed = printed.get(key._replace(setting="")) if key.role == "out" else None
     return printed.get(key) or unnamed or (None, None)
@@ -107,7 +108,7 @@ def summarise(
 
 
 def _cell(
-    key: Key, scores: Scores, planned: Planned, printed: tuple[float | None, float | None], margin: float
+    key: CellKey, scores: Scores, planned: Planned, printed: tuple[float | None, float | None], margin: float
 ) -> Cell:
     own, baseline = paired.mean(key, scores), _baseline(key, planned)
     difference, change = (paired.difference(key, other, scores) for other in (baseline, key.default))
@@ -115,7 +116,7 @@ def _cell(
     margin_of = margin if _is_accuracy(key) else None
     return Cell(
         **key._asdict(),
-        planned=len(planned[key.place]),
+        planned=len(planned[key.without_measure]),
         seeds=own.seeds,
         n=next((score.n for score in scores.get(key, {}).values()), None),
         mean=own.mean,
@@ -149,8 +150,8 @@ def _excludes(found: Estimate, published: float | None) -> bool | None:
     return None if low is None or found.seeds == 1 or published is None else not low <= published <= high
 
 
-def _over(key: Key, scores: Scores) -> Over | None:
-    """What the mean has its interval over."""
+def _over(key: CellKey, scores: Scores) -> IntervalOver | None:
+    """What the interval of the mean is taken over."""
     seeds = scores.get(key, {})
     first = next(iter(seeds.values()), None)
     if first is None or first.values is None or len(first.values) == 1:
@@ -158,16 +159,16 @@ def _over(key: Key, scores: Scores) -> Over | None:
     return "seeds and problems" if len(seeds) > 1 else "problems"
 
 
-def _is_accuracy(key: Key) -> bool:
+def _is_accuracy(key: CellKey) -> bool:
     """Whether more is better, and the unit a share of problems."""
     return key.role in ("in", "out") and not key.measure.startswith("rate-")
 
 
-def _baseline(key: Key, planned: Planned) -> Key | None:
-    return key.baseline if key.baseline and key.baseline.place in planned else None
+def _baseline(key: CellKey, planned: Planned) -> CellKey | None:
+    return key.baseline if key.baseline and key.baseline.without_measure in planned else None
 
 
-def _gains(key: Key, scores: Scores, planned: Planned) -> Iterator[Gain]:
+def _gains(key: CellKey, scores: Scores, planned: Planned) -> Iterator[Gain]:
     for kind, other in (("difference", _baseline(key, planned)), ("change", key.default)):
         for seed in paired.shared_seeds([key, other], scores):
             yield Gain(

@@ -38,3 +38,15 @@ UNTRAINED = "none"
 def label(method: str) -> str:
     """The printed name of a method."""
     return "untrained" if method == UNTRAINED else METHODS[method].label
+
+
+def method_order(name: str) -> int:
+    """The position of a method in every listing: the untrained model first, then as in `METHODS`.
+
+    Raises:
+        ValueError: for a method that is not known.
+    """
+    order = [UNTRAINED, *METHODS]
+    if name not in order:
+        raise ValueError(f"unknown method {name!r} (known: {', '.join(order)})")
+    return order.index(name)

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.scored import Found, Key
+from mcgrpo.analyse.scored import Found
 from mcgrpo.report.claims.judge import judge
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -48,7 +49,7 @@ def study(generator, gains=None):
                     by_seed, by_problem = (generator.normal(scale=scale, size=n) for scale, n in
                                            zip(of_values, (SEEDS, PROBLEMS), strict=True))  # fmt: skip
                     values = base + gain + by_seed[:, None] + by_problem
-                    key = Key(setting, "default", "in", benchmark, "greedy", budget, method)
+                    key = CellKey(setting, "default", "in", benchmark, "greedy", budget, method)
                     scores[key] = {
                         s: Found(float(row.mean()), PROBLEMS, row, benchmark) for s, row in enumerate(values)
                     }
@@ -61,7 +62,7 @@ def rates(claim, gains=None, studies=200, seed=1):
     found = Counter()
     for _ in range(studies):
         scores = study(generator, gains)
-        rows = contrasts([CLAIMS[claim]], scores, {key.place for key in scores})
+        rows = contrasts([CLAIMS[claim]], scores, {key.without_measure for key in scores})
         found[judge([CLAIMS[claim]], rows, "ours")[0].verdict] += 1
     return {verdict: count / studies for verdict, count in found.items()}
 

@@ -134,7 +134,7 @@ def times(budget=4, gpus=1, setting="toy"):
 def test_times_are_judged_of_trainings_on_gpus_alone(tmp_path, gpus, expected):
     (longer,) = [each for each in OURS if each.id == "takes-longer"]
     scores = scores_of(*(times(g, gpus) for g in (2, 4, 8)))
-    (ruling,) = judge([longer], contrasts([longer], scores, {key.place for key in scores}), "ours")
+    (ruling,) = judge([longer], contrasts([longer], scores, {key.without_measure for key in scores}), "ours")
     assert ruling.verdict == expected
     assert {row.verdict for row in ruling.findings} == {expected}
     assert ("jobs on a CPU share its cores" in evidence(ruling)) == (expected == "not judged")
@@ -293,7 +293,7 @@ def test_one_seed_says_so_and_without_an_interval_nothing_is_claimed(tmp_path):
     assert "without an interval nothing is claimed" in evidence(none)
     scores = scores_of(cell("grpo", 2, [0.5]))
     claims = claims_of(tmp_path, row)
-    printed = contrasts(claims, scores, {key.place for key in scores}, printed=True)
+    printed = contrasts(claims, scores, {key.without_measure for key in scores}, printed=True)
     assert judge(claims, printed, "published")[0].verdict == "holds"
 
 
@@ -319,7 +319,7 @@ def test_a_change_is_to_the_default_variant(tmp_path):
 def test_contrasts_of_another_file_of_claims_are_refused(tmp_path):
     one, two = claim(gain(2, above=0)), claim(gain(2, above=0), gain(4, above=0))
     scores = scores_of(pair(0.03))
-    rows = contrasts(claims_of(tmp_path, one), scores, {key.place for key in scores})
+    rows = contrasts(claims_of(tmp_path, one), scores, {key.without_measure for key in scores})
     with pytest.raises(ValueError, match="claim it: it has 2 comparisons, but 1 have been evaluated"):
         judge(claims_of(tmp_path, two), rows, "ours")
 
@@ -413,7 +413,7 @@ def files(tmp_path_factory):
     """The project's claims over the paper's numbers and a study of one toy setting."""
     folder = tmp_path_factory.mktemp("claims")
     scores = scores_of(*(pair(0.05, 0.01, budget=g, base=0.5 + g / 100) for g in (2, 4, 8)))
-    write_csv(folder / "contrasts.csv", Contrast, contrasts(OURS, scores, {key.place for key in scores}))
+    write_csv(folder / "contrasts.csv", Contrast, contrasts(OURS, scores, {key.without_measure for key in scores}))
     command = ["--claims", str(CLAIMS), "--published", str(PUBLISHED), "--contrasts", str(folder / "contrasts.csv")]
     main([*command, "--output", str(folder), "--title", "Toys & 100% of_them"])
     return folder

@@ -19,7 +19,7 @@ CLAIMS = Path(__file__).parents[2] / "config/claims.yaml"
 
 def rows_of(tmp_path, row, *cells):
     scores = scores_of(*cells)
-    return contrasts(claims_of(tmp_path, row), scores, {key.place for key in scores})
+    return contrasts(claims_of(tmp_path, row), scores, {key.without_measure for key in scores})
 
 
 def gap(*weighted, **bound):

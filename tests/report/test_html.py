@@ -95,7 +95,7 @@ class TestTheClaims:
         summary = cells.frame(tmp_path, rows)
         asked = claims_of(tmp_path, claim(gain(2, above=0), gain(4, above=0)), claim(gain(8, above=0), id="other"))
         scores = scores_of(pair(0.05, 0.01, setting="toy_a"), pair(0.0, 0.05, budget=4, setting="toy_a"))
-        ours = judge(asked, contrasts(asked, scores, {key.place for key in scores}), "ours")
+        ours = judge(asked, contrasts(asked, scores, {key.without_measure for key in scores}), "ours")
         published = judge(asked, contrasts(asked, {}, []), "published")
         first, second = verdicts.claim_rows(published, ours, summary)
         assert (first.published.verdict, first.ours.verdict) == ("not measured", "inconclusive")

@@ -39,7 +39,7 @@ def contrasts_of(methods):
         *(claim_rows.cell(method, budget, 0.5) for method in methods for budget in (2, 4, 8)),
         *(claim_rows.cell(method, budget, 9.0, **times) for method in methods for budget in (2, 4, 8)),
     )
-    return contrasts(CLAIMS, scores, {key.place for key in scores})
+    return contrasts(CLAIMS, scores, {key.without_measure for key in scores})
 
 
 @pytest.mark.parametrize("methods", SUBSETS, ids="+".join)

@@ -3,9 +3,10 @@
 import numpy as np
 import yaml
 
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
-from mcgrpo.analyse.scored import Found, Key
+from mcgrpo.analyse.scored import Found
 from mcgrpo.report.claims.judge import judge
 
 SEEDS = 5
@@ -15,7 +16,7 @@ def cell(method="grpo", budget=2, values=0.5, *, setting="toy", variant="default
          measure="greedy", seeds=None):  # fmt: skip
     """One cell of the scores: `values` are one for each seed, or seeds x problems; or one number for all five seeds."""
     values = np.full(SEEDS, float(values)) if np.ndim(values) == 0 else np.asarray(values, dtype=float)
-    key = Key(setting, variant, role, benchmark, measure, budget, method)
+    key = CellKey(setting, variant, role, benchmark, measure, budget, method)
     return key, {
         seed: Found(float(row.mean()), row.size, row if row.ndim else None, benchmark if row.ndim else "")
         for seed, row in zip(seeds or range(len(values)), values, strict=True)
@@ -52,7 +53,7 @@ def scores_of(*cells):
 
 def ruled(tmp_path, row, *cells, planned=()):
     scores = scores_of(*cells)
-    places = {key.place for key in scores} | {key.place for key, _ in planned}
+    places = {key.without_measure for key in scores} | {key.without_measure for key, _ in planned}
     claims = claims_of(tmp_path, row)
     (ruling,) = judge(claims, contrasts(claims, scores, places), "ours")
     return ruling

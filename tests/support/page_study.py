@@ -78,7 +78,7 @@ def summary(settings=("toy_a",)):
 def evaluated():
     """The project's claims, over gains of which some are sure and some are not."""
     scores = scores_of(*(pair(gain, 0.03, budget=g, setting="toy_a") for g, gain in ((2, 0.05), (4, -0.04), (8, 0.0))))
-    return contrasts(read_claims(ROOT / "config/claims.yaml"), scores, {key.place for key in scores})
+    return contrasts(read_claims(ROOT / "config/claims.yaml"), scores, {key.without_measure for key in scores})
 
 
 class PageStudy:

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import accuracies, method_order
+from mcgrpo.analyse.frames import accuracies
 from mcgrpo.analyse.sign_flips import FlipMeasure, parse_measure
-from mcgrpo.study.methods import UNTRAINED, label
+from mcgrpo.study.methods import UNTRAINED, label, method_order
 from mcgrpo.study.variants import DEFAULT
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mcgrpo.analyse.frames import DECODINGS, method_order
+from mcgrpo.analyse.frames import DECODINGS
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import all_accuracies, block
 from mcgrpo.report.figures.composite import COMPOSITE
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import METHODS, UNTRAINED, method_order
 from mcgrpo.study.variants import DEFAULT, flips_of
 
 LINE = 0.17

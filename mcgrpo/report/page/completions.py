@@ -7,11 +7,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.analyse.frames import method_order
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Rollout, Run
 from mcgrpo.report.page.jobs import Job
-from mcgrpo.study.methods import label
+from mcgrpo.study.methods import label, method_order
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.variants import DEFAULT
 

@@ -19,7 +19,7 @@ def display(table: Table, rows: list[Row], title: str) -> Display:
     decodings = [d for d in DECODINGS if any(d in row.cells for row in rows)]
     published = not table.changes and any(pd.notna(_published(row)) for row in rows)
     lines = tuple(
-        Line(_block(table, row), tuple(_entries(table, row, decodings, published)), is_median(row.method))
+        Line(_block(table, row), tuple(_entries(table, row, decodings, published)), is_median(row.key.method))
         for row in rows
     )
     return Display(
@@ -50,8 +50,8 @@ def _headings(table: Table, decodings: list[str], published: bool) -> Iterable[s
 
 def _block(table: Table, row: Row) -> tuple[str, ...]:
     if not table.changes:
-        return (row.setting, row.benchmark)
-    return (row.setting, row.benchmark, "" if row.method == UNTRAINED else variant_text(row.variant))
+        return (row.key.setting, row.key.benchmark)
+    return (row.key.setting, row.key.benchmark, "" if row.key.method == UNTRAINED else variant_text(row.key.variant))
 
 
 def variant_text(variant: str) -> str:
@@ -62,10 +62,10 @@ def variant_text(variant: str) -> str:
 
 
 def _entries(table: Table, row: Row, decodings: list[str], published: bool) -> Iterable[Entry]:
-    yield Entry(label(row.method))
-    yield Entry(wording.rollouts(row.method, row.num_generations))
+    yield Entry(label(row.key.method))
+    yield Entry(wording.rollouts(row.key.method, row.key.num_generations))
     if not table.changes:
-        yield Entry(str(row.num_generations) if row.method != UNTRAINED else "")
+        yield Entry(str(row.key.num_generations) if row.key.method != UNTRAINED else "")
     if published:
         yield _paper(_published(row))
     for decoding in decodings:
@@ -73,7 +73,7 @@ def _entries(table: Table, row: Row, decodings: list[str], published: bool) -> I
         yield Entry(wording.accuracy(cell.mean, cell.low, cell.high) if cell else wording.MISSING)
         if published and decoding == decodings[0]:
             yield _against(cell)
-        yield _gain(row.method, cell)
+        yield _gain(row.key.method, cell)
         if published and decoding == decodings[0]:
             yield _against_gain(row)
         if table.changes:
@@ -116,7 +116,7 @@ def _gain(method: str, cell: Any) -> Entry:
 
 
 def _change(row: Row, cell: Any) -> Entry:
-    return Entry("") if row.variant == DEFAULT else _paired(cell, "change")
+    return Entry("") if row.key.variant == DEFAULT else _paired(cell, "change")
 
 
 def _paired(cell: Any, field: str) -> Entry:

@@ -6,22 +6,17 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import DECODINGS, accuracies, method_order
-from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.frames import DECODINGS, accuracies
+from mcgrpo.study.methods import UNTRAINED, method_order
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, flips_of
-
-KEY = ["setting", "benchmark", "variant", "num_generations", "method"]
 
 
 @dataclass(frozen=True)
 class Row:
     """A cell by decoding: `cells["greedy"]` is a row of the summary as a named tuple, with the fields of `Cell`."""
 
-    setting: str
-    benchmark: str
-    variant: str
-    num_generations: int
-    method: str
+    key: CellKey
     cells: dict[str, Any]
 
     @property
@@ -107,7 +102,7 @@ def _variant_order(variant: str) -> tuple:
 
 def as_rows(cells: pd.DataFrame) -> list[Row]:
     """The selected cells, one `Row` for all decodings of each."""
-    found: dict[tuple, dict[str, Any]] = {}
+    by_key: dict[CellKey, dict[str, Any]] = {}
     for cell in cells.itertuples(index=False):
-        found.setdefault(tuple(getattr(cell, name) for name in KEY), {})[cell.decoding] = cell
-    return [Row(*key, cells=by_decoding) for key, by_decoding in found.items()]
+        by_key.setdefault(CellKey.of(cell).without_measure, {})[cell.decoding] = cell
+    return [Row(key, by_decoding) for key, by_decoding in by_key.items()]

@@ -5,10 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import method_order
 from mcgrpo.report import wording
 from mcgrpo.report.tables.display import Display, Entry, Line
-from mcgrpo.study.methods import METHODS, label
+from mcgrpo.study.methods import METHODS, label, method_order
 from mcgrpo.study.variants import DEFAULT
 
 NAME = "timings"

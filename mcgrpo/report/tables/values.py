@@ -26,6 +26,7 @@ from typing import Any
 
 import pandas as pd
 
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies, seed_gains
 from mcgrpo.report import wording
 from mcgrpo.report.tables import flip_rates
@@ -50,9 +51,9 @@ def entries(summary: pd.DataFrame, gains: pd.DataFrame, title: str) -> Iterator[
     yield from _counts(inside)
     for cells in (inside, outside):
         for cell in cells.itertuples():
-            yield from _cell(cell, cell.decoding, gains)
+            yield from _cell(cell, CellKey.of(cell)._replace(measure=cell.decoding), gains)
     for cell in flip_rates.select(summary).itertuples():
-        yield from _cell(cell, cell.measure, gains)
+        yield from _cell(cell, CellKey.of(cell), gains)
 
 
 def _counts(cells: pd.DataFrame) -> Iterator[tuple[str, str]]:
@@ -65,9 +66,13 @@ def _counts(cells: pd.DataFrame) -> Iterator[tuple[str, str]]:
     yield "seeds/planned", wording.span(jobs.planned)
 
 
-def _cell(cell: Any, measure: str, gains: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    place = [cell.setting, cell.benchmark, cell.method, f"G{cell.num_generations}"]
-    name = "/".join([*place, *([] if cell.variant == DEFAULT else [cell.variant]), measure])
+def _name(key: CellKey) -> str:
+    variant = [] if key.variant == DEFAULT else [key.variant]
+    return "/".join([key.setting, key.benchmark, key.method, f"G{key.num_generations}", *variant, key.measure])
+
+
+def _cell(cell: Any, key: CellKey, gains: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    name = _name(key)
     yield f"seeds/{name}", wording.seeds(cell.seeds, cell.planned)
     if pd.notna(cell.n):
         yield f"n/{name}", str(cell.n)
