@@ -1,7 +1,5 @@
 """The trainers that are compared; all run the same model, prompts, seeds and settings, and are timed by one clock."""
 
-from collections import defaultdict
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,33 +7,27 @@ import torch
 from trl import GRPOConfig, GRPOTrainer
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer, estimate
-from mcgrpo.trainer.timing import PhaseTimer, now
+from mcgrpo.trainer.timing import PhaseTimer
 
 
 class Timed(GRPOTrainer):
     """TRL's trainer with the phases of a step timed as `MCGRPOTrainer` times its own."""
 
     def __init__(self, *args: Any, **kwargs: Any):
-        self._seconds: dict[str, float] = defaultdict(float)
         super().__init__(*args, **kwargs)
-        self.add_callback(PhaseTimer(self._seconds, self._metrics["train"]))
-
-    @contextmanager
-    def _timed(self, phase: str):
-        start, inner = now(), sum(self._seconds.values())
-        yield
-        self._seconds[phase] += now() - start - (sum(self._seconds.values()) - inner)
+        self._timer = PhaseTimer(self._metrics["train"])
+        self.add_callback(self._timer)
 
     def _generate(self, prompts: list) -> Any:
-        with self._timed("generation"):
+        with self._timer.phase("generation"):
             return super()._generate(prompts)
 
     def _calculate_rewards(self, *args: Any) -> Any:
-        with self._timed("rewards"):
+        with self._timer.phase("rewards"):
             return super()._calculate_rewards(*args)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        with self._timed("logprobs"):
+        with self._timer.phase("logprobs"):
             return super()._generate_and_score_completions(inputs)
 
 

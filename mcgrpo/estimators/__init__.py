@@ -1,20 +1,20 @@
-"""Advantage estimators: the rewards of a batch of groups in, advantages and the rows to train on out.
+"""Advantage estimators: from the rewards of a batch of groups to advantages and the rows to train on.
 
-An estimator is a centre, a scale, a number of extra rollouts and a rule for the rows that are kept (`Estimator`). All
-are pure functions of a float tensor `rewards` of shape (groups, drawn) in which NaN marks an unscorable rollout; this
-package needs torch only. docs/estimators.md says which to choose, docs/your-own-estimator.md how to add one.
+An estimator is a centre, a scale, a number of extra rollouts and a rule for the rows to keep (`Estimator`). All are
+pure functions of a float tensor `rewards` of shape (groups, drawn), in which NaN marks an unscorable rollout. This
+package depends on torch only. docs/estimators.md compares the estimators, docs/your-own-estimator.md adds one.
 
-Of the `drawn` rollouts of each group the extra ones are dropped in this order: unscorable rollouts, then those of the
-smallest |reward - centre|, and among equals the one drawn first (`keep_largest`). For the median of an odd group the
-dropped row is therefore the pivot (advantage exactly 0); under ties, which are the rule with discrete rewards, it is
-one of the tied medians: with beta = 0 every choice among them gives the same gradient (`ties="longest"` drops the
-longest); with beta > 0 the dropped row takes its KL term along, so the choice has to be a fixed one. An even group,
-from an odd G, has no pivot: its baseline lies between two rewards, and the dropped row has an advantage.
+The extra rollouts of each group are dropped in this order: unscorable rollouts, then those with the smallest
+|reward - centre|, among equals the first drawn (`keep_largest`). For the median of an odd group the dropped row is
+the pivot, whose advantage is exactly 0. With discrete rewards several rows often equal the median. With beta = 0 any of
+them can be dropped without changing the gradient (`ties="longest"` drops the longest). With beta > 0 the KL term of
+the dropped row is lost with it, so the choice must not depend on the completion. An even group (an odd G) has no pivot:
+its median lies between two rewards, and the dropped row has an advantage.
 """
 
-from mcgrpo.estimators.estimation import Adjust, check_options, estimate
+from mcgrpo.estimators.estimation import Estimate, check_options, clamp_and_diagnose, compute_estimate, estimate
 from mcgrpo.estimators.estimator import Estimator
-from mcgrpo.estimators.keep import TIES, Ties, keep_largest, keep_largest_reward
+from mcgrpo.estimators.keep import TIES, Ties, keep_largest
 from mcgrpo.estimators.registry import ESTIMATORS, bnpo, get_estimator, quantile, register
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero
 
@@ -22,16 +22,17 @@ __all__ = [
     "ESTIMATORS",
     "MAD_ZERO",
     "TIES",
-    "Adjust",
+    "Estimate",
     "Estimator",
     "MadZero",
     "Ties",
     "bnpo",
     "check_options",
+    "clamp_and_diagnose",
+    "compute_estimate",
     "estimate",
     "get_estimator",
     "keep_largest",
-    "keep_largest_reward",
     "quantile",
     "register",
 ]

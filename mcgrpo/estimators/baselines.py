@@ -1,4 +1,4 @@
-"""Baselines beside the mean and the median: of each group or of each rollout, unscorable rollouts (NaN) left out."""
+"""Baselines other than the mean and the median. Unscorable rollouts (NaN) are ignored."""
 
 from functools import partial
 from typing import Literal, get_args
@@ -14,8 +14,8 @@ Interpolation = Literal["linear", "inverted_cdf"]
 def leave_one_out(rewards: Tensor) -> Tensor:
     """The mean of the group's other rewards: RLOO, arXiv 2402.14740 (Kool et al., 2019).
 
-    (groups, drawn) -> (groups, drawn); NaN where there is no other scorable rollout. reward - baseline is
-    n / (n - 1) times what the mean of all n leaves.
+    (groups, drawn) -> (groups, drawn); NaN where there is no other scorable rollout. reward - baseline is n / (n - 1)
+    times the deviation from the mean of all n.
     """
     count = (~torch.isnan(rewards)).sum(dim=1, keepdim=True)
     others = torch.nansum(rewards, dim=1, keepdim=True) - rewards
@@ -25,8 +25,8 @@ def leave_one_out(rewards: Tensor) -> Tensor:
 def length_weighted(rewards: Tensor, lengths: Tensor) -> Tensor:
     """The mean of the group's rewards, each weighted by the length of its completion: OPO, arXiv 2505.23585.
 
-    The baseline of least gradient variance where the squared norm of a completion's gradient grows with its length:
-    sum(l r) / sum(l), as verl's `compute_opo_outcome_advantage` has it. Both (groups, drawn) -> (groups, 1).
+    It minimises the variance of the gradient if the squared norm of a completion's gradient is proportional to its
+    length: sum(l r) / sum(l), as in verl's `compute_opo_outcome_advantage`. Both (groups, drawn) -> (groups, 1).
     """
     weights = lengths.to(rewards.dtype).masked_fill(torch.isnan(rewards), 0)
     return torch.nansum(weights * rewards, dim=1, keepdim=True) / weights.sum(dim=1, keepdim=True)
@@ -35,13 +35,13 @@ def length_weighted(rewards: Tensor, lengths: Tensor) -> Tensor:
 def james_stein(rewards: Tensor) -> Tensor:
     """The mean of the group's other rewards, shrunk towards the mean of the other groups: arXiv 2511.03710.
 
-    The two-level leave-one-out estimator, as its authors' code has it (`compute_jspo_outcome_advantage`): for rollout
-    j of group i, b = (1 - lambda_i) * mean of the group without j + lambda_i * mean of the means of the other groups,
-    lambda_i = v / (v + s); v is the mean over the other groups of (variance of their rewards / their number), s the
-    mean squared deviation of their means. b depends on no reward of its own rollout, so it biases no gradient.
+    The two-level leave-one-out estimator of the authors' code (`compute_jspo_outcome_advantage`): for rollout j of
+    group i, b = (1 - lambda_i) * mean of the group without j + lambda_i * mean of the means of the other groups, with
+    lambda_i = v / (v + s). v is the mean over the other groups of (variance of their rewards / their number), s the
+    mean squared deviation of their means. b does not depend on the reward of its own rollout: the gradient is unbiased.
 
-    Without another group, and where no other group has any spread, lambda is 0 (RLOO). With one other group it is 1
-    as soon as that group has a spread: this is an estimator for batches of many groups. (groups, drawn) -> the same.
+    lambda is 0 (RLOO) without another group, or if no other group has any spread. With one other group that has a
+    spread it is 1, so use this estimator with many groups per batch. (groups, drawn) -> (groups, drawn).
     """
     own = leave_one_out(rewards)
     exact = rewards.double()
@@ -56,41 +56,40 @@ def james_stein(rewards: Tensor) -> Tensor:
 
 
 def _without_own(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and mean squared deviation of the other groups' values; (groups, 1) -> twice the same, NaN without any."""
+    """Mean and mean squared deviation of the other groups' values; both (groups, 1), NaN if there are none."""
     there = ~torch.isnan(values)
     others = there.sum() - there.long()
     centred = (values - torch.nanmean(values)).nan_to_num(nan=0.0)
     shift = (centred.sum() - centred) / others.clamp(min=1)
     squares = ((centred**2).sum() - centred**2) / others.clamp(min=1) - shift**2
-    found = others > 0
-    centre = torch.where(found, torch.nanmean(values) + shift, torch.nan)
-    return centre, torch.where(found, squares.clamp(min=0), torch.nan)
+    centre = torch.where(others > 0, torch.nanmean(values) + shift, torch.nan)
+    return centre, torch.where(others > 0, squares.clamp(min=0), torch.nan)
 
 
 def quantile_of(rewards: Tensor, level: float, interpolation: Interpolation = "linear") -> Tensor:
     """The `level` quantile of each group; (groups, drawn) -> (groups, 1), NaN for a group without a scorable rollout.
 
-    QAE, arXiv 2509.22611, section 4.1. `inverted_cdf` is its text (the smallest reward that at least a share of
-    `level` of the group does not exceed), `linear` its code (`torch.quantile`): 0.5 is then the median.
+    QAE, arXiv 2509.22611, section 4.1. `inverted_cdf` is the paper's definition: the smallest reward r for which at
+    least a share `level` of the group is at most r. `linear` is its code (`torch.quantile`), whose 0.5 is the median.
     """
     missing = torch.isnan(rewards)
     ranked = rewards.masked_fill(missing, torch.inf).sort(dim=1).values
     count = (~missing).sum(dim=1, keepdim=True).clamp(min=1)
     if interpolation == "inverted_cdf":
-        place = torch.ceil(count.double() * level - 1e-9).long().sub(1).clamp(min=0)
-        found = ranked.gather(1, place)
+        rank = torch.ceil(count.double() * level - 1e-9).long().sub(1).clamp(min=0)
+        quantile = ranked.gather(1, rank)
     else:
-        place = (count - 1).double() * level
-        lower, upper = ranked.gather(1, place.floor().long()), ranked.gather(1, place.ceil().long())
-        found = torch.where(lower == upper, lower, lower + (upper - lower) * (place - place.floor()).to(lower.dtype))
-    return torch.where(missing.all(dim=1, keepdim=True), torch.nan, found)
+        rank = (count - 1).double() * level
+        lower, upper = ranked.gather(1, rank.floor().long()), ranked.gather(1, rank.ceil().long())
+        quantile = torch.where(lower == upper, lower, lower + (upper - lower) * (rank - rank.floor()).to(lower.dtype))
+    return torch.where(missing.all(dim=1, keepdim=True), torch.nan, quantile)
 
 
 def quantile_centre(level: float, interpolation: Interpolation = "linear") -> partial:
     """`quantile_of` at that level, as an estimator's centre.
 
     Raises:
-        ValueError: for a level outside (0, 1), or another interpolation.
+        ValueError: for a level outside (0, 1), or an unknown interpolation.
     """
     if not 0 < level < 1:
         raise ValueError(f"a quantile's level is inside (0, 1), not {level!r}")

@@ -1,4 +1,4 @@
-"""What a reader needs to judge the estimates of a batch, cheap enough to log at every step; needs torch only."""
+"""Statistics of the rewards and advantages of a batch, cheap enough to log at every step."""
 
 import torch
 from torch import Tensor
@@ -9,25 +9,25 @@ from mcgrpo.estimators.statistics import mean, median, std
 def diagnose(
     rewards: Tensor, scale: Tensor | None, advantages: Tensor, keep: Tensor, *, centre: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """What a reader needs to judge an estimate, under the names it is logged by; 0-dimensional, over the batch.
+    """Statistics of a batch of groups, 0-dimensional, under the names they are logged by.
 
     drawn/reward: mean of all scorable rewards drawn (not only of the kept rows);
     drawn/reward_std: mean within-group standard deviation of the rewards drawn;
     drawn/frac_reward_zero_std: share of groups whose rewards are all equal;
     drawn/frac_unscorable: share of rollouts drawn that have no reward;
-    drawn/centre: mean over groups of the estimator's baseline, where `centre`, of shape (groups, 1), is given: with
-        the median, it is what the authors' release logs as the reward;
+    drawn/centre: mean of the estimator's baseline, if `centre` is given; with the median, the authors' release logs
+        this value as the reward;
     advantage/abs_max: largest |A| among kept rows;
     advantage/frac_zero: share of kept rows with A = 0;
-    advantage/frac_groups_zero: share of groups in which every kept row has A = 0: no signal;
-    advantage/frac_scale_zero: share of groups whose scale (std, MAD) is 0, before `mad_zero` says what takes its place;
-        only for estimators that have one;
+    advantage/frac_groups_zero: share of groups in which every kept row has A = 0;
+    advantage/frac_scale_zero: share of groups whose scale (std, MAD) is 0 before `mad_zero` replaces it; only for
+        estimators that have a scale;
     advantage/frac_scale_zero_signal: share of groups whose scale is 0 though their rewards differ, as above;
     flips/*: see `sign_flips`.
     """
     spread = std(rewards, mean(rewards))
     is_zero = (advantages == 0) & keep
-    found = {
+    values = {
         "drawn/reward": torch.nanmean(rewards),
         "drawn/reward_std": torch.nanmean(spread),
         "drawn/frac_reward_zero_std": torch.isclose(spread, torch.zeros_like(spread)).float().mean(),
@@ -37,12 +37,12 @@ def diagnose(
         "advantage/frac_groups_zero": (is_zero | ~keep).all(dim=1).float().mean(),
     }
     if centre is not None:
-        found["drawn/centre"] = torch.nanmean(centre)
+        values["drawn/centre"] = torch.nanmean(centre)
     if scale is not None:
         zero = (scale == 0).expand(len(rewards), 1)
-        found["advantage/frac_scale_zero"] = zero.float().mean()
-        found["advantage/frac_scale_zero_signal"] = (zero & _differ(rewards)).float().mean()
-    return found | sign_flips(rewards)
+        values["advantage/frac_scale_zero"] = zero.float().mean()
+        values["advantage/frac_scale_zero_signal"] = (zero & _differ(rewards)).float().mean()
+    return values | sign_flips(rewards)
 
 
 def _differ(rewards: Tensor) -> Tensor:
@@ -52,21 +52,22 @@ def _differ(rewards: Tensor) -> Tensor:
 
 
 def sign_flips(rewards: Tensor) -> dict[str, Tensor]:
-    """How much the signs of advantages hang on the baseline, and on one rollout: shares of all scorable rollouts drawn.
+    """How often the sign of an advantage depends on the baseline, or on one other rollout of the group.
 
-    Whatever the estimator in use. A sign is that of reward - baseline, taken over all scorable rollouts of the group;
-    0 is a sign of its own. NaN for a batch without a scorable rollout.
+    Shares of all scorable rollouts drawn, whatever the estimator in use; NaN for a batch without one. A sign is that of
+    reward - baseline, with the baseline taken over all scorable rollouts of the group; 0 is a sign of its own.
 
-    flips/mean_median: share whose signs under the group's mean and under its median differ;
-    flips/mean_median_strict: share that is above the one and below the other;
-    flips/loo_mean: the chance that a rollout's sign changes when another scorable one of its group, each equally
+    flips/mean_median: share with different signs under the group's mean and under its median;
+    flips/mean_median_strict: share above one of them and below the other;
+    flips/loo_mean: probability that a rollout's sign changes if another scorable rollout of its group, each equally
         likely, is left out of the mean; 0 for a rollout that is alone;
-    flips/loo_median: the same of the median. For a group without unscorable rollouts both are the `exact` rates of
-        `mcgrpo.analyse.sign_flips` at k = drawn - 1, convention `zeros`, its oracle the mean (median) of those drawn.
+    flips/loo_median: the same for the median. For a group without unscorable rollouts both are the `exact` rates of
+        `mcgrpo.analyse.sign_flips` at k = drawn - 1, convention `zeros`, where the oracle is the mean (median) of those
+        drawn.
 
     Args:
-        rewards: (groups, drawn) floats, NaN where unscorable. Double precision inside: signs are exact where rewards
-            are multiples of a power of two (all of the paper's are); equal ones of single precision have the sign 0.
+        rewards: (groups, drawn) floats, NaN where unscorable. Computed in double precision: signs are exact if rewards
+            are multiples of a power of two (all of the paper's are), and equal single-precision rewards have sign 0.
     """
     rewards = rewards.double()
     scorable = ~torch.isnan(rewards)

@@ -1,7 +1,7 @@
 """Rewards in, advantages and the rows to train on out."""
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -13,9 +13,24 @@ from mcgrpo.estimators.keep import TIES, Ties
 from mcgrpo.estimators.registry import get_estimator
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero, divisor
 
-Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(rewards, advantages, keep) -> (advantages, keep), each (groups, drawn): what is done to an estimate before it is
-described and used."""
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an estimator makes of a batch of groups, before advantages are clamped.
+
+    Args:
+        rewards: (groups, drawn), NaN where a rollout could not be scored.
+        centre: the baselines; broadcast to the rewards.
+        scale: (groups, 1) or (1, 1), without epsilon; None for an estimator without a scale.
+        advantages: (groups, drawn), in the dtype of rewards; exactly 0 for unscorable rollouts.
+        keep: (groups, drawn) booleans, exactly G of them true in each group.
+    """
+
+    rewards: Tensor
+    centre: Tensor
+    scale: Tensor | None
+    advantages: Tensor
+    keep: Tensor
 
 
 def estimate(
@@ -29,23 +44,21 @@ def estimate(
     mad_zero: MadZero = "epsilon",
     max_advantage: float | None = None,
     ties: Ties = "first",
-    adjust: Adjust | None = None,
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Advantages of a batch of groups, and which rows of each group reach the update.
 
     Args:
         rewards: (groups, drawn) floats, a group per row, `drawn` = num_generations + the extra rollouts; NaN where a
-            rollout could not be scored. All groups of the batch, since some estimators look at others of it.
+            rollout could not be scored. All groups of the batch, since some estimators compare groups.
         estimator: a name that `get_estimator` knows.
         num_generations: G, the rows of each group that are kept.
-        lengths: (groups, drawn), the completions' tokens; for estimators and ties that ask for them.
+        lengths: (groups, drawn), tokens of each completion; for estimators and ties that need them.
         extra_rollouts: replaces the estimator's own number.
         epsilon: replaces the estimator's own; at least 0.
         mad_zero: what divides where the scale is 0 though rewards differ, see `zero_scale.divisor`.
         max_advantage: advantages are clamped to [-max_advantage, max_advantage].
         ties: which of equally small deviations is dropped: the `first` drawn, or, of those without an advantage, the
             `longest`.
-        adjust: changes advantages and kept rows, before they are clamped and diagnosed.
 
     Returns:
         advantages: (groups, drawn), in the dtype of rewards; exactly 0 for unscorable rollouts.
@@ -53,14 +66,38 @@ def estimate(
         diagnostics: scalars over the batch (see `mcgrpo.estimators.diagnostics`).
 
     Raises:
-        ValueError: for an unknown estimator or option, a shape that does not fit G, an infinite reward, lengths that
-            are missing, or a group whose rewards differ though what divides them is 0 (no epsilon or other `mad_zero`).
+        ValueError: for an unknown estimator or option, a shape that does not fit G, an infinite reward, missing
+            lengths, or a group whose rewards differ while its divisor is 0 (no epsilon or other `mad_zero`).
     """
+    estimated = compute_estimate(
+        rewards,
+        estimator,
+        num_generations,
+        lengths=lengths,
+        extra_rollouts=extra_rollouts,
+        epsilon=epsilon,
+        mad_zero=mad_zero,
+        ties=ties,
+    )
+    estimated, diagnostics = clamp_and_diagnose(estimated, max_advantage)
+    return estimated.advantages, estimated.keep, diagnostics
+
+
+def compute_estimate(
+    rewards: Tensor,
+    estimator: str,
+    num_generations: int,
+    *,
+    lengths: Tensor | None = None,
+    extra_rollouts: int | None = None,
+    epsilon: float | None = None,
+    mad_zero: MadZero = "epsilon",
+    ties: Ties = "first",
+) -> Estimate:
+    """The first half of `estimate`: neither clamped nor diagnosed. Arguments and errors are those of `estimate`."""
     rule = get_estimator(estimator)
     epsilon = rule.epsilon if epsilon is None else epsilon
-    check_options(
-        mad_zero=mad_zero, max_advantage=max_advantage, ties=ties, extra_rollouts=extra_rollouts, epsilon=epsilon
-    )
+    check_options(mad_zero=mad_zero, ties=ties, extra_rollouts=extra_rollouts, epsilon=epsilon)
     extra = rule.extra_rollouts if extra_rollouts is None else extra_rollouts
     _check_rewards(rewards, estimator, num_generations, extra)
     _check_lengths(lengths, rewards, estimator, rule, ties)
@@ -76,15 +113,23 @@ def estimate(
     deviations = used - centre
     advantages = deviations if scale is None else deviations / divisor(mad_zero, used, centre, scale, epsilon)
     if advantages.isinf().any():
-        raise _nothing_divides(used, advantages, estimator, epsilon, mad_zero)
-    advantages = torch.nan_to_num(advantages, nan=0.0)
-    if adjust is not None:
-        advantages, keep = adjust(rewards, advantages, keep)
-    found = {}
+        raise _zero_divisor(used, advantages, estimator, epsilon, mad_zero)
+    return Estimate(rewards, centre, scale, torch.nan_to_num(advantages, nan=0.0), keep)
+
+
+def clamp_and_diagnose(estimated: Estimate, max_advantage: float | None) -> tuple[Estimate, dict[str, Tensor]]:
+    """The second half of `estimate`; whatever changes advantages or kept rows on purpose comes before it.
+
+    Raises:
+        ValueError: for a `max_advantage` that is not above 0.
+    """
+    check_options(max_advantage=max_advantage)
+    advantages, keep, clamped = estimated.advantages, estimated.keep, {}
     if max_advantage is not None:
-        found["advantage/frac_clamped"] = ((advantages.abs() > max_advantage) & keep).sum() / keep.sum()
+        clamped["advantage/frac_clamped"] = ((advantages.abs() > max_advantage) & keep).sum() / keep.sum()
         advantages = advantages.clamp(-max_advantage, max_advantage)
-    return advantages, keep, diagnose(rewards, scale, advantages, keep, centre=centre) | found
+    diagnostics = diagnose(estimated.rewards, estimated.scale, advantages, keep, centre=estimated.centre)
+    return replace(estimated, advantages=advantages), diagnostics | clamped
 
 
 def check_options(
@@ -95,10 +140,10 @@ def check_options(
     extra_rollouts: int | None = None,
     epsilon: float | None = None,
 ) -> None:
-    """Refuse options of `estimate` that mean nothing.
+    """Refuse invalid options of `estimate`.
 
     Raises:
-        ValueError: naming the option, its value and what it can be.
+        ValueError: naming the option, its value and the valid ones.
     """
     for name, value, known in (("mad_zero", mad_zero, MAD_ZERO), ("ties", ties, TIES)):
         if value not in known:
@@ -111,8 +156,8 @@ def check_options(
         raise ValueError(f"epsilon (a config's advantage_epsilon) is None or a finite number >= 0, not {epsilon!r}")
 
 
-def _nothing_divides(rewards: Tensor, advantages: Tensor, name: str, epsilon: float, mad_zero: MadZero) -> ValueError:
-    """The error for groups whose rewards differ, but whose scale is 0 with nothing that takes its place."""
+def _zero_divisor(rewards: Tensor, advantages: Tensor, name: str, epsilon: float, mad_zero: MadZero) -> ValueError:
+    """The error for groups whose rewards differ but are divided by 0."""
     groups = advantages.isinf().any(dim=1)
     first = int(groups.nonzero()[0])
     example = ", ".join(f"{reward:g}" for reward in rewards[first].tolist())

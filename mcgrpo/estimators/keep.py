@@ -1,4 +1,4 @@
-"""Which rows of each group are trained on."""
+"""Rules for the rows of each group that are trained on."""
 
 from typing import Literal, get_args
 
@@ -10,17 +10,17 @@ TIES: tuple[str, ...] = get_args(Ties)
 
 
 def keep_largest(rewards: Tensor, centre: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
-    """All but the unscorable, then those nearest to the centre, then the first drawn.
+    """Keep the G rows farthest from the centre; unscorable rows are dropped first, and of equal rows the first drawn.
 
-    The median of an odd group is thus dropped itself (MC-GRPO's pivot), and with the mean the row of the
-    smallest |A| (its control). Among ties with an advantage of exactly 0 any choice gives the same policy gradient,
-    so the longest can go; among others a choice by length would favour short completions, and is not made.
+    With the median of an odd group this drops the median itself (MC-GRPO's pivot), with the mean the row of the
+    smallest |A| (the paper's control). Of tied rows with an advantage of exactly 0 any can go without changing the
+    policy gradient, so the longest may; other ties are not broken by length, which would favour short completions.
 
     Args:
         rewards: (groups, drawn), NaN where unscorable.
-        centre: the baseline of each; broadcasts to them.
+        centre: the baselines; broadcast to the rewards.
         num_generations: G, the rows of each group that are kept.
-        lengths: (groups, drawn) tokens; the longest of tied rows without an advantage is dropped, not the first drawn.
+        lengths: (groups, drawn) tokens; if given, the longest of tied rows without an advantage is dropped.
 
     Returns:
         (groups, drawn) booleans, G true in each row.
@@ -38,27 +38,18 @@ def keep_largest(rewards: Tensor, centre: Tensor, num_generations: int, lengths:
     return keep.scatter(1, order[:, :dropped], False)
 
 
-def keep_largest_reward(rewards: Tensor, num_generations: int) -> Tensor:
-    """All but those of the smallest absolute reward, which are the failures: the release's rule `drop_rule: reward`.
-
-    Args, returns: as of `keep_largest`, with a centre of 0.
-    """
-    return keep_largest(rewards, torch.zeros_like(rewards), num_generations)
-
-
 def keep_max_variance(rewards: Tensor, centre: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
-    """The G rewards of each group with the largest variance: max-variance down-sampling.
+    """Keep the G rewards of each group with the largest variance: max-variance down-sampling, PODS, arXiv 2504.13818.
 
-    PODS, arXiv 2504.13818: these are the i smallest and the G - i largest of the group for some i, so that sorting and
-    G + 1 sums find them, in O(n log n). Advantages are of these rows only, as in its authors' code. Of equal variances,
-    the one with the fewest small rewards; of equal rewards, the first drawn among the smallest and the last among the
-    largest. Unscorable rollouts come last.
+    These are the i smallest and the G - i largest rewards for some i: sorting and G + 1 sums find them in O(n log n).
+    Of equal variances, the smallest i; of equal rewards, the first drawn among the smallest and the last drawn among
+    the largest. Unscorable rollouts are kept last.
 
     Args:
         rewards: (groups, drawn), NaN where unscorable.
-        centre: not used; a variance has a centre of its own.
+        centre: not used.
         num_generations: G.
-        lengths: not used; these rows have no tied pivot.
+        lengths: not used.
 
     Returns:
         (groups, drawn) booleans, G true in each row.
@@ -68,7 +59,7 @@ def keep_max_variance(rewards: Tensor, centre: Tensor, num_generations: int, len
     count = (~missing).sum(dim=1, keepdim=True)
     position = torch.arange(rewards.size(1), device=rewards.device)
     lowest = torch.arange(num_generations + 1, device=rewards.device).expand(len(rewards), -1)
-    highest = (count - num_generations + lowest).clamp(min=0)  # where the largest begin
+    highest = (count - num_generations + lowest).clamp(min=0)  # rank of the first of the largest
     centred = torch.where(position < count, ranked - ranked[:, :1], 0)
 
     def of_candidates(values: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Every estimator by its name, and how to add one of your own."""
+"""The estimators by name; `register` and `module:attribute` add your own."""
 
 import sys
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ def quantile(
 ) -> Estimator:
     """An estimator whose centre is the `level` quantile: QAE, arXiv 2509.22611, Eq. 3.
 
-    Its scale is the standard deviation about the mean, as there (`spread`); `group_statistics.std` and `mad` would be
-    about the quantile. `quantile(0.5, scale=mad, extra_rollouts=1, epsilon=1e-3)` is `median-mad`.
+    The scale is the standard deviation about the mean (`spread`), as in the paper; `std` and `mad` would be about the
+    quantile. `quantile(0.5, scale=mad, extra_rollouts=1, epsilon=1e-3)` is `median-mad`.
 
     Raises:
         ValueError: for a level outside (0, 1), or an unknown interpolation.
@@ -35,7 +35,7 @@ def quantile(
 
 
 def bnpo(alpha: float | None = None, beta: float | None = None, high: float = 1.0) -> Estimator:
-    """BNPO (arXiv 2506.02864), with alpha and beta fitted to the batch or given, for rewards of 0 and `high`."""
+    """BNPO, arXiv 2506.02864, for rewards of 0 and `high`; alpha and beta are fitted to the batch unless given."""
     scale = partial(beta_density, alpha=alpha, beta=beta, high=high)
     return Estimator(mean, scale, 0, 1e-6, "BNPO, arXiv 2506.02864; epsilon bounds 1 / density as its code does")
 
@@ -62,10 +62,10 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def register(name: str, estimator: Estimator) -> Estimator:
-    """Make an estimator known by a name in this process; returns it.
+    """Give an estimator a name in this process; returns the estimator.
 
     Raises:
-        ValueError: for a name that is taken, empty or holds a colon (which stands for `module:attribute`).
+        ValueError: for a name that is taken, empty or contains a colon (as in `module:attribute`).
         TypeError: for anything but an `Estimator`.
     """
     if not isinstance(estimator, Estimator):
@@ -81,10 +81,10 @@ def register(name: str, estimator: Estimator) -> Estimator:
 def get_estimator(name: str) -> Estimator:
     """The estimator of that name: one of `ESTIMATORS`, or `module:attribute`, which is imported.
 
-    The module is looked for as `import` does, and in the current folder.
+    The module is searched for on Python's path and in the current folder.
 
     Raises:
-        ValueError: naming those there are, or what is missing of `module:attribute`.
+        ValueError: listing the known names, or naming the part of `module:attribute` that is missing.
     """
     if name in ESTIMATORS:
         return ESTIMATORS[name]
@@ -95,18 +95,18 @@ def get_estimator(name: str) -> Estimator:
         )
     try:
         with _current_folder():
-            found = getattr(import_module(module), attribute, None)
+            estimator = getattr(import_module(module), attribute, None)
     except (ImportError, ValueError) as error:
         raise ValueError(f"estimator {name!r}: cannot import {module!r}: {error}") from error
-    if not isinstance(found, Estimator):
-        what = "there is none" if found is None else f"it is {found!r}"
+    if not isinstance(estimator, Estimator):
+        what = "there is none" if estimator is None else f"it is {estimator!r}"
         raise ValueError(f"estimator {name!r}: {attribute!r} of {module} should be an Estimator, but {what}")
-    return found
+    return estimator
 
 
 @contextmanager
 def _current_folder() -> Iterator[None]:
-    """Import from the current folder too: an installed command does not have it on its path."""
+    """Import from the current folder too: it is not on the path of an installed command."""
     here = str(Path.cwd())
     if here in sys.path or "" in sys.path:
         yield

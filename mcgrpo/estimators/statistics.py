@@ -1,19 +1,19 @@
-"""Location and scale of each group of rewards, NaN (an unscorable rollout) left out; needs torch only."""
+"""Location and scale of each group of rewards. Unscorable rollouts (NaN) are ignored."""
 
 import torch
 from torch import Tensor
 
 
 def mean(rewards: Tensor) -> Tensor:
-    """Mean of each group, unscorable rollouts left out; (groups, drawn) -> (groups, 1)."""
+    """Mean of each group; (groups, drawn) -> (groups, 1)."""
     return torch.nanmean(rewards, dim=1, keepdim=True)
 
 
 def median(rewards: Tensor) -> Tensor:
-    """Median of each group, unscorable rollouts left out; the mean of the two middle ones where their number is even.
+    """Median of each group; for an even number of scorable rollouts, the mean of the two middle ones.
 
-    (groups, drawn) -> (groups, 1); NaN for a group without a scorable rollout. (torch.nanmedian takes the lower of
-    the two middle ones, which would bias the baseline of every group that lost one rollout.)
+    (groups, drawn) -> (groups, 1); NaN for a group without a scorable rollout. torch.nanmedian would take the lower of
+    the two middle ones, which biases the baseline of every group that lost one rollout.
     """
     missing = torch.isnan(rewards)
     ranked = torch.where(missing, torch.inf, rewards).sort(dim=1).values

@@ -1,6 +1,6 @@
-"""What divides the deviations of a group whose scale is 0 although its rewards differ.
+"""The divisor of a group whose scale is 0 although its rewards differ.
 
-The rule, not an accident: the MAD of a group is 0 as soon as more than half of its rewards are equal.
+This is common: the MAD of a group is 0 as soon as more than half of its rewards are equal.
 """
 
 from typing import Literal, get_args
@@ -16,17 +16,17 @@ MAD_ZERO: tuple[str, ...] = get_args(MadZero)
 
 
 def divisor(mad_zero: MadZero, rewards: Tensor, centre: Tensor, scale: Tensor, epsilon: float) -> Tensor:
-    """What deviations from the centre are divided by: scale + epsilon, and another where the scale is exactly 0.
+    """The divisor of the deviations: scale + epsilon, or another value where the scale is exactly 0.
 
-    `epsilon`: epsilon alone, so that advantages are deviation / epsilon (MC-GRPO, Eq. 3, and its release);
-    `std`: the group's standard deviation about its mean + epsilon, as GRPO;
-    `mean_absolute_deviation`: the mean of |reward - centre| over the group + epsilon;
-    `unit`: 1, so that deviations stay as they are (as in Dr. GRPO);
-    `skip`: infinity, so that such a group has no advantage.
+    `epsilon`: epsilon alone: advantages are deviation / epsilon (MC-GRPO, Eq. 3, and its release);
+    `std`: the group's standard deviation about its mean, + epsilon (as GRPO);
+    `mean_absolute_deviation`: the mean of |reward - centre| over the group, + epsilon;
+    `unit`: 1: deviations are not divided (as Dr. GRPO);
+    `skip`: infinity: such a group has no advantage.
 
     Args:
         rewards: (groups, drawn), NaN where unscorable.
-        centre: broadcasts to it.
+        centre: broadcasts to the rewards.
         scale: (groups, 1) or (1, 1).
 
     Returns:

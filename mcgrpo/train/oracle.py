@@ -1,4 +1,4 @@
-"""An oracle for the signs of advantages: many more rollouts of a prompt, scored and thrown away."""
+"""An oracle for the signs of advantages: many more rollouts of a prompt, scored and discarded."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def oracle_means(trainer: "MCGRPOTrainer", inputs: Sequence[dict[str, Any]], size: int) -> list[float | None]:
-    """The mean reward of `size` rollouts of each prompt, drawn from the policy as it is.
+    """The mean reward of `size` rollouts of each prompt, drawn from the current policy.
 
-    Training goes on as if none had been drawn, to the bit: random states, metrics and counters are put back, and the
-    rollouts have a seed of their own, made from `args.seed`, the global step and the process. Called by all processes,
-    with the same prompts; each draws its share, no more rows at a time than training does.
+    Training is not affected, to the bit: random states, metrics and counters are restored, and the rollouts have their
+    own seed, made from `args.seed`, the global step and the process. All processes call it with the same prompts; each
+    draws its share, in batches no larger than those of training.
 
     Args:
-        trainer: the one in training; it draws with transformers, not vLLM.
+        trainer: a trainer that draws with transformers, not vLLM.
         inputs: rows of the training set, one for each prompt.
-        size: scored rollouts of a prompt.
+        size: rollouts of a prompt.
 
     Returns:
-        A mean over the rollouts that could be scored, for each prompt; None where there were none. It is exact, so that
-        a reward equal to all of them is equal to their mean.
+        For each prompt the mean over the rollouts that could be scored; None if there were none. It is exact: if all
+        rewards are equal, so is their mean.
     """
     processes = trainer.accelerator.num_processes
     each = -(-size // processes)
@@ -37,14 +37,14 @@ def oracle_means(trainer: "MCGRPOTrainer", inputs: Sequence[dict[str, Any]], siz
     limit = groups * (args.num_generations + args.num_extra_rollouts)
     key = f"{args.seed}/oracle/{trainer.state.global_step}/{trainer.accelerator.process_index}"
     with random_state(trainer.accelerator.device, seed_of(key)), unchanged(trainer):
-        found = [_rewards(trainer, rows[start : start + limit]) for start in range(0, len(rows), limit)]
-    rewards = torch.cat(found, dim=1).view(processes, len(inputs), each).transpose(0, 1).flatten(1)[:, :size]
+        batches = [_rewards(trainer, rows[start : start + limit]) for start in range(0, len(rows), limit)]
+    rewards = torch.cat(batches, dim=1).view(processes, len(inputs), each).transpose(0, 1).flatten(1)[:, :size]
     scored = [[value for value in values if value == value] for values in rewards.tolist()]
     return [statistics.mean(values) if values else None for values in scored]
 
 
 def _rewards(trainer: "MCGRPOTrainer", rows: list[dict[str, Any]]) -> torch.Tensor:
-    """Draw a rollout for each of this process's rows; rewards of all processes, (processes, rows)."""
+    """Draw a rollout for each of this process's rows; returns the rewards of all processes, (processes, rows)."""
     prompts = [row["prompt"] for row in rows]
     _, completion_ids, _, completions, *_ = trainer._generate(prompts)
     rewards = trainer._calculate_rewards(rows, prompts, completions, completion_ids)
@@ -53,14 +53,14 @@ def _rewards(trainer: "MCGRPOTrainer", rows: list[dict[str, Any]]) -> torch.Tens
 
 @contextmanager
 def unchanged(trainer: "MCGRPOTrainer") -> Iterator[None]:
-    """After it, what a trainer has counted and waits to log is as it was before."""
+    """Restore what a trainer has counted and not yet logged."""
     logs = (trainer._metrics["train"], trainer._pending_extra_logs, trainer._pending_metrics)
     before = [{name: list(values) for name, values in log.items()} for log in logs]
-    seconds, tokens = dict(trainer._seconds), trainer.state.num_input_tokens_seen
+    seconds, tokens = dict(trainer._timer.seconds), trainer.state.num_input_tokens_seen
     try:
         yield
     finally:
-        for log, values in zip((*logs, trainer._seconds), (*before, seconds), strict=True):
+        for log, values in zip((*logs, trainer._timer.seconds), (*before, seconds), strict=True):
             log.clear()
             log.update(values)
         trainer.state.num_input_tokens_seen = tokens

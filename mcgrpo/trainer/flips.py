@@ -1,10 +1,12 @@
-"""Sign flips that are injected on purpose: which advantages to negate; needs torch only."""
+"""Sign flips injected on purpose, to see what wrong signs of advantages do to training."""
 
+from dataclasses import replace
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from mcgrpo.estimators import Estimate
 from mcgrpo.trainer.seeds import seed_of
 
 FlipRule = Literal["bernoulli", "exact"]
@@ -12,7 +14,7 @@ FLIP_RULES: tuple[str, ...] = get_args(FlipRule)
 
 
 def check_flips(rate: float, rule: FlipRule, num_generations: int) -> None:
-    """Refuse sign flips that cannot be drawn.
+    """Refuse invalid options of sign flips.
 
     Raises:
         ValueError: for a rate outside [0, 1], an unknown rule, or a share of G that is not whole.
@@ -29,19 +31,30 @@ def check_flips(rate: float, rule: FlipRule, num_generations: int) -> None:
         )
 
 
+def inject_flips(estimated: Estimate, rate: float, rule: FlipRule, key: str) -> tuple[Estimate, Tensor]:
+    """Negate advantages, see `draw_flips`.
+
+    The authors' release flips (by `bernoulli`) after centring and before scaling. That equals negating the finished
+    advantages: neither the std or MAD of a group nor |reward - centre|, by which rows are kept, depends on the signs.
+
+    Returns:
+        The estimate with these advantages, and the share of kept rows with an advantage other than 0 that were flipped.
+    """
+    flips = draw_flips(estimated.keep, rate, rule, key)
+    signed = estimated.keep & (estimated.advantages != 0)
+    share = (flips & signed).sum() / signed.sum().clamp(min=1)
+    return replace(estimated, advantages=torch.where(flips, -estimated.advantages, estimated.advantages)), share
+
+
 def draw_flips(keep: Tensor, rate: float, rule: FlipRule, key: str) -> Tensor:
     """Which advantages to negate: a pure function of its arguments, the same on every process and device.
 
-    `bernoulli`: each of the drawn rows with probability `rate`, independently. `exact`: `rate` of the kept rows of
-    each group, a whole number, chosen uniformly. Rows with an advantage of 0 take part in both.
-
-    The authors' release flips (by `bernoulli`) after centring and before scaling. Neither the std nor the MAD of a
-    group depends on the signs put on its deviations there, so that equals negating the finished advantage; nor does
-    |reward - centre|, by which rows are kept.
+    `bernoulli`: each row drawn, independently with probability `rate`. `exact`: a share `rate` of the kept rows of each
+    group, a whole number of rows, chosen uniformly. Both include rows with an advantage of 0.
 
     Args:
         keep: (groups, drawn) booleans, G true in each row.
-        key: what the draw depends on, hashed into the generator's seed.
+        key: the source of randomness, hashed into the generator's seed.
 
     Returns:
         (groups, drawn) booleans.

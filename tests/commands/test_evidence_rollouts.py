@@ -8,15 +8,13 @@ import pytest
 from runs import RUN
 from tiny_training import PROMPTS, Ours, Released, digits_reward, trainer_of
 
-from mcgrpo.commands.evidence.advantages import MEAN_OF_ROWS, is_known
+from mcgrpo.commands.evidence.advantages import is_known
 from mcgrpo.commands.evidence.rollouts import Recorded
 from mcgrpo.commands.evidence.schedule import schedule
 from mcgrpo.files import RecordError, iter_json_lines, write_jsonl
-from mcgrpo.study.methods import METHODS
 from mcgrpo.train.callbacks import MetricsFile
 from mcgrpo.train.rollout_files import RolloutFiles, generating_steps
 from mcgrpo.train.rollout_tables import RolloutTables
-from mcgrpo.trainer.compact import MEAN_OF_ROWS as OF_TRAINING
 
 TABLES = RolloutTables(steps=2, prompts=2)
 PLAIN = {"estimator": "median-mad"}
@@ -235,7 +233,3 @@ class TestTheSchedule:
     def test_of_too_few_rows_is_an_error(self):
         with pytest.raises(RecordError, match="1 rows of training data do not make a batch of 2 groups"):
             schedule(replace(RUN, training={"per_device_train_batch_size": 8, "max_steps": 1}), 1, 1)
-
-
-def test_the_losses_that_are_means_over_rows_are_those_of_training():
-    assert {method.loss_type for method in METHODS.values()} & {*OF_TRAINING} == {*MEAN_OF_ROWS}

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reward_batches import MEDIAN, NAN, batches, of, one
 
-from mcgrpo.estimators import ESTIMATORS, check_options, estimate
+from mcgrpo.estimators import ESTIMATORS, check_options, clamp_and_diagnose, compute_estimate, estimate
 from mcgrpo.estimators.statistics import median
 
 
@@ -113,14 +114,29 @@ class TestRefused:
             estimate(rewards, estimator, num_generations)
 
 
-class TestAdjusted:
-    def test_an_adjustment_is_seen_by_the_diagnostics(self):
-        def tenfold(rewards, advantages, keep):
-            return advantages * 10, torch.tensor([[True, True, False]])
+class TestInTwoHalves:
+    @given(batches(), st.none() | st.floats(0.01, 3))
+    def test_they_are_estimate(self, batch, bound):
+        rewards, estimator, num_generations, lengths = batch
+        advantages, keep, diagnostics = of(batch, max_advantage=bound)
+        half = compute_estimate(rewards, estimator, num_generations, lengths=lengths)
+        bounded, found = clamp_and_diagnose(half, bound)
+        assert torch.equal(bounded.advantages, advantages) and torch.equal(bounded.keep, keep)
+        assert found.keys() == diagnostics.keys()
+        assert all(torch.allclose(found[name], diagnostics[name], equal_nan=True) for name in found)
 
-        advantages, keep, found = estimate(torch.tensor([[0.0, 1.5, 2.0]]), "median", 2, adjust=tenfold)
-        assert advantages.tolist() == [[-15.0, 0.0, 5.0]] and keep.tolist() == [[True, True, False]]
+    def test_what_is_changed_between_them_is_diagnosed(self):
+        half = compute_estimate(torch.tensor([[0.0, 1.5, 2.0]]), "median", 2)
+        keep = torch.tensor([[True, True, False]])
+        changed, found = clamp_and_diagnose(replace(half, advantages=half.advantages * 10, keep=keep), None)
+        assert changed.advantages.tolist() == [[-15.0, 0.0, 5.0]]
         assert found["advantage/abs_max"] == 15 and found["advantage/frac_zero"] == 0.5
+
+    def test_what_is_changed_between_them_is_bounded(self):
+        half = compute_estimate(torch.tensor([[0.0, 2.0]]), "mean", 2)
+        bounded, found = clamp_and_diagnose(replace(half, advantages=half.advantages * 9), 2.0)
+        assert bounded.advantages.tolist() == [[-2.0, 2.0]]
+        assert found["advantage/frac_clamped"] == 1 and found["advantage/abs_max"] == 2
 
 
 class TestAppendix:
@@ -216,10 +232,6 @@ class TestOptions:
         assert advantages[0].tolist() == [0.0, 0.0, 10.0]
         assert found["advantage/abs_max"] == 10 and found["advantage/frac_clamped"] == 0.25
         assert "advantage/frac_clamped" not in estimate(rewards, "median-mad", 2)[2]
-
-    def test_the_bound_holds_for_what_was_adjusted(self):
-        adjusted = estimate(torch.tensor([[0.0, 2.0]]), "mean", 2, max_advantage=2.0, adjust=lambda r, a, k: (a * 9, k))
-        assert adjusted[0].tolist() == [[-2.0, 2.0]]
 
     @given(batches(), st.floats(0.01, 3))
     def test_a_bound_changes_nothing_within_it(self, batch, bound):

@@ -7,7 +7,8 @@ import pytest
 import torch
 from tiny_training import Ours, Released, digits_reward, history, same_training, texts_of, trained
 
-from mcgrpo.train.released import ReleasedConfig, positional_order, rescale_by_nonzero, share_mixed
+from mcgrpo.train.faults import rescale_by_nonzero
+from mcgrpo.train.released import ReleasedConfig, positional_order, share_mixed
 
 LOSSES = ("grpo", "dapo", "dr_grpo")
 

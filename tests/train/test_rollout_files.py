@@ -102,14 +102,14 @@ class TestTraining:
         found = []
 
         def observe(drawn):
-            before = dict(trainer._seconds)
+            before = dict(trainer._timer.seconds)
             oracle_means(trainer, drawn.inputs[:1], 16)
-            found.append(before == trainer._seconds)
+            found.append(before == trainer._timer.seconds)
 
         trainer.observers.append(observe)
         trainer.train()
         assert found == [True] * 3
-        assert trainer._seconds["observers"] > 0 and min(history(trainer, "seconds/update")) > 0
+        assert trainer._timer.seconds["observers"] > 0 and min(history(trainer, "seconds/update")) > 0
         assert not history(trainer, "seconds/observers")
 
 

@@ -8,7 +8,7 @@ from tiny_training import TRL, Ours, digits_reward, history, same_training, trai
 from transformers import GPT2Config, Qwen3Config, TrainerCallback
 
 from mcgrpo import MCGRPOConfig
-from mcgrpo.trainer import compact
+from mcgrpo.trainer import compact, packing
 
 
 def batch_of(advantages, completions, prompts=None):
@@ -30,25 +30,25 @@ def batch_of(advantages, completions, prompts=None):
 class TestParts:
     def test_rows_without_an_advantage_or_without_a_token_are_not_active(self):
         batch = batch_of([1.0, 0.0, -0.0, 2.0], [3, 3, 3, 0])
-        assert compact.active(batch, drop_zeros=True).tolist() == [True, False, False, False]
-        assert compact.active(batch, drop_zeros=False).tolist() == [True, True, True, False]
+        assert packing.active(batch, drop_zeros=True).tolist() == [True, False, False, False]
+        assert packing.active(batch, drop_zeros=False).tolist() == [True, True, True, False]
 
     def test_tokens_of_tools_do_not_make_a_row_active(self):
         batch = batch_of([1.0, 1.0], [2, 2]) | {"tool_mask": torch.tensor([[0] * 6, [0, 1, 0, 0, 0, 0]])}
-        assert compact.active(batch, drop_zeros=True).tolist() == [False, True]
+        assert packing.active(batch, drop_zeros=True).tolist() == [False, True]
 
     def test_the_shortest_others_fill_up(self):
         active, lengths = torch.tensor([False, True, False, False, True]), torch.tensor([5, 9, 2, 3, 1])
-        assert sorted(compact.choose(active, lengths, 2).tolist()) == [1, 4]
-        assert sorted(compact.choose(active, lengths, 4).tolist()) == [1, 2, 3, 4]
+        assert sorted(packing.choose(active, lengths, 2).tolist()) == [1, 4]
+        assert sorted(packing.choose(active, lengths, 4).tolist()) == [1, 2, 3, 4]
 
     def test_like_lengths_go_together_in_as_few_parts_as_hold_them(self):
         lengths = torch.tensor([9, 1, 8, 2, 7, 3])
-        parts = compact.divide(torch.arange(6), lengths, size=3, parts=4)
+        parts = packing.divide(torch.arange(6), lengths, size=3, parts=4)
         assert [part.tolist() for part in parts] == [[], [], [1, 3, 5], [0, 2, 4]]
 
     def test_as_many_parts_as_are_asked_for_have_a_row(self):
-        parts = compact.divide(torch.arange(5), torch.arange(5), size=2, parts=4, least=4)
+        parts = packing.divide(torch.arange(5), torch.arange(5), size=2, parts=4, least=4)
         assert sorted(map(len, parts)) == [1, 1, 1, 2]
 
     @pytest.mark.parametrize(
@@ -69,34 +69,34 @@ class TestParts:
             def get_text_config(self):
                 return self
 
-        assert compact.sees_no_padding(Config()) == sees
+        assert packing.removable_padding(Config()) == sees
 
     def test_positions_of_real_models(self):
-        assert compact.sees_no_padding(Qwen3Config()) == (True, True)
-        assert compact.sees_no_padding(GPT2Config()) == (True, False)
+        assert packing.removable_padding(Qwen3Config()) == (True, True)
+        assert packing.removable_padding(GPT2Config()) == (True, False)
 
     def test_what_fits_one_part_keeps_its_order(self):
-        assert compact.divide(torch.tensor([2, 0, 1]), torch.tensor([3, 1, 2]), 4, 1)[0].tolist() == [0, 1, 2]
+        assert packing.divide(torch.tensor([2, 0, 1]), torch.tensor([3, 1, 2]), 4, 1)[0].tolist() == [0, 1, 2]
 
     def test_columns_of_padding_are_cut_off(self):
-        cut = compact.trim(batch_of([1.0, 1.0], [2, 3], prompts=[1, 2]), prompts=True)
+        cut = packing.trim(batch_of([1.0, 1.0], [2, 3], prompts=[1, 2]), prompts=True)
         assert cut["completion_mask"].tolist() == [[1, 1, 0], [1, 1, 1]]
         assert cut["prompt_mask"].tolist() == [[0, 1], [1, 1]]
         assert cut["completion_ids"].shape == (2, 3) and cut["prompt_ids"].shape == (2, 2)
         assert cut["importance_sampling_ratio"].shape == (2, 1)
 
     def test_widths_stay_multiples_of_what_trl_pads_to(self):
-        cut = compact.trim(batch_of([1.0], [3], prompts=[1]), prompts=True, multiple=2)
+        cut = packing.trim(batch_of([1.0], [3], prompts=[1]), prompts=True, multiple=2)
         assert cut["completion_ids"].shape == (1, 4) and cut["prompt_ids"].shape == (1, 2)
 
     def test_positions_of_prompts_stay_where_they_count(self):
-        assert compact.trim(batch_of([1.0], [3], prompts=[1]), prompts=False)["prompt_ids"].shape == (1, 4)
+        assert packing.trim(batch_of([1.0], [3], prompts=[1]), prompts=False)["prompt_ids"].shape == (1, 4)
 
     @pytest.mark.parametrize(
         ("steps_per_generation", "accumulated", "size"), [(4, 4, 4), (8, 4, 4), (2, 4, 2), (3, 2, 1), (1, 1, 1)]
     )
     def test_rows_stay_in_their_optimizer_step(self, steps_per_generation, accumulated, size):
-        assert compact.window(steps_per_generation, accumulated) == size
+        assert packing.window(steps_per_generation, accumulated) == size
 
 
 class Gradients(TrainerCallback):

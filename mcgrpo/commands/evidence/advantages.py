@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators import ESTIMATORS, Adjust, Ties, estimate, keep_largest_reward
+from mcgrpo.estimators import ESTIMATORS, Ties, clamp_and_diagnose, compute_estimate
 from mcgrpo.estimators.diagnostics import diagnose
-from mcgrpo.estimators.scales import rescale_by_nonzero
 from mcgrpo.records import Group, Run
-from mcgrpo.trainer.flips import draw_flips
+from mcgrpo.train.faults import apply_faults
+from mcgrpo.trainer.flips import inject_flips
+from mcgrpo.trainer.packing import MEAN_OF_ROWS
 
-MEAN_OF_ROWS = ("grpo", "dr_grpo")
-"""The losses of our methods that are a mean over rows; as `mcgrpo.trainer.compact` has them, which needs TRL."""
 RELATIVE = 1e-4
 """Of advantages, to the largest of their group: they are of single precision, and may be of another processor."""
 NOISE = 1e-2
@@ -79,20 +78,7 @@ def differences(batch: Batch, run: Run, step: int, place: int) -> tuple[list[str
     told = [f"group {group}: {odd}" for group, odd in _not_g(batch, run)]
     logged: dict[str, Tensor] = {}
     if is_known(run):
-        training = run.training
-        advantages, kept, logged = estimate(
-            batch.rewards,
-            run.estimator,
-            run.num_generations,
-            lengths=batch.lengths,
-            extra_rollouts=training.get("extra_rollouts"),
-            epsilon=training.get("advantage_epsilon"),
-            mad_zero=training.get("mad_zero", "epsilon"),
-            max_advantage=training.get("max_advantage"),
-            ties=ties(run),
-            adjust=adjustment(run, step, place, logged_too := {}),
-        )
-        logged |= logged_too
+        advantages, kept, logged = estimate_as_trained(batch, run, step, place)
         told += [f"group {group}: {odd}" for group, odd in _compare(batch, advantages, kept)]
     # Of what was recorded: rounding may make an advantage 0 on one processor and not on another
     recorded = diagnose(batch.rewards, None, batch.advantages, batch.kept)
@@ -106,24 +92,27 @@ def ties(run: Run) -> Ties:
     return "longest" if run.loss_type in MEAN_OF_ROWS and not run.training.get("beta", 0.0) else "first"
 
 
-def adjustment(run: Run, step: int, place: int, logged: dict[str, Tensor]) -> Adjust:
-    """What a training does to an estimate, by its protocol and its injected sign flips; `logged` gets their share."""
+def estimate_as_trained(batch: Batch, run: Run, step: int, place: int) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Advantages and kept rows as `MCGRPOTrainer` or `ReleasedTrainer` computes them, and what it logs of them."""
     training = run.training
-
-    def adjust(rewards: Tensor, advantages: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-        if training.get("drop_rule") == "reward":
-            keep = keep_largest_reward(rewards, run.num_generations)
-        if training.get("rescale_by_nonzero"):
-            advantages = rescale_by_nonzero(advantages)
-        if rate := training.get("advantage_flip_rate", 0.0):
-            rule = training.get("advantage_flip_rule", "bernoulli")
-            flips = draw_flips(keep, rate, rule, f"{run.seed}/{step - 1}/{place}")
-            signed = keep & (advantages != 0)
-            logged["advantage/frac_flipped"] = (flips & signed).sum() / signed.sum().clamp(min=1)
-            advantages = torch.where(flips, -advantages, advantages)
-        return advantages, keep
-
-    return adjust
+    estimated = compute_estimate(
+        batch.rewards,
+        run.estimator,
+        run.num_generations,
+        lengths=batch.lengths,
+        extra_rollouts=training.get("extra_rollouts"),
+        epsilon=training.get("advantage_epsilon"),
+        mad_zero=training.get("mad_zero", "epsilon"),
+        ties=ties(run),
+    )
+    drop_rule, rescale = training.get("drop_rule", "advantage"), training.get("rescale_by_nonzero", False)
+    estimated, flipped = apply_faults(estimated, run.num_generations, drop_rule, rescale), {}
+    if rate := training.get("advantage_flip_rate", 0.0):
+        rule = training.get("advantage_flip_rule", "bernoulli")
+        estimated, share = inject_flips(estimated, rate, rule, f"{run.seed}/{step - 1}/{place}")
+        flipped["advantage/frac_flipped"] = share
+    estimated, diagnostics = clamp_and_diagnose(estimated, training.get("max_advantage"))
+    return estimated.advantages, estimated.keep, diagnostics | flipped
 
 
 def _not_g(batch: Batch, run: Run) -> Iterator[tuple[int, str]]:

@@ -1,10 +1,32 @@
-"""What MCGRPOTrainer refuses of TRL's data: whatever in a prompt is not text."""
+"""What MCGRPOTrainer refuses of what TRL supports: tools, environments, and whatever in a prompt is not text."""
 
 from collections.abc import Mapping
 from textwrap import shorten
 from typing import Any
 
+from datasets import Dataset
 from transformers import ProcessorMixin
+from trl import GRPOConfig
+
+from mcgrpo.trainer.config import MCGRPOConfig
+
+
+def check_arguments(args: tuple, kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments of the trainer, before TRL loads anything.
+
+    Raises:
+        TypeError: for arguments that are not an `MCGRPOConfig`.
+        ValueError: for tools, environments, or images.
+    """
+    for name in ("tools", "environment_factory"):
+        if kwargs.get(name):
+            raise ValueError(f"MCGRPOTrainer does not support `{name}`: rollouts are drawn before TRL sets it up")
+    config = kwargs.get("args") or next((each for each in args if isinstance(each, GRPOConfig)), None)
+    if not isinstance(config, MCGRPOConfig):
+        raise TypeError(f"MCGRPOTrainer needs args=MCGRPOConfig(...), not {type(config).__name__}")
+    check_processor(kwargs.get("processing_class"))
+    if isinstance(dataset := kwargs.get("train_dataset"), Dataset) and len(dataset):
+        check_row(dataset[0])
 
 
 def check_processor(processor: Any) -> None:
@@ -21,7 +43,7 @@ def check_processor(processor: Any) -> None:
 
 
 def check_row(row: Mapping[str, Any]) -> None:
-    """Refuse a row of a data set with images, in either form of TRL's: a column, or a part of a message's content.
+    """Refuse a row of a data set with images, in either of TRL's forms: a column, or a part of a message's content.
 
     Raises:
         ValueError: naming the column or the part, and the prompt.
