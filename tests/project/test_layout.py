@@ -1,0 +1,86 @@
+"""The packages of mcgrpo, and which may import which: read from the import statements, also those within functions."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2] / "mcgrpo"
+
+LAYERS = (
+    ("records", "files"),  # the contract between stages: one record per file; reading and writing records
+    ("sums",),  # checksums of files
+    ("estimators",),  # library: rewards -> advantages and kept rows
+    ("trainer",),  # library: TRL's GRPOTrainer with these estimators
+    ("study", "grade", "launch"),  # a study file and its expansion; the grader; how a job is started
+    ("data", "analyse", "rewards"),  # stages: data sets and models; scores and summaries. The grader's public name
+    ("tracking",),  # MLflow as a view of the files
+    ("train", "generate", "report"),  # stages: a training job; completions; tables, figures, claims
+    ("commands",),  # doctor, forecast, progress, evidence, made
+    ("cli",),  # `mcgrpo COMMAND`
+)
+"""A package or module imports itself and those of the lines above its own, so that there is no circle."""
+
+LIBRARY = {"estimators": set(), "trainer": {"estimators"}}
+"""What the library imports of ours: it can be used without the study."""
+
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+FILES = {path: path.relative_to(ROOT).with_suffix("").parts[0] for path in sorted(ROOT.rglob("*.py"))}
+"""Every file of ours, and the package or module that it belongs to."""
+
+
+def imported(source):
+    """Packages and modules of mcgrpo that a text imports, anywhere in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = ["mcgrpo.(relative import)"]
+        else:
+            continue
+        yield from (name.split(".")[1] for name in names if name.startswith("mcgrpo."))
+
+
+def named(source):
+    """The same of modules that a text names whole in a string, as `import_module` takes them."""
+    strings = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    modules = (text for text in strings if isinstance(text, str) and re.fullmatch(r"mcgrpo(\.\w+)+", text))
+    return {module.split(".")[1] for module in modules}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import mcgrpo.study.plan", "from mcgrpo import study", "def late():\n    from mcgrpo.study import plan",
+     "if TYPE_CHECKING:\n    from mcgrpo.study.plan import Plan"],
+)  # fmt: skip
+def test_imports_are_seen_wherever_they_are(source):
+    assert list(imported(source)) == ["study"]
+
+
+def test_modules_in_strings_are_seen():
+    assert named("import_module('mcgrpo.study.plan')") == {"study"}
+
+
+def test_every_package_and_module_has_its_place():
+    there = {name for name in FILES.values() if name != "__init__"}
+    assert there == set(RANK) and len(RANK) == sum(map(len, LAYERS))
+
+
+def test_imports_go_one_way():
+    against = [
+        f"{path.relative_to(ROOT)} imports {other}"
+        for path, own in FILES.items()
+        for other in imported(path.read_text(encoding="utf-8"))
+        if other != own and RANK.get(other, len(LAYERS)) >= RANK.get(own, len(LAYERS))
+    ]
+    assert not against
+
+
+@pytest.mark.parametrize("package", LIBRARY)
+def test_the_library_imports_nothing_of_the_study(package):
+    texts = {path: path.read_text(encoding="utf-8") for path, own in FILES.items() if own == package}
+    reached = {path.relative_to(ROOT): {*imported(text), *named(text)} - {package} for path, text in texts.items()}
+    assert len(reached) > 3 and set().union(*reached.values()) <= LIBRARY[package], reached
