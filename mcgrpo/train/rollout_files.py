@@ -1,7 +1,7 @@
-"""What a training drew, as files: `groups.jsonl`, the numbers of every group, and `rollouts.jsonl`, a few to be read.
+"""What a training drew, as files: `groups.jsonl`, the numbers of every group, and `rollouts.jsonl`, some texts to read.
 
-Rows are of `mcgrpo.records.Group` and `Rollout`. Their `step` is that of `metrics.jsonl`: the first optimizer step that
-a generation batch is used for.
+Their rows are `mcgrpo.records.Group` and `Rollout`. `step` is the first optimizer step that a generation batch is used
+for, numbered as in `metrics.jsonl`.
 """
 
 import json
@@ -27,14 +27,14 @@ GROUPS, ROLLOUTS = "groups.jsonl", "rollouts.jsonl"
 
 
 class RolloutFiles(TrainerCallback):
-    """Appends to both files of a training.
+    """Appends the rollouts of a training to both files.
 
     Args:
-        trainer: whose rollouts they are.
-        folder: of the files.
-        tables: what is to be read; None for no `rollouts.jsonl`.
+        trainer: the trainer to observe.
+        folder: where the files are.
+        tables: which rollouts go into `rollouts.jsonl`; None for no such file.
 
-    `oracle_seconds` are what the oracle has taken so far.
+    `oracle_seconds` is the time spent on the oracle so far.
     """
 
     def __init__(self, trainer: "MCGRPOTrainer", folder: Path, tables: RolloutTables | None = None):
@@ -46,12 +46,12 @@ class RolloutFiles(TrainerCallback):
         trainer.add_callback(self)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Choose the steps whose rollouts are to be read."""
+        """Choose the steps whose rollouts go into `rollouts.jsonl`."""
         if self.tables:
             self.wanted = set(spread(generating_steps(args, state.max_steps), self.tables.steps))
 
     def __call__(self, drawn: "Drawn") -> None:
-        """Append the rows of a generation batch; several of them may go into one optimizer step."""
+        """Append the rows of a generation batch; an optimizer step may have several of them."""
         step = self.trainer.state.global_step + 1
         is_first = step != self.step
         self.step, self.groups = step, 0 if is_first else self.groups
@@ -75,36 +75,36 @@ class RolloutFiles(TrainerCallback):
 
 
 def generating_steps(args: Any, max_steps: int) -> list[int]:
-    """The optimizer steps, from 1, that rollouts are drawn for; TRL draws every so many micro-batches."""
+    """The optimizer steps, from 1, that rollouts are drawn for: TRL counts micro-batches."""
     every = args.steps_per_generation * args.num_iterations
     batches = range(0, max_steps * args.gradient_accumulation_steps, every)
     return sorted({batch // args.gradient_accumulation_steps + 1 for batch in batches})
 
 
 def spread(steps: list[int], count: int) -> list[int]:
-    """So many of the steps, evenly: the first, the last and those between; all if there are no more."""
+    """At most `count` of the steps, evenly spaced, with the first and the last."""
     if len(steps) <= count:
         return steps
     if count == 1:
         return steps[:1]
-    return [steps[round(place * (len(steps) - 1) / (count - 1))] for place in range(count)]
+    return [steps[round(index * (len(steps) - 1) / (count - 1))] for index in range(count)]
 
 
 def groups_of(step: int, start: int, drawn: "Drawn") -> Iterator[Group]:
-    """The rows of a batch, its first group numbered `start`."""
+    """The rows of a batch; `start` is the index of its first group within the step."""
     columns = (drawn.rewards, drawn.advantages, drawn.keep.int(), drawn.lengths)
-    for place, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-        rewards, advantages, kept, lengths = values
-        yield Group(step, start + place, [*map(number, rewards)], [*map(number, advantages)], kept, lengths)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for index, (rewards, advantages, kept, lengths) in enumerate(rows, start):
+        yield Group(step, index, [*map(number, rewards)], [*map(number, advantages)], kept, lengths)
 
 
 def number(value: float) -> float | None:
-    """A single-precision number in as few digits as tell it from all others; None for NaN."""
+    """A single-precision number in the digits that identify it; None for NaN."""
     return None if value != value else float(f"{value:.9g}")
 
 
 def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]], means: list[float | None]) -> list[Rollout]:
-    """The rows of the first rollouts of a batch: those of which there are texts (`first_rows`) and oracles."""
+    """The rows of the first rollouts of a batch, one for each of `texts` (see `first_rows`) and `means`."""
     size = drawn.rewards.size(1)
     groups = [
         column[: len(texts) // size]
@@ -115,7 +115,7 @@ def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]], means: 
         Rollout(
             step=step,
             prompt=prompt,
-            sample=place % size,
+            sample=index % size,
             completion=completion,
             reward=number(reward),
             advantage=number(advantage),
@@ -125,7 +125,7 @@ def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]], means: 
             length=length,
             oracle=mean,
         )
-        for place, ((prompt, completion), mean, (reward, advantage, kept, pivot, length)) in enumerate(
+        for index, ((prompt, completion), mean, (reward, advantage, kept, pivot, length)) in enumerate(
             zip(texts, means, rows, strict=True)
         )
     ]
@@ -134,21 +134,21 @@ def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]], means: 
 def first_rows(
     trainer: "MCGRPOTrainer", drawn: "Drawn", count: int
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """The first rows drawn by all processes: what they were drawn for, and (prompt, completion) as texts.
+    """The first `count` rows drawn by all processes: their inputs, and the texts of prompt and completion.
 
-    A conversation is shown as the text that the model was given for it.
+    The text of a conversation is that of its chat template.
     """
     decode = trainer.processing_class.batch_decode
     given = [row["prompt"] for row in drawn.inputs[:count]]
     if not isinstance(given[0], str):
         given = decode(drawn.rollouts.prompt_ids[:count])
     completions = decode(drawn.rollouts.completion_ids[:count], skip_special_tokens=True)
-    found = gather_object(list(zip(drawn.inputs[:count], zip(given, completions, strict=True), strict=True)))[:count]
-    return [row for row, _ in found], [texts for _, texts in found]
+    rows = gather_object(list(zip(drawn.inputs[:count], zip(given, completions, strict=True), strict=True)))[:count]
+    return [row for row, _ in rows], [texts for _, texts in rows]
 
 
 def oracle_of(trainer: "MCGRPOTrainer", inputs: list[dict[str, Any]], size: int) -> list[float | None]:
-    """The mean reward of each row's prompt under the oracle; None without one."""
+    """The oracle's mean reward of each row's prompt; None without an oracle."""
     if not size or trainer.use_vllm:
         return [None] * len(inputs)
     keys = [json.dumps(row["prompt"]) for row in inputs]
@@ -158,15 +158,15 @@ def oracle_of(trainer: "MCGRPOTrainer", inputs: list[dict[str, Any]], size: int)
 
 
 def pivots(drawn: "Drawn") -> torch.Tensor:
-    """Rows left out as the median of their group, with an advantage of exactly 0; (groups, drawn) booleans."""
+    """Rows dropped as the median of their group, with an advantage of exactly 0; (groups, drawn) booleans."""
     return ~drawn.keep & (drawn.advantages == 0) & (drawn.rewards == median(drawn.rewards))
 
 
 def is_flipped(reward: float, advantage: float, kept: bool, oracle: float | None) -> bool | None:
-    """Whether an advantage has another sign than the reward has under the oracle's mean; None if that has none.
+    """Whether an advantage's sign differs from that of reward - the oracle's mean; None if one of these is missing.
 
-    By the convention `zeros` of `mcgrpo.analyse.sign_flips`: 0 is a sign of its own. Rewards of two levels never flip
-    under the other one. As there, only rollouts that reach the update count: one left out is not flipped.
+    This is the convention `zeros` of `mcgrpo.analyse.sign_flips`: 0 is a sign of its own, and a dropped rollout is not
+    flipped.
     """
     if oracle is None or reward != reward:
         return None

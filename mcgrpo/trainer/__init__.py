@@ -1,4 +1,4 @@
-"""TRL's `GRPOTrainer` with an advantage estimator of `mcgrpo.estimators`, for one's own training."""
+"""TRL's `GRPOTrainer` with the advantage estimators of `mcgrpo.estimators`."""
 
 from importlib import import_module
 from typing import Any
@@ -9,7 +9,7 @@ __all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """Import on use: TRL takes seconds, and most modules here do without."""
+    """Import on first use: TRL takes seconds to import, and most modules here do not need it."""
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

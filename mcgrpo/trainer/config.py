@@ -15,28 +15,27 @@ TESTED_TRL = "1.16.0"
 
 @dataclass
 class MCGRPOConfig(GRPOConfig):
-    """TRL's `GRPOConfig` with an advantage estimator.
+    """Configuration class for `MCGRPOTrainer`: every parameter of `GRPOConfig`, and these.
 
-    Warns where the TRL that is installed is not `TESTED_TRL`: the trainer overrides methods that TRL may change.
+    Warns if the installed TRL is not `TESTED_TRL`: the trainer overrides methods that TRL may change.
 
     Args:
-        estimator: a name in `mcgrpo.estimators.ESTIMATORS`, or `module:attribute` for one of your own; it takes the
-            place of TRL's `scale_rewards`.
+        estimator: a name in `mcgrpo.estimators.ESTIMATORS`, or `module:attribute` for your own; replaces TRL's
+            `scale_rewards`.
         extra_rollouts: drawn for each prompt beside the `num_generations` that are trained on; None for the
             estimator's own number.
         advantage_epsilon: added to the scale, in units of the reward; None for the estimator's own.
-        mad_zero: what divides where a group's scale is 0 though its rewards differ (docs/mad-zero.md): `epsilon` (the
+        mad_zero: the divisor of a group whose scale is 0 though its rewards differ (docs/mad-zero.md): `epsilon` (the
             paper), `std`, `mean_absolute_deviation`, `unit` or `skip`.
         max_advantage: advantages are clamped to [-max_advantage, max_advantage]; None for no bound.
-        compact_updates: leave rows that add nothing to the gradient out of log-probabilities and updates, and pack the
-            rest by length, wherever the gradient stays the same up to rounding (`mcgrpo.trainer.compact`). What TRL
-            logs of updates (entropy, clip_ratio) then describes the rows that are computed, and kl, a mean over
-            micro-batches, depends on how they are divided. Without it, the estimators that TRL has give its losses bit
-            for bit.
+        compact_updates: leave rows that do not change the gradient out of log-probabilities and updates, and pack the
+            others by length, wherever the gradient stays the same up to rounding (`mcgrpo.trainer.compact`). TRL's
+            metrics of updates (entropy, clip_ratio) then describe the computed rows only, and kl, a mean over
+            micro-batches, depends on the packing. Without it, TRL's estimators give TRL's losses bit for bit.
         advantage_flip_rate: share of advantages that are negated on purpose, to see what wrong signs do to training
             (MC-GRPO, section 2); 0 for none.
-        advantage_flip_rule: `bernoulli` negates each advantage with that probability; `exact` that share of the kept
-            rows of every group, which must be a whole number of rows. See `mcgrpo.trainer.flips.draw_flips`.
+        advantage_flip_rule: `bernoulli` negates each advantage with that probability; `exact` negates that share of the
+            kept rows of every group, which must be a whole number of rows. See `mcgrpo.trainer.flips.draw_flips`.
     """
 
     estimator: str = field(default="median-mad", metadata={"help": "Advantage estimator; see mcgrpo.estimators."})
@@ -47,9 +46,9 @@ class MCGRPOConfig(GRPOConfig):
         default=None, metadata={"help": "Added to the estimator's scale; None for the estimator's own."}
     )
     mad_zero: MadZero = field(
-        default="epsilon", metadata={"help": "What divides where a group's scale is 0 though its rewards differ."}
+        default="epsilon", metadata={"help": "The divisor of a group whose scale is 0 though its rewards differ."}
     )
-    max_advantage: float | None = field(default=None, metadata={"help": "Bound on |A|; None for none."})
+    max_advantage: float | None = field(default=None, metadata={"help": "Bound on |A|; None for no bound."})
     advantage_flip_rate: float = field(
         default=0.0, metadata={"help": "Share of advantages to negate on purpose, in [0, 1]."}
     )
@@ -59,7 +58,8 @@ class MCGRPOConfig(GRPOConfig):
     )
 
     compact_updates: bool = field(
-        default=True, metadata={"help": "Leave out what adds nothing to the gradient, and pack the rest by length."}
+        default=True,
+        metadata={"help": "Leave out rows that do not change the gradient, pack the others by length."},
     )
 
     def __post_init__(self):
@@ -80,14 +80,14 @@ class MCGRPOConfig(GRPOConfig):
         check_flips(self.advantage_flip_rate, self.advantage_flip_rule, self.num_generations)
         if self.scale_rewards != "group" or self.multi_objective_aggregation != "sum_then_normalize":
             raise ValueError(
-                "scale_rewards and multi_objective_aggregation are the estimator's to decide here: leave both at "
-                f"TRL's defaults and set `estimator` (now {self.estimator!r})"
+                "scale_rewards and multi_objective_aggregation are replaced by the estimator: leave both at TRL's "
+                f"defaults and set `estimator` (now {self.estimator!r})"
             )
         extra = self.num_extra_rollouts
         if rule.centre is median and extra and (self.num_generations + extra) % 2 == 0:
             warnings.warn(
-                f"num_generations={self.num_generations} with {extra} extra makes groups of even size, "
-                "in which no rollout is the median: the one dropped has an advantage. Choose an even num_generations.",
+                f"num_generations={self.num_generations} with {extra} extra makes groups of even size, in which no "
+                "rollout is the median: the dropped rollout has an advantage. Choose an even num_generations.",
                 stacklevel=3,
             )
         rows = self.per_device_train_batch_size * self.steps_per_generation

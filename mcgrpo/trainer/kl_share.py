@@ -1,36 +1,37 @@
-"""The KL penalty's share of a gradient, in the L1 norm over the tokens' log-probabilities; needs torch only."""
+"""The KL penalty's share of the gradient, in the L1 norm over the tokens' log-probabilities."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from mcgrpo.trainer.packing import Batch, loss_mask
 
 CLIPPED_LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo")
 """Losses with PPO's clipped ratio."""
 
 
 def is_known(args: Any) -> bool:
-    """Whether `gradient_parts` is right for these arguments: no mask over tokens or rows but the completion's."""
+    """Whether `gradient_parts` is exact for these arguments: no mask over tokens or rows but the completion's."""
     by_sequence = args.importance_sampling_level == "sequence" and args.use_bias_correction_kl
     masked = args.top_entropy_quantile < 1 or args.off_policy_mask_threshold is not None
     return args.loss_type in CLIPPED_LOSSES and not by_sequence and not masked
 
 
-def gradient_parts(batch: Mapping[str, Any], logps: Tensor, args: Any) -> Tensor:
-    """Sizes of the penalty's and of the policy's gradient with respect to the tokens' log-probabilities: shape (2,).
+def gradient_parts(batch: Batch, logps: Tensor, args: Any) -> Tensor:
+    """L1 norms of the penalty's and the policy's gradient with respect to the tokens' log-probabilities: shape (2,).
 
     Each is the sum over tokens of the absolute derivative, weighted as the loss weights tokens (`grpo`: by the length
-    of their row). For the policy that is |A| times the ratio, 0 where it is clipped; for the penalty
+    of their row). The policy's is |A| times the ratio, 0 where it is clipped; the penalty's is
     beta |1 - exp(ref - logp)|, the derivative of TRL's estimator k3, or with `use_bias_correction_kl`
     beta * ratio * |logp - ref|.
 
     Args:
-        batch: what TRL computes its loss from, with `ref_per_token_logps`.
+        batch: TRL's inputs of the loss, with `ref_per_token_logps`.
         logps: (rows, tokens), without a graph.
-        args: an `MCGRPOConfig` that `is_known`.
+        args: an `MCGRPOConfig` for which `is_known` is true.
     """
-    mask = batch["completion_mask"] * batch.get("tool_mask", 1)
+    mask = loss_mask(batch)
     advantages = batch["advantages"].unsqueeze(1)
     log_ratio = logps - batch.get("old_per_token_logps", logps)
     if args.importance_sampling_level == "sequence":

@@ -1,9 +1,9 @@
-"""Checkpoints from which a GRPO training goes on to the same end: what TRL leaves out of them.
+"""Checkpoints that resume a GRPO training exactly: what TRL leaves out of them.
 
-transformers saves weights, optimizer, schedule, random states and the step. TRL 1.16 adds nothing, so that a training
-resumed from its checkpoint draws its rollouts anew in the middle of a generation batch (`num_iterations` or
-`steps_per_generation` above 1), counts micro-batches from 0, and goes through a later epoch in the order of the first,
-or of a streaming data set (`IterableDataset`) from its first row.
+transformers saves weights, optimizer, scheduler, random states and the step. TRL 1.16 adds nothing: a resumed training
+draws new rollouts in the middle of a generation batch (`num_iterations` or `steps_per_generation` above 1), counts
+micro-batches from 0, and repeats the order of the first epoch in a later one. With a streaming data set
+(`IterableDataset`) it starts at the first row.
 """
 
 import warnings
@@ -21,9 +21,11 @@ from trl import GRPOTrainer
 
 
 class ResumableTrainer(GRPOTrainer):
-    """`GRPOTrainer` whose checkpoints also hold, for each process, its buffered rollouts and its place among them.
+    """`GRPOTrainer` whose checkpoints also hold each process's buffered rollouts, micro-batch count and metrics.
 
-    On a CPU a resumed training ends with the weights and the metrics of one that was never interrupted, to the bit.
+    The only changes w.r.t. `GRPOTrainer`: `_save_checkpoint` writes them, `_load_optimizer_and_scheduler` reads them
+    and advances the sampler that `_get_train_sampler` made, and `_init_training_state` finds the row of a streaming
+    data set. On a CPU a resumed training ends with the same weights and metrics as an uninterrupted one, to the bit.
     """
 
     def _get_train_sampler(self, dataset: Any = None) -> Any:
@@ -41,12 +43,12 @@ class ResumableTrainer(GRPOTrainer):
     def _init_training_state(
         self, max_steps: int, steps_per_epoch: int, epochs: int, checkpoint: str | None, trial: Any
     ) -> tuple[int, int]:
-        """Epochs that are over, and micro-batches of the current one that have been trained on."""
-        place = super()._init_training_state(max_steps, steps_per_epoch, epochs, checkpoint, trial)
+        """Returns the finished epochs, and the micro-batches of the current epoch that were trained on."""
+        finished = super()._init_training_state(max_steps, steps_per_epoch, epochs, checkpoint, trial)
         if checkpoint is None or self.args.ignore_data_skip or not isinstance(self.train_dataset, IterableDataset):
-            return place
+            return finished
         saved = TrainerState.load_from_json(str(Path(checkpoint, TRAINER_STATE_NAME)))
-        # The length of a stream is not known: transformers counts its epochs as if each took all of max_steps
+        # transformers does not know the length of a stream and counts its epochs as if each took max_steps
         batches = saved.max_steps * self.args.gradient_accumulation_steps
         return divmod(round(saved.epoch * batches), batches)
 
@@ -55,12 +57,12 @@ class ResumableTrainer(GRPOTrainer):
             super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None:
             return
-        if not isinstance(self.train_dataset, IterableDataset):  # a stream is shuffled by the number of its epoch
-            for _ in range(int(self.state.epoch)):  # the sampler draws each epoch's order where the last one left off
+        if not isinstance(self.train_dataset, IterableDataset):  # a stream is shuffled by its epoch's number
+            for _ in range(int(self.state.epoch)):  # the sampler's generator continues from epoch to epoch
                 next(iter(self._train_sampler))
         file = self._rollouts_in(Path(checkpoint))
         if not file.is_file():
-            warnings.warn(f"{checkpoint} holds no rollouts: it is not resumed to the bit", stacklevel=2)
+            warnings.warn(f"{checkpoint} holds no rollouts: training does not resume exactly", stacklevel=2)
             return
         with self._loading_to_cpu():
             state = torch.load(file, map_location=self.args.device, weights_only=True)
@@ -68,13 +70,13 @@ class ResumableTrainer(GRPOTrainer):
         self._metrics["train"].update(state["metrics"])
 
     def _loading_to_cpu(self) -> AbstractContextManager:
-        """Within it the device of a CPU process is plain `cpu`.
+        """Within it `args.device` of a CPU process is plain `cpu`.
 
-        accelerate numbers the CPUs of several processes (cpu:0, cpu:1), and torch.load knows no such device.
+        accelerate numbers the CPUs of several processes (cpu:0, cpu:1), which torch.load refuses as a `map_location`.
         """
         if self.args.device.type != "cpu":
             return nullcontext()
-        return patch.dict(vars(self.args), _setup_devices=torch.device("cpu"))  # what `args.device` is read from
+        return patch.dict(vars(self.args), _setup_devices=torch.device("cpu"))  # the cached value of `args.device`
 
     def _rollouts_in(self, checkpoint: Path) -> Path:
         return checkpoint / f"rollouts_{self.accelerator.process_index}.pt"

@@ -1,4 +1,4 @@
-"""Seeds made from text, and random states that are left as they were."""
+"""Seeds made from text, and a context that restores random states."""
 
 import hashlib
 import random
@@ -10,15 +10,15 @@ import torch
 
 
 def seed_of(key: str, bits: int = 32) -> int:
-    """A seed of at most 64 bits that depends on `key` and on nothing else."""
+    """A seed of at most 64 bits, hashed from `key`."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> (64 - bits)
 
 
 @contextmanager
 def random_state(device: torch.device, seed: int | None = None) -> Iterator[None]:
-    """Within it random numbers are drawn from `seed`, if one is given; after it, as if none had been drawn.
+    """Within it, random states start from `seed`, if given; after it, they are restored.
 
-    Of Python, NumPy, and torch on the CPU and on `device`.
+    Those of Python, NumPy, and torch on the CPU and on `device`.
     """
     from transformers import set_seed
 

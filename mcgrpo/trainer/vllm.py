@@ -1,4 +1,4 @@
-"""vLLM driven by MCGRPOTrainer: as TRL drives it, but with the run's seed, and with room for the extra rollouts."""
+"""TRL's vLLM generation with the run's seed, and with room for the extra rollouts."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,36 +14,36 @@ from trl.trainer import grpo_trainer
 
 from mcgrpo.trainer.seeds import random_state, seed_of
 
-CONCURRENT_REQUESTS = 64  # TRL's own number for requests of single prompts
+CONCURRENT_REQUESTS = 64  # as TRL for requests of single prompts
 
 
 class VLLMRollouts(VLLMGeneration):
-    """TRL's `VLLMGeneration`, whose rollouts depend on the run's seed.
+    """TRL's `VLLMGeneration` with rollouts that depend on the run's seed.
 
-    TRL 1.16 seeds a colocated engine with the number of its process, whatever `args.seed` is (TRL issue 7040), and the
-    engine draws from the process's own generators, as dropout does. Here each generation has a seed of its own, made
-    from `args.seed`, the mode (training or evaluation), the global step, the generation's place within that step, and
-    the process (processes that share one engine by tensor parallelism share the seed). Building the engine and drawing
-    from it leave the process's random state as it was. So the same seed draws the same rollouts, also in a resumed
-    training, and dropout is that of rollouts drawn with transformers.
+    TRL 1.16 seeds a colocated engine with the rank of its process, whatever `args.seed` is (TRL issue 7040), and the
+    engine draws from the process's global generators, as dropout does. Here each generation has its own seed, made from
+    `args.seed`, the mode (training or evaluation), the global step, the generation's position within that step, and the
+    process (processes that share an engine by tensor parallelism share the seed). The process's random state is
+    restored after the engine is built and after it draws. The same seed therefore draws the same rollouts, also in a
+    resumed training, and dropout is the same as with rollouts drawn by transformers.
 
     - colocate: the default generators of Python, NumPy and torch are seeded while vLLM draws. vLLM's first model runner
       draws tokens from torch's; its second one takes a seed for each sequence from NumPy's.
-    - server: each prompt is a request with a seed of its own; within one request all prompts would get the same noise.
-      A server batches requests as they come, which may change a rounding, and then a token; its own option
-      `VLLM_BATCH_INVARIANT=1` keeps that from happening.
+    - server: each prompt is a request with its own seed; within one request all prompts would get the same noise. A
+      server batches requests as they arrive, which may change rounding, and then a token;
+      `VLLM_BATCH_INVARIANT=1` on the server prevents this.
 
-    A seed in `generation_kwargs` is the caller's, and then stays alone in force.
+    A seed in `generation_kwargs` takes precedence over all of this.
 
     Args:
-        trainer: the MCGRPOTrainer whose rollouts these are.
-        max_num_seqs: TRL's, as many sequences as are trained on; the extra rollouts are added, which would otherwise
-            wait until others have ended.
+        trainer: the MCGRPOTrainer that draws the rollouts.
+        max_num_seqs: TRL's number, the sequences that are trained on. Those of the extra rollouts are added: otherwise
+            they would wait until others have ended.
     """
 
     def __init__(self, trainer: Any, *args: Any, max_num_seqs: int, **kwargs: Any):
         self.trainer = trainer
-        self._moment, self._place = "", 0
+        self._moment, self._position = "", 0
         size = trainer.num_generations
         groups = -(-max_num_seqs // size)
         super().__init__(*args, max_num_seqs=groups * (size + trainer.args.num_extra_rollouts), **kwargs)
@@ -58,7 +58,7 @@ class VLLMRollouts(VLLMGeneration):
             self.vllm_client.generate = partial(prompt_by_prompt, self.vllm_client.generate)
 
     def generate(self, prompts: list[list[int]], images: list | None, num_generations: int, profiler: Any = None):
-        """As TRL's, with the seed of this generation."""
+        """TRL's method, with the seed of this generation."""
         key = self._key()
         if self.mode == "server":
             own = self.generation_kwargs
@@ -71,30 +71,31 @@ class VLLMRollouts(VLLMGeneration):
             return super().generate(prompts, images, num_generations, profiler)
 
     def _key(self) -> str:
-        """What this generation's seed is made from."""
+        """The text that this generation's seed is made from."""
         trainer = self.trainer
         mode = "train" if trainer.model.training else "eval"
         moment = f"{trainer.args.seed}/{mode}/{trainer.state.global_step}"
-        self._place = self._place + 1 if moment == self._moment else 0
+        self._position = self._position + 1 if moment == self._moment else 0
         self._moment = moment
-        return f"{moment}/{self._place}/{self.accelerator.process_index // self.tensor_parallel_size}"
+        return f"{moment}/{self._position}/{self.accelerator.process_index // self.tensor_parallel_size}"
 
 
 def used_by(trainer: Any) -> AbstractContextManager:
-    """Within it TRL's trainer builds a `VLLMRollouts` where it would build its own class, which no argument chooses."""
+    """Within it, TRL's trainer builds a `VLLMRollouts` instead of a `VLLMGeneration`; it has no argument for that."""
     return patch.object(grpo_trainer, "VLLMGeneration", partial(VLLMRollouts, trainer))
 
 
 def prompt_by_prompt(
     generate: Callable[..., dict], prompts: list[list[int]], generation_kwargs: dict[str, Any], **params: Any
 ) -> dict[str, list | None]:
-    """TRL's `VLLMClient.generate`, one request a prompt, each with a seed made from the batch's key and its place.
+    """TRL's `VLLMClient.generate`, one request per prompt, each with its own seed.
 
     Args:
         generate: that method.
-        prompts: token ids of each.
-        generation_kwargs: of each request; `key`, if there is one, is not sent, but gives the seeds.
-        params: the other arguments of that method, the same for each prompt.
+        prompts: token ids of each prompt.
+        generation_kwargs: those of each request. `key` is not sent; seeds are made from it and the prompt's position.
+            Without it, all prompts are one request.
+        params: the other arguments of that method.
 
     Returns:
         What that method returns for all prompts in one request: lists over prompts, or over completions, in order.
@@ -103,9 +104,9 @@ def prompt_by_prompt(
         return generate(prompts=prompts, generation_kwargs=generation_kwargs, **params)
     others = {name: value for name, value in generation_kwargs.items() if name != "key"}
 
-    def draw(place: int) -> dict:
-        seed = seed_of(f"{generation_kwargs['key']}/{place}", bits=62)  # vLLM adds the number of the completion
-        return generate(prompts=[prompts[place]], generation_kwargs={**others, "seed": seed}, **params)
+    def draw(position: int) -> dict:
+        seed = seed_of(f"{generation_kwargs['key']}/{position}", bits=62)  # vLLM adds the index of the completion
+        return generate(prompts=[prompts[position]], generation_kwargs={**others, "seed": seed}, **params)
 
     with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:
         answers = list(pool.map(draw, range(len(prompts))))

@@ -1,4 +1,4 @@
-"""What would spoil a training in silence, seen in the diagnostics of its generation batches."""
+"""Faults that would spoil a training silently, found in the diagnostics of its generation batches."""
 
 import warnings
 from collections.abc import Mapping
@@ -7,17 +7,17 @@ from mcgrpo.estimators import get_estimator
 from mcgrpo.trainer.config import MCGRPOConfig
 
 UNSCORED_BATCHES = 3
-"""Generation batches in a row, without a rollout that could be scored, that end a training."""
+"""Consecutive generation batches without a scorable rollout that stop a training."""
 ENOUGH_GROUPS = 6
-"""Groups whose rewards differ, before anything is said of most of them."""
+"""Groups whose rewards differ that are needed for a warning about most of them."""
 
 
 class Watch:
-    """Looks at every generation batch of a training.
+    """Checks every generation batch of a training.
 
     Args:
-        args: of the training.
-        warns: whether this process is the one that warns; all of them raise, so that none is left waiting.
+        args: the trainer's arguments.
+        warns: whether this process may warn; all processes raise, so that none is left waiting.
     """
 
     def __init__(self, args: MCGRPOConfig, warns: bool = True):
@@ -27,25 +27,25 @@ class Watch:
         self.warns = warns and args.mad_zero == "epsilon" and args.max_advantage is None
 
     def look(self, values: Mapping[str, float], groups: int, step: int) -> None:
-        """Look at a generation batch.
+        """Check a generation batch.
 
-        Warns once: where the scale is 0 in most of the groups whose rewards differ, and nothing takes its place.
+        Warns once, if the scale is 0 in most of the groups whose rewards differ and `mad_zero` does not replace it.
 
         Args:
             values: of `mcgrpo.estimators.diagnostics.diagnose`.
-            groups: in the batch.
-            step: optimizer steps before it; those of an earlier attempt count, too.
+            groups: number of groups in the batch.
+            step: optimizer steps before it, including those before a checkpoint.
 
         Raises:
-            ValueError: where no rollout could be scored in the first batch of a training, or in three in a row.
+            ValueError: if no rollout could be scored in the first batch of a training, or in three in a row.
         """
-        if self.unscored is None:  # the first batch of a training says that rewards do not work at all
+        if self.unscored is None:  # in the first batch of a training one is enough: rewards do not work at all
             self.unscored = 0 if step else UNSCORED_BATCHES - 1
         self.unscored = self.unscored + 1 if values["drawn/frac_unscorable"] == 1 else 0
         if self.unscored >= UNSCORED_BATCHES:
             raise ValueError(
                 "no rollout of the first generation batch, or of the last three, could be scored: every reward is None "
-                "or NaN, and the model does not move"
+                "or NaN, and nothing is learned"
             )
         self.differ += groups * (1 - values["drawn/frac_reward_zero_std"])
         self.scale_zero += groups * values.get("advantage/frac_scale_zero_signal", 0.0)
@@ -58,9 +58,9 @@ class Watch:
         epsilon = self.args.advantage_epsilon
         epsilon = get_estimator(self.args.estimator).epsilon if epsilon is None else epsilon
         warnings.warn(
-            f"the scale of estimator {self.args.estimator!r} is 0 in most groups whose rewards differ, as the MAD is "
-            f"where most rewards of a group are equal: their advantages are deviations / {epsilon:g} (here up to "
-            f"{self.largest:g}). Set mad_zero='std', 'mean_absolute_deviation' or 'unit' to divide by "
-            "something else, or max_advantage to bound them: docs/mad-zero.md",
+            f"the scale of estimator {self.args.estimator!r} is 0 in most groups whose rewards differ (the MAD is 0 as "
+            f"soon as most rewards of a group are equal): their advantages are deviations / {epsilon:g}, here up to "
+            f"{self.largest:g}. Set mad_zero='std', 'mean_absolute_deviation' or 'unit' to divide by something else, "
+            "or max_advantage to bound them: docs/mad-zero.md",
             stacklevel=2,
         )

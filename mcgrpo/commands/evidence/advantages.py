@@ -1,4 +1,4 @@
-"""The advantages of a training, computed again from its rewards by the estimator that it was trained with."""
+"""The advantages of a training, recomputed from its rewards with its own estimator."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.packing import MEAN_OF_ROWS
 
 RELATIVE = 1e-4
-"""Of advantages, to the largest of their group: they are of single precision, and may be of another processor."""
+"""Tolerance of advantages, relative to the largest of their group: single precision, maybe of another processor."""
 NOISE = 1e-2
-"""Of an advantage in a group of equal rewards: what rounding their mean leaves, over an epsilon of 1e-4."""
+"""Tolerance of advantages in a group of equal rewards: rounding of the mean, divided by an epsilon of 1e-4."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A generation batch as it was recorded: all (groups, drawn), rewards NaN where there is none."""
+    """A recorded generation batch: all (groups, drawn), rewards NaN where there is none."""
 
     rewards: Tensor
     advantages: Tensor
@@ -31,12 +31,12 @@ class Batch:
 
 
 def is_known(run: Run) -> bool:
-    """Whether the estimator is one of ours: those of somebody else are code, which is not run."""
+    """Whether the estimator is one of ours; the code of others is not run."""
     return run.estimator in ESTIMATORS
 
 
 def drawn(run: Run) -> int:
-    """Rollouts of a group; 0 if only the estimator's own code says how many."""
+    """Rollouts of a group; 0 if only the code of somebody else's estimator says how many."""
     extra = run.training.get("extra_rollouts", ESTIMATORS[run.estimator].extra_rollouts if is_known(run) else None)
     return 0 if extra is None else run.num_generations + extra
 
@@ -45,7 +45,7 @@ def as_batch(groups: Sequence[Group]) -> Batch:
     """The numbers of groups of one size.
 
     Raises:
-        ValueError: for anything but numbers in single precision, and marks of 0 and 1.
+        ValueError: for anything but finite single-precision numbers, and `kept` of 0 and 1.
     """
     columns = ("rewards", "advantages", "kept", "lengths")
     if len({len(getattr(group, name)) for group in groups for name in columns}) > 1:
@@ -64,13 +64,13 @@ def as_batch(groups: Sequence[Group]) -> Batch:
 
 
 def differences(batch: Batch, run: Run, step: int, place: int) -> tuple[list[str], dict[str, float]]:
-    """How a batch differs from what its rewards give, and what is to be logged of it.
+    """Differences between a batch and what its rewards give, and the metrics that should have been logged.
 
     Args:
-        batch: as it was recorded.
-        run: whose it is.
+        batch: the recorded batch.
+        run: the run that it belongs to.
         step: the optimizer step, from 1, that it was drawn for.
-        place: of the batch in that step, see `mcgrpo.commands.evidence.schedule`.
+        place: position of the batch within that step, see `mcgrpo.commands.evidence.schedule`.
 
     Raises:
         ValueError: see `estimate`.
@@ -80,7 +80,7 @@ def differences(batch: Batch, run: Run, step: int, place: int) -> tuple[list[str
     if is_known(run):
         advantages, kept, logged = estimate_as_trained(batch, run, step, place)
         told += [f"group {group}: {odd}" for group, odd in _compare(batch, advantages, kept)]
-    # Of what was recorded: rounding may make an advantage 0 on one processor and not on another
+    # These from the record: rounding may make an advantage 0 on one processor and not on another
     recorded = diagnose(batch.rewards, None, batch.advantages, batch.kept)
     logged |= {name: value for name, value in recorded.items() if name.startswith("advantage/") or name not in logged}
     logged["completions/mean_length"] = batch.lengths.float().mean()
@@ -88,7 +88,7 @@ def differences(batch: Batch, run: Run, step: int, place: int) -> tuple[list[str
 
 
 def ties(run: Run) -> Ties:
-    """Which of tied pivots a training drops, see `MCGRPOTrainer`."""
+    """Which of tied pivots a training drops, see `MCGRPOTrainer._ties`."""
     return "longest" if run.loss_type in MEAN_OF_ROWS and not run.training.get("beta", 0.0) else "first"
 
 
@@ -131,7 +131,7 @@ def _compare(batch: Batch, advantages: Tensor, kept: Tensor) -> Iterator[tuple[i
     for group in (batch.kept != kept).any(dim=1).nonzero().flatten().tolist():
         odd = batch.kept[group] != kept[group]
         sizes, rewards = advantages[group].abs()[odd], batch.rewards[group][odd]
-        # Distances to the centre that are the same but for rounding, from either side of it
+        # Equal distances to the centre from either side of it, up to rounding
         tied = sizes.max() - sizes.min() <= RELATIVE * largest[group] and not (rewards == rewards[0]).all()
         if not tied:
             yield group, "the rollouts that are kept are not those of its rewards"
