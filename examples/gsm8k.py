@@ -1,6 +1,6 @@
 """MC-GRPO on GSM8K, on one GPU: `python examples/gsm8k.py --model Qwen/Qwen3-0.6B --output out`.
 
-`--data` takes a folder with a train.jsonl in GSM8K's columns in place of the hub's copy.
+`--data FOLDER` reads FOLDER/train.jsonl, with GSM8K's columns, instead of the data set on the hub.
 """
 
 import argparse
@@ -27,7 +27,7 @@ dataset = load_dataset(**source, split="train", **({} if options.data else {"nam
 
 
 def as_row(row):
-    """A prompt for the model, and the number after #### for the reward."""
+    """The prompt for the model, and the number after #### for the reward."""
     return {"prompt": as_prompt("gsm8k", row["question"]), "answer": row["answer"].split("####")[-1].strip()}
 
 
@@ -35,9 +35,9 @@ on_gpu = torch.cuda.is_available()
 args = MCGRPOConfig(
     output_dir=options.output,
     estimator=options.estimator,
-    num_generations=4,  # draws 5 of each prompt, trains on 4
+    num_generations=4,  # draws 5 rollouts per prompt, trains on 4
     per_device_train_batch_size=8,
-    gradient_accumulation_steps=4,  # 8 prompts an optimizer step
+    gradient_accumulation_steps=4,  # 8 prompts per optimizer step
     max_completion_length=options.completion_length,
     mad_zero="std",  # see docs/mad-zero.md; "epsilon" is the paper's
     learning_rate=1e-6,

@@ -1,4 +1,4 @@
-"""`mcgrpo COMMAND ...`: the stages that a person calls by hand, under short names; each is `python -m` its module."""
+"""The command line: `mcgrpo COMMAND ...` runs `python -m` of a module."""
 
 import os
 import runpy
@@ -7,21 +7,21 @@ import sys
 from signal import SIGPIPE
 
 COMMANDS = {
-    "bundle": ("mcgrpo.commands.evidence.bundle", "pack a study into one archive that can be checked"),
-    "claims": ("mcgrpo.report.claims", "judge the paper's claims by its own numbers, and by a study's"),
+    "bundle": ("mcgrpo.commands.evidence.bundle", "pack a study into one archive that can be verified"),
+    "claims": ("mcgrpo.report.claims", "judge the paper's claims by its numbers and by a study's"),
     "doctor": ("mcgrpo.commands.doctor", "check that this machine can run a study"),
     "grade": ("mcgrpo.grade", "grade a file of completions"),
-    "lock": ("mcgrpo.study.lock", "pin what a study takes from the hub"),
-    "plan": ("mcgrpo.commands.forecast", "what a study will take: trainings, steps, hours, disk"),
-    "progress": ("mcgrpo.commands.progress", "how far a study is, what runs, and when it will end"),
-    "sign-flips": ("mcgrpo.analyse.sign_flips", "sign-flip rates of a file of grades"),
-    "track": ("mcgrpo.tracking", "bring the MLflow store up to date with a study's files"),
-    "verify": ("mcgrpo.commands.evidence.verify", "check an archive of a study: hashes, and its tables made again"),
+    "lock": ("mcgrpo.study.lock", "pin the hub revisions of a study"),
+    "plan": ("mcgrpo.commands.forecast", "estimate a study: trainings, steps, hours, disk"),
+    "progress": ("mcgrpo.commands.progress", "show how far a study is and when it will end"),
+    "sign-flips": ("mcgrpo.analyse.sign_flips", "compute the sign-flip rates of a file of grades"),
+    "track": ("mcgrpo.tracking", "update the MLflow store from the files of a study"),
+    "verify": ("mcgrpo.commands.evidence.verify", "verify an archive of a study"),
 }
 
 
 def main() -> None:
-    """Run one command; quiet where its reader leaves (`| head`), with the exit code that a shell gives for that."""
+    """Run one command. If its reader closes the pipe (`| head`), exit quietly with the shell's code for SIGPIPE."""
     try:
         try:
             _run()
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _reader_has_left() -> bool:
-    """Whether the broken pipe is stdout."""
+    """Whether stdout is the broken pipe."""
     stdout = select.poll()
     stdout.register(sys.stdout.fileno(), 0)
     return any(event & select.POLLERR for _, event in stdout.poll(0))

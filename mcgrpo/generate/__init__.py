@@ -1,1 +1,1 @@
-"""Completions of a model: `python -m mcgrpo.generate`."""
+"""Generate completions with a model: `python -m mcgrpo.generate`."""

@@ -1,12 +1,12 @@
-"""Completions for a benchmark: one greedy and k sampled for each problem of the test split.
+"""Generate completions for a benchmark: one greedy and k sampled for each problem of the test split.
 
-The settings are a study's `evaluation`; `greedy: false` leaves the greedy ones out, and `prompts: n` takes n problems
-at random, the same ones for every run.
+The settings are a study's `evaluation`; with `greedy: false` there is no greedy one, and with `prompts: n` a random
+sample of n problems is used, the same for every run.
 
 `python -m mcgrpo.generate --model FOLDER --data FILE --prompt plain --settings JSON --seed 0 --output FILE`
 
-Work is done in batches, each a pure function of its prompts and a seed of its own, and each written down (in a hidden
-file beside the output) when it is done: a job that was killed goes on where it stopped, and ends with the same rows.
+Each batch is a pure function of its prompts and its own seed. Finished batches are stored in a hidden file beside the
+output: a killed job resumes where it stopped and ends with the same rows.
 """
 
 import argparse
@@ -24,24 +24,24 @@ from mcgrpo.sums import check_sealed_folder
 
 
 class Batch(NamedTuple):
-    """One unit of work: which sample of which problems (their positions in the benchmark)."""
+    """One unit of work: the index of the sample, and the positions of its problems in the benchmark."""
 
     decoding: Decoding
     sample: int
     positions: tuple[int, ...]
 
     def seed(self, run_seed: int) -> int:
-        """The batch's own seed, in [0, 2^31)."""
+        """The seed of the batch, in [0, 2^31)."""
         digest = hashlib.sha256(repr((run_seed, *self)).encode()).digest()
         return int.from_bytes(digest[:4], "big") >> 1
 
 
 class Progress:
-    """Batches that are done, in a file beside the output; of another model, prompts or settings they count for nothing.
+    """Finished batches, in a file beside the output; those of another model, prompts or settings are discarded.
 
     Args:
-        path: the hidden file; its first line says what the others belong to.
-        identity: what must be the same for a batch to be taken over.
+        path: the hidden file; its first line is the identity of the others.
+        identity: what must be the same for a batch to be reused.
     """
 
     def __init__(self, path: Path, identity: dict[str, Any]):
@@ -57,7 +57,7 @@ class Progress:
         for place, line in enumerate(lines):
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError:  # the last line of a job that was killed while it wrote
+            except json.JSONDecodeError:  # the last line, if the job was killed while writing
                 self.path.write_text("\n".join(lines[:place]) + "\n")
                 return
             if place == 0 and row != identity:
@@ -67,14 +67,14 @@ class Progress:
                 self.done[batch] = [tuple(drawn) for drawn in row["drawn"]]
 
     def add(self, batch: Batch, drawn: list[tuple[str, str]]) -> None:
-        """Write down a finished batch."""
+        """Store a finished batch."""
         self.done[batch] = drawn
         with self.path.open("a") as file:
             file.write(json.dumps({**batch._asdict(), "drawn": drawn}) + "\n")
 
 
 def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
-    """The whole work: the greedy round, if any, then sample after sample; a batch holds prompts of similar length."""
+    """All batches: greedy ones first, if any, then by sample; a batch has prompts of similar length."""
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
     size = settings["batch_size"]
     parts = [tuple(order[start : start + size]) for start in range(0, len(order), size)]
@@ -86,10 +86,10 @@ def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
 def complete(
     engine: Any, examples: Sequence[Example], prompt: str, settings: dict[str, Any], seed: int, progress: Path
 ) -> Iterator[Completion]:
-    """The rows of a completions file: the greedy ones first, then sample after sample, problems in their order."""
+    """The rows of a completions file: greedy ones first, then by sample, with problems in order."""
     prompts = [as_prompt(prompt, example.question) for example in examples]
     texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
-    plain = isinstance(prompts[0], str)  # a chat template writes its special tokens itself
+    plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
     ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
     identity = {"settings": settings, "seed": seed, "texts": sha256("\0".join(texts)), "weights": weights_of(engine)}
     found = Progress(progress, identity)
@@ -114,14 +114,14 @@ def complete(
 
 
 def some(examples: Sequence[Example], count: int | None) -> list[Example]:
-    """`count` of the examples drawn at random, always the same ones, in their order; all where there are no more."""
+    """A fixed random sample of `count` examples, in order; all examples if there are no more than that."""
     if count is None or count >= len(examples):
         return list(examples)
     return [examples[place] for place in sorted(random.Random(0).sample(range(len(examples)), count))]
 
 
 def weights_of(engine: Any) -> list[list[Any]]:
-    """What tells a model folder from itself retrained: names, sizes and times of its weights."""
+    """Names, sizes and modification times of a model's weights: they change when the model is trained again."""
     folder = Path(engine.tokenizer.name_or_path)
     return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(folder.glob("*.safetensors"))]
 

@@ -1,7 +1,8 @@
-"""What draws completions: transformers, or vLLM where it is installed and has a GPU. Both take token ids and a seed.
+"""Engines that generate completions: transformers, or vLLM if it is installed and there is a GPU.
 
-An engine has a `tokenizer`, and `complete(prompts, decoding, seed)`: token ids of some prompts -> (text, finish reason)
-of each, in order; the same prompts and seed give the same completions, whatever was drawn before.
+An engine has a `tokenizer` and `complete(prompts, decoding, seed)`, which takes the token ids of some prompts and
+returns (text, finish reason) for each, in order. The same prompts and seed give the same completions, whatever came
+before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ Drawn = list[tuple[str, str]]
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a model folder; its end pads where it has no padding token, as in TRL."""
+    """The tokenizer of a model folder; without a padding token it pads with the end-of-sequence token, as TRL does."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
@@ -26,20 +27,20 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def dtype() -> Any:
-    """What a model computes in, whatever its weights were saved in: bf16 on a GPU, else fp32."""
+    """The dtype of computation, whatever the dtype of the saved weights: bf16 on a GPU, else fp32."""
     import torch
 
     return torch.bfloat16 if torch.cuda.is_available() else torch.float32
 
 
 def ends_of(generation_config: Any) -> set[int]:
-    """Tokens that end a completion, of a generation config."""
+    """The token ids of a generation config that end a completion."""
     ends = generation_config.eos_token_id
     return {ends} if isinstance(ends, int) else set(ends or [])
 
 
 def generation_config_of(folder: Path) -> Any:
-    """The generation config that transformers gives a model of this folder."""
+    """The generation config of a model loaded from this folder."""
     from transformers import AutoConfig, GenerationConfig
 
     try:
@@ -49,10 +50,10 @@ def generation_config_of(folder: Path) -> Any:
 
 
 def check_weights(folder: Path) -> None:
-    """Refuse a model whose weights are not all finite numbers: its greedy completions would be empty, and no error.
+    """Refuse a model whose weights are not all finite: its greedy completions would be empty, without an error.
 
     Raises:
-        ValueError: naming the file and the weight.
+        ValueError: names the file and the weight.
     """
     import torch
     from safetensors import safe_open
@@ -61,25 +62,25 @@ def check_weights(folder: Path) -> None:
         with safe_open(file, framework="pt") as weights:
             for name in weights.keys():  # noqa: SIM118
                 weight = weights.get_tensor(name)
-                weight = weight.float() if weight.element_size() == 1 else weight  # fp8 is only stored
+                weight = weight.float() if weight.element_size() == 1 else weight  # fp8 is a storage format only
                 if weight.numel() and not all(torch.isfinite(bound) for bound in torch.aminmax(weight)):
                     raise ValueError(f"{file}: the weight {name} holds NaN or infinite values")
 
 
 class TransformersEngine:
-    """`model.generate` over one padded batch."""
+    """`model.generate` on one padded batch."""
 
     def __init__(self, model: Any, tokenizer: Any, settings: dict[str, Any]):
         from transformers import GenerationConfig
 
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
         self.ends = ends_of(model.generation_config)
-        # Nothing else of the folder's generation config stays: a repetition penalty (Qwen's is 1.1) is not the study's
+        # Drop the rest of the folder's generation config, such as a repetition penalty (Qwen's is 1.1)
         model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
 
     @classmethod
     def load(cls, folder: Path, settings: dict[str, Any]) -> "TransformersEngine":
-        """From a model folder: bf16 on a GPU, else fp32. The tokenizer's end ends a completion too, as in TRL."""
+        """Load a model folder: bf16 on a GPU, else fp32. The tokenizer's end token ends completions too, as in TRL."""
         import torch
         from transformers import AutoModelForCausalLM
 
@@ -117,9 +118,9 @@ class TransformersEngine:
 
 
 class VLLMEngine:
-    """vLLM's offline `LLM`, every prompt with a seed of its own so that scheduling changes no completion.
+    """vLLM's offline `LLM`, with one seed per prompt, so that scheduling does not change completions.
 
-    It computes in what `TransformersEngine` computes in, and ends a completion where that ends it.
+    Its dtype and end tokens are those of `TransformersEngine`.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any], **options: Any):
@@ -130,7 +131,7 @@ class VLLMEngine:
         self.llm = LLM(
             model=str(folder),
             dtype=dtype(),
-            generation_config="vllm",  # not the folder's: its sampling habits are not the study's
+            generation_config="vllm",  # not the folder's sampling parameters, but the study's
             gpu_memory_utilization=settings.get("vllm_gpu_memory_utilization", 0.9),
             max_model_len=settings.get("vllm_max_model_length"),
             tensor_parallel_size=settings.get("vllm_tensor_parallel_size", 1),
@@ -159,10 +160,10 @@ class VLLMEngine:
 
 
 def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEngine:
-    """The engine that `settings["backend"]` asks for; by default vLLM where it is installed and there is a GPU.
+    """The engine that `settings["backend"]` names; by default vLLM if it is installed and there is a GPU.
 
     Raises:
-        ValueError: for a model whose weights are not all finite.
+        ValueError: if the weights of the model are not all finite.
     """
     import torch
 

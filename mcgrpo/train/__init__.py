@@ -1,1 +1,1 @@
-"""One training job: `python -m mcgrpo.train`."""
+"""Run one training job: `python -m mcgrpo.train`."""

@@ -1,4 +1,4 @@
-"""A run's arguments for TRL: the hyper-parameters of its study, and what every run sets otherwise than TRL."""
+"""A run's arguments for TRL: the hyper-parameters of its study, and defaults that differ from TRL's."""
 
 import os
 from dataclasses import fields
@@ -13,25 +13,25 @@ from mcgrpo.train.sharding import keep_log_probabilities, sharding_arguments
 from mcgrpo.train.vllm_server import settled
 
 TRL_CHANGES: dict[str, Any] = {
-    "bf16": False,  # TRL: True where the device can; the study file says what is wanted
+    "bf16": False,  # TRL: True if the device supports it; set by the study file
     "gradient_checkpointing": False,  # TRL: True
     "gradient_checkpointing_kwargs": {"use_reentrant": False},  # TRL: torch's default
-    "logging_steps": 1,  # TRL: 10; metrics.jsonl has a row per step
-    "logging_nan_inf_filter": False,  # TRL: True, which shows the average of earlier losses for one that is not finite
+    "logging_steps": 1,  # TRL: 10; metrics.jsonl has one row per step
+    "logging_nan_inf_filter": False,  # TRL: True, which hides losses that are not finite
     "save_strategy": "no",
     "disable_tqdm": True,
-    "use_bias_correction_kl": False,  # TRL: True, the KL term times the ratio; that of the paper (P:260) is k3 alone
+    "use_bias_correction_kl": False,  # TRL: True, the KL term times the ratio; the paper's (P:260) is k3 alone
 }
-"""What every run sets otherwise than TRL's defaults; a study's `training` goes on top."""
+"""Defaults of every run that differ from TRL's; the `training` of a study overrides them."""
 
 OURS = ("select_checkpoint", "eval_steps", "sharding", "attn_implementation", "lora")
-"""Keys of a study's `training` that are no arguments of TRL under these names."""
+"""Keys of a study's `training` that are not arguments of TRL."""
 
 
 def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = None) -> Any:
-    """The run's `MCGRPOConfig`; a `ReleasedConfig` where it has a fault of the release switched on.
+    """The run's `MCGRPOConfig`, or a `ReleasedConfig` if the run has a fault of the release.
 
-    With `save_steps` a checkpoint to go on from is written every so many optimizer steps.
+    With `save_steps` a checkpoint is written every `save_steps` optimizer steps.
     """
     import torch
 
@@ -59,12 +59,13 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
 
 
 def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
-    """TRL's arguments for checkpoints: to go on from, and to choose among.
+    """TRL's arguments for checkpoints: to resume from, and to select from.
 
-    One is chosen by the mean reward on the test split, one sample a question, every `eval_steps` and at the last step.
+    A checkpoint is selected by the mean reward on the test split, with one sample per question, among those at every
+    `eval_steps` and at the last step.
     """
     chosen = {"save_strategy": "steps", "save_only_model": save_steps is None}
-    if save_steps is None:  # otherwise mcgrpo.train.callbacks.Checkpoints removes what is replaced
+    if save_steps is None:  # otherwise mcgrpo.train.callbacks.Checkpoints removes older ones
         chosen["save_total_limit"] = 1
     if not selects_checkpoint(run):
         return {**chosen, "save_steps": save_steps} if save_steps else {}

@@ -1,4 +1,4 @@
-"""A run's trainer, put together from the files that it starts from."""
+"""Build the trainer of a run from its model and data."""
 
 import sys
 from pathlib import Path
@@ -12,15 +12,15 @@ from mcgrpo.train.sharding import whole_state
 
 
 def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, callbacks: list[Any]) -> Any:
-    """The run's trainer: an `MCGRPOTrainer`, or a `ReleasedTrainer` where `args` has a fault of the release.
+    """The run's trainer: an `MCGRPOTrainer`, or a `ReleasedTrainer` if `args` has a fault of the release.
 
     Args:
-        run: what is trained.
+        run: the run to train.
         args: its arguments, see `mcgrpo.train.arguments`.
-        model: folder of the model to start from.
+        model: folder of the initial model.
         data: the data set, `resources/data/NAME.jsonl`.
-        test: the benchmark that a checkpoint is selected on, where the run asks for that.
-        callbacks: of the transformers Trainer.
+        test: the benchmark for selecting a checkpoint, if the run does so.
+        callbacks: callbacks of the transformers Trainer.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -48,13 +48,12 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
 
 
 def attention_of(run: Run, args: Any) -> str:
-    """The attention that a run's model computes with: what it asks for, or else the fastest there is; printed.
+    """The attention implementation of a run: the one that it sets, or else the fastest available; printed.
 
-    That is FlashAttention 2 where its package is installed and training is in bf16 on CUDA, torch's own (`sdpa`)
-    elsewhere.
+    The fastest is FlashAttention 2 if its package is installed and training is in bf16 on CUDA, else torch's `sdpa`.
 
     Raises:
-        ValueError: for FlashAttention where it is not installed; transformers would fetch a kernel from the hub.
+        ValueError: if FlashAttention is set but not installed; transformers would download a kernel from the hub.
     """
     from transformers.utils import is_flash_attn_2_available
 
@@ -69,9 +68,9 @@ def attention_of(run: Run, args: Any) -> str:
 
 
 def save_weights(trainer: Any, folder: Path) -> None:
-    """The trained model and its tokenizer into a folder; called by every process of the training.
+    """Save the trained model and its tokenizer; called by every process of the training.
 
-    What is saved is a whole model in fp32, however it was trained: parts are gathered, adapters merged.
+    The model is saved whole and in fp32, however it was trained: shards are gathered, adapters merged.
     """
     from accelerate.utils import is_peft_model
 

@@ -1,9 +1,9 @@
-"""A training that may be killed at any moment: what it leaves behind, and how the next attempt takes it over.
+"""Resume a training that was killed: the files of an unfinished training, and how the next attempt uses them.
 
-All of it lies in one folder outside the outputs that Snakemake knows of (which it deletes when a job fails), until the
-training is finished: `identity.json`, what the attempts must have in common; `run.json`, metrics and rollouts, as far
-as they go; `checkpoints/`. A checkpoint has the sums of its files, and of metrics and rollouts up to its step: one that
-does not hold what was written is removed, and the training resumes from the one before, or starts again.
+Until the training is finished, its files are in one folder outside the outputs of Snakemake (which it deletes when a
+job fails): `identity.json`, which must be the same for all attempts; `run.json`, metrics and rollouts so far; and
+`checkpoints/`. A checkpoint records the checksums of its files, and of metrics and rollouts up to its step. One that
+does not match is removed, and the training resumes from the one before, or starts again.
 """
 
 import json
@@ -22,18 +22,18 @@ from mcgrpo.sums import damage, sha256, sums_of
 IDENTITY = "identity.json"
 PATIENCE_SECONDS = 60
 COMPLETE = "complete.json"
-"""Written into a checkpoint last, by the first process, when all processes have written their parts."""
+"""Written last, by the first process, when all processes have written their parts of a checkpoint."""
 GROWING = ("metrics.jsonl", "groups.jsonl", "rollouts.jsonl")
-"""Files beside `checkpoints/` that get rows at every step."""
+"""Files beside `checkpoints/` that grow at every step."""
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """What the attempts before this one have come to.
+    """The progress of earlier attempts.
 
     Args:
-        started: when the first of them began, in seconds since the epoch; None if there is nothing to go on from.
-        seconds: spent on what the last checkpoint holds.
+        started: start of the first attempt, in seconds since the epoch; None if there is nothing to resume.
+        seconds: time spent up to the last checkpoint.
     """
 
     started: float | None = None
@@ -42,9 +42,9 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Complete:
-    """`complete.json`: of which step a checkpoint is, what was spent on it, and the SHA-256 of all that it needs.
+    """`complete.json`: the step of a checkpoint, the seconds spent on it, and the SHA-256 of all that it needs.
 
-    `files` are those of the checkpoint; `growing` those beside it, each with its size in bytes at the time.
+    `files` are those of the checkpoint; `growing` those beside it, each with its size in bytes at that step.
     """
 
     step: int
@@ -56,11 +56,11 @@ class Complete:
 
 
 def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
-    """Take over what earlier attempts left in a folder (see the module), or clear it away if it is of something else.
+    """Prepare the folder of earlier attempts to be resumed (see the module), or clear it if its identity differs.
 
     Args:
-        folder: made if it is not there.
-        identity: the run, and all that its result depends on; as JSON.
+        folder: created if it does not exist.
+        identity: the run, and everything that its result depends on; JSON-serialisable.
     """
     identity = json.loads(json.dumps(identity))
     left = _left(folder / IDENTITY)
@@ -77,7 +77,7 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
 
 
 def _left(file: Path) -> dict[str, Any] | None:
-    """What is known of the training that was left here; None if nothing is."""
+    """The identity of the training in this folder; None if there is none."""
     try:
         return read_json(file) if file.is_file() else None
     except RecordError as error:
@@ -86,7 +86,7 @@ def _left(file: Path) -> dict[str, Any] | None:
 
 
 def _take_over(folder: Path, checkpoint: Path) -> Earlier:
-    """Remove what is later than a checkpoint: whole checkpoints would pass for newer than those to come."""
+    """Remove what is later than a checkpoint: later checkpoints would count as newer than those to come."""
     complete = _complete(checkpoint)
     for other in folder.glob("checkpoints/checkpoint-*"):
         if other != checkpoint and _step(other) > complete.step:
@@ -98,7 +98,7 @@ def _take_over(folder: Path, checkpoint: Path) -> Earlier:
 
 
 def seal_checkpoint(checkpoint: Path, step: int, max_steps: int, so_far: Earlier) -> None:
-    """Mark a checkpoint as complete, once it is on the disk with all that grows beside it."""
+    """Mark a checkpoint as complete, once it and the growing files are on disk."""
     files = sums_of(checkpoint)
     growing = {path.name: path for name in GROWING if (path := checkpoint.parents[1] / name).is_file()}
     for path in (*(checkpoint / name for name in files), checkpoint, *growing.values()):
@@ -109,17 +109,17 @@ def seal_checkpoint(checkpoint: Path, step: int, max_steps: int, so_far: Earlier
 
 
 def alone(folder: Path) -> FileLock:
-    """A lock that only one process of this machine holds for a training; an orphan of a killed study may, for seconds.
+    """A lock for a training, held by one process of this machine. An orphan of a killed study may hold it for seconds.
 
     Raises:
-        filelock.Timeout: on entering, when another process still trains after a minute.
+        filelock.Timeout: on entering, if another process still trains after a minute.
     """
     folder.mkdir(parents=True, exist_ok=True)
     return FileLock(folder / LOCK, timeout=PATIENCE_SECONDS)
 
 
 def clear(folder: Path) -> None:
-    """Remove a training, first what makes it one: of what a crash leaves here nothing is taken over."""
+    """Remove a training, its identity first: after a crash here nothing is resumed."""
     (folder / IDENTITY).unlink(missing_ok=True)
     for path in folder.glob("*"):
         if path.is_dir():
@@ -129,16 +129,16 @@ def clear(folder: Path) -> None:
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The last checkpoint that was written to its end, other than that of a training's last step.
+    """The last complete checkpoint, other than that of the training's last step.
 
-    From the last step transformers would take one step more. Sums are not looked at: `begin` has.
+    From the last step transformers would take one step more. Checksums are not verified; `begin` has done so.
     """
     found = {complete.step: path for path, complete in _completed(folder) if complete.step < complete.max_steps}
     return found[max(found)] if found else None
 
 
 def _remove_damaged(folder: Path) -> None:
-    """Remove complete checkpoints that do not hold what was written, or whose rows are no longer there."""
+    """Remove complete checkpoints whose files or growing files do not match their checksums."""
     for path in folder.glob("checkpoints/checkpoint-*"):
         if not (path / COMPLETE).is_file():
             continue
@@ -166,7 +166,7 @@ def _completed(folder: Path) -> Iterator[tuple[Path, Complete]]:
             if (path / COMPLETE).is_file():
                 yield path, _complete(path)
         except RecordError:
-            continue  # torn: `begin` removes it, and says so
+            continue  # damaged: `begin` removes it and prints that
 
 
 def _complete(checkpoint: Path) -> Complete:

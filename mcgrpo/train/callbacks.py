@@ -1,4 +1,4 @@
-"""Callbacks of the transformers Trainer: a run's metrics into their file, its checkpoints, its health."""
+"""Callbacks of the transformers Trainer: write metrics, stop at non-finite values, manage checkpoints."""
 
 import json
 import math
@@ -14,12 +14,12 @@ from mcgrpo.train.attempts import Earlier, seal_checkpoint
 
 
 def is_step(logs: Mapping[str, Any] | None) -> bool:
-    """Whether logs are those of an optimizer step (and not the summary at the end: `train_runtime` ...)."""
+    """Whether logs are those of an optimizer step, and not the final summary (`train_runtime` ...)."""
     return bool(logs) and "loss" in logs
 
 
 class MetricsFile(TrainerCallback):
-    """A JSON row per logged step, as it happens: `step`, `time` (seconds since the epoch), and all the trainer logs."""
+    """Write a JSON row per logged step: `step`, `time` (seconds since the epoch), and all metrics of the trainer."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -32,13 +32,13 @@ class MetricsFile(TrainerCallback):
 
 
 class StopAtNonFinite(TrainerCallback):
-    """Ends a training whose loss or gradient is no longer a number: every later step would be lost."""
+    """Stop a training whose loss or gradient is not finite: every later step would be lost."""
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Look at a step, before a checkpoint of it is written.
+        """Check a step before its checkpoint is written.
 
         Raises:
-            FloatingPointError: naming the step and the value.
+            FloatingPointError: names the step and the value.
         """
         for name in ("loss", "grad_norm"):
             if is_step(logs) and not math.isfinite(value := logs.get(name, 0.0)):
@@ -46,34 +46,34 @@ class StopAtNonFinite(TrainerCallback):
 
 
 class Checkpoints(TrainerCallback):
-    """Marks each checkpoint that is complete, and removes those that it replaces.
+    """Mark each complete checkpoint, and remove those that it replaces.
 
-    None is written at the last step, whose weights are saved anyway, unless one is to be chosen among checkpoints.
+    None is written at the last step, whose weights are saved anyway, unless a checkpoint is to be selected.
 
     Args:
-        earlier: what the attempts before this one have come to.
+        earlier: the progress of earlier attempts.
     """
 
     def __init__(self, earlier: Earlier):
         self.earlier, self.begun = earlier, time.time()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Save as often as is asked for now: transformers would go on as the checkpoint did."""
+        """Use the current `save_steps`: transformers would use that of the checkpoint."""
         state.save_steps = args.save_steps
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Keep transformers from saving at the end."""
+        """Keep transformers from saving at the last step."""
         if state.global_step >= state.max_steps and not args.load_best_model_at_end:
             control.should_save = False
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """All processes have written their parts by now: see `ResumableTrainer`."""
+        """Seal the checkpoint: all processes have written their parts (see `ResumableTrainer`)."""
         if args.save_only_model or not state.is_world_process_zero:
             return
         folder = Path(args.output_dir)
         so_far = Earlier(self.earlier.started or self.begun, self.earlier.seconds + time.time() - self.begun)
         checkpoint = folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
         seal_checkpoint(checkpoint, state.global_step, state.max_steps, so_far)
-        # Not before: until now the one before was the last to go on from, as it is while the training's end is saved
+        # Not earlier: until now the previous one was the last to resume from
         if state.global_step < state.max_steps:
             rotate_checkpoints(str(folder), 1, state.best_model_checkpoint)

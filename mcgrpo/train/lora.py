@@ -1,4 +1,4 @@
-"""LoRA (arXiv 2106.09685): adapters are trained in place of the model's weights, and merged into them at the end."""
+"""LoRA (arXiv 2106.09685): train adapters instead of the model's weights, and merge them at the end."""
 
 import shutil
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def lora_config(settings: dict[str, Any] | None) -> Any:
-    """PEFT's configuration from `training.lora` of a study; None for a full fine-tuning.
+    """PEFT's configuration from `training.lora` of a study; None for full fine-tuning.
 
     Args:
-        settings: `r`, `lora_alpha`, `lora_dropout`, `target_modules`, under PEFT's names and with its defaults.
+        settings: `r`, `lora_alpha`, `lora_dropout`, `target_modules`, with PEFT's names and defaults.
     """
     if settings is None:
         return None
@@ -19,12 +19,12 @@ def lora_config(settings: dict[str, Any] | None) -> Any:
 
 
 def save_merged(model: Any, state: dict[str, Any] | None, folder: Path) -> None:
-    """Save a model with its adapters merged into the weights that it started from, which are read again, in fp32.
+    """Save a model with its adapters merged into the initial weights, which are read again in fp32.
 
     Args:
-        model: PEFT's, whose base was loaded from a folder; it stays as it is.
-        state: the adapters' weights, where processes share them (see `mcgrpo.train.sharding`).
-        folder: gets what a model without adapters would have left there.
+        model: PEFT's model, whose base was loaded from a folder; not changed.
+        state: the weights of the adapters, if they are sharded (see `mcgrpo.train.sharding`).
+        folder: output folder, as for a model without adapters.
     """
     import torch
     from peft import PeftModel
@@ -33,7 +33,7 @@ def save_merged(model: Any, state: dict[str, Any] | None, folder: Path) -> None:
 
     adapter = folder.with_name(f"{folder.name}.adapter")
     model.save_pretrained(adapter, state_dict=state)
-    unset_hf_deepspeed_config()  # or the first process alone would wait for the others, to divide what it reads here
+    unset_hf_deepspeed_config()  # or the first process would wait for the others in order to shard what it reads here
     base = AutoModelForCausalLM.from_pretrained(
         model.peft_config["default"].base_model_name_or_path, dtype=torch.float32
     )

@@ -1,4 +1,4 @@
-"""Which rollouts of a training are written down to be read: what a study asks for, and a job is told."""
+"""Which rollouts of a training are recorded as text (`rollout_tables` of a study)."""
 
 import json
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from mcgrpo.files import RecordError, as_record
 
 @dataclass(frozen=True)
 class RolloutTables:
-    """Which groups go into `rollouts.jsonl`.
+    """The groups recorded in `rollouts.jsonl`.
 
     Args:
-        steps: of the optimizer steps that rollouts are drawn for, so many: the first, the last, and evenly between.
-        prompts: groups of each of these steps, the first ones of the batch.
-        oracle: rollouts that are drawn beside them for each prompt, to know the sign that an advantage should have; 0
-            for none. There is none with vLLM.
+        steps: number of optimizer steps, evenly spaced from the first to the last that rollouts are drawn for.
+        prompts: number of groups per step, the first of the batch.
+        oracle: number of additional rollouts per prompt, from which the true sign of an advantage is estimated; 0 for
+            none. Not available with vLLM.
     """
 
     steps: int = 3
@@ -28,10 +28,10 @@ class RolloutTables:
 
 
 def parse_tables(text: str) -> RolloutTables | None:
-    """From JSON, `{"steps": 3, "prompts": 2, "oracle": 32}`; None from an empty text.
+    """Parse JSON such as `{"steps": 3, "prompts": 2, "oracle": 32}`; None for an empty text.
 
     Raises:
-        ValueError: naming what is wrong.
+        ValueError: names the wrong value.
     """
     if not text:
         return None

@@ -1,15 +1,15 @@
-"""Models that one GPU does not hold: DeepSpeed's ZeRO stage 3 and PyTorch's FSDP2, as arguments of the trainer.
+"""Sharding for models that exceed one GPU: DeepSpeed's ZeRO stage 3 and PyTorch's FSDP2.
 
-Every layout trains fp32 weights, whatever it computes in. With `bf16`:
+Every layout trains fp32 weights, whatever the dtype of computation. With `bf16`:
 
-| sharding | weights that the optimizer moves | computes in | sums gradients of processes in | saves |
+| sharding | weights in the optimizer | computation | gradient reduction | saved |
 |---|---|---|---|---|
-| `none` | fp32, whole on every process | bf16 autocast | fp32 | fp32 |
-| `fsdp` | fp32, a part on every process | bf16 copies, gathered layer by layer | fp32 | fp32 |
-| `zero3` | fp32, a part on every process, beside a part in bf16 | that bf16, gathered layer by layer | fp32 | fp32 |
+| `none` | fp32, full copy on every process | bf16 autocast | fp32 | fp32 |
+| `fsdp` | fp32, sharded | bf16 copies, gathered layer by layer | fp32 | fp32 |
+| `zero3` | fp32 and bf16, both sharded | the bf16 weights, gathered layer by layer | fp32 | fp32 |
 
 ZeRO loads the model in bf16, so that a checkpoint stored in fp32 is rounded once, at the start. LoRA's adapters are
-weights like any other here. FSDP and ZeRO divide the reference model, too.
+treated like other weights. FSDP and ZeRO also shard the reference model.
 """
 
 from copy import deepcopy
@@ -34,7 +34,7 @@ ZERO3: dict[str, Any] = {
     "train_micro_batch_size_per_gpu": "auto",
     "gradient_accumulation_steps": "auto",
 }
-"""DeepSpeed's configuration; `auto` is filled in by transformers from the other arguments."""
+"""DeepSpeed's configuration; transformers fills in `auto` from the other arguments."""
 
 FSDP: dict[str, Any] = {
     "version": 2,
@@ -46,12 +46,12 @@ FSDP: dict[str, Any] = {
 
 
 def sharding_arguments(sharding: Sharding, gradient_checkpointing: bool) -> dict[str, Any]:
-    """What a sharding sets of TRL's arguments, gradient checkpointing included.
+    """TRL's arguments for a sharding, including gradient checkpointing.
 
     Raises:
-        ValueError: for a sharding that there is not.
+        ValueError: for an unknown sharding.
     """
-    if sharding == "fsdp":  # its own checkpointing gathers a layer's weights once in the backward pass, not twice
+    if sharding == "fsdp":  # FSDP's own checkpointing gathers a layer's weights once in the backward pass, not twice
         config = {**FSDP, "activation_checkpointing": gradient_checkpointing}
         return {"fsdp": True, "fsdp_config": config, "gradient_checkpointing": False}
     if sharding not in ("none", "zero3"):
@@ -61,10 +61,10 @@ def sharding_arguments(sharding: Sharding, gradient_checkpointing: bool) -> dict
 
 
 def keep_log_probabilities(args: Any) -> None:
-    """Of FSDP in bf16: let what a module returns, log-probabilities above all, stay as exact as it was computed.
+    """For FSDP in bf16: keep the outputs of modules, above all log-probabilities, in the precision of computation.
 
-    accelerate's own policy rounds the outputs of every module to bf16, log-probabilities to two or three digits, so
-    that importance ratios are off by percents, and sums gradients in bf16.
+    accelerate's default policy rounds the outputs of every module to bf16, log-probabilities to two or three digits, so
+    that importance ratios are wrong by several percent; it also sums gradients in bf16.
     """
     import torch
     from torch.distributed.fsdp import MixedPrecisionPolicy
@@ -75,14 +75,14 @@ def keep_log_probabilities(args: Any) -> None:
 
 
 def whole_state(trainer: Any) -> dict[str, Any] | None:
-    """The trained weights in fp32 on the CPU, by name, gathered from all processes; every process has to call it.
+    """The trained weights in fp32 on the CPU, by name, gathered from all processes; every process must call it.
 
-    Frozen weights are left out where there are any. Processes other than the first get an empty mapping; without
-    sharding it is None, as every process has the whole model.
+    Frozen weights are left out. Processes other than the first get an empty mapping. Without sharding it is None, as
+    every process has the whole model.
     """
     if trainer.is_fsdp_enabled:
         state = trainer.accelerator.get_state_dict(trainer.model)
-        tied = trainer.model.all_tied_weights_keys  # an output layer that is the input's: gathered twice, saved once
+        tied = trainer.model.all_tied_weights_keys  # a tied output layer is gathered twice, saved once
         return {name: value for name, value in state.items() if name not in tied}
     if trainer.is_deepspeed_enabled:
         return _masters(trainer)
@@ -90,7 +90,7 @@ def whole_state(trainer: Any) -> dict[str, Any] | None:
 
 
 def _masters(trainer: Any) -> dict[str, Any]:
-    """ZeRO's fp32 weights, one after the other; its own way of saving rounds them to bf16."""
+    """Yield ZeRO's fp32 weights one by one; its own save function rounds them to bf16."""
     from deepspeed.utils import safe_get_full_fp32_param
 
     first, found = trainer.is_world_process_zero(), {}

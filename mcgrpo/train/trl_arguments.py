@@ -1,8 +1,7 @@
-"""Every argument of TRL that can change what a run samples, its loss or its update: TRL's default, and our source.
+"""Every argument of TRL that can change sampling, loss or update: TRL's default, and the source of our value.
 
-What a run sets otherwise than TRL is `mcgrpo.train.arguments.TRL_CHANGES`; `python -m mcgrpo.train.trl_arguments`
-prints the table that stands in `config/README.md`. A test holds every default against TRL's, and finds arguments that
-are not listed.
+Values that differ from TRL's are in `mcgrpo.train.arguments.TRL_CHANGES`. `python -m mcgrpo.train.trl_arguments` prints
+the table in `config/README.md`. A test compares every default with TRL's and fails for arguments that are not listed.
 
 In the sources, P:n is a line of the paper's LaTeX source, TRL is version 1.16, and R is the authors' release: its
 recipes and, where they are silent, the defaults of its trl 0.26.1.
@@ -60,13 +59,13 @@ RUN: dict[str, tuple[Any, str]] = {
     "metric_for_best_model": (None, "`eval_reward` where a checkpoint is selected"),
     "num_generations_eval": (None, "1 where a checkpoint is selected"),
 }
-"""What each run sets by itself: TRL's default, and what it is set by."""
+"""Arguments that each run sets: TRL's default, and where the value comes from."""
 
 _SAME = "R and TRL agree; P:556 follows TRL"
 _WHOLE = "R and TRL agree; P:563 names the temperature alone: nothing is cut"
 
 ARGUMENTS: dict[str, tuple[Any, str]] = {
-    # what is sampled
+    # sampling
     "top_p": (1.0, _WHOLE),
     "top_k": (0, "TRL: 0, and R: none, both cut nothing; P:563 names the temperature alone"),
     "min_p": (None, _WHOLE),
@@ -121,7 +120,7 @@ ARGUMENTS: dict[str, tuple[Any, str]] = {
     "eval_on_start": (False, "TRL: no rollouts of an evaluation before the first step"),
     "eval_delay": (0, "TRL: evaluations from the first `eval_steps` on"),
     "greater_is_better": (None, "TRL: true of a reward"),
-    # precision, and how it is computed
+    # precision and computation
     "fp16": (False, "R and TRL agree"),
     "bf16_full_eval": (False, "TRL"),
     "fp16_full_eval": (False, "TRL"),
@@ -135,7 +134,7 @@ ARGUMENTS: dict[str, tuple[Any, str]] = {
     "accelerator_config": (None, "TRL"),
     "parallelism_config": (None, "TRL"),
 }
-"""All others that can change what is sampled, the loss or the update: TRL's default, and the source of our value."""
+"""All others that can change sampling, loss or update: TRL's default, and the source of our value."""
 
 IRRELEVANT: dict[str, str] = {
     "read only where an argument above is on that is off here": "liger_kernel_config ref_model_mixup_alpha "
@@ -159,11 +158,11 @@ IRRELEVANT: dict[str, str] = {
     "ddp_find_unused_parameters ddp_bucket_cap_mb ddp_broadcast_buffers ddp_static_graph ddp_backend ddp_timeout "
     "ds3_gather_for_generation torch_empty_cache_steps vllm_server_host vllm_server_port vllm_group_port",
 }
-"""Why an argument is not listed above -> the names of those, with spaces between them."""
+"""Reason why arguments are not listed above -> their names, separated by spaces."""
 
 
 def table() -> str:
-    """`ARGUMENTS` and `RUN` as a Markdown table, for `config/README.md`, and the names of `IRRELEVANT` below it."""
+    """`ARGUMENTS` and `RUN` as a Markdown table for `config/README.md`, followed by the names in `IRRELEVANT`."""
     rows = [
         f"| `{name}` | {_shown(TRL_CHANGES.get(name, default))} | {_shown(default)} | {source} |"
         for name, (default, source) in ARGUMENTS.items()

@@ -1,6 +1,6 @@
-"""What draws the rollouts of training: transformers' `generate`, or vLLM in the trainer's process or on a server.
+"""The engine that draws rollouts in training: transformers' `generate`, or vLLM, colocated or on a server.
 
-A study asks for vLLM with `use_vllm` and `vllm_mode`, TRL's names. How vLLM is driven is in `mcgrpo.trainer.vllm`.
+A study selects vLLM with TRL's `use_vllm` and `vllm_mode`. `mcgrpo.trainer.vllm` calls it.
 """
 
 import os
@@ -16,21 +16,21 @@ OPERATIONAL = (
     "vllm_gpu_memory_utilization",
     "vllm_enable_sleep_mode",
 )
-"""Keys of `training` that change how rollouts are drawn, but not which: a training goes on under others."""
+"""Keys of `training` that do not change which rollouts are drawn: a training may resume with other values."""
 
 PATIENCE_SECONDS = 240.0
-"""How long a vLLM server may take to answer; TRL's default for `vllm_server_timeout`."""
+"""Seconds to wait for a vLLM server: TRL's default of `vllm_server_timeout`."""
 
 HELD: list[Any] = []
-"""Locks that are let go when the process ends."""
+"""Locks that are released when the process ends."""
 
 
 def settled(training: dict[str, Any]) -> dict[str, Any]:
-    """A run's `training` with `use_vllm` turned off where vLLM is not installed, which is said in the log.
+    """A run's `training`, with `use_vllm` turned off (and a message) if vLLM is not installed.
 
     Raises:
-        ValueError: for what vLLM would refuse once the model is loaded.
-        ConnectionError: if the server that is to draw does not answer in time.
+        ValueError: for values that vLLM would refuse once the model is loaded.
+        ConnectionError: if the server does not answer in time.
     """
     if not training.get("use_vllm"):
         return training
@@ -47,9 +47,9 @@ def settled(training: dict[str, Any]) -> dict[str, Any]:
 
 
 def hold(url: str) -> None:
-    """Keep a server to this process until it ends: another training would send it other weights.
+    """Lock a server for this process until it ends: another training would send it other weights.
 
-    Among the trainings of this machine and user; it waits for one that has the server.
+    The lock is among the trainings of this machine and user. Waits for a training that holds it.
     """
     from filelock import Timeout
 
@@ -67,10 +67,10 @@ def hold(url: str) -> None:
 def wait_for_server(url: str, timeout: float) -> None:
     """Return once a vLLM server answers at `url`.
 
-    TRL waits too, but only once the model is loaded, and without an end where something else answers.
+    TRL also waits, but only once the model is loaded, and forever if something else answers.
 
     Raises:
-        ConnectionError: after `timeout` seconds, with the last answer.
+        ConnectionError: after `timeout` seconds, with the last response.
     """
     import requests
 
@@ -89,5 +89,5 @@ def wait_for_server(url: str, timeout: float) -> None:
 
 
 def engine_name(args: Any) -> str:
-    """What draws a training's rollouts, from its `GRPOConfig`: transformers, vllm-colocate or vllm-server."""
+    """The name of the engine for a `GRPOConfig`: transformers, vllm-colocate or vllm-server."""
     return f"vllm-{args.vllm_mode}" if args.use_vllm else "transformers"
