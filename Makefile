@@ -2,7 +2,7 @@
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # --nolock: Snakemake's lock stays behind when a study is killed; that of mcgrpo/launch/study_lock.py does not.
-study = python -m mcgrpo.commands.progress $(1) --run snakemake --nolock --cores all
+study = snakemake --nolock --cores all --logger mcgrpo --configfile $(1)
 
 GPUS ?= 2
 

@@ -33,6 +33,7 @@ onstart:
 
 onerror:
     print(f"What is finished can be reported: add `--config partial=true {REPORTS}/tables.tex` to the call.")
+    print(f"Log of Snakemake: {', '.join(log)}")
 
 
 # Submitted to no cluster: seconds of work, or the way to the hub, which compute nodes often do not have.

@@ -1,4 +1,6 @@
-"""Targets may follow `--resources`, `--configfile` and others: `snakemake --resources gpu=2 reports/tables.tex`.
+"""Snakemake's plugin of this package: `--logger mcgrpo` shows the progress of a study, and targets may follow options.
+
+As in `snakemake --resources gpu=2 reports/tables.tex`, whatever the logger:
 
 Snakemake 9 takes every word between such an option and the next for a value of it, and then fails on the target. Before
 it reads its command line it imports all packages named as this one is (it looks for logger plugins), so this one puts
@@ -15,13 +17,15 @@ from argparse import ArgumentError
 from collections.abc import Iterable
 from functools import wraps
 from itertools import pairwise
-from logging import LogRecord
 from pathlib import Path, PurePath
 from typing import Any
 
 from snakemake.common.argparse import ArgumentParser
 from snakemake.common.configfile import load_configfile
-from snakemake_interface_logger_plugins.base import LogHandlerBase
+
+from snakemake_logger_plugin_mcgrpo.handler import LogHandler
+
+__all__ = ["LogHandler"]
 
 PAIR = re.compile(r"base64//|[^/=]+=")
 """How NAME=VALUE begins; the first is how Snakemake writes values when it calls itself."""
@@ -99,15 +103,6 @@ def _mend() -> None:
         return parsed
 
     ArgumentParser.parse_args = parse_args_with_targets
-
-
-class LogHandler(LogHandlerBase):
-    """What makes this package a plugin; `--logger mcgrpo` logs nothing."""
-
-    writes_to_stream = writes_to_file = has_filter = has_formatter = needs_rulegraph = False
-
-    def emit(self, record: LogRecord) -> None:
-        """Log nothing."""
 
 
 _mend()

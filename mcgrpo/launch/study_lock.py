@@ -4,16 +4,12 @@ Snakemake's own lock outlives a call that was killed, which is why `make` does w
 """
 
 import fcntl
-import os
 import sys
-from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import IO, Any
 
 FOLDER = Path(".snakemake")
-HANDED_ON = "MCGRPO_STUDY_LOCKS"
-"""The environment variable that names the file descriptors of locks that a program was started with."""
 CHANGES = ("execute", "delete_output", "cleanup_metadata")
 """The methods of Snakemake's workflow that run jobs or change what is there; all others only look at it."""
 _held: dict[Path, IO[str]] = {}
@@ -47,7 +43,7 @@ def hold(study: str) -> None:
     To be called before what is there is looked at: another call may be making or removing it.
     """
     path = FOLDER.resolve() / f"{study}.lock"
-    if path in _held or _was_handed_on(path):
+    if path in _held:
         return
     path.parent.mkdir(exist_ok=True)
     file = path.open("a")
@@ -59,18 +55,3 @@ def hold(study: str) -> None:
     except OSError as error:  # a file system without locks
         print(f"warning: {path} cannot be locked: {error.strerror}", file=sys.stderr, flush=True)
     _held[path] = file
-
-
-def hand_on() -> dict[str, Any]:
-    """Options of `subprocess.Popen` for a program that is to hold what this process holds, also once this has ended."""
-    descriptors = [file.fileno() for file in _held.values()]
-    return {"pass_fds": descriptors, "env": os.environ | {HANDED_ON: " ".join(map(str, descriptors))}}
-
-
-def _was_handed_on(path: Path) -> bool:
-    for word in os.environ.get(HANDED_ON, "").split():
-        with suppress(ValueError, OSError):  # closed on the way here, by a shell or by Snakemake for its jobs
-            if os.path.samestat(os.fstat(int(word)), path.stat()):
-                os.set_inheritable(int(word), False)
-                return True
-    return False

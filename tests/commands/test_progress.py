@@ -1,20 +1,22 @@
-"""How far a study is, from files such as its jobs leave; and Snakemake itself, run beside that."""
+"""The progress of a study, from files such as its jobs leave."""
 
 import fcntl
 import json
 import os
 import re
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import pytest
 import studies
+from rich.console import Console
 
 from mcgrpo.commands.progress.jobs import TRAIN, jobs
 from mcgrpo.commands.progress.left import Left, left
 from mcgrpo.commands.progress.screen import Screen
 from mcgrpo.commands.progress.state import Study
-from mcgrpo.commands.progress.text import block, duration, line
+from mcgrpo.commands.progress.text import block, duration
 from mcgrpo.study.read import ROOT
 
 CHANGE = {"experiments": {"main": {"methods": ["grpo", "mc-grpo"], "num_generations": [2], "seeds": [0, 1]}}}
@@ -59,34 +61,29 @@ def begin(job, steps=0, pace=2.0, status="running", at=NOW, **outcome):
     return folder
 
 
-def seen(now=NOW):
-    study = Study(SMALL)
-    standing = study.look(now)
-    return standing, left(SMALL, standing, now)
+def rest(now=NOW):
+    return left(Study(SMALL).read(now), now)
 
 
 def shown(now=NOW):
-    standing, rest = seen(now)
-    return "\n".join(block("small", standing, (0, 5), rest, now)), line(standing, (0, 5), rest, now)
+    found = Study(SMALL).read(now)
+    return "\n".join(block("small", found, "0 of 5 files", left(found, now), now))
 
 
-def state_of(name, rule=TRAIN, now=NOW):
-    return {job.name: how for job, how in seen(now)[0].items() if job.rule == rule}[name]
+def status_of(name, rule=TRAIN, now=NOW):
+    return {job.name: how for job, how in Study(SMALL).read(now).items() if job.rule == rule}[name]
 
 
-class TestWhereJobsStand:
-    def test_the_files_are_those_that_the_rules_name(self):
+class TestStatus:
+    def test_the_logs_are_those_of_the_rules(self):
         rules = "".join((ROOT / f"workflow/rules/{name}.smk").read_text() for name in ("train", "evaluate"))
-        for job in jobs(studies.load("mini")):
-            assert f'"{{LOGS}}/{job.rule}/{{{{run}}}}' in rules.replace("f'", "f").replace('f"', '"')
-            assert f'"{{RESULTS}}/benchmarks/{job.rule}/{{{{run}}}}' in rules.replace('f"', '"')
-            kinds = {output.parts[2] for output in job.outputs}
-            assert all(f'"{{RESULTS}}/{kind}/{{{{run}}}}' in rules.replace('f"', '"') for kind in kinds)
+        for rule in {job.rule for job in jobs(studies.load("mini"))}:
+            assert f'FILES.log("{rule}", "{{run}}' in rules and f'RESULTS.benchmark("{rule}", "{{run}}' in rules
 
     def test_nothing_is_done_before_a_study_has_started(self, here):
-        text, short = shown()
+        text = shown()
         assert "trainings    0 of 4 done\n" in text and "evaluations  0 of 5 done\n" in text
-        assert text.endswith("14 jobs left, nothing is running") and "trainings 0 of 4 done;" in short
+        assert text.endswith("14 jobs left, nothing is running")
 
     def test_what_is_done_is_counted_and_what_runs_is_named_with_its_step(self, here):
         trainings = named(TRAIN)
@@ -94,88 +91,89 @@ class TestWhereJobsStand:
         end(named("generate")[f"{FIRST}/two-step"], 5.0, NOW - 5)
         end(named("grade")[f"{FIRST}/two-step"], 1.0, NOW - 4)
         begin(trainings[SECOND], steps=23)
-        text, short = shown()
-        assert "trainings    1 of 4 done, 1 running\n" in text
-        assert f"  {SECOND}  step 23 of 40\n" in text
+        text = shown()
+        assert f"trainings    1 of 4 done, 1 running\n  {SECOND}  step 23 of 40\n" in text
         assert "evaluations  1 of 5 done\n" in text
-        assert f"trainings 1 of 4 done, 1 running ({SECOND} step 23 of 40); evaluations 1 of 5 done" in short
 
     def test_a_training_under_other_hyper_parameters_is_not_done(self, here):
         job = named(TRAIN)[FIRST]
         end(job, 80.0, training={**job.run.training, "max_steps": 7})
-        assert state_of(FIRST).state == "waiting"
+        assert status_of(FIRST).state == "waiting"
 
     def test_a_line_that_is_being_written_is_no_step_yet(self, here):
         folder = begin(named(TRAIN)[FIRST], steps=3)
         with (folder / "metrics.jsonl").open("a") as file:
             file.write('{"step": 4, "ti')
-        assert (state_of(FIRST).step, state_of(FIRST).steps) == (3, 40)
+        assert (status_of(FIRST).step, status_of(FIRST).steps) == (3, 40)
 
     def test_a_silent_training_has_stopped_unless_its_lock_is_held(self, here):
         folder = begin(named(TRAIN)[FIRST], steps=3)
         later = NOW + 1000
-        assert state_of(FIRST, now=NOW + 60).state == "running"
-        assert state_of(FIRST, now=later).state == "stopped"
+        assert status_of(FIRST, now=NOW + 60).state == "running"
+        assert status_of(FIRST, now=later).state == "stopped"
         with (folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            assert state_of(FIRST, now=later).state == "running"
-        assert f"{FIRST}  step 3 of 40, stopped" in shown(later)[0]
+            assert status_of(FIRST, now=later).state == "running"
+        assert f"{FIRST}  step 3 of 40, stopped" in shown(later)
 
     def test_slow_steps_are_waited_for(self, here):
         begin(named(TRAIN)[FIRST], steps=3, pace=600.0)
-        assert state_of(FIRST, now=NOW + 1000).state == "running"
+        assert status_of(FIRST, now=NOW + 1000).state == "running"
 
-    def test_a_training_that_failed_says_why_and_where_its_log_is(self, here):
-        begin(named(TRAIN)[FIRST], steps=3, status="failed", error="FloatingPointError: loss is nan")
-        text = shown()[0]
-        assert f"{FIRST}  step 3 of 40, failed: FloatingPointError: loss is nan (logs/small/train/{FIRST}.log)" in text
-
-    def test_a_training_that_was_interrupted_has_not_failed(self, here):
-        begin(named(TRAIN)[FIRST], steps=3, status="failed", error="KeyboardInterrupt: ")
-        assert "trainings    0 of 4 done, 1 stopped" in shown()[0]
+    @pytest.mark.parametrize(
+        ("error", "words"),
+        [
+            (
+                "FloatingPointError: nan",
+                f"3 of 40, failed: FloatingPointError: nan (logs/small/train/{FIRST}.log)",
+            ),
+            ("KeyboardInterrupt: ", "trainings    0 of 4 done, 1 stopped"),
+        ],
+    )
+    def test_a_training_that_failed_says_why_unless_it_was_interrupted(self, here, error, words):
+        begin(named(TRAIN)[FIRST], steps=3, status="failed", error=error)
+        assert words in shown()
 
     def test_an_evaluation_has_begun_once_it_has_a_log_until_it_fails_or_ends(self, here):
         end(named(TRAIN)[FIRST], 80.0, NOW - 1)
         job = named("generate")[f"{FIRST}/two-step"]
         write(job.log, "drawing completions with transformers\n")
-        assert state_of(job.name, "generate").state == "running"
+        assert status_of(job.name, "generate").state == "running"
         write(job.log, "Traceback (most recent call last):\nValueError: no\n", NOW + 1)
-        assert state_of(job.name, "generate", NOW + 1).state == "failed"
+        assert status_of(job.name, "generate", NOW + 1).state == "failed"
         end(job, 5.0)
-        assert state_of(job.name, "generate").state == "done"
+        assert status_of(job.name, "generate").state == "done"
         job.outputs[0].unlink()  # to be drawn again: the log is that of the job before
         os.utime(job.timed, (NOW + 2, NOW + 2))
-        assert state_of(job.name, "generate", NOW + 3).state == "waiting"
+        assert status_of(job.name, "generate", NOW + 3).state == "waiting"
 
     def test_what_came_of_a_training_is_not_done_while_that_is_to_be_done_anew_or_was_later(self, here):
         training, drawn, graded = (named(rule) for rule in (TRAIN, "generate", "grade"))
         end(training[FIRST], 80.0, NOW - 20)
         end(drawn[f"{FIRST}/two-step"], 5.0, NOW - 10)
         end(graded[f"{FIRST}/two-step"], 1.0, NOW)
-        assert "evaluations  1 of 5 done" in shown()[0]
+        assert "evaluations  1 of 5 done" in shown()
         end(training[FIRST], 80.0, NOW - 5)
-        assert state_of(f"{FIRST}/two-step", "generate").state == "waiting"
+        assert status_of(f"{FIRST}/two-step", "generate").state == "waiting"
         end(training[FIRST], 80.0, NOW - 20)
         end(drawn[f"{FIRST}/two-step"], 5.0, NOW + 1)
-        assert "evaluations  0 of 5 done" in shown()[0]
+        assert "evaluations  0 of 5 done" in shown()
         drawn[f"{FIRST}/two-step"].outputs[0].unlink()
-        assert "evaluations  1 of 5 done" in shown()[0]
+        assert "evaluations  1 of 5 done" in shown()
         training[FIRST].outputs[0].unlink()
-        assert "evaluations  0 of 5 done" in shown()[0]
+        assert "evaluations  0 of 5 done" in shown()
 
     def test_only_what_has_changed_is_read_again(self, here, monkeypatch):
         for job in jobs(SMALL):
             end(job, 1.0)
         study = Study(SMALL)
-        first = study.look(NOW)
-        monkeypatch.setattr(
-            "mcgrpo.commands.progress.state.seconds", lambda path: pytest.fail(f"{path} was read again")
-        )
-        assert study.look(NOW + 1) == first
+        first, read = study.read(NOW), []
+        monkeypatch.setattr("mcgrpo.commands.progress.state.seconds", read.append)
+        assert study.read(NOW + 1) == first and not read
         job = named("grade")[f"{FIRST}/two-step"]
         end(job, 2.0, NOW + 2)
-        with pytest.raises(pytest.fail.Exception, match="was read again"):
-            study.look(NOW + 3)
+        study.read(NOW + 3)
+        assert read == [job.timed]
 
 
 class TestTimeLeft:
@@ -185,10 +183,10 @@ class TestTimeLeft:
             end(job, 50.0, NOW - 30 if "seed0" in job.name else NOW - 80)
         end(named("generate")[f"{FIRST}/two-step"], 20.0, NOW - 10)
         end(named("grade")[f"{FIRST}/two-step"], 10.0, NOW)
-        rest = seen()[1]
-        assert rest.at_once == pytest.approx((4 * 50 + 20 + 10) / 130)
-        assert (rest.jobs, rest.unknown) == (4 * 2, 0)
-        assert rest.seconds == pytest.approx(4 * 30 / rest.at_once)
+        found = rest()
+        assert found.at_once == pytest.approx((4 * 50 + 20 + 10) / 130)
+        assert (found.jobs, found.unknown) == (4 * 2, 0)
+        assert found.seconds == pytest.approx(4 * 30 / found.at_once)
 
     def test_it_is_no_less_than_the_longest_job_takes(self, here):
         for name in [name for name in named(TRAIN) if name != SECOND]:
@@ -199,39 +197,33 @@ class TestTimeLeft:
         for rule in ("generate", "grade"):
             named(rule)[f"{SECOND}/two-step"].outputs[0].unlink()
             named(rule)[f"{SECOND}/two-step"].timed.unlink()
-        rest = seen()[1]
-        assert rest.at_once > 10 and rest.seconds == pytest.approx(50.0)
+        assert rest().at_once > 10 and rest().seconds == pytest.approx(50.0)
 
     def test_it_is_unknown_where_nothing_like_the_rest_is_measured(self, here):
         write(named("generate")[f"{FIRST}/two-step"].log, "drawing\n", NOW - 20)
-        rest = seen()[1]
-        assert rest.seconds is None and rest.unknown == rest.jobs == 14
-        assert "time left: unknown" in shown()[0]
+        assert (rest().seconds, rest().unknown, rest().jobs) == (None, 14, 14)
+        assert "time left: unknown" in shown()
 
     def test_what_is_unlike_anything_measured_is_said_to_be_left_out(self, here):
         end(named(TRAIN)[FIRST], 60.0)
         begin(named(TRAIN)[SECOND], steps=20, pace=3.0)
-        rest = seen()[1]
-        assert rest.unknown == rest.jobs - 2  # the one of the same method, and the one that has taken steps
-        assert "unknown for the others" in shown()[0]
+        assert rest().unknown == rest().jobs - 2  # the one of the same method, and the one that has taken steps
+        assert "unknown for the others" in shown()
 
     def test_a_training_that_runs_goes_on_at_its_own_pace(self, here):
         begin(named(TRAIN)[SECOND], steps=30, pace=3.0)
-        assert seen()[1].seconds == pytest.approx(10 * 3.0)
+        assert rest().seconds == pytest.approx(10 * 3.0)
 
     def test_a_pause_of_the_study_does_not_count(self, here):
         trainings = named(TRAIN)
         end(trainings[FIRST], 100.0, NOW - 86_400)
         end(trainings[SECOND], 100.0, NOW)
-        assert seen()[1].at_once == pytest.approx(1.0)
+        assert rest().at_once == pytest.approx(1.0)
 
-    def test_nothing_is_promised_while_nothing_runs(self, here):
+    def test_nothing_is_promised_while_nothing_runs_and_what_failed_is_not_waited_for(self, here):
         end(named(TRAIN)[FIRST], 100.0, NOW - 100)
-        assert seen()[1].seconds is None and "nothing is running" in shown()[0]
-
-    def test_what_failed_is_not_waited_for(self, here):
-        begin(named(TRAIN)[FIRST], status="failed", error="E: x")
-        assert seen()[1].jobs == 13
+        begin(named(TRAIN)[SECOND], status="failed", error="E: x")
+        assert (rest().seconds, rest().jobs) == (None, 12) and "nothing is running" in shown()
 
     @pytest.mark.parametrize(
         ("seconds", "words"),
@@ -241,32 +233,42 @@ class TestTimeLeft:
         assert duration(seconds) == words
 
     def test_an_end_on_another_day_has_its_date(self, here):
-        text = line(seen()[0], (0, 5), Left(90_000.0, 0, 1.0, 3), NOW)
-        assert re.search(r"25 h 00 min left, done about \w+ \d+ \w+ \d\d:\d\d, then the report$", text)
+        text = block("small", Study(SMALL).read(NOW), "", Left(90_000.0, 0, 1.0, 3), NOW)[-1]
+        assert re.search(r"25 h 00 min, done about \w+ \d+ \w+ \d\d:\d\d, then the report$", text)
 
 
 class TestScreen:
-    def test_a_terminal_is_redrawn_and_a_file_gets_a_line_when_something_changed(self, here, capsys):
-        screen = Screen(SMALL, terminal=True)
+    def test_a_terminal_is_redrawn(self, here, monkeypatch, capsys):
+        monkeypatch.setattr("mcgrpo.commands.progress.screen.Console", partial(Console, force_terminal=True))
+        screen = Screen(SMALL)
         screen.update()
-        screen.update(last=True)
-        first, second = capsys.readouterr().out.split("\033[", 1)
-        height = first.count("\n")
-        assert second.startswith(f"{height}F\033[J") and second.count("\n") == height
-        plain = Screen(SMALL, terminal=False)
-        plain.update()
-        plain.update(last=True)
+        screen.update()
+        out = capsys.readouterr().out
+        assert out.count("0 of 4 done") == 2 and out.count("\033[1A") == len(screen.lines()) - 1
+
+    def test_a_file_gets_a_line_when_something_has_changed(self, here, capsys):
+        screen = Screen(SMALL)
+        screen.update()
+        screen.update()
         assert capsys.readouterr().out.count("\n") == 1
         end(named(TRAIN)[FIRST], 80.0)
-        plain.update()  # too early for a line
-        assert not capsys.readouterr().out
-        plain.update(last=True)
+        screen.update()
         assert "trainings 1 of 4 done" in capsys.readouterr().out
 
-    def test_it_ends_when_all_is_done_and_the_report_is_made(self, here, capsys):
+    def test_an_error_is_printed_once_and_ends_nothing(self, here, capsys, monkeypatch):
+        screen = Screen(SMALL)
+        monkeypatch.setattr(screen, "lines", lambda: 1 / 0)
+        screen.start()
+        screen.stop()
+        assert capsys.readouterr().err == "progress cannot be shown: ZeroDivisionError: division by zero\n"
+
+    def test_it_is_finished_when_all_is_done_and_the_report_is_made(self, here):
         for job in jobs(SMALL):
             end(job, 1.0)
-        assert not Screen(SMALL).update()
-        for path in Study(SMALL).report:
+        screen = Screen(SMALL)
+        screen.update()
+        assert not screen.finished
+        for path in screen.study.report:
             write(path, "")
-        assert Screen(SMALL).update()
+        screen.update()
+        assert screen.finished

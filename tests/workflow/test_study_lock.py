@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -26,15 +25,12 @@ def start(empty):
     empty.configfiles = ["--configfile", str(empty.folder / "study.yaml")]
     calls = []
 
-    def call(*options, targets=("resources/models/quick/toy-qwen3",), shown=False):
+    def call(*options, targets=("resources/models/quick/toy-qwen3",)):
         said = empty.folder / f"said-{len(calls)}"
-        command, folder = empty.command(*targets, *options), ROOT
-        if shown:  # as make does
-            show = [sys.executable, "-m", "mcgrpo.commands.progress", "study.yaml", "--run"]
-            command, folder = [*show, *command], empty.folder
+        command = empty.command(*targets, *options)
         with said.open("w") as file:
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-            options = {"cwd": folder, "env": environment, "start_new_session": True}
+            options = {"cwd": ROOT, "env": environment, "start_new_session": True}
             process = subprocess.Popen(command, stdout=file, stderr=file, **options)
         calls.append(process)
         return process, said
@@ -56,20 +52,6 @@ def until(condition):
 
 def log(said):
     return said.read_text()
-
-
-def test_snakemake_keeps_what_its_progress_has_taken_though_that_is_killed(start, empty):
-    one, said = start("--nolock", shown=True)
-    output = empty.folder / "logs/quick/snakemake.log"
-    assert until(lambda: output.exists() and "rule model:" in log(output)), log(said)
-    os.killpg(one.pid, signal.SIGSTOP)
-    two, other = start("--nolock")
-    assert until(lambda: WAITS in log(other)), log(other)
-    one.kill()
-    one.wait()
-    os.killpg(one.pid, signal.SIGCONT)
-    assert two.wait() == 0 and "Nothing to be done" in log(other), log(other)
-    assert "1 of 1 steps" in log(output)
 
 
 @pytest.mark.parametrize(("first", "second"), [([], ["--nolock"]), (["--nolock"], [])])

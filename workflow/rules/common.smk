@@ -71,6 +71,9 @@ DATASETS = sorted(
 )
 AUDITS = [*map(FILES.audit, DATASETS)]
 
+for handler in workflow.logger_manager.get_log_handlers():
+    handler.study = config  # of `--logger mcgrpo`
+
 environment.prepare(config)
 tracking.use_store(config)
 

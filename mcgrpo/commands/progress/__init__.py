@@ -1,1 +1,1 @@
-"""How far a study is, what runs, and when it will end: read from its files, wherever its jobs run."""
+"""The progress of a study: what is finished, what is running, and the time left, from its files alone."""

@@ -1,13 +1,12 @@
-"""The jobs that make a study's numbers: of which files each consists, and how long it took.
-
-As in `workflow/rules/train.smk` and `evaluate.smk`; of what makes the report of them, see `report`.
-"""
+"""The jobs of a study before its report, and the files of each; as in `workflow/rules/train.smk` and `evaluate.smk`."""
 
 import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mcgrpo.commands.forecast.times import work
 from mcgrpo.records import Run
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
@@ -21,76 +20,71 @@ TABLES = ("tables.tex", "claims.md", "report.html")
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One job of one rule.
+    """A job of Snakemake.
 
     Args:
-        run: that it is about.
-        part: the benchmark; empty for a training.
-        outputs: the files that are there when it is done.
-        after: the job whose outputs it takes; None where that only makes the start model or the data.
+        rule: its rule.
+        run: the run that it belongs to.
+        benchmark: empty for a training.
+        outputs: the files that exist once it is done.
+        kind: jobs of the same kind take about as long.
+        after: the job whose output is its input, if that is a job of the run.
     """
 
     rule: str
     run: Run
-    part: str
+    benchmark: str
     outputs: tuple[Path, ...]
+    kind: tuple[str, ...]
     after: "Job | None" = None
 
     @cached_property
     def name(self) -> str:
-        """What its log and its benchmark file are called."""
-        return f"{self.run.name}/{self.part}" if self.part else self.run.name
+        """Name of its log and of its benchmark file."""
+        return f"{self.run.name}/{self.benchmark}" if self.benchmark else self.run.name
 
     @cached_property
     def log(self) -> Path:
-        """Where Snakemake says that its log is."""
+        """Snakemake's `log` of the job."""
         return StudyFiles(self.run.study).log(self.rule, self.name)
 
     @cached_property
     def timed(self) -> Path:
-        """Where Snakemake writes how long it took."""
+        """Snakemake's `benchmark` of the job."""
         return StudyFiles(self.run.study).results.benchmark(self.rule, self.name)
 
-    @cached_property
-    def kind(self) -> tuple[str, str, str]:
-        """Jobs of one kind take about as long; for trainings see `mcgrpo.commands.forecast.times`."""
-        return (self.rule, self.run.setting, self.part)
 
-
-def jobs(config: Config) -> list[Job]:
-    """All of a study's jobs that train, generate, grade or measure sign flips."""
-    results = StudyFiles(config["study"]).results
-    found, evaluated = [], evaluations(config)
-
-    def add(rule: str, run: Run, part: str, outputs: tuple[Path, ...], after: Job | None) -> Job:
-        found.append(Job(rule, run, part, outputs, after))
-        return found[-1]
-
+def jobs(config: Config) -> Iterator[Job]:
+    """The study's jobs that train, generate, grade or measure sign flips; each after its `after`."""
+    files, evaluated = StudyFiles(config["study"]).results, evaluations(config)
     for name, entry in expand(config).items():
         run, trained = entry.run, None
         if run.method != UNTRAINED:
-            trained = add(TRAIN, run, "", (results.run(name) / "run.json",), None)
-        for benchmark in evaluated[name]:
-            drawn = add(GENERATE, run, benchmark, (results.completions(name, benchmark),), trained)
-            grades = tuple(results.grades(name, benchmark, protocol) for protocol in grading(config))
-            add(GRADE, run, benchmark, grades, drawn)
-        last = trained
+            yield (trained := Job(TRAIN, run, "", (files.run(name) / "run.json",), (TRAIN, work(config, run))))
+        chains = [(benchmark, _evaluation(config, files, name, benchmark)) for benchmark in evaluated[name]]
         if entry.flips:
-            part = entry.flips["benchmark"]
-            kinds = (ROLLOUTS, results.rollouts), (GRADE_ROLLOUTS, results.rollout_grades), (SIGN_FLIPS, results.flips)
-            for rule, path in kinds:
-                last = add(rule, run, part, (path(name, part),), last)
-    return found
+            benchmark = entry.flips["benchmark"]
+            rules = {ROLLOUTS: files.rollouts, GRADE_ROLLOUTS: files.rollout_grades, SIGN_FLIPS: files.flips}
+            chains.append((benchmark, {rule: (path(name, benchmark),) for rule, path in rules.items()}))
+        for benchmark, outputs in chains:
+            last = trained
+            for rule, paths in outputs.items():
+                yield (last := Job(rule, run, benchmark, paths, (rule, run.setting, benchmark), last))
+
+
+def _evaluation(config: Config, files, name: str, benchmark: str) -> dict[str, tuple[Path, ...]]:
+    grades = tuple(files.grades(name, benchmark, protocol) for protocol in grading(config))
+    return {GENERATE: (files.completions(name, benchmark),), GRADE: grades}
 
 
 def report(config: Config) -> list[Path]:
-    """What is made of a study's numbers at last: tables, verdicts, the page and the figures."""
+    """The files of the report: tables, claims, the page and the figures."""
     reports = Path(config["reports"])
     return [reports / name for name in TABLES] + [reports / f"figures/{name}.pdf" for name in figures(config)]
 
 
 def seconds(timed: Path) -> float | None:
-    """How long a job took, by its benchmark file; None where there is none, or none yet."""
+    """Seconds that a job took, by its benchmark file; None if it has none yet."""
     try:
         with timed.open(encoding="utf-8", newline="") as file:
             return float(next(csv.DictReader(file, delimiter="\t"))["s"])

@@ -1,68 +1,84 @@
-"""Where progress is shown: a block that is redrawn on a terminal, else a line now and then."""
+"""Progress on standard output: a block that is redrawn on a terminal, else a line when something has changed."""
 
-import shutil
 import sys
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
 from mcgrpo.commands.progress.left import left
 from mcgrpo.commands.progress.state import Study
-from mcgrpo.commands.progress.text import block, line
+from mcgrpo.commands.progress.text import block
 from mcgrpo.study.plan import Config
 
-REDRAWN_SECONDS = 2.0
-LINE_SECONDS = 30.0
+REDRAWN_SECONDS, LINE_SECONDS = 2.0, 30.0
 COST = 20.0
-"""Looking may take one part in so many of the time: large studies on slow file systems are looked at less often."""
+"""Reading the files takes at most one part in so many of the time: large studies on slow disks are read less often."""
 
 
-@dataclass
 class Screen:
-    """Progress of one study on standard output.
+    """The progress of one study.
 
-    Args:
-        note: what else is to be said, below.
+    Attributes:
+        note: a last line, set from outside.
+        finished: whether all jobs were done and the report was made when the files were last read.
     """
 
-    config: Config
-    note: Callable[[], str] = lambda: ""
-    terminal: bool = field(default_factory=sys.stdout.isatty)
+    def __init__(self, config: Config, note: str = ""):
+        self.study, self.note, self.finished = Study(config), note, False
+        self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
+        self._line, self._fault, self._ended = "", "", threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
 
-    def __post_init__(self) -> None:
-        self.study, self.drawn, self.next, self.said = Study(self.config), 0, 0.0, ""
+    def lines(self) -> list[str]:
+        """The progress in words, read anew."""
+        now, study = time.time(), self.study
+        found, made = study.read(now), sum(path.exists() for path in study.report)
+        self.finished = made == len(study.report) and all(status.state == "done" for status in found.values())
+        report = f"{made} of {len(study.report)} files"
+        return [*block(study.config["study"], found, report, left(found, now), now), *filter(None, [self.note])]
 
-    def update(self, *, last: bool = False) -> bool:
-        """Look and show, if it is time to or for the last time; returns whether all is done that was seen so far."""
-        begun = time.monotonic()
-        if begun < self.next and not last:
-            return False
-        now = time.time()
-        standing, made = self.study.look(now), (self.study.made(), len(self.study.report))
-        rest = left(self.config, standing, now)
-        if self.terminal:
-            self._draw([*block(self.config["study"], standing, made, rest, now), *filter(None, [self.note()])])
-        elif (said := "; ".join(filter(None, [line(standing, made, rest, now), self.note()])))[5:] != self.said:
-            print(said, flush=True)
-            self.said = said[5:]  # without the time of day
-        wait = REDRAWN_SECONDS if self.terminal else LINE_SECONDS
-        self.next = time.monotonic() + max(wait, COST * (time.monotonic() - begun))
-        return made[0] == made[1] and all(how.state == "done" for how in standing.values())
+    def update(self) -> float:
+        """Show the progress; returns the seconds to wait before the next update."""
+        begin = time.monotonic()
+        lines = self.lines()
+        if self._live:
+            self._live.start()
+            self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
+        elif (line := "; ".join(" ".join(text.split()) for text in lines[1:] if text[0] != " ")) != self._line:
+            self._line = line
+            self.say(f"{lines[0]}: {line}")
+        return max(REDRAWN_SECONDS if self._live else LINE_SECONDS, COST * (time.monotonic() - begin))
 
     def say(self, text: str) -> None:
-        """Print something that stays, above the block."""
-        self._erase()
-        print(text, flush=True)
-        self.next = 0.0 if self.terminal else self.next
+        """Print a message that stays, above the block."""
+        self.console.print(text)
 
-    def _draw(self, lines: list[str]) -> None:
-        size = shutil.get_terminal_size()
-        shown = [text[: size.columns - 1] for text in lines[: size.lines - 1]]
-        self._erase()
-        print("\n".join(shown), flush=True)
-        self.drawn = len(shown)
+    def start(self) -> None:
+        """Update in the background; an error is printed once and ends nothing."""
+        self._thread.start()
 
-    def _erase(self) -> None:
-        if self.drawn:
-            print(f"\033[{self.drawn}F\033[J", end="")
-            self.drawn = 0
+    def stop(self) -> None:
+        """Update for the last time."""
+        self._ended.set()
+        self._thread.join()
+        self._guarded_update()
+        if self._live:
+            self._live.stop()
+
+    def _follow(self) -> None:
+        wait = 0.0
+        while not self._ended.wait(wait):
+            wait = self._guarded_update()
+
+    def _guarded_update(self) -> float:
+        try:
+            return self.update()
+        except Exception as error:
+            if (fault := f"progress cannot be shown: {type(error).__name__}: {error}") != self._fault:
+                self._fault = fault
+                print(fault, file=sys.stderr, flush=True)
+            return LINE_SECONDS
