@@ -3,7 +3,7 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-# Not a plain `configfile:`, which --configfile would be merged into: a study is one file, whole.
+# Only without --configfile, which would otherwise be merged over it.
 if "study" not in config:
 
     configfile: "config/config.yaml"
@@ -22,7 +22,7 @@ rule all:
     default_target: True
     input:
         REPORT,
-        # What is measured, though the report needs none of it once it is made: what was deleted is made again.
+        # Measurements too, so that deleted ones are made again even if the report is up to date.
         [*MEASURED, *CHECKS] if not PARTIAL else [],
 
 
@@ -36,7 +36,7 @@ onerror:
     print(f"Log of Snakemake: {', '.join(log)}")
 
 
-# Submitted to no cluster: seconds of work, or the way to the hub, which compute nodes often do not have.
+# Run locally: these take seconds, or need the hub, which compute nodes often cannot reach.
 localrules:
     all,
     dataset,

@@ -103,8 +103,8 @@ NAMED_FILE = re.compile(r"(?<![\w/.-])(?:mcgrpo|tests|workflow|config|docs|bench
 NAMED_MODULE = re.compile(r"(?<![\w/.-])mcgrpo(?:\.\w+)+")
 MADE = {"config/config.lock.yaml"}
 TAGS = {"mcgrpo.kind", "mcgrpo.run", "mcgrpo.cell", "mcgrpo.digest", "mcgrpo.study"}
-COMMENTED = [path for folder in ("config", "workflow") for path in (ROOT / folder).rglob("*.*ml")]
-COMMENTED += [*(ROOT / "workflow").rglob("*.smk"), ROOT / "Makefile"]
+COMMENTED = [path for folder in ("config", "workflow", "envs", "profiles") for path in (ROOT / folder).rglob("*.*ml")]
+COMMENTED += [*(ROOT / "workflow").rglob("*.smk"), ROOT / "Snakefile", ROOT / "Makefile", ROOT / "pyproject.toml"]
 
 
 def docstrings(path):
@@ -127,7 +127,8 @@ def is_ours(name):
 
 def test_every_file_and_module_that_is_named_exists():
     texts = {path: path.read_text(encoding="utf-8") for path in (*PROSE, *COMMENTED)}
-    texts |= {path: docstrings(path) for path in (ROOT / "mcgrpo").rglob("*.py")}
+    for folder in ("mcgrpo", "tests", "bench", "examples", "workflow", "snakemake_logger_plugin_mcgrpo"):
+        texts |= {path: docstrings(path) for path in (ROOT / folder).rglob("*.py")}
     missing = set()
     for path, text in texts.items():
         files = {name for name in set(NAMED_FILE.findall(text)) - MADE if not (ROOT / name).exists()}

@@ -1,4 +1,4 @@
-"""Compact updates: fewer rows computed, the same gradient. Two processes: tests/test_processes.py."""
+"""Compact updates: fewer rows computed, the same gradient. Two processes: tests/trainer/test_processes.py."""
 
 import random
 

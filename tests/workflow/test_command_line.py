@@ -13,6 +13,8 @@ from studies import ROOT
 
 from snakemake_logger_plugin_mcgrpo import targets_first
 
+pytestmark = pytest.mark.slow
+
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
 PARSER = get_argument_parser()

@@ -10,6 +10,8 @@ from studies import ROOT, changed, load
 from mcgrpo.launch import gpu_limit
 from mcgrpo.launch.devices import DeviceError
 
+pytestmark = pytest.mark.slow
+
 SLURM = ["--profile", str(ROOT / "workflow/profiles/slurm")]
 
 

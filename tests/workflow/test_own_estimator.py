@@ -7,6 +7,8 @@ import pytest
 OWN = """
 from mcgrpo.estimators import Estimator
 
+pytestmark = pytest.mark.slow
+
 
 def centre(rewards):
     return (rewards.amin(1, keepdim=True) + rewards.amax(1, keepdim=True)) / 2

@@ -11,6 +11,8 @@ import yaml
 from document import DOCUMENT
 from studies import ROOT, changed, load
 
+pytestmark = pytest.mark.slow
+
 FOLDER = 'it\'s "a" $(touch RAN) `touch RAN` & é 中文'
 REPORTS = "our reports $(touch RAN); touch RAN; 'é"
 TITLE = r"G in {2,4,8}: \input{/etc/passwd} $(touch RAN) ~^ é 中文"

@@ -6,6 +6,8 @@ import resource
 import pytest
 from document import DOCUMENT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def mini(empty, root):

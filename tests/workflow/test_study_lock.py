@@ -10,6 +10,8 @@ import pytest
 import yaml
 from studies import ROOT, changed, load
 
+pytestmark = pytest.mark.slow
+
 WAITS = "waiting for another call that runs study quick in this folder"
 
 

@@ -1,4 +1,4 @@
-"""From grades and metrics to one tidy table."""
+"""Grades and metrics to tidy tables."""
 
 
 rule plan:

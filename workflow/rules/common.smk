@@ -1,4 +1,4 @@
-"""The study, its runs, and where things are: shared by all rules."""
+"""The study, its runs and its files: shared by all rules."""
 
 import json
 import re
@@ -22,21 +22,21 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 
 try:
-    # Snakemake takes the last of two equal keys.
+    # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
         strict_yaml.load(file)
     check(config, yaml.safe_load(Path(workflow.source_path("../schemas/study.schema.yaml")).read_text()))
-    # What is on top is pinned by its own lock; the Snakefile's own `configfile:` comes last in the list, but lies below.
+    # The file on top is pinned by its own lock. The default `configfile:` is last in the list, but lowest in priority.
     default = str(Path(workflow.basedir) / "config/config.yaml")
     for file in sorted(reversed(workflow.configfiles), key=lambda file: str(Path(file).resolve()) == default):
         lock.pin(config, lock.read_lock(lock.lock_file(file)))
 except (StudyError, strict_yaml.YamlError) as error:
-    # Not raised: Snakemake would point at this line, and the culprit is the study file
+    # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
 
 
 def repository(path):
-    """A file of the repository, wherever the study is run."""
+    """The path of a file of the repository, from any working directory."""
     return str(Path(workflow.basedir) / path)
 
 
@@ -49,7 +49,7 @@ REPORTS = config["reports"]
 PLANNED = plan.expand(config)
 RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
-# Methods that are compared train one after the other, so that the hour of the day is no part of their difference.
+# Methods that are compared train one after the other, so that their times are comparable.
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
 TURNS = {name: turn for turn, name in enumerate(sorted(TRAINED, key=lambda name: NEIGHBOURS(RUNS[name])))}
 EVALUATIONS = plan.evaluations(config)
@@ -89,12 +89,12 @@ if workflow.is_main_process and not PARTIAL:
     if allowed is not None:
         workflow.register_resource("gpu", allowed)
 
-# Trained weights are large; once evaluated they are removed unless the study keeps them.
+# Trained weights are large: they are removed after evaluation unless the study keeps them.
 weights_output = directory if config.get("keep_models") else lambda path: temp(directory(path))
 
 
 wildcard_constraints:
-    # Not an alternation of all names: Snakemake would compile it, thousands of bytes long, for every pattern.
+    # Not an alternation of all names: Snakemake would compile a long expression for every pattern.
     run="[^/]+/[^/]+/G[0-9]+/[^/]+/seed[0-9]+",
     model="|".join(map(re.escape, config["models"])),
     dataset="|".join(map(re.escape, config["datasets"])),
@@ -102,7 +102,7 @@ wildcard_constraints:
 
 
 def check_gpus():
-    """Refuse jobs that this machine has too few GPUs for, before any starts."""
+    """Refuse jobs that need more GPUs than this machine has, before any starts."""
     try:
         if workflow.local_exec:
             gpu_limit.check_machine(job.resources.get("gpu", 0) for job in workflow.dag.needrun_jobs())
@@ -121,26 +121,26 @@ def title(wildcards):
 
 
 def run_of(wildcards):
-    """The run that a job is about."""
+    """The run of a job."""
     if wildcards.run not in RUNS:
         raise WorkflowError(f"study {config['study']!r} has no run {wildcards.run!r}")
     return RUNS[wildcards.run]
 
 
 def model_folder(name):
-    """Where a model is: a local folder stays where it is, all others are put under resources."""
+    """The folder of a model: a local folder is used in place, all others are under resources."""
     if "folder" in config["models"][name]:
         return str(Path(config["models"][name]["folder"]).expanduser())
     return FILES.model(name)
 
 
 def start_model(wildcards):
-    """The model that a run's training starts from."""
+    """The initial model of a run."""
     return model_folder(run_of(wildcards).model)
 
 
 def final_model(wildcards):
-    """The model that a run's completions are drawn from."""
+    """The model that generates the completions of a run."""
     if run_of(wildcards).method == UNTRAINED:
         return start_model(wildcards)
     return RESULTS.model(wildcards.run)
@@ -152,16 +152,16 @@ def train_data(wildcards):
 
 
 def selection_data(wildcards):
-    """The benchmark that a run selects its checkpoint on, if it does."""
+    """The benchmark for selecting a checkpoint, if the run does so."""
     run = run_of(wildcards)
     return FILES.data(settings.first_benchmark(config, run.setting)) if settings.selects_checkpoint(run) else []
 
 
 def evaluation_settings(wildcards):
-    """How completions are drawn from a run's model on a benchmark."""
+    """The settings for generating completions of a run on a benchmark."""
     return json.dumps(settings.completion_settings(config, run_of(wildcards), wildcards.benchmark))
 
 
 def rollout_settings(wildcards):
-    """How the many rollouts a prompt are drawn, on which sign flips are measured."""
+    """The settings for generating the rollouts on which sign flips are measured."""
     return json.dumps(settings.rollout_settings(config, run_of(wildcards), FLIPS[wildcards.run]))

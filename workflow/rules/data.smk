@@ -1,4 +1,4 @@
-"""Data sets and models, each made or fetched once."""
+"""Data sets and models, each built or downloaded once."""
 
 
 rule dataset:

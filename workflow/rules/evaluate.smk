@@ -1,4 +1,4 @@
-"""Completions of each run on its benchmarks, their grades, and sign-flip rates: a regrade never generates."""
+"""Completions of each run on its benchmarks, their grades, and sign-flip rates."""
 
 
 rule generate:

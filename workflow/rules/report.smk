@@ -1,4 +1,4 @@
-"""Tables, figures, verdicts and the document that has them all, from summary.csv, gains.csv and curves.csv alone."""
+"""Tables, figures, verdicts, the PDF and the HTML page, from the CSV files of analyse.smk."""
 
 TABLES = expand(
     "{reports}/{table}",
@@ -21,7 +21,7 @@ FIGURES = expand(
     figure=plan.figures(config),
     suffix=["pdf", "png"],
 )
-# Where there is no LaTeX the tables are made all the same.
+# Without LaTeX everything else is still made.
 DOCUMENT = [f"{REPORTS}/reproduction.pdf"] if shutil.which("latexmk") else []
 PAGE = f"{REPORTS}/report.html"
 REPORT = [*TABLES, *CLAIMS, *FIGURES, *DOCUMENT, PAGE]
@@ -115,7 +115,7 @@ rule reproduction:
     params:
         folder=subpath(output[0], parent=True),
     shell:
-        # Relative paths: latexmk hands them to a shell.
+        # Relative paths: latexmk passes them to a shell.
         "(mkdir -p {params.folder:q}/.latex && cp {input.document:q} {params.folder:q}/.latex && cd {params.folder:q} && "
         "SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1 latexmk -g -pdf -interaction=nonstopmode -halt-on-error "
         "-outdir=.latex .latex/reproduction.tex && mv .latex/reproduction.pdf .) > {log:q} 2>&1"

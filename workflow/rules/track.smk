@@ -1,4 +1,4 @@
-"""The study into MLflow, once all of it is there; while it runs, a process follows its trainings."""
+"""Send the finished study to MLflow; while it runs, a process follows its trainings."""
 
 
 rule track:

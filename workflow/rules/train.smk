@@ -23,7 +23,7 @@ rule train:
         run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
         test=lambda wildcards, input: f"--test {shlex.quote(input.test)}" if input.get("test") else "",
         unfinished=lambda wildcards: str(RESULTS.unfinished(wildcards.run)),
-        gpus=GPUS,  # not resources.gpu, which Snakemake lowers to what there is
+        gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "

@@ -1,8 +1,8 @@
-"""What the paper and its released code disagree on, measured by a study: the numbers of docs/paper-and-code.md.
+"""The effect of each difference between the paper and its code in a study: the numbers of docs/paper-and-code.md.
 
     python workflow/scripts/paper_and_code.py results/mini/summary.csv
 
-prints them; `make readme` puts those of the mini study into the page.
+prints them; `make readme` writes those of the mini study into the page.
 """
 
 import sys
@@ -17,18 +17,18 @@ from mcgrpo.study.methods import label
 from mcgrpo.study.variants import DEFAULT
 
 VARIANTS = ("released", "mixed-groups", "best-on-test", "composite", "fixed-rows")
-"""Of the mini study, in the order of the page; the sweep of injected flips follows."""
+"""Variants in the order of the page; the sweep of injected flips follows."""
 FLIPS = r"^([\w-]+)/oracle-(\w+)/(\w+)/k(\d+)/exact$"
-"""A measure of sign flips: baseline, the oracle's baseline, what a zero counts as, k."""
+"""A measure of sign flips: baseline, the oracle's baseline, the convention for zeros, k."""
 KEYS = ("oracle", "zeros", "k")
 SURE = "**Bold**: the 95% interval excludes zero."
 
 
 def measured(summary: pd.DataFrame) -> str:
-    """Markdown: what each variant changes, whether the median fares otherwise in it, and sign flips by convention.
+    """Markdown: the change by each variant, the gain of the median in it, and sign flips by convention.
 
     Args:
-        summary: a row per cell (`mcgrpo.records.Cell`), in which every one of `VARIANTS` has been run.
+        summary: a row per `mcgrpo.records.Cell`; all of `VARIANTS` must have been run.
     """
     cells = accuracies(summary, "in", variant=None)
     order = [*VARIANTS, *sorted(name for name in cells.variant.unique() if name.startswith("flip-"))]
@@ -41,7 +41,7 @@ def measured(summary: pd.DataFrame) -> str:
 
 
 def changes(cells: pd.DataFrame) -> str:
-    """A row for each variant, method and G: what the variant changes against the same cell at default."""
+    """A row for each variant, method and G: the change from the same cell at default."""
     rows = [
         {
             "Variant": one.variant,
@@ -63,7 +63,7 @@ def changes(cells: pd.DataFrame) -> str:
 
 
 def gains(cells: pd.DataFrame) -> str:
-    """A row for each variant and G: the median's gain over the mean there, and at default."""
+    """A row for each variant and G: the gain of the median over the mean, there and at default."""
     same = ["setting", "benchmark", "method", "num_generations", "decoding"]
     default = {tuple(getattr(one, key) for key in same): one for one in only(cells, DEFAULT).itertuples()}
     rows = []
@@ -89,7 +89,7 @@ def gains(cells: pd.DataFrame) -> str:
 
 
 def sign_flips(summary: pd.DataFrame) -> str:
-    """A row for each convention and k: the exact rates about the mean of k and the median of k and of k + 1."""
+    """A row for each convention and k: the exact rates for the mean and the median of k and of k + 1."""
     flips = summary[(summary.role == "flips") & (summary.method == "none")].reset_index(drop=True)
     parts = flips.measure.str.extract(FLIPS).set_axis(["about", *KEYS], axis=1)
     flips = flips.join(parts.astype({"k": float})).dropna(subset="about")
@@ -116,7 +116,7 @@ ABOUT = {"mean": "Mean of k", "median": "Median of k", "median-plus1": "Median o
 
 
 def apart(one, other) -> str:
-    """How a rate lies to another, where their intervals do not meet."""
+    """How a rate compares with another if their intervals are disjoint."""
     return "lower" if one.high < other.low else "higher" if one.low > other.high else "not told apart"
 
 
@@ -126,7 +126,7 @@ def rate(cell) -> str:
 
 
 def decodings(cells: pd.DataFrame):
-    """For each setting, benchmark, variant, method and G: one of its rows, and its rows by decoding."""
+    """For each setting, benchmark, variant, method and G: one row, and all its rows by decoding."""
     keys = ["setting", "benchmark", "variant", "method", "num_generations"]
     for _, group in cells.groupby(keys, sort=False):
         rows = {one.decoding: one for one in group.itertuples()}
@@ -139,7 +139,7 @@ def only(cells: pd.DataFrame, variant: str) -> pd.DataFrame:
 
 
 def told(cell, field: str) -> str:
-    """A difference with its interval, bold where that excludes zero; "missing" where it has not been measured."""
+    """A difference with its interval, bold if that excludes zero; "missing" if it was not measured."""
     if cell is None:
         return wording.MISSING
     low, high = getattr(cell, f"{field}_low"), getattr(cell, f"{field}_high")
@@ -148,12 +148,12 @@ def told(cell, field: str) -> str:
 
 
 def problems(cells: pd.DataFrame) -> str:
-    """On how many problems accuracies are measured."""
+    """The number of problems."""
     return f"{wording.span(cells.n.dropna())} problems"
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Rows of texts as a Markdown table."""
+    """Rows as a Markdown table."""
     return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
 
 

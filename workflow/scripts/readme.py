@@ -27,11 +27,11 @@ MAD_ZERO = {
     "mad-zero-unit": "`unit`",
     "mad-zero-skip": "`skip`",
 }
-"""Variants of the mini study -> the choice that each makes."""
+"""Variant of the mini study -> its choice of `mad_zero`."""
 
 
 def claims() -> str:
-    """How many of the paper's claims hold by its own numbers and by the study's, from the caption of claims.md."""
+    """The numbers of claims that hold, from the caption of claims.md."""
     counts = re.search(r"By the paper's own numbers: .*", (REPORTS / "claims.md").read_text())
     if counts is None:
         raise SystemExit(f"{REPORTS}/claims.md does not say how many claims hold")
@@ -39,7 +39,7 @@ def claims() -> str:
 
 
 def changes() -> str:
-    """What every variant changes, sampled, against the same method and G at default."""
+    """The change of sampled accuracy by every variant, from the same method and G at default."""
     cells = accuracies(read_frame(SUMMARY, Cell), "in", variant=None)
     cells = cells[(cells.decoding == "sampled") & cells.change_low.notna()]
     rows = [
@@ -56,7 +56,7 @@ def changes() -> str:
 
 
 def one_cell() -> str:
-    """The cell of docs/reproduce-one-cell.md, mean and median: its accuracies and their difference."""
+    """The cell of docs/reproduce-one-cell.md: accuracies with mean and median, and their difference."""
     cells = accuracies(read_frame(SUMMARY, Cell), "in").query("num_generations == 2 and method in ['grpo', 'mc-grpo']")
     rows = [
         {
@@ -73,7 +73,7 @@ def one_cell() -> str:
 
 
 def mad_zero() -> str:
-    """What each choice of `mad_zero` does in the mini study: what was logged, and what came of it."""
+    """The effect of each choice of `mad_zero` in the mini study: logged metrics and accuracies."""
     cells = read_frame(SUMMARY, Cell)
     cells = cells[(cells.method == "mc-grpo") & cells.variant.isin(MAD_ZERO) & cells.num_generations.isin([2, 4])]
     wanted = [(size, variant) for size in (2, 4) for variant in MAD_ZERO]
@@ -88,7 +88,7 @@ def mad_zero() -> str:
 
 
 def mad_zero_row(cells: pd.DataFrame) -> dict[str, str]:
-    """One line: a G and a choice."""
+    """The row of one G and choice."""
     (variant,), (size,) = cells.variant.unique(), cells.num_generations.unique()
     trained = cells[cells.role == "train"].set_index("measure")["mean"]
     (sampled,) = accuracies(cells, "in", variant=variant).query("decoding == 'sampled'").itertuples()
@@ -116,7 +116,7 @@ def section(name: str) -> str:
 
 
 def put(file: Path, mark: str, text: str) -> None:
-    """Rewrite what stands between a file's two marks."""
+    """Replace the text between a file's two marks."""
     block = re.compile(rf"(<!-- {mark}: begin.*?-->).*?(<!-- {mark}: end -->)", re.DOTALL)
     found, count = block.subn(lambda marks: f"{marks[1]}\n\n{text}\n\n{marks[2]}", file.read_text())
     if count != 1:
