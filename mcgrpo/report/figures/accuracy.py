@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mcgrpo.analyse.frames import accuracies, is_median
+from mcgrpo.analyse.frames import is_median
+from mcgrpo.report import shown
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, blocks_of, measure_of
 from mcgrpo.study.methods import METHODS, UNTRAINED
-from mcgrpo.study.variants import DEFAULT
 
 DODGE = 0.09
 
@@ -25,15 +25,8 @@ def draw(summary: pd.DataFrame, save: style.Save, role: str, decodings: tuple[st
     Raises:
         ValueError: where no trained method has such an accuracy.
     """
-    cells = accuracies(summary, role)
+    cells = shown.accuracy(summary, role, decodings)
     present = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
-    decoding = next((d for d in decodings if (present.decoding == d).any()), None)
-    if decoding is None:
-        raise ValueError(
-            f"nothing to show: no {' or '.join(decodings)} accuracy of a trained method on a benchmark of role "
-            f"{role!r} (variant {DEFAULT})"
-        )
-    cells, present = cells[cells.decoding == decoding], present[present.decoding == decoding]
     losses = [loss for loss in style.LOSSES if loss in set(present.method.map(lambda m: METHODS[m].loss_type))]
     budgets = sorted(present.num_generations.unique())
     blocks = blocks_of(present)
@@ -51,7 +44,7 @@ def draw(summary: pd.DataFrame, save: style.Save, role: str, decodings: tuple[st
         for axes in grid[:-1].flat:
             axes.tick_params(labelbottom=False)
         x = ("G, rollouts in the update", style.bars(present.over))
-        style.label(figure, x, f"accuracy (%), {measure_of(present, decoding)}")
+        style.label(figure, x, f"accuracy (%), {measure_of(present, present.decoding.iloc[0])}")
         style.legend(figure, 3)
         save(figure)
 

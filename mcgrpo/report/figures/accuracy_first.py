@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median
+from mcgrpo.analyse.frames import is_median
+from mcgrpo.report import shown
 from mcgrpo.report.figures import style
-from mcgrpo.report.figures.cells import measure_of
+from mcgrpo.report.figures.cells import blocks_of, measure_of
 from mcgrpo.study.methods import METHODS, UNTRAINED
 
 FILLS = dict(zip(style.LOSSES, ("full", "none", "left"), strict=True))
-METHODS_SHOWN = [method for method, spec in METHODS.items() if spec.baseline is None or is_median(method)]
 DODGE = 0.07
 
 
@@ -23,40 +23,23 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
     Raises:
         ValueError: where no setting has an in-distribution accuracy for every loss.
     """
-    cells = accuracies(summary, "in")
-    setting, benchmark, decoding = _chosen(cells)
-    cells = cells[(cells.setting == setting) & (cells.benchmark == benchmark) & (cells.decoding == decoding)]
-    shown = cells[cells.method.isin(METHODS_SHOWN)]
-    budgets = sorted(shown[shown["mean"].notna()].num_generations.unique())
+    cells = shown.accuracy_first(summary)
+    trained = cells[cells.method != UNTRAINED]
+    budgets = sorted(trained[trained["mean"].notna()].num_generations.unique())
     with style.panels(1, 1, 2.4) as (figure, grid):
         axes = grid[0, 0]
-        for place, method in enumerate(METHODS_SHOWN):
-            rows = shown[shown.method == method].set_index("num_generations").reindex(budgets)
-            offset = DODGE * (place - (len(METHODS_SHOWN) - 1) / 2)
+        for place, method in enumerate(shown.FIRST_METHODS):
+            rows = trained[trained.method == method].set_index("num_generations").reindex(budgets)
+            offset = DODGE * (place - (len(shown.FIRST_METHODS) - 1) / 2)
             style.draw_line(axes, np.arange(len(budgets)) + offset, rows, **_look(method))
         style.draw_untrained(axes, cells[cells.method == UNTRAINED])
         style.percent_axis(axes)
         style.categories(axes, budgets)
-        axes.set_title(f"{setting}, {benchmark}")
-        axes.set_xlabel("\n".join(filter(None, ("G, rollouts in the update", style.bars(shown.over)))))
-        axes.set_ylabel(f"accuracy (%), {measure_of(shown, decoding)}")
+        axes.set_title(", ".join(blocks_of(cells)[0]))
+        axes.set_xlabel("\n".join(filter(None, ("G, rollouts in the update", style.bars(trained.over)))))
+        axes.set_ylabel(f"accuracy (%), {measure_of(trained, trained.decoding.iloc[0])}")
         style.legend(figure, 3)
         save(figure)
-
-
-def _chosen(cells: pd.DataFrame) -> tuple[str, str, str]:
-    """Setting, benchmark and decoding: the first in the file that has every loss, greedy before sampled."""
-    present = cells[cells.method.isin(METHODS_SHOWN) & cells["mean"].notna()]
-    losses = present.method.map(lambda method: METHODS[method].loss_type)
-    held = losses.groupby([present.setting, present.benchmark, present.decoding], sort=False).nunique()
-    full = held[held == len(style.LOSSES)].index
-    if full.empty:
-        raise ValueError(
-            f"nothing to show: no setting has an accuracy for each of {', '.join(style.LOSSES.values())} on a "
-            "benchmark of role 'in' (variant default)"
-        )
-    setting, benchmark, _ = full[0]
-    return setting, benchmark, next(d for d in DECODINGS if (setting, benchmark, d) in full)
 
 
 def _look(method: str) -> dict:

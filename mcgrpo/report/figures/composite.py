@@ -4,14 +4,13 @@ import numpy as np
 import pandas as pd
 
 from mcgrpo.analyse.frames import DECODINGS, is_median
+from mcgrpo.report import shown
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.accuracy import DODGE
-from mcgrpo.report.figures.cells import all_accuracies, block, blocks_of, measure_of
+from mcgrpo.report.figures.cells import block, blocks_of, measure_of
 from mcgrpo.study.methods import METHODS, UNTRAINED
-from mcgrpo.study.variants import DEFAULT
+from mcgrpo.study.variants import COMPOSITE, DEFAULT
 
-COMPOSITE = "composite"
-METHODS_SHOWN = ("grpo", "mc-grpo")
 TITLES = {DEFAULT: "accuracy reward", COMPOSITE: "composite reward"}
 
 
@@ -25,11 +24,9 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
     Raises:
         ValueError: where neither method has an accuracy under the variant `composite`.
     """
-    cells = all_accuracies(summary)
-    shown = cells[cells.method.isin(METHODS_SHOWN) & cells.variant.isin(TITLES) & cells["mean"].notna()]
-    with_composite = shown[shown.variant == COMPOSITE]
-    if with_composite.empty:
-        raise ValueError(f"nothing to show: no accuracy of {' or '.join(METHODS_SHOWN)} under variant {COMPOSITE!r}")
+    cells = shown.composite(summary)
+    trained = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
+    with_composite = trained[trained.variant == COMPOSITE]
     budgets = sorted(with_composite.num_generations.unique())
     rows = [
         (place, decoding)
@@ -43,7 +40,7 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
         for (place, decoding), line in zip(rows, grid, strict=True):
             own = block(cells[cells.decoding == decoding], *place)
             for variant, axes in zip(TITLES, line, strict=True):
-                for method in METHODS_SHOWN:
+                for method in shown.COMPOSITE_METHODS:
                     of = own[(own.method == method) & (own.variant == variant)]
                     of = of.set_index("num_generations").reindex(budgets)
                     offset = DODGE if is_median(method) else -DODGE
@@ -54,7 +51,7 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
                 style.draw_untrained(axes, own[(own.method == UNTRAINED) & (own.variant == DEFAULT)])
                 style.percent_axis(axes)
             line[0].set_ylabel("\n".join((*place, measure_of(own, decoding))))
-        x = ("G, rollouts in the update", style.bars(shown.over))
+        x = ("G, rollouts in the update", style.bars(trained.over))
         style.label(figure, x, "accuracy (%)")
         style.legend(figure, 3)
         save(figure)

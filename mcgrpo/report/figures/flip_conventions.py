@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
+from mcgrpo.report import shown
 from mcgrpo.report.figures import style
-from mcgrpo.report.figures.cells import block, flip_rates
+from mcgrpo.report.figures.cells import block
 from mcgrpo.report.figures.sign_flips import draw_rates, notes
 from mcgrpo.study.methods import UNTRAINED, label
 
@@ -36,7 +37,7 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
     Raises:
         ValueError: where there is no such rate.
     """
-    rates = flip_rates(summary)
+    rates = shown.flip_conventions(summary)
     oracles, conventions = sorted(rates.oracle.unique()), sorted(rates.convention.unique())
     sizes = sorted(rates.k.unique())
     models = sorted(set(zip(rates.setting, rates.benchmark, rates.source, strict=True)), key=_untrained_first)

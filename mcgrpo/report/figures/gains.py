@@ -5,8 +5,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from mcgrpo.analyse.frames import accuracies, seed_gains
-from mcgrpo.report import wording
+from mcgrpo.analyse.frames import seed_gains
+from mcgrpo.report import shown, wording
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, blocks_of, measure_of
 from mcgrpo.study.methods import METHODS
@@ -38,10 +38,8 @@ def draw(summary: pd.DataFrame, gains: pd.DataFrame, save: style.Save, decoding:
     Raises:
         ValueError: where no method has such a gain.
     """
-    cells = accuracies(summary, "in")
-    cells = cells[(cells.decoding == decoding) & cells.baseline.notna() & cells.difference.notna()]
-    if cells.empty:
-        raise ValueError(f"nothing to show: no paired gain in {decoding} accuracy on a benchmark of role 'in'")
+    cells = shown.gains(summary, decoding)
+    cells = cells[cells.difference.notna()]
     losses = [loss for loss in style.LOSSES if loss in set(cells.method.map(_loss))]
     budgets = sorted(cells.num_generations.unique())
     blocks = blocks_of(cells)

@@ -5,12 +5,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from mcgrpo.analyse.frames import DECODINGS
+from mcgrpo.report import shown
 from mcgrpo.report.figures import style
-from mcgrpo.report.figures.cells import all_accuracies, block, blocks_of, measure_of
+from mcgrpo.report.figures.cells import block, blocks_of, measure_of
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.variants import DEFAULT, Flips, flips_of
+from mcgrpo.study.variants import DEFAULT
 
-METHOD = "grpo"
 LOOKS = {
     "greedy": {"color": style.PALETTE[0], "marker": "o", "markersize": 4.5, "linestyle": "-"},
     "sampled": {"color": style.PALETTE[1], "marker": "s", "markersize": 4, "linestyle": "--"},
@@ -30,8 +30,7 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
     Raises:
         ValueError: where no accuracy with injected flips is there.
     """
-    cells = all_accuracies(summary)
-    rows = _sweep(cells)
+    rows, cells = shown.injected_flips(summary), shown.all_accuracies(summary)
     blocks = blocks_of(rows)
     untrained = cells[(cells.method == UNTRAINED) & (cells.variant == DEFAULT)]
     decodings = [decoding for decoding in DECODINGS if (rows.decoding == decoding).any()]
@@ -49,19 +48,6 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
         style.label(figure, ("ρ, rate of injected sign flips", lines, triangles, style.bars(rows.over)), "accuracy (%)")
         style.legend(figure, 3)
         save(figure)
-
-
-def _sweep(cells: pd.DataFrame) -> pd.DataFrame:
-    """The runs of the sweep, with their `rate` and `rule`, at the largest G of each setting that has flips."""
-    cells = cells[(cells.method == METHOD) & cells["mean"].notna()]
-    flips = [Flips(0.0) if variant == DEFAULT else flips_of(variant) for variant in cells.variant]
-    cells = cells.assign(rate=[f and f.rate for f in flips], rule=[f and f.rule for f in flips])
-    cells = cells[cells.rule.notna()]
-    injected = cells[cells.variant != DEFAULT]
-    if injected.empty:
-        raise ValueError(f"nothing to show: no accuracy of {METHOD} with injected sign flips (variants flip-...)")
-    largest = injected.groupby("setting").num_generations.max()
-    return cells[cells.num_generations == cells.setting.map(largest)]
 
 
 def _lines(axes: Axes, rows: pd.DataFrame, look: dict) -> None:

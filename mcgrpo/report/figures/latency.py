@@ -4,20 +4,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mcgrpo.report import wording
+from mcgrpo.report import shown, wording
 from mcgrpo.report.figures import style
 from mcgrpo.study.methods import label
-from mcgrpo.study.variants import DEFAULT
 
-METHODS_SHOWN = ("grpo", "mc-grpo")
-BUDGET = 4
-"""The G of the paper's figure; where a setting lacks it, the nearest."""
-PHASES = {
-    "seconds_generation": ("generation", style.PALETTE[9], "///"),
-    "seconds_rewards": ("rewards", style.PALETTE[8], "..."),
-    "seconds_logprobs": ("log-probabilities", style.PALETTE[4], "\\\\\\"),
-    "seconds_update": ("update", "0.75", ""),
-}
+LOOKS = (
+    ("generation", style.PALETTE[9], "///"),
+    ("rewards", style.PALETTE[8], "..."),
+    ("log-probabilities", style.PALETTE[4], "\\\\\\"),
+    ("update", "0.75", ""),
+)
+PHASES = dict(zip(shown.PHASES, LOOKS, strict=True))
 SMALL = style.MIDDLE | {"fontsize": 7}
 ROOM = 0.125
 """Share of the axis that a label needs."""
@@ -33,17 +30,16 @@ def draw(curves: pd.DataFrame, save: style.Save) -> None:
     Raises:
         ValueError: where no setting has seconds of both methods at one G.
     """
-    seconds = _seconds(curves)
-    settings = _budgets(seconds)
-    if not settings:
-        raise ValueError(f"nothing to show: no setting has seconds per step of {' and '.join(METHODS_SHOWN)} at one G")
+    points = shown.latency(curves)
+    seconds = _seconds(points)
+    settings = points.groupby("setting").num_generations.first()
     longest = seconds.sum(axis=1).max()
     scale, unit, units = (1000, "ms", "milliseconds") if longest < 1 else (1, "s", "seconds")
     with style.flow(len(settings), 1.25, columns=1, width=style.WIDE) as (figure, grid):
         for (setting, budget), axes in zip(settings.items(), grid, strict=True):
-            own = seconds.loc[[(setting, method, budget) for method in METHODS_SHOWN]]
+            own = seconds.loc[[(setting, method, budget) for method in shown.LATENCY_METHODS]]
             _bars(axes, scale * own.to_numpy(), unit)
-            names = [f"{label(m)}\nG = {wording.rollouts(m, budget)}" for m in METHODS_SHOWN]
+            names = [f"{label(m)}\nG = {wording.rollouts(m, budget)}" for m in shown.LATENCY_METHODS]
             axes.set_yticks(range(len(names)), names)
             axes.set_title(setting)
         missing = [name for phase, (name, *_) in PHASES.items() if seconds[phase].isna().all()]
@@ -53,21 +49,11 @@ def draw(curves: pd.DataFrame, save: style.Save) -> None:
         save(figure)
 
 
-def _seconds(curves: pd.DataFrame) -> pd.DataFrame:
-    """Mean seconds by phase (columns), indexed by setting, method and G; rows without any left out."""
-    points = curves[(curves.variant == DEFAULT) & curves.method.isin(METHODS_SHOWN)]
+def _seconds(points: pd.DataFrame) -> pd.DataFrame:
+    """Mean seconds by phase (columns), indexed by setting, method and G."""
     cell = ["setting", "method", "num_generations"]
     runs = points.groupby([*cell, "seed"])[list(PHASES)].mean()
-    return runs.groupby(cell).mean().dropna(how="all")
-
-
-def _budgets(seconds: pd.DataFrame) -> dict[str, int]:
-    """For each setting the G that both methods have, nearest to `BUDGET`; settings without one are left out."""
-    methods = seconds.reset_index().groupby(["setting", "num_generations"]).method.nunique()
-    found: dict[str, int] = {}
-    for setting, budget in methods[methods == len(METHODS_SHOWN)].index:
-        found[setting] = min(budget, found.get(setting, budget), key=lambda each: abs(each - BUDGET))
-    return found
+    return runs.groupby(cell).mean()
 
 
 def _bars(axes: Axes, times: np.ndarray, unit: str) -> None:

@@ -4,9 +4,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mcgrpo.analyse.stats import half_width
+from mcgrpo.report import shown
 from mcgrpo.report.figures import style
 from mcgrpo.study.methods import METHODS
-from mcgrpo.study.variants import DEFAULT
 
 MOST_ROWS = 6
 """Rows of panels that fit a page."""
@@ -25,9 +25,7 @@ def draw(curves: pd.DataFrame, save: style.Save) -> None:
     Raises:
         ValueError: where no step of a run has a reward.
     """
-    points = curves[(curves.variant == DEFAULT) & curves.reward.notna()]
-    if points.empty:
-        raise ValueError(f"nothing to show: no step has a reward (variant {DEFAULT})")
+    points = shown.rewards(curves)
     window = 2 * (points.step.nunique() // 20) + 1
     smooth = _smooth(points, window)
     smooth["loss"] = smooth.method.map(lambda method: METHODS[method].loss_type)

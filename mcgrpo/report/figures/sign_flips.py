@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from mcgrpo.report import shown
 from mcgrpo.report.figures import style
-from mcgrpo.report.figures.cells import block, blocks_of, flip_rates
+from mcgrpo.report.figures.cells import block, blocks_of
 from mcgrpo.report.figures.flip_example import draw_example
 
-ORACLE = "oracle-mean"
 DASHES = {("mean", "zeros"): "--", ("median", "zeros"): "-", ("mean", "strict"): ":", ("median", "strict"): "-."}
 DODGE = {"mean": -0.07, "median": 0.07}
 
@@ -26,12 +26,7 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
     Raises:
         ValueError: where there is no such rate.
     """
-    rates = flip_rates(summary)
-    rates = rates[(rates.oracle == ORACLE) & rates.baseline.isin(DODGE)]
-    if rates.empty:
-        raise ValueError(f"nothing to show: no sign-flip rate of a mean or median baseline against {ORACLE}")
-    first = rates.groupby(["setting", "benchmark"]).source.transform("first")
-    rates = rates[rates.source == first]
+    rates = shown.sign_flips(summary)
     blocks = blocks_of(rates)
     with style.flow(1 + len(blocks), 2.05, columns=2, sharey=False) as (figure, grid):
         draw_example(grid[0])

@@ -5,11 +5,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mcgrpo.analyse.frames import DECODINGS
+from mcgrpo.report import shown
 from mcgrpo.report.figures import style
-from mcgrpo.report.figures.cells import all_accuracies, block
-from mcgrpo.report.figures.composite import COMPOSITE
-from mcgrpo.study.methods import METHODS, UNTRAINED, method_order
-from mcgrpo.study.variants import DEFAULT, flips_of
+from mcgrpo.report.figures.cells import block
+from mcgrpo.study.methods import METHODS, method_order
 
 LINE = 0.17
 """Inches of a row."""
@@ -27,11 +26,8 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
     Raises:
         ValueError: where no other variant has a change.
     """
-    cells = all_accuracies(summary)
-    others = [v for v in cells.variant.unique() if v not in (DEFAULT, COMPOSITE) and not flips_of(v)]
-    cells = cells[cells.variant.isin(others) & (cells.method != UNTRAINED) & cells.change.notna()]
-    if cells.empty:
-        raise ValueError("nothing to show: no change of accuracy under a variant (injected flips and composite apart)")
+    cells = shown.variants(summary)
+    cells = cells[cells.change.notna()]
     decodings = [decoding for decoding in DECODINGS if (cells.decoding == decoding).any()]
     keys = ["variant", "setting", "benchmark"]
     groups = [(key, _entries(rows)) for key, rows in cells.groupby(keys)]

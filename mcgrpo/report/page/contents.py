@@ -5,21 +5,18 @@ import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import accuracies
 from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
-from mcgrpo.report.tables import accuracy, flip_rates, timings
+from mcgrpo.report.shown import SHOWN
+from mcgrpo.report.tables import accuracy, timings
 from mcgrpo.report.tables.display import Display, Entry
 from mcgrpo.report.tables.markdown import markdown
-from mcgrpo.report.tables.rows import is_injected, is_other
 from mcgrpo.report.tables.write import displays
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.variants import COMPOSITE, DEFAULT
 
 TITLES = {
     "main": "GRPO: mean against median",
@@ -171,54 +168,21 @@ def _sources(name: str) -> tuple[str, ...]:
     return tuple(f"{source}.csv" for source in FIGURES[name].sources)
 
 
-def _figure_n(name: str, summary: pd.DataFrame, curves: pd.DataFrame) -> str:
-    if name in SHOWN:
-        cells = SHOWN[name](summary)
-        return sizes(cells) if len(cells) else "nothing measured yet"
-    if name in ("rewards", "latency"):
-        return _runs(curves[curves.variant == DEFAULT])
-    return "a drawing, without data"
+def _figure_n(name: str, **frames: pd.DataFrame) -> str:
+    """The n of what a figure shows, see `mcgrpo.report.shown`."""
+    figure = FIGURES[name]
+    if not figure.sources:
+        return "a drawing, without data"
+    source = figure.sources[0]
+    try:
+        rows = SHOWN[figure.module](frames[source], **figure.options)
+    except ValueError:
+        return "nothing measured yet"
+    return _runs(rows) if source == "curves" else sizes(rows)
 
 
 def _runs(curves: pd.DataFrame) -> str:
-    if curves.empty:
-        return "nothing measured yet"
+    """The n of trainings: runs, seeds of each cell, and steps of each run."""
     runs = curves.groupby(["setting", "method", "num_generations", "seed"]).step.count()
     seeds = runs.groupby(level=[0, 1, 2]).count()
     return f"{wording.count(len(runs), 'run')}, {wording.span(seeds)} seeds a cell, {wording.span(runs)} steps each"
-
-
-def _inside(summary: pd.DataFrame, decoding: str) -> pd.DataFrame:
-    cells = accuracies(summary, "in")
-    return cells[cells.decoding == decoding]
-
-
-def _varied(summary: pd.DataFrame, wanted: Any) -> pd.DataFrame:
-    cells = accuracies(summary, "in", variant=None)
-    return cells[cells.variant.map(wanted).astype(bool)]
-
-
-def _first(summary: pd.DataFrame) -> pd.DataFrame:
-    cells = accuracies(summary, "in")
-    return cells[cells.setting == cells.setting.iloc[0]] if len(cells) else cells
-
-
-def _gained(summary: pd.DataFrame, decoding: str) -> pd.DataFrame:
-    cells = _inside(summary, decoding)
-    return cells[cells.baseline.notna()]
-
-
-SHOWN: dict[str, Any] = {
-    "gains-sampled": lambda summary: _gained(summary, "sampled"),
-    "gains-greedy": lambda summary: _gained(summary, "greedy"),
-    "accuracy-first": _first,
-    "accuracy-greedy": lambda summary: _inside(summary, "greedy"),
-    "accuracy-sampled": lambda summary: _inside(summary, "sampled"),
-    "ood": lambda summary: accuracies(summary, "out"),
-    "composite": lambda summary: _varied(summary, COMPOSITE.__eq__),
-    "injected-flips": lambda summary: _varied(summary, is_injected),
-    "variants": lambda summary: _varied(summary, is_other),
-    "sign-flips": flip_rates.select,
-    "sign-flip-conventions": flip_rates.select,
-}
-"""By figure: the cells that it shows."""

@@ -1,0 +1,176 @@
+"""The cells and trainings that each figure shows. Figures draw them, and the n under a figure counts them.
+
+There is a function for each module of `mcgrpo.report.figures`. Planned cells that have not been measured are among the
+cells of a figure; where none has been, there is nothing to show, and a ValueError says so.
+"""
+
+import pandas as pd
+
+from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median
+from mcgrpo.analyse.sign_flips import FlipMeasure, parse_measure
+from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
+from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flips_of
+
+FIRST_METHODS = [method for method, spec in METHODS.items() if spec.baseline is None or is_median(method)]
+COMPOSITE_METHODS = LATENCY_METHODS = ("grpo", "mc-grpo")
+FLIPPED = "grpo"
+"""The method whose advantages are flipped."""
+FLIP_BASELINES, FLIP_ORACLE = ("mean", "median"), "oracle-mean"
+BUDGET = 4
+"""The G of the paper's figure of latencies; a setting without it shows the nearest."""
+PHASES = ("seconds_generation", "seconds_rewards", "seconds_logprobs", "seconds_update")
+
+
+def all_accuracies(summary: pd.DataFrame, role: str = "in") -> pd.DataFrame:
+    """`mcgrpo.analyse.frames.accuracies` of every variant, not only the default."""
+    return accuracies(summary.assign(variant=DEFAULT), role).assign(variant=summary.variant)
+
+
+def gains(summary: pd.DataFrame, decoding: str) -> pd.DataFrame:
+    """Accuracies of methods that are compared with a baseline."""
+    cells = accuracies(summary, "in")
+    cells = cells[(cells.decoding == decoding) & cells.baseline.notna()]
+    if cells.difference.isna().all():
+        raise ValueError(f"nothing to show: no paired gain in {decoding} accuracy on a benchmark of role 'in'")
+    return cells
+
+
+def accuracy(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> pd.DataFrame:
+    """Accuracies on benchmarks of a role, in the first of the decodings that was evaluated."""
+    cells = accuracies(summary, role)
+    present = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
+    decoding = next((d for d in decodings if (present.decoding == d).any()), None)
+    if decoding is None:
+        raise ValueError(
+            f"nothing to show: no {' or '.join(decodings)} accuracy of a trained method on a benchmark of role "
+            f"{role!r} (variant {DEFAULT})"
+        )
+    return cells[cells.decoding == decoding]
+
+
+def accuracy_first(summary: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies of the first setting and benchmark in the file that have every loss, greedy before sampled."""
+    cells = accuracies(summary, "in")
+    cells = cells[cells.method.isin([UNTRAINED, *FIRST_METHODS])]
+    present = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
+    losses = present.method.map(lambda method: METHODS[method].loss_type)
+    wanted = dict.fromkeys(METHODS[method].loss_type for method in FIRST_METHODS)
+    held = losses.groupby([present.setting, present.benchmark, present.decoding], sort=False).nunique()
+    full = held[held == len(wanted)].index
+    if full.empty:
+        labels = [label(method) for method in FIRST_METHODS if METHODS[method].baseline is None]
+        raise ValueError(
+            f"nothing to show: no setting has an accuracy for each of {', '.join(labels)} on a benchmark of role 'in' "
+            "(variant default)"
+        )
+    setting, benchmark, _ = full[0]
+    decoding = next(d for d in DECODINGS if (setting, benchmark, d) in full)
+    return cells[(cells.setting == setting) & (cells.benchmark == benchmark) & (cells.decoding == decoding)]
+
+
+def composite(summary: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies with the composite reward, the same with the accuracy reward, and those of the untrained models."""
+    cells = all_accuracies(summary)
+    trained = cells[cells.method.isin(COMPOSITE_METHODS) & cells.variant.isin([DEFAULT, COMPOSITE])]
+    wanted = trained[(trained.variant == COMPOSITE) & trained["mean"].notna()]
+    if wanted.empty:
+        methods = " or ".join(COMPOSITE_METHODS)
+        raise ValueError(f"nothing to show: no accuracy of {methods} under variant {COMPOSITE!r}")
+    untrained = cells[(cells.method == UNTRAINED) & (cells.variant == DEFAULT)]
+    beside = trained[trained.num_generations.isin(wanted.num_generations)]
+    found = pd.concat([beside, untrained])
+    places = pd.MultiIndex.from_frame(found[["setting", "benchmark"]])
+    return found[places.isin(pd.MultiIndex.from_frame(wanted[["setting", "benchmark"]]))]
+
+
+def injected_flips(summary: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies of the sweep, with their `rate` and `rule`, at the largest G of each setting that has flips.
+
+    A rate of 0 is the default variant.
+    """
+    cells = all_accuracies(summary)
+    cells = cells[(cells.method == FLIPPED) & cells["mean"].notna()]
+    flips = [Flips(0.0) if variant == DEFAULT else flips_of(variant) for variant in cells.variant]
+    cells = cells.assign(rate=[f and f.rate for f in flips], rule=[f and f.rule for f in flips])
+    cells = cells[cells.rule.notna()]
+    injected = cells[cells.variant != DEFAULT]
+    if injected.empty:
+        raise ValueError(f"nothing to show: no accuracy of {FLIPPED} with injected sign flips (variants flip-...)")
+    largest = injected.groupby("setting").num_generations.max()
+    return cells[cells.num_generations == cells.setting.map(largest)]
+
+
+def variants(summary: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies of trained methods under variants that have no figure of their own."""
+    cells = all_accuracies(summary)
+    others = [v for v in cells.variant.unique() if v not in (DEFAULT, COMPOSITE) and not flips_of(v)]
+    cells = cells[cells.variant.isin(others) & (cells.method != UNTRAINED)]
+    if cells.change.isna().all():
+        raise ValueError("nothing to show: no change of accuracy under a variant (injected flips and composite apart)")
+    return cells
+
+
+def flip_conventions(summary: pd.DataFrame) -> pd.DataFrame:
+    """The sign-flip rates, the untrained models first, with the parts of their measure as columns.
+
+    Columns beside those of `Cell`: the parts of `mcgrpo.analyse.sign_flips.FlipMeasure` (whose baseline takes the place
+    of the cell's), and `source`, the model in words.
+    """
+    rows = summary[(summary.role == "flips") & (summary.variant == DEFAULT) & summary["mean"].notna()]
+    rows = rows[rows.measure.str.contains("/")]  # accuracies of the same rollouts apart
+    if rows.empty:
+        raise ValueError("nothing to show: no sign-flip rate (role 'flips', variant default)")
+    parts = pd.DataFrame([parse_measure(measure) for measure in rows.measure], rows.index, FlipMeasure._fields)
+    rows = rows.drop(columns="baseline").join(parts)
+    rows = rows.assign(source=[_source(row.method, row.num_generations) for row in rows.itertuples()])
+    return rows.sort_values("method", key=lambda names: names.map(method_order), kind="stable")
+
+
+def _source(method: str, num_generations: int) -> str:
+    return label(method) if method == UNTRAINED else f"{label(method)}, G = {num_generations}"
+
+
+def sign_flips(summary: pd.DataFrame) -> pd.DataFrame:
+    """The rates of `flip_conventions` of the first model that was measured, for two baselines and one oracle."""
+    rates = flip_conventions(summary)
+    rates = rates[(rates.oracle == FLIP_ORACLE) & rates.baseline.isin(FLIP_BASELINES)]
+    if rates.empty:
+        raise ValueError(f"nothing to show: no sign-flip rate of a mean or median baseline against {FLIP_ORACLE}")
+    return rates[rates.source == rates.groupby(["setting", "benchmark"]).source.transform("first")]
+
+
+def rewards(curves: pd.DataFrame) -> pd.DataFrame:
+    """The steps that have a reward."""
+    points = curves[(curves.variant == DEFAULT) & curves.reward.notna()]
+    if points.empty:
+        raise ValueError(f"nothing to show: no step has a reward (variant {DEFAULT})")
+    return points
+
+
+def latency(curves: pd.DataFrame) -> pd.DataFrame:
+    """The steps of both methods, in each setting at the G nearest to `BUDGET` that both have."""
+    points = curves[(curves.variant == DEFAULT) & curves.method.isin(LATENCY_METHODS)]
+    timed = points[points[list(PHASES)].notna().any(axis=1)]
+    methods = timed.groupby(["setting", "num_generations"]).method.nunique()
+    chosen: dict[str, int] = {}
+    for setting, budget in methods[methods == len(LATENCY_METHODS)].index:
+        chosen[setting] = min(budget, chosen.get(setting, budget), key=lambda each: abs(each - BUDGET))
+    if not chosen:
+        names = " and ".join(LATENCY_METHODS)
+        raise ValueError(f"nothing to show: no setting has seconds per step of {names} at one G")
+    return points[points.num_generations == points.setting.map(chosen)]
+
+
+SHOWN = {
+    "gains": gains,
+    "accuracy": accuracy,
+    "accuracy_first": accuracy_first,
+    "composite": composite,
+    "injected_flips": injected_flips,
+    "variants": variants,
+    "sign_flips": sign_flips,
+    "flip_conventions": flip_conventions,
+    "rewards": rewards,
+    "latency": latency,
+}
+"""By module of `mcgrpo.report.figures`; `overview` is drawn without data."""
