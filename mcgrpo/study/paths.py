@@ -94,6 +94,10 @@ class ResultFiles:
         """The folder of a trained model."""
         return self.folder / f"models/{run}"
 
+    def model_sums(self, run: str) -> Path:
+        """The SHA-256 of each of its files, which stays where the model is removed."""
+        return self.folder / f"models/{run}.sha256"
+
     def completions(self, run: str, benchmark: str) -> Path:
         """One `Completion` a line."""
         return self.folder / f"completions/{run}/{benchmark}.jsonl"

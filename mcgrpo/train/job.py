@@ -30,7 +30,7 @@ from mcgrpo.records import Run
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.fit import check_prompts
 from mcgrpo.study.settings import selects_checkpoint
-from mcgrpo.sums import WEIGHTS_LIST, seal_folder, sha256
+from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, seal_folder, sha256
 from mcgrpo.tracking import tracked
 from mcgrpo.train import attempts
 from mcgrpo.train.arguments import arguments_of
@@ -208,6 +208,7 @@ def finish(job: Job) -> None:
     """Put the outputs in their places, and remove the unfinished training once all of them are there."""
     job.weights.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(job.home / "weights", job.weights)
+    shutil.copy(job.weights / FOLDER_LIST, job.weights.with_name(f"{job.weights.name}.sha256"))
     job.output.mkdir(parents=True, exist_ok=True)
     for name in (*GROWING, "system.jsonl", "run.json"):
         if (job.home / name).exists():  # rollouts only where they are asked for, system only where it is tracked

@@ -163,6 +163,15 @@ def test_a_deleted_run_is_trained_anew_and_progress_says_so(finished, tmp_path):
     assert f"{left} jobs left" in said
 
 
+def test_a_copy_with_other_times_trains_and_generates_nothing(finished, tmp_path):
+    """As `cp -r` makes it: every file and folder is new, what a training starts from newer than its results."""
+    study = finished.copied(tmp_path / "copy")
+    for part in ("results", "reports", "resources"):
+        for path in sorted((study.folder / part).rglob("*"), key=lambda path: -len(path.parts)):
+            path.touch()
+    assert not {"train", "generate", "rollouts", "grade", "dataset", "model"} & study.jobs().keys()
+
+
 def test_a_figure_alone(finished):
     assert finished.jobs("--force", "reports/quick/figures/rewards.pdf") == {"figure": 1}
 

@@ -134,16 +134,29 @@ def model_folder(name):
     return FILES.model(name)
 
 
+# Snakemake compares folders by time only, and a copied study has other times. So models that are made here are `ancient`:
+# a trained model is compared by its checksums, an initial model by its entry in the study and the code that makes it.
 def start_model(wildcards):
     """The initial model of a run."""
-    return model_folder(run_of(wildcards).model)
+    name = run_of(wildcards).model
+    return model_folder(name) if "folder" in config["models"][name] else ancient(model_folder(name))
+
+
+def start_model_source(wildcards):
+    """What the initial model of a run is made from."""
+    return [json.dumps(config["models"][run_of(wildcards).model]), fingerprint("mcgrpo.data.models")]
 
 
 def final_model(wildcards):
     """The model that generates the completions of a run."""
     if run_of(wildcards).method == UNTRAINED:
         return start_model(wildcards)
-    return RESULTS.model(wildcards.run)
+    return ancient(RESULTS.model(wildcards.run))
+
+
+def final_model_sums(wildcards):
+    """The checksums of the model that generates the completions of a run, if it is trained."""
+    return [] if run_of(wildcards).method == UNTRAINED else RESULTS.model_sums(wildcards.run)
 
 
 def train_data(wildcards):

@@ -4,6 +4,7 @@
 rule generate:
     input:
         model=final_model,
+        sums=final_model_sums,
         data=FILES.data("{benchmark}"),
     output:
         RESULTS.completions("{run}", "{benchmark}"),
@@ -20,6 +21,7 @@ rule generate:
         prompt=lambda wildcards: run_of(wildcards).prompt,
         settings=evaluation_settings,
         seed=lambda wildcards: run_of(wildcards).seed,
+        start=start_model_source,
         sealed=lambda wildcards: "" if run_of(wildcards).method == UNTRAINED else "--sealed",
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
@@ -61,6 +63,7 @@ use rule generate as rollouts with:
         prompt=lambda wildcards: run_of(wildcards).prompt,
         settings=rollout_settings,
         seed=lambda wildcards: run_of(wildcards).seed,
+        start=start_model_source,
         sealed=lambda wildcards: "" if run_of(wildcards).method == UNTRAINED else "--sealed",
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),

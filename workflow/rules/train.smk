@@ -9,6 +9,7 @@ rule train:
     output:
         run=directory(RESULTS.run("{run}")),
         weights=weights_output(RESULTS.model("{run}")),
+        sums=RESULTS.model_sums("{run}"),
     log:
         FILES.log("train", "{run}"),
     benchmark:
@@ -24,6 +25,7 @@ rule train:
         test=lambda wildcards, input: f"--test {shlex.quote(input.test)}" if input.get("test") else "",
         unfinished=lambda wildcards: str(RESULTS.unfinished(wildcards.run)),
         gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number
+        start=start_model_source,
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "
