@@ -10,9 +10,10 @@ import psutil
 
 from mcgrpo.commands.doctor.checks import Check
 from mcgrpo.commands.doctor.machine import count_cores, device_memory, usable_devices
+from mcgrpo.commands.forecast import space
 from mcgrpo.commands.forecast.__main__ import add, gigabytes, jobs
 from mcgrpo.commands.forecast.batches import Batches, batches
-from mcgrpo.commands.forecast.memory import GIB, Memory, memory
+from mcgrpo.commands.forecast.memory import GIB, memory
 from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.records import Run
 from mcgrpo.study.plan import Config
@@ -57,28 +58,20 @@ def check_memory(config: Config, runs: Sequence[Run], sizes: Sizes) -> Iterator[
         finding = f"{setting}: {most.state / GIB:.1f} GiB of weights, gradients and optimizer, activations "
         finding += f"about {most.activations / GIB:.1f} GiB" if most.activations else "unknown"
         finding += f", vLLM {most.vllm_share:.0%} of the device" if most.vllm_share else ""
-        yield _check_device(finding, most) if config.get("gpus", 0) else _check_process(finding, most)
-
-
-def _check_device(finding: str, found: Memory) -> Check:
-    finding, capacity = f"{finding}; needs a GPU of about {found.device / GIB:.0f} GiB", device_memory()
-    if capacity is None:
-        return Check("warning", "memory", f"{finding}, of unknown size here")
-    status = "warning" if found.device > TIGHT * capacity else "ok"
-    if found._replace(activations=0).device > capacity:  # activations are too rough an estimate for an error
-        status = "error"
-    remedy = "" if status == "ok" else "smaller batches, gradient_checkpointing, sharding or lora in the study"
-    return Check(status, "memory", f"{finding}, has {capacity / GIB:.0f} GiB", remedy)
-
-
-def _check_process(finding: str, found: Memory) -> Check:
-    job, here = found.state + found.activations + PROCESS_BYTES, psutil.virtual_memory().total
-    finding = f"{finding}; with torch about {job / GIB:.1f} GiB a job, {here / GIB:.0f} GiB here"
-    if found.state + PROCESS_BYTES > here:
-        return Check("error", "memory", finding)
-    if count_cores() * job > here:
-        return Check("warning", "memory", finding, f"at most {max(int(here // job), 1)} jobs at a time (--cores)")
-    return Check("ok", "memory", f"{finding} for {count_cores()} at a time")
+        if config.get("gpus", 0):
+            # Activations are too rough an estimate for an error
+            needed, least, capacity = most.device, most._replace(activations=0).device, device_memory()
+            what, remedy = "a GPU", "smaller batches, gradient_checkpointing, sharding or lora in the study"
+        else:
+            least, capacity = most.state + PROCESS_BYTES, psutil.virtual_memory().total
+            needed, what = count_cores() * (least + most.activations), f"{count_cores()} trainings at a time with torch"
+            remedy = "fewer jobs at a time (--cores)"
+        here = "unknown" if capacity is None else f"{capacity / GIB:.0f} GiB"
+        finding += f"; needed for {what}: about {needed / GIB:.0f} GiB, here: {here}"
+        if capacity and needed <= TIGHT * capacity:
+            yield Check("ok", "memory", finding)
+        else:
+            yield Check("error" if capacity and least > capacity else "warning", "memory", finding, remedy)
 
 
 def check_disk(config: Config, sizes: Sizes) -> Check:
@@ -89,7 +82,7 @@ def check_disk(config: Config, sizes: Sizes) -> Check:
     at_once = max(len(usable_devices()) // gpus, 1) if gpus else count_cores()
     scratch = [job.scratch for job in left]
     parts = {
-        "to download": add(answer.download for answer in sizes.hub.values()),
+        "to download": space.to_download(sizes),
         "of results": add(job.disk for job in left),
         f"while {at_once} train": None if None in scratch else at_once * max(scratch, default=0),
     }

@@ -33,11 +33,8 @@ def check_packages(config: Config, runs: Sequence[Run]) -> Iterator[Check]:
             yield Check("error", name, f"{fault} ({why})", f"pip install {name}")
         else:
             yield Check("ok", name, f"{version(name)} ({why})")
-    if config.get("gpus", 0):
-        if (_installed("torch") or "").endswith("+cpu"):
-            yield Check("error", "torch", "the CPU build is installed", "install the CUDA build of the same version")
-        if _installed("flash-attn") is None:
-            yield Check("warning", "attention", "flash-attn is not installed: torch's own attention is used")
+    if config.get("gpus", 0) and (_installed("torch") or "").endswith("+cpu"):
+        yield Check("error", "torch", "the CPU build is installed", "install the CUDA build of the same version")
 
 
 def _is_base(requirement: Requirement) -> bool:

@@ -126,8 +126,7 @@ def notes(known: Sizes, left: dict[str, Job], at_once: int) -> Iterator[str]:
     yield from (f"{source}: {what}" for source, what in SOURCES.items() if source in sources)
     yield f"Evaluation is not included: of these runs and of {len(left) - len(trained)} untrained model(s)."
     if known.hub:
-        download = gigabytes(add(answer.download for answer in known.hub.values()))
-        yield f"To download: {download} GB ({len(known.hub)} models and data sets)."
+        yield f"To download: {gigabytes(space.to_download(known))} GB ({len(known.hub)} models and data sets)."
     if silent := {name: answer.detail for (_, name), answer in known.hub.items() if answer.problem}:
         yield f"Of unknown size, as the hub did not answer: {', '.join(silent)} ({next(iter(silent.values()))})"
     if at_once:

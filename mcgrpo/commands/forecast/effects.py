@@ -5,11 +5,8 @@ residual. Their variances give its standard error and degrees of freedom (`mcgrp
 difference that a two-sided test at 5% detects with power 80% (`mcgrpo.analyse.stats.detectable`).
 """
 
-import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 from tabulate import tabulate
@@ -18,7 +15,6 @@ from mcgrpo.analyse.crossed import total_variance
 from mcgrpo.analyse.stats import detectable
 from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.study.methods import METHODS
-from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, evaluations, expand
 
 TEST_PROBLEMS = {
@@ -31,7 +27,7 @@ TEST_PROBLEMS = {
 
 
 class Spread(NamedTuple):
-    """What is assumed of gains until they have been measured.
+    """What is assumed of gains. For those of a finished study, summary.csv has `difference_detectable`.
 
     Args:
         seeds: standard deviation of a gain between seeds, given infinitely many problems.
@@ -46,18 +42,14 @@ class Spread(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The detectable gain, a fraction, of the cells of a setting evaluated on a benchmark with that many seeds.
-
-    `source` is `assumed`, or `measured` (the median over such cells in summary.csv).
-    """
+    """The detectable gain, a fraction, of the cells of a setting evaluated on a benchmark with that many seeds."""
 
     setting: str
     benchmark: str
-    seeds: int
     cells: int
+    seeds: int
     problems: int | None
     gain: float | None
-    source: str
 
 
 def smallest_gain(seeds: int, problems: int, spread: Spread) -> float | None:
@@ -74,15 +66,11 @@ def smallest_gain(seeds: int, problems: int, spread: Spread) -> float | None:
 
 def effects(config: Config, sizes: Sizes, spread: Spread) -> list[Effect]:
     """One for each setting, benchmark and number of seeds that gains are planned with."""
-    measured = _measured(StudyFiles(config["study"]).results.summary)
     found = []
     for (setting, benchmark, seeds), cells in sorted(_gains(config).items()):
         problems = sizes.rows[benchmark].get("test") or TEST_PROBLEMS.get(config["datasets"][benchmark].get("hub"))
-        if known := measured.get((setting, benchmark, seeds)):
-            gain, source = median(known), "measured"
-        else:
-            gain, source = smallest_gain(seeds, problems or 0, spread), "assumed"
-        found.append(Effect(setting, benchmark, seeds, cells, problems, gain, source))
+        gain = smallest_gain(seeds, problems or 0, spread)
+        found.append(Effect(setting, benchmark, cells, seeds, problems, gain))
     return found
 
 
@@ -101,38 +89,19 @@ def _gains(config: Config) -> Counter[tuple[str, str, int]]:
     return found
 
 
-def _measured(summary: Path) -> dict[tuple[str, str, int], list[float]]:
-    """(setting, benchmark, seeds) -> detectable gains in greedy accuracy."""
-    found = defaultdict(list)
-    if summary.is_file():
-        with summary.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                if row["measure"] == "greedy" and row.get("difference_detectable") and row["difference_seeds"] != "1":
-                    key = row["setting"], row["benchmark"], int(row["difference_seeds"])
-                    found[key].append(float(row["difference_detectable"]))
-    return found
-
-
 def listing(found: Sequence[Effect], spread: Spread) -> Iterator[str]:
     """The effects as a table, and what they rest on."""
     if not found:
         return
-    rows = [
-        (each.setting, each.benchmark, each.cells, each.seeds, each.problems or "unknown",
-         "unknown" if each.gain is None else f"{100 * each.gain:.1f}", each.source)
-        for each in found
-    ]  # fmt: skip
-    headers = ["setting", "benchmark", "cells", "seeds", "problems", "detectable, points", "spread"]
+    shown = {each: "unknown" if each.gain is None else f"{100 * each.gain:.1f}" for each in found}
+    rows = [each._replace(problems=each.problems or "unknown", gain=gain) for each, gain in shown.items()]
+    headers = ["setting", "benchmark", "cells", "seeds", "problems", "detectable, points"]
     yield "\nMinimum detectable gain in greedy accuracy (two-sided test at 5%, power 80%):"
-    yield tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", "left", *["right"] * 4, "left"))
-    sources = {each.source for each in found}
-    if "assumed" in sources:
-        seeds, problems, disagreement = (f"{100 * value:g}" for value in spread)
-        yield (
-            f"assumed: gains have a standard deviation of {seeds} points between seeds, {problems} between problems; "
-            f"two methods differ in {disagreement}% of answers (--seed-sd, --problem-sd, --disagreement)"
-        )
+    yield tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", "left", *["right"] * 4))
+    seeds, problems, disagreement = (f"{100 * value:g}" for value in spread)
+    yield (
+        f"assumed: gains have a standard deviation of {seeds} points between seeds, {problems} between problems; two "
+        f"methods differ in {disagreement}% of answers (--seed-sd, --problem-sd, --disagreement)"
+    )
     if any(each.seeds == 1 for each in found):
         yield "unknown: one seed gives no variance between seeds"
-    if "measured" in sources:
-        yield "measured: median over the finished cells with as many seeds"

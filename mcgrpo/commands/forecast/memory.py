@@ -12,10 +12,9 @@ With P parameters in n processes of R rows of C completion tokens each, in bytes
 with b = 2 under bf16, else 4. The prompt's 512 tokens, the 3 and the 16 are rules of thumb. Fragmentation, CUDA's own
 context (a few hundred MB) and longer prompts come on top.
 
-`sharding` (zero3, fsdp) divides all but the activations by n; ZeRO adds a bf16 copy of weights and gradients (4 P), and
-holds the reference in bf16. With `lora`, only the adapters have gradients and moments: at most 2 r P / H parameters, as
-if all weights were H x H. A colocated vLLM takes the share `vllm_gpu_memory_utilization` of the whole GPU; without
-vLLM, the cache of generation is not counted. Neither is evaluation, which has the GPU to itself.
+`sharding` (zero3, fsdp) divides all but the activations by n. With `lora` only the weights count: adapters are small.
+A colocated vLLM takes the share `vllm_gpu_memory_utilization` of the whole GPU; without vLLM, the cache of generation
+is not counted. Neither is evaluation, which has the GPU to itself.
 """
 
 from typing import Any, NamedTuple
@@ -25,8 +24,8 @@ from mcgrpo.commands.forecast.sizes import Model
 from mcgrpo.records import Run
 
 GIB = 2**30
-LORA_RANK = 8
-"""PEFT's default of `r`."""
+WEIGHTS, GRADIENTS, ADAMW = 4, 4, 8
+"""Bytes of a parameter."""
 PROMPT_TOKENS = 512
 COMPLETION_TOKENS = 256
 """TRL's default of `max_completion_length`."""
@@ -63,15 +62,13 @@ def memory(run: Run, model: Model, found: Batches) -> Memory:
 
 
 def _state(training: dict[str, Any], model: Model, processes: int) -> float:
-    lora, sharding = training.get("lora"), training.get("sharding", "none")
-    share = min(2 * lora.get("r", LORA_RANK) / max(model.hidden_size, 1), 1) if lora else 1
-    trained = share * model.parameters
-    buckets = 4 if processes > 1 and sharding == "none" else 0
-    copies = 4 if sharding == "zero3" else 0
-    reference = (2 if copies else 4) * model.parameters if training.get("beta", 0.0) and not lora else 0
-    weights = model.parameters + (trained if lora else 0)
-    total = 4 * weights + (4 + 8 + buckets + copies) * trained + reference
-    return total if sharding == "none" else total / processes
+    if training.get("lora"):
+        return WEIGHTS * model.parameters
+    sharded = training.get("sharding", "none") != "none"
+    reference = WEIGHTS if training.get("beta", 0.0) else 0
+    buckets = GRADIENTS if processes > 1 and not sharded else 0
+    total = (WEIGHTS + GRADIENTS + ADAMW + reference + buckets) * model.parameters
+    return total / processes if sharded else total
 
 
 def _activations(training: dict[str, Any], model: Model, rows: int) -> float:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from safetensors import safe_open
+
 from mcgrpo.commands.forecast.hub_answers import Answer, Entry, ask
 from mcgrpo.files import RecordError, read_json
 from mcgrpo.study.plan import Config
@@ -18,8 +20,6 @@ VOCABULARIES = {"word": 177, "bytes": 259}
 """Tokens of each tokenizer of `mcgrpo.data.toy.tokenizer`, whose import takes seconds."""
 TOY_SIZES = {"hidden_size": 64, "layers": 2, "intermediate_size": 128}
 """Defaults of `mcgrpo.data.toy.models.ModelSpec`, likewise."""
-SHARDS = "model-*-of-*.safetensors"
-"""The files of a model that transformers saved in several."""
 
 
 class Model(NamedTuple):
@@ -72,22 +72,19 @@ def _model(config: Config, name: str, answer: Answer | None) -> Model:
         return of_toy(spec["toy"])
     if folder := spec.get("folder") or made(config, "models", name):
         return of_folder(Path(folder).expanduser())
-    return _of_config(answer.config, answer.parameters or 0) if answer else Model()
+    return _of_config(answer.config, answer.parameters) if answer else Model()
 
 
 def _of_config(config: dict[str, Any], parameters: int) -> Model:
     """A model by its config.json; of a multimodal one, the part that reads text."""
     text = config.get("text_config", config)
-    keys = ("hidden_size", "num_hidden_layers", "vocab_size")
-    return Model(parameters, *(int(text.get(key) or 0) for key in keys))
+    return Model(parameters, *(int(text.get(key) or 0) for key in ("hidden_size", "num_hidden_layers", "vocab_size")))
 
 
 def of_folder(folder: Path) -> Model:
     """A model by its config.json and the headers of its safetensors files."""
-    from safetensors import safe_open
-
-    parameters = 0
-    for file in [folder / "model.safetensors"] if (folder / "model.safetensors").is_file() else folder.glob(SHARDS):
+    single, parameters = folder / "model.safetensors", 0
+    for file in [single] if single.is_file() else folder.glob("model-*-of-*.safetensors"):
         with safe_open(file, framework="numpy") as tensors:
             parameters += sum(math.prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
     try:

@@ -2,7 +2,8 @@
 
 Completions count with their full length, 4 bytes a token: an upper bound. Weights are fp32. While it runs, a training
 needs room for two checkpoints (one complete, one being written; three if it keeps the best) and for its weights. A
-checkpoint holds weights and AdamW's two moments, and a gathered copy of the weights if they are sharded.
+checkpoint holds weights and AdamW's two moments, and a gathered copy of the weights if they are sharded. A download is
+that of the models, in bf16.
 """
 
 from mcgrpo.commands.forecast.sizes import Sizes
@@ -15,9 +16,15 @@ ROW_BYTES, GRADE_BYTES = 400, 120
 """Bytes of a completion beside its text (ids, hash, gold), and of one grade."""
 STEP_BYTES = 5500
 """Bytes of an optimizer step in metrics.jsonl and in MLflow's store (`mcgrpo.tracking.series`)."""
-WEIGHT_BYTES = 4
+WEIGHT_BYTES, DOWNLOAD_BYTES = 4, 2
 CHECKPOINT_BYTES = {"none": 12, "zero3": 16, "fsdp": 16}
 """Bytes of a parameter in a checkpoint, by `sharding`."""
+
+
+def to_download(sizes: Sizes) -> int | None:
+    """Bytes of the models that are to be fetched from the hub; None if the size of one is unknown."""
+    parameters = [sizes.models[name].parameters for kind, name in sizes.hub if kind == "models"]
+    return sum(parameters) * DOWNLOAD_BYTES if all(parameters) else None
 
 
 def while_training(run: Run, sizes: Sizes) -> int | None:
