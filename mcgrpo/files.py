@@ -1,6 +1,7 @@
-"""Reading and writing of records: JSONL, JSON and CSV, checked on the way in, atomic on the way out.
+"""Read and write records as JSONL, JSON and CSV; reading validates, writing is atomic.
 
-JSONL files hold one record a line; CSV files hold one record a row, in the order of the fields. Standard library only.
+A JSONL file has one record per line; a CSV file has one record per row, in the order of the fields. Standard library
+only.
 """
 
 import csv
@@ -21,14 +22,14 @@ R = TypeVar("R")
 
 
 class RecordError(ValueError):
-    """A file does not hold what its contract says; the message names the file, the line and the culprit."""
+    """A file breaks its contract; the message names the file, the line and the field."""
 
 
 @contextmanager
 def atomic(path: str | Path, durable: bool = False) -> Iterator[Path]:
-    """Write to a temporary neighbour of `path`, and move it there only when the block ends well.
+    """Write to a temporary file beside `path`, and rename it to `path` when the block succeeds.
 
-    With `durable` it is on the disk before it is moved there, so that a crash of the machine leaves no torn file.
+    With `durable` the data are on disk before the rename, so that a crash of the machine leaves no partial file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +49,7 @@ def atomic(path: str | Path, durable: bool = False) -> Iterator[Path]:
 
 
 def flush(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk; not every file system can say so of a folder."""
+    """Flush a file, or the names in a folder, to disk; not every file system supports this for a folder."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -66,10 +67,10 @@ def _umask() -> int:
 
 
 def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
-    """Check one mapping against a record's fields: names, required ones and types.
+    """Convert a mapping to a record, checking names, required fields and types.
 
     Raises:
-        RecordError: naming `where` and the field at fault.
+        RecordError: names `where` and the wrong field.
     """
     hints, required = _fields_of(kind)
     if unknown := [key for key in row if key not in hints]:
@@ -120,7 +121,7 @@ def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (`path:line`, object) for every line of a JSONL file.
 
     Raises:
-        RecordError: for a missing file, or a line that is no JSON object in UTF-8.
+        RecordError: for a missing file, or a line that is not a JSON object in UTF-8.
     """
     try:
         with Path(path).open("rb") as lines:
@@ -131,7 +132,7 @@ def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
-    """The JSON object that begins at a line of a file."""
+    """The JSON object that starts at a line of a file."""
     try:
         value = json.loads(text.decode())
     except UnicodeDecodeError as error:
@@ -145,12 +146,12 @@ def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
 
 
 def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:
-    """All records of a JSONL file; see `iter_json_lines` and `as_record` for what is refused."""
+    """All records of a JSONL file; errors as in `iter_json_lines` and `as_record`."""
     return [as_record(kind, row, where) for where, row in iter_json_lines(path)]
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
-    """Write records (or plain mappings) one a line, atomically."""
+    """Write records (or plain mappings), one per line, atomically."""
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row in rows:
             content = dataclasses.asdict(row) if dataclasses.is_dataclass(row) else row
@@ -158,10 +159,10 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """One JSON object from a file.
+    """Read one JSON object from a file.
 
     Raises:
-        RecordError: for a missing or broken file, or one that holds no object.
+        RecordError: for a missing or invalid file, or one without an object.
     """
     try:
         return _object(Path(path).read_bytes(), path, 1)
@@ -170,13 +171,13 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
 
 def write_json(path: str | Path, content: Any, durable: bool = False) -> None:
-    """Write one JSON value, indented, atomically; for `durable` see `atomic`."""
+    """Write one JSON value, indented, atomically; `durable` as in `atomic`."""
     with atomic(path, durable) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
-    """Write records as CSV with a header of the record's fields, atomically; None is an empty field."""
+    """Write records as CSV with the fields as header, atomically; None is an empty field."""
     names = [f.name for f in dataclasses.fields(kind)]
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

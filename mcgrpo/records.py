@@ -1,8 +1,8 @@
 """The contract: one typed record for every file that passes between rules.
 
 Data flows one way (study file -> runs -> completions -> grades -> scores -> summary -> tables, figures), and each
-arrow is a file of the records below. JSONL files hold one record a line; CSV files hold one record a row, in the
-order of the fields. This module imports nothing of ours and only the standard library, so every stage can use it.
+arrow is a file of the records below. A JSONL file has one record per line; a CSV file has one record per row, in the
+order of the fields. This module imports only the standard library.
 """
 
 import typing
@@ -13,23 +13,23 @@ Decoding = Literal["greedy", "sampled"]
 Verdict = Literal["correct", "equivalent", "wrong", "unparseable", "timeout", "error"]
 VERDICTS: tuple[str, ...] = typing.get_args(Verdict)
 Role = Literal["in", "out", "train", "flips"]
-"""What a benchmark is to a setting: in distribution, out of distribution, the training itself (seconds, reward), or
-the source of many rollouts a prompt, on which sign-flip rates are measured."""
+"""The role of a benchmark in a setting: in distribution, out of distribution, the training itself (seconds, reward), or
+the source of the rollouts on which sign-flip rates are measured."""
 IntervalOver = Literal["seeds and problems", "problems", "seeds"]
-"""What an interval is taken over. Problems alone: there was one seed. Seeds alone: the measure has no problems."""
+"""What an interval is taken over: problems only with one seed, seeds only if the measure has no problems."""
 GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
-"""What may be said of a gain in accuracy (`mcgrpo.analyse.stats.gain_verdict`)."""
+"""The verdict on a gain in accuracy (`mcgrpo.analyse.stats.gain_verdict`)."""
 GPUS = "gpus"
-"""The measure of a training that says how many GPUs it had to itself; 0 on the CPU."""
+"""The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
 ContrastKind = Literal["single", "pooled", "primary", "setting"]
 
 PROTOCOL_SUFFIXES = {"paper": "", "released": ".released", "robust": ".robust"}
-"""Protocols of evaluation; each grades the same completions, into `grades/{run}/{benchmark}{suffix}.jsonl`."""
+"""Protocols of evaluation; each grades the same completions into `grades/{run}/{benchmark}{suffix}.jsonl`."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A row of `resources/data/{dataset}.jsonl`: one problem, its short answer and, where it has one, its solution."""
+    """A row of `resources/data/{dataset}.jsonl`: a problem, its short answer and, optionally, its solution."""
 
     id: str
     split: str
@@ -40,10 +40,10 @@ class Example:
 
 @dataclass(frozen=True)
 class Completion:
-    """A row of `.../completions/{benchmark}.jsonl`: one completion, with the gold it is to be graded against.
+    """A row of `.../completions/{benchmark}.jsonl`: one completion, with its gold.
 
     `sample` counts from 0 within one `id` and `decoding`; `prompt_sha256` is the hash of the exact text that the
-    model was given; `finish_reason` is `stop` (end of sequence) or `length` (cut at the token limit).
+    model received; `finish_reason` is `stop` (end of sequence) or `length` (cut at the token limit).
     """
 
     id: str
@@ -58,9 +58,9 @@ class Completion:
 
 @dataclass(frozen=True)
 class Grade:
-    """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and the answer it was given for.
+    """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and its extracted answer.
 
-    Without `gold_parsable` there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
+    If `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
     """
 
     id: str
@@ -73,9 +73,9 @@ class Grade:
 
 @dataclass(frozen=True)
 class Run:
-    """`run.json` before training: everything one training job needs (and nothing about any other job).
+    """`run.json` before training: everything that one training job needs.
 
-    `training` holds hyper-parameters under the names of TRL's `GRPOConfig`; `rewards` maps reward functions of
+    `training` has hyper-parameters with the names of TRL's `GRPOConfig`; `rewards` maps reward functions of
     `mcgrpo.grade.rewards` to their weights. A run of method `none` is the untrained model.
     """
 
@@ -96,7 +96,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The run's folder below `results/{study}/runs`, and its name in MLflow."""
+        """The run's folder in `results/{study}/runs`, and its name in MLflow."""
         return f"{self.setting}/{self.method}/G{self.num_generations}/{self.variant}/seed{self.seed}"
 
 
@@ -104,9 +104,9 @@ class Run:
 class Group:
     """A row of `results/{study}/runs/{run}/groups.jsonl`: the numbers of one group of a training, in the order drawn.
 
-    `step` is the first optimizer step that the group is used for, `group` its place among those drawn for it. Of each
-    of its rollouts: the reward (None where it could not be scored), the advantage, whether it was kept (0 or 1), and
-    the length in tokens.
+    `step` is the first optimizer step that uses the group, `group` its index among those drawn for that step. The lists
+    have a value per rollout: the reward (None if it could not be scored), the advantage, whether it was kept (0 or 1),
+    and the length in tokens.
     """
 
     step: int
@@ -119,11 +119,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Rollout:
-    """A row of `results/{study}/runs/{run}/rollouts.jsonl`: one rollout of a training, to be read.
+    """A row of `results/{study}/runs/{run}/rollouts.jsonl`: one rollout of a training, as text.
 
-    `sample` counts from 0 within its group, whose first `step` is that of `Group`. The `pivot` is left out as the
-    median of its group; `flipped` is said of a sign against the oracle (`mcgrpo.train.rollout_files.is_flipped`), which
-    is the mean reward of many more rollouts of the prompt. Both are None where there was none; `length` is in tokens.
+    `sample` counts from 0 within its group; `step` is as in `Group`. The `pivot` was left out as the median of its
+    group. `flipped` states whether the sign of the advantage differs from that against the oracle
+    (`mcgrpo.train.rollout_files.is_flipped`), the mean reward of many more rollouts of the prompt. Both are None if
+    they do not apply; `length` is in tokens.
     """
 
     step: int
@@ -154,7 +155,7 @@ class RunKey:
 class FlipRates:
     """A row of `results/{study}/flips/{run}/{benchmark}.jsonl`: the sign-flip rate of each prompt under one convention.
 
-    `measure` is spelt by `mcgrpo.analyse.sign_flips.measure_name`; `problems` as in `ProblemValues`.
+    `measure` has the form of `mcgrpo.analyse.sign_flips.measure_name`; `problems` as in `ProblemValues`.
     """
 
     measure: str
@@ -166,7 +167,7 @@ class FlipRates:
 class Score(RunKey):
     """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`).
 
-    `standard_error` is that of a mean over problems; empty for a measure that is none.
+    `standard_error` is that of a mean over problems; empty for other measures.
     """
 
     benchmark: str
@@ -179,9 +180,9 @@ class Score(RunKey):
 
 @dataclass(frozen=True)
 class ProblemValues(RunKey):
-    """A row of `values.jsonl`: what one measure of one run is the mean of, a value per problem.
+    """A row of `values.jsonl`: the value of one measure of one run on each problem.
 
-    `problems` is a hash of the problems' ids in the order of `values`: rows of one hash are paired by position.
+    `problems` is a hash of the problems' ids in the order of `values`: rows with the same hash are paired by position.
     """
 
     benchmark: str
@@ -221,22 +222,22 @@ class CurvePoint(RunKey):
 class Cell:
     """A row of `summary.csv`: one measure of one cell (setting, method, G, variant) over its seeds.
 
-    Every planned cell has its rows: `seeds` of the `planned` ones are there, and at none the numbers are empty.
-    `low` and `high` bound the 95% interval of the mean, taken over what `over` says; all three are empty where there
-    is nothing to take it over (one seed of a measure without problems). Fractions are in [0, 1].
+    Every planned cell has rows; `seeds` of the `planned` ones are finished, and with none the numbers are empty. `low`
+    and `high` bound the 95% interval of the mean, taken over `over`; all three are empty if there is nothing to take it
+    over (one seed of a measure without problems). Fractions are in [0, 1].
 
-    Paired differences, each with its own interval over what the two cells share (seeds, problems) and the number of
-    shared seeds: `difference` to `baseline` (the method this one is compared with, at the same setting, G and
-    variant; empty where the study plans none), and `change` to the same method and G under the variant `default`.
+    Paired differences have their own interval, over the seeds and problems that both cells share, and the number of
+    shared seeds: `difference` from `baseline` (the method that this one is compared with, at the same setting, G and
+    variant; empty if the study plans none), and `change` from the same method and G under the variant `default`.
 
     `published` is the number that the paper prints for the cell, on the same scale; `published_difference` the one it
-    prints (or implies) for `difference`, and `difference_excludes_published` whether the interval of `difference` lies
-    to one side of it.
+    prints (or implies) for `difference`; `difference_excludes_published` whether the interval of `difference` excludes
+    it.
 
-    `difference_verdict` and `change_verdict` are of accuracies that have an interval, and empty for all else; they
-    were given with `equivalence_margin`, the study's.
-    `difference_detectable` and `change_detectable` are the smallest true difference that so many seeds and problems
-    would have shown (two-sided test at 5%, power 80%), on the scale of the measure.
+    `difference_verdict` and `change_verdict` are given for accuracies with an interval, using the study's
+    `equivalence_margin`; empty otherwise. `difference_detectable` and `change_detectable` are the smallest true
+    difference that this many seeds and problems would have shown (two-sided test at 5%, power 80%), on the scale of the
+    measure.
     """
 
     setting: str
@@ -274,10 +275,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Gain(RunKey):
-    """A row of `gains.csv`: what one seed adds to `difference` or `change` (`kind`) of its cell in `summary.csv`.
+    """A row of `gains.csv`: the share of one seed in `difference` or `change` (`kind`) of its cell in `summary.csv`.
 
-    `baseline` is the method (of a change: the variant) that the cell is compared with at the same seed, and `gain` the
-    cell's value less the baseline's: of an accuracy a fraction.
+    `baseline` is the method (for a change: the variant) that the cell is compared with at the same seed, and `gain` the
+    value of the cell minus that of the baseline; for an accuracy, a fraction.
     """
 
     benchmark: str
@@ -290,17 +291,17 @@ class Gain(RunKey):
 
 @dataclass(frozen=True)
 class Contrast:
-    """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, formed per seed and problem.
+    """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, computed per seed and problem.
 
-    `comparison` counts the claim's comparisons from 1, and is 0 for the average of all. A `single` one is of one
-    setting and benchmark, a `pooled` one the average of these; `primary` is the endpoint that decides on the claim, and
-    `setting` the endpoint of one setting, where some setting is enough. All but singles have no benchmark.
+    `comparison` counts the comparisons of the claim from 1, and is 0 for the average of all. A `single` one is for one
+    setting and benchmark, a `pooled` one the average of these; `primary` is the endpoint that decides the claim, and
+    `setting` the endpoint of one setting, if some setting is enough. Only single ones have a benchmark.
 
-    `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty where there is none. `p_holds`
-    is the p-value of the one-sided test that the truth lies within the claim's bounds, `p_fails` that it lies outside,
-    neither corrected for the number of tests. `detectable` is the smallest true value that would have been told from 0,
-    `unjudged` why the value must not be judged. `at_least` and `at_most` are the bounds that are tested, averages over
-    the `comparisons` that are measured; empty where there is none.
+    `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty if there is none. `p_holds` is
+    the p-value of the one-sided test that the truth lies within the bounds of the claim, `p_fails` that it lies
+    outside, not corrected for the number of tests. `detectable` is the smallest true value that would have been
+    distinguished from 0, `unjudged` the reason why the value must not be judged. `at_least` and `at_most` are the
+    bounds tested, averaged over the measured `comparisons`; empty if there are none.
     """
 
     claim: str
@@ -327,9 +328,9 @@ class Published:
     """A row of `config/published.csv`: one number that the paper prints.
 
     `table` is the label in its source (`main`, `dapo`, `drgrpo`, `ood`, `composite`, `control`, `text`), `line` the
-    line there; names are those of `config/config.yaml`, without a setting where the paper names none. `value` has the
-    unit it is printed in (`accuracy`: percent, `seconds`), `gain` is the difference printed beside it, and `rollouts`
-    how its row spells the rollouts drawn.
+    line there; names are those of `config/config.yaml`, without a setting if the paper names none. `value` is in the
+    printed unit (`accuracy`: percent, `seconds`), `gain` is the difference printed beside it, and `rollouts` the number
+    of rollouts as printed.
     """
 
     table: str

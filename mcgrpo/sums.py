@@ -1,7 +1,7 @@
-"""SHA-256 sums: whether a file still holds what was written to it. Lists are in the format of sha256sum.
+"""SHA-256 checksums: detect files that changed after they were written.
 
-A file is sealed by the list `NAME.sha256` beside it, a folder by the list `SHA256SUMS` in it; `sha256sum --check` reads
-both. Standard library only.
+The checksum of a file is in `NAME.sha256` beside it, those of a folder in `SHA256SUMS` in it, in the format of
+`sha256sum --check`. Standard library only.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from mcgrpo.files import RecordError, atomic
 
 FOLDER_LIST = "SHA256SUMS"
 WEIGHTS_LIST = f"weights/{FOLDER_LIST}"
-"""What a run's record calls the list in the folder of its trained weights."""
+"""The key in a run's record for the checksums of its trained weights."""
 
 
 def sha256(path: Path, size: int | None = None) -> str:
@@ -24,16 +24,16 @@ def sha256(path: Path, size: int | None = None) -> str:
 
 
 def sums_of(folder: Path) -> dict[str, str]:
-    """Name below the folder -> SHA-256, of all its files but its own list."""
+    """Relative name -> SHA-256, of all files in a folder but its list."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     names = {path.relative_to(folder).as_posix(): path for path in files}
     return {name: sha256(path) for name, path in names.items() if name != FOLDER_LIST}
 
 
 def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
-    """The first of the files that is missing or holds something else, in words; None if all are as they were.
+    """A message about the first file that is missing or has changed; None if there is none.
 
-    The names may be somebody else's: one that leads out of the folder is not opened.
+    Names may be untrusted: one that leads out of the folder is not opened.
     """
     for name, expected in sums.items():
         if Path(name).is_absolute() or ".." in Path(name).parts:
@@ -47,17 +47,17 @@ def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
 
 
 def seal(path: Path) -> None:
-    """Write the sum of a file into `NAME.sha256` beside it."""
+    """Write the checksum of a file to `NAME.sha256` beside it."""
     _write(path.with_name(f"{path.name}.sha256"), {path.name: sha256(path)})
 
 
 def seal_folder(folder: Path) -> None:
-    """Write the sums of a folder's files into its list."""
+    """Write the checksums of a folder's files to its list."""
     _write(folder / FOLDER_LIST, sums_of(folder))
 
 
 def check_seal(path: Path) -> None:
-    """Refuse a sealed file that has changed; one without a list is taken as it is.
+    """Refuse a sealed file that has changed; one without a list is accepted.
 
     Raises:
         RecordError: naming the file.
@@ -66,7 +66,7 @@ def check_seal(path: Path) -> None:
 
 
 def check_sealed_folder(folder: Path) -> None:
-    """Refuse a folder of which a listed file is missing or has changed; one without a list is taken as it is.
+    """Refuse a folder in which a listed file is missing or has changed; one without a list is accepted.
 
     Raises:
         RecordError: naming the file.

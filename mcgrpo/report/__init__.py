@@ -1,1 +1,1 @@
-"""summary.csv, gains.csv and curves.csv to tables, figures, verdicts and sentences."""
+"""Tables, figures, verdicts and sentences from summary.csv, gains.csv, contrasts.csv and curves.csv."""

@@ -1,15 +1,15 @@
-"""The figures by name. Light, and apart from what draws them, so that a change of one redraws no other."""
+"""The figures by name, apart from the code that draws them, so that changing one does not redraw the others."""
 
 from typing import Any, NamedTuple
 
 
 class Figure(NamedTuple):
-    """How a figure is drawn.
+    """The module that draws a figure, and its arguments.
 
     Args:
-        sources: of `summary`, `gains` and `curves` the files that it is drawn from, in the order of its arguments.
-        module: of `mcgrpo.report.figures`, with a function `draw`.
-        options: of that function.
+        sources: which of `summary`, `gains` and `curves` are passed to `draw`, in this order.
+        module: in `mcgrpo.report.figures`, with a function `draw`.
+        options: further arguments of `draw`.
     """
 
     sources: tuple[str, ...]
@@ -36,5 +36,5 @@ FIGURES = {
 
 
 def stages(name: str) -> tuple[str, str]:
-    """The modules that draw a figure: the command, and its own."""
+    """The modules that a figure depends on: the command, and its own."""
     return "mcgrpo.report.figures", f"mcgrpo.report.figures.{FIGURES[name].module}"

@@ -1,7 +1,7 @@
-"""How numbers are spelt in tables, figures and sentences: percent, points, intervals, and what may be said of them.
+"""Format numbers for tables, figures and sentences: percent, points, intervals, verdicts.
 
-One spelling of an interval everywhere, [low, high], since intervals need not be symmetric. A number that is not there
-(None, NaN or pandas' NA) is "missing", never 0. Minus signs are true minus signs.
+Intervals are always [low, high], since they need not be symmetric. A missing number (None, NaN or pandas' NA) is
+"missing", never 0. Minus signs are U+2212.
 """
 
 import typing
@@ -14,12 +14,12 @@ from mcgrpo.study.methods import METHODS, UNTRAINED
 
 MISSING = "missing"
 ONE_SEED = "one seed"
-"""In place of a verdict: the interval is over problems only."""
+"""Printed in place of a verdict if the interval is over problems only."""
 VERDICTS: tuple[GainVerdict, ...] = typing.get_args(GainVerdict)
 
 
 def rollouts(method: str, num_generations: int) -> str:
-    """Rollouts drawn per prompt, as the paper spells them: "8", "8+1", and nothing for the untrained model."""
+    """Rollouts drawn per prompt, as the paper prints them: "8", "8+1", and "" for the untrained model."""
     if method == UNTRAINED:
         return ""
     extra = METHODS[method].extra_rollouts
@@ -32,18 +32,18 @@ def points(fraction: float, digits: int = 1) -> str:
 
 
 def percent(fraction: float, digits: int = 1) -> str:
-    """A fraction in percent, without the sign; "missing" where there is none."""
+    """A fraction in percent, without the sign; "missing" if there is none."""
     return MISSING if pd.isna(fraction) else f"{100 * fraction:z.{digits}f}".replace("-", "−")
 
 
 def accuracy(mean: float, low: float, high: float) -> str:
-    """A fraction in percent with its interval: "86.4 [85.1, 87.7]", or "86.4" where it has none."""
+    """A fraction in percent with its interval: "86.4 [85.1, 87.7]", or "86.4" if it has none."""
     text = percent(mean)
     return text if pd.isna(mean) or pd.isna(low) else f"{text} [{percent(low)}, {percent(high)}]"
 
 
 def signed(difference: float, low: float, high: float) -> str:
-    """A difference in points with its interval: "+4.4 [+2.1, +6.7]"; says so where it has none."""
+    """A difference in points with its interval: "+4.4 [+2.1, +6.7]", or "+4.4 (no interval)"."""
     if pd.isna(difference):
         return MISSING
     bounds = "(no interval)" if pd.isna(low) else f"[{points(low)}, {points(high)}]"
@@ -53,7 +53,7 @@ def signed(difference: float, low: float, high: float) -> str:
 def gain(cell: Any, field: str = "difference") -> str:
     """A cell's `difference` or `change` as `signed`, and its verdict: "+0.6 [−1.8, +3.2] inconclusive (3.4)".
 
-    In brackets stands the smallest difference that could have been seen, in points.
+    The number in brackets is the smallest detectable difference, in points.
     """
     text = signed(*(getattr(cell, field + part) for part in ("", "_low", "_high")))
     word, seen = getattr(cell, f"{field}_verdict"), getattr(cell, f"{field}_detectable")
@@ -63,7 +63,7 @@ def gain(cell: Any, field: str = "difference") -> str:
 
 
 def about_verdicts(margin: float | None) -> str:
-    """What the four words say, for a caption; `margin` as in `Cell.equivalence_margin`."""
+    """The meaning of the four verdicts, for a caption; `margin` as in `Cell.equivalence_margin`."""
     within = "the study's margin" if pd.isna(margin) else count_points(margin)
     return (
         "Better, worse: the 95% interval excludes 0. Equivalent: it does not, and the difference lies within "
@@ -79,26 +79,26 @@ def count_points(fraction: float) -> str:
 
 
 def interval(difference: float, low: float, high: float) -> str:
-    """A paired difference as prose has it: "+4.4 points [+2.1, +6.7]"."""
+    """A paired difference for prose: "+4.4 points [+2.1, +6.7]"."""
     if pd.isna(low):
         return f"{points(difference)} points"
     return f"{points(difference)} points [{points(low)}, {points(high)}]"
 
 
 def seconds(value: float) -> str:
-    """Seconds, to a tenth below 100."""
+    """Seconds, with one decimal below 100."""
     if pd.isna(value):
         return MISSING
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
 def seeds(there: int, planned: int) -> str:
-    """The seeds of a cell: "5", or "3/5" where fewer are there than planned."""
+    """The seeds of a cell: "5", or "3/5" if not all planned ones are finished."""
     return f"{there}" if there == planned else f"{there}/{planned}"
 
 
 def span(values) -> str:
-    """The whole numbers that occur: "5", or "1 to 5"."""
+    """The range of whole numbers: "5", or "1 to 5"."""
     low, high = int(min(values)), int(max(values))
     return f"{low}" if low == high else f"{low} to {high}"
 
@@ -120,5 +120,5 @@ LATEX = {character: rf"\{character}" for character in "&%$#_{}"} | {
 
 
 def escape_latex(text: str) -> str:
-    """Plain text as LaTeX, in which nothing of it is a command."""
+    """Escape plain text for LaTeX."""
     return text.translate(str.maketrans(LATEX))

@@ -1,4 +1,4 @@
-"""The paper's claims, each a comparison over cells, judged by the numbers it prints and by those of a study.
+"""Judge the paper's claims by the numbers it prints and by those of a study.
 
     mcgrpo claims [--contrasts results/mini/contrasts.csv] [--output reports] [--title "Mini study (toy models)"]
 
@@ -30,27 +30,27 @@ from mcgrpo.report.claims.tables import latex, listing, markdown
 TAIL = (1 - LEVEL) / 2
 """Level of each one-sided test."""
 BESIDE = TAIL / 2
-"""Level of single comparisons together, which are tested beside the endpoint that is their average."""
+"""Level of all single comparisons together, which are tested in addition to their average, the endpoint."""
 
 
 def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source) -> list[Ruling]:
     """A ruling on each claim.
 
-    An endpoint holds (fails) where the one-sided test that it lies within (outside) its bounds is significant at 2.5%;
-    of several single comparisons each does at 1.25% after Holm's correction for their number. A claim fails where its
-    primary endpoint or a single comparison does, holds where the endpoint holds, and is inconclusive otherwise; so one
-    that is true everywhere fails in less than 5% of studies. Where some setting is enough, it holds where the endpoint
-    of a setting does (after Holm's correction for settings) and fails where every setting does, once all are measured.
-    Bounds on both sides hold only where every single comparison does, each at 2.5%: losses and gains do not cancel.
-    Printed numbers are taken as they stand.
+    An endpoint holds (fails) if the one-sided test that it lies within (outside) its bounds is significant at 2.5%.
+    Each of several single comparisons holds (fails) at 1.25% after Holm's correction for their number. A claim fails if
+    its primary endpoint or a single comparison does, holds if the endpoint holds, and is inconclusive otherwise; a
+    claim that is true everywhere fails in less than 5% of studies. If some setting is enough, the claim holds if the
+    endpoint of one setting does (after Holm's correction for settings), and fails if every setting does, once all are
+    measured. A claim with bounds on both sides holds only if every single comparison does, each at 2.5%: losses and
+    gains do not cancel. Printed numbers are compared without a test.
 
     Args:
-        claims: what `read_claims` gives.
+        claims: from `read_claims`.
         contrasts: of these claims.
         source: whose numbers they are.
 
     Raises:
-        RecordError: where the contrasts are of other claims.
+        RecordError: if the contrasts are of other claims.
     """
     rows: dict[str, list[Contrast]] = defaultdict(list)
     for row in contrasts:
@@ -106,7 +106,7 @@ def _unjudged(row: Contrast) -> Verdict:
 
 
 def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[Verdict]:
-    """Of comparisons that are judged together, each corrected for the number that can be judged."""
+    """Verdicts on comparisons that are judged together, corrected for the number that can be judged."""
     tested = [row for row in rows if row.p_holds is not None and min(row.p_holds, row.p_fails) < 1]
     holds, fails = (holm([getattr(row, name) for row in tested]) for name in ("p_holds", "p_fails"))
     words = {id(row): _significant(*p, level) for row, *p in zip(tested, holds, fails, strict=True)}
@@ -118,7 +118,7 @@ def _significant(p_holds: float, p_fails: float, level: float = TAIL) -> Verdict
 
 
 def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> Verdict:
-    """By the primary endpoint, unless a single comparison fails; not measured if nowhere a comparison is."""
+    """The verdict by the primary endpoint, unless a single comparison fails or none is measured."""
     if any(row.verdict == "fails" for row in singles):
         return "fails"
     if missing:
@@ -127,9 +127,9 @@ def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bo
 
 
 def _endpoint(row: Finding, singles: Sequence[Finding], two_sided: bool) -> Verdict:
-    """Its verdict; where bounded on both sides it holds only where each comparison does, lest their signs cancel.
+    """The verdict on an endpoint; with bounds on both sides it holds only if every single comparison does.
 
-    That all of several tests are significant needs no correction (an intersection-union test).
+    Requiring all of several tests to be significant needs no correction (an intersection-union test).
     """
     measured = [each for each in singles if each.value is not None]
     if two_sided and row.verdict == "holds" and any(each.p_holds > TAIL for each in measured):
@@ -138,9 +138,9 @@ def _endpoint(row: Finding, singles: Sequence[Finding], two_sided: bool) -> Verd
 
 
 def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> Verdict:
-    """As the best of the settings, each by its endpoint unless a single comparison in it fails.
+    """The verdict of the best setting, each by its endpoint unless a single comparison in it fails.
 
-    It fails once every setting is measured: one that is not may be the one that suffices.
+    The claim fails only once every setting is measured: a missing one may be sufficient.
     """
     if missing:
         return "not measured"
@@ -156,7 +156,7 @@ def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: b
 
 
 def _uncorrected(row: Finding) -> Finding:
-    """That every setting fails needs no correction: each of them must."""
+    """Whether every setting fails; needs no correction, as all of them must."""
     return replace(row, verdict="fails") if row.p_fails <= TAIL else row
 
 
@@ -217,7 +217,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def write_rulings(rulings: Sequence[list[Ruling]], output: Path, title: str) -> None:
-    """Write claims.csv, claims.md and claims.tex: the published numbers' rulings, and ours where there are any."""
+    """Write claims.csv, claims.md and claims.tex: rulings by the published numbers, and by ours if given."""
     findings = [finding for each in rulings for ruling in each for finding in (*ruling.findings, *ruling.averages)]
     write_csv(output / "claims.csv", Finding, findings)
     for name, text in (("md", markdown(rulings, title)), ("tex", latex(rulings, title))):

@@ -1,4 +1,4 @@
-"""What judging claims gives: a row per comparison, and a verdict per claim."""
+"""The results of judging claims: a row per comparison, and a verdict per claim."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,9 +12,9 @@ Verdict = Literal["holds", "fails", "inconclusive", "not measured", "not judged"
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of claims.csv: a `Contrast` by one source, in words, with its verdict and how far inside its bounds it is.
+    """A row of claims.csv: a `Contrast` by one source, in words, with its verdict and its distance inside its bounds.
 
-    Of `single` rows the verdict is corrected for their number.
+    The verdict of `single` rows is corrected for their number.
     """
 
     claim: str
@@ -39,9 +39,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Ruling:
-    """The verdict on one claim by one source, and what it rests on: single comparisons, and averages of them.
+    """The verdict on one claim by one source, with its single comparisons and their averages.
 
-    `unjudged` is why there is no verdict.
+    `unjudged` is the reason for having no verdict.
     """
 
     claim: Claim

@@ -14,7 +14,7 @@ VERBS = {"holds": "hold", "fails": "fail", "inconclusive": "inconclusive"}
 TONES = {"holds": "above", "fails": "below"}
 UNNAMED = "model not named"
 WIDTHS = {1: (0.34, 0.18, 0.42), 2: (0.25, 0.13, 0.265, 0.28)}
-"""Of the columns of the LaTeX table by the number of sources, as shares of the line."""
+"""Column widths of the LaTeX table by the number of sources, as shares of the line."""
 LONGTABLE = r"""%% Needs \usepackage{booktabs,longtable} and \usepackage[table]{xcolor}; one column.
 \providecommand{\DefineTable}[2]{#2}
 \DefineTable{claims}{\begingroup\footnotesize
@@ -59,7 +59,7 @@ def listing(by_source: Sequence[Sequence[Ruling]]) -> str:
 
 
 def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
-    """What the table shows, and how often each verdict is given."""
+    """The caption, with the count of each verdict."""
     counts = [
         f"{HEADINGS[rulings[0].source]}: " + ", ".join(f"{n} {name}" for name, n in _counts(rulings).items()) + "."
         for rulings in by_source
@@ -74,7 +74,7 @@ def _counts(rulings: Sequence[Ruling]) -> dict[str, int]:
 
 
 def evidence(ruling: Ruling) -> str:
-    """What the verdict rests on: how many comparisons hold, the decisive one, and what is missing."""
+    """The evidence for a verdict: how many comparisons hold, the decisive one, and what is missing."""
     if ruling.verdict == "not judged":
         return f"{ruling.unjudged}."
     measured = [row for row in ruling.findings if row.verdict != "not measured"]
@@ -87,7 +87,7 @@ def evidence(ruling: Ruling) -> str:
 
 
 def _endpoint(ruling: Ruling) -> str:
-    """What decides, where it is not the only comparison."""
+    """The endpoint, if it is not the only comparison."""
     if len(ruling.findings) == 1:
         return ""
     if ruling.claim.quantifier == "some":
@@ -106,7 +106,7 @@ def _tally(measured: Sequence[Finding]) -> str:
 
 
 def _decisive(ruling: Ruling, measured: Sequence[Finding]) -> str:
-    """The finding furthest on the wrong side (on the right one, where some setting is enough)."""
+    """The finding furthest outside its bounds (furthest inside, if some setting is enough)."""
     rows = [row for row in measured if row.verdict == ruling.verdict] or measured
     choose = min if ruling.claim.quantifier == "all" else max
     row = choose(rows, key=lambda row: row.margin)
@@ -115,7 +115,7 @@ def _decisive(ruling: Ruling, measured: Sequence[Finding]) -> str:
 
 
 def _missing(ruling: Ruling) -> str:
-    """Where a comparison lacks a cell, and comparisons that lack one everywhere."""
+    """The settings in which a comparison lacks a cell, and comparisons that lack one in all."""
     rows = [row for row in ruling.findings if row.verdict == "not measured"]
     whole = {row.comparison for row in ruling.findings} - {
         row.comparison for row in ruling.findings if row.verdict != "not measured"
@@ -137,7 +137,7 @@ def _caveat(measured: Sequence[Finding], source: str) -> str:
 
 
 def place(row: Finding) -> str:
-    """Where a finding was made: the setting, and the benchmark where it is neither the training's nor its own."""
+    """The setting of a finding, and its benchmark if that is neither the training's nor the setting's own."""
     if row.kind != "single":
         return row.setting or "all settings"
     setting = row.setting or UNNAMED
@@ -151,7 +151,7 @@ def spell(row: Finding) -> str:
 
 
 def _unseen(row: Finding) -> str:
-    """Of a comparison with zero that is inconclusive: what it could have shown."""
+    """For an inconclusive comparison with zero: the smallest detectable value."""
     if row.verdict != "inconclusive" or row.detectable is None or row.threshold not in ("> 0", "< 0", "≥ 0", "≤ 0"):
         return ""
     return f" (could have shown {row.detectable:.2g}{' points' if row.unit == 'points' else ''})"
@@ -177,7 +177,7 @@ def _said(ruling: Ruling) -> str:
 
 
 def markdown(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
-    """The claims as a table below its heading and caption."""
+    """The claims as a table with heading and caption."""
     first = by_source[0]
     columns = {
         "Claim": [f"`{ruling.claim.id}`: {_said(ruling)}" for ruling in first],

@@ -1,1 +1,1 @@
-"""The parts of a study's page, each as plain data for the template; `mcgrpo.report.page` puts them together."""
+"""The HTML report of a study: `python -m mcgrpo.report.page`. Each module gives plain data for the template."""

@@ -1,4 +1,4 @@
-"""The first screen: the answer in a sentence, and each comparison behind it as a bar with its seeds, on one scale."""
+"""The first screen: the answer in a sentence, and its comparisons as bars with seeds, on one scale."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from mcgrpo.report.tables.comparisons import Comparison
 from mcgrpo.report.tables.headline import headline
 
 SCALES = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1)
-"""Half widths that an axis may have."""
+"""Possible half widths of the axis."""
 VERBS = {
     "better": "is better than",
     "worse": "is worse than",
@@ -23,7 +23,7 @@ VERBS = {
 
 @dataclass(frozen=True)
 class Bar:
-    """One comparison as it is drawn: percent of the drawing's width, None where there is nothing to draw."""
+    """One comparison as drawn, in percent of the width; None if there is nothing to draw."""
 
     row: Comparison
     left: float | None
@@ -34,9 +34,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Answer:
-    """The question and its answer; `told` counts the comparisons, `lead` says what those that matter most found.
+    """The question and its answer; `told` has the counts of verdicts, `lead` the most important comparisons.
 
-    `band` is where the equivalence margin lies in the drawing: left end and width in percent, or None.
+    `band` is the equivalence margin in the drawing: left end and width in percent, or None.
     """
 
     question: str
@@ -52,13 +52,13 @@ class Answer:
 
     @property
     def ends(self) -> tuple[str, str, str]:
-        """What the axis says at its left end, middle and right end, in points."""
+        """Labels of the axis at its left end, middle and right end, in points."""
         digits = 1 if self.scale < 0.01 else 0
         return wording.points(-self.scale, digits), "0", wording.points(self.scale, digits)
 
 
 def answer(summary: pd.DataFrame, gains: pd.DataFrame) -> Answer:
-    """What `mcgrpo.report.tables.headline` says, with its comparisons and their controls to be drawn."""
+    """The answer of `mcgrpo.report.tables.headline`, with its comparisons and controls as bars."""
     found = headline(summary, gains)
     rows = found.comparisons
     scale = _scale(rows)
@@ -87,7 +87,7 @@ def _problems(rows: tuple[Comparison, ...]) -> str:
 
 
 def _lead(rows: list[Comparison]) -> str:
-    """The first comparison that has been run, and the first other that is better and worse, a sentence each."""
+    """A sentence each for the first comparison that was run, and the first others that are better and worse."""
     run = [row for row in rows if not math.isnan(row.value)]
     sides = ([row for row in run[1:] if row.verdict == side] for side in ("better", "worse"))
     return " ".join(map(_sentence, [*run[:1], *(rows[0] for rows in sides if rows)]))
@@ -108,13 +108,13 @@ def _sentence(row: Comparison) -> str:
 
 
 def _scale(rows: tuple[Comparison, ...]) -> float:
-    """Half the width of the axis: the least that holds every bar and seed."""
+    """The smallest half width of the axis that shows every bar and seed."""
     ends = [abs(end) for row in rows for end in (row.value, row.low, row.high, *row.gains) if not math.isnan(end)]
     return min(scale for scale in SCALES if scale >= max(ends, default=0) or scale == SCALES[-1])
 
 
 def _position(value: float, scale: float) -> float | None:
-    """Percent of the drawing from its left end."""
+    """Position in percent from the left end of the drawing."""
     return None if math.isnan(value) else round(min(max(50 + 50 * value / scale, 0), 100), 2)
 
 

@@ -1,4 +1,4 @@
-"""A sample of what was drawn in training, to be read: groups of completions with rewards, advantages and marks."""
+"""A sample of training rollouts as text: groups of completions with rewards, advantages and marks."""
 
 import json
 from collections.abc import Iterator
@@ -18,18 +18,18 @@ FILE = "rollouts.jsonl"
 OF_GROUP = ("step", "prompt", "oracle")
 """Fields of `Rollout` that all rollouts of a group share."""
 LONGEST = 4000
-"""Characters of a prompt or completion that are shown."""
+"""Maximum number of characters shown of a prompt or completion."""
 PROMPTS = 4
-"""Groups of one step that are shown."""
+"""Maximum number of groups shown per step."""
 BUDGET = 4_000_000
-"""Bytes of all that is shown."""
+"""Maximum number of bytes of all completions."""
 
 
 @dataclass(frozen=True)
 class Group:
     """All completions of one prompt at one step; `rollouts` have the other fields of `Rollout`.
 
-    `oracle` is the mean reward of many more rollouts of the prompt, None where none were drawn.
+    `oracle` is the mean reward of many more rollouts of the prompt, None if none were drawn.
     """
 
     step: int
@@ -40,7 +40,7 @@ class Group:
 
 @dataclass(frozen=True)
 class RunView:
-    """One run's groups, and what it is called."""
+    """The groups of one run, with its label."""
 
     name: str
     label: str
@@ -50,7 +50,7 @@ class RunView:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is shown of which runs: counts of runs that are shown, could be, and have no file."""
+    """The runs shown, with the numbers of runs that are shown, could be shown, and have no file."""
 
     runs: list[RunView] = field(default_factory=list)
     chosen: int = 0
@@ -59,12 +59,12 @@ class Shown:
 
 
 def completions(results: Path, jobs: list[Job], budget: int = BUDGET) -> Shown:
-    """The first seed of each cell: a few prompts of the first, the middle and the last step that were recorded.
+    """A few prompts of the first seed of each cell, at the first, middle and last recorded step.
 
-    The default variant at the smallest G comes first; what would not fit `budget` bytes is left out, whole runs.
+    The default variant at the smallest G comes first. Whole runs that would exceed `budget` bytes are left out.
 
     Raises:
-        RecordError: for a file that does not hold rollouts, naming the line.
+        RecordError: names the line of a file that is not a valid rollout.
     """
     views, absent, left_out = [], [], []
     chosen = list(_first_seeds(jobs))
@@ -101,7 +101,7 @@ def _label(run: Run) -> str:
 
 
 def _sample(path: Path) -> list[Group]:
-    """Of a file's groups those of three steps."""
+    """The groups of three steps of a file."""
     groups = list(_groups(path))
     steps = sorted({group.step for group in groups})
     wanted = {steps[0], steps[len(steps) // 2], steps[-1]} if steps else set()
@@ -109,7 +109,7 @@ def _sample(path: Path) -> list[Group]:
 
 
 def _groups(path: Path) -> Iterator[Group]:
-    """Rows of one step and prompt that follow one another; a sample number that does not rise begins another group."""
+    """Consecutive rows of one step and prompt; a sample number that does not increase starts another group."""
     for _, found in groupby(read_jsonl(path, Rollout), key=lambda row: (row.step, row.prompt)):
         held: list[Rollout] = []
         for row in found:

@@ -1,4 +1,4 @@
-"""What the run records say: which runs are there, on what they were trained, how long it took, and what is missing."""
+"""The state of runs from their records: environment, times, and what is missing."""
 
 import csv
 from collections import Counter
@@ -22,7 +22,7 @@ FINISHED = "finished"
 
 @dataclass(frozen=True)
 class Job:
-    """One planned training: `state` is finished, failed, unfinished or not started; `outcome` as run.json has it."""
+    """One planned training: `state` is finished, failed, unfinished or not started; `outcome` is that of run.json."""
 
     run: Run
     state: str
@@ -31,7 +31,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Stage:
-    """What the jobs of one rule took: seconds in all and of the longest."""
+    """The seconds of the jobs of one rule: in total and of the longest."""
 
     rule: str
     jobs: int
@@ -40,10 +40,10 @@ class Stage:
 
 
 def planned_jobs(results: Path) -> list[Job]:
-    """Every training of the plan, by its run.json where it has one.
+    """Every planned training, with its run.json if it has one.
 
     Raises:
-        RecordError: for a missing or broken plan.json or run.json, naming it.
+        RecordError: names a missing or invalid plan.json or run.json.
     """
     files = ResultFiles(results)
     runs = [as_record(Run, row, str(files.plan)) for row in read_json(files.plan)["runs"]]
@@ -64,12 +64,12 @@ def _job(files: ResultFiles, run: Run) -> Job:
 
 
 def commits(jobs: Iterable[Job]) -> list[tuple[str, int]]:
-    """The commits that runs were trained at, and by how many: the most frequent first."""
+    """The commits of the trainings with the number of runs, the most frequent first."""
     return Counter(str(job.outcome.get("commit") or "unknown") for job in jobs if job.outcome).most_common()
 
 
 def ended(jobs: Iterable[Job]) -> str:
-    """The day on which the last training ended, as 21 November 2026, in UTC; nothing where none has."""
+    """The day on which the last training ended, such as 21 November 2026, in UTC; empty if none has."""
     ends = [job.outcome["started"] + job.outcome.get("seconds", 0) for job in jobs if "started" in job.outcome]
     if not ends:
         return ""
@@ -78,7 +78,7 @@ def ended(jobs: Iterable[Job]) -> str:
 
 
 def environment(jobs: list[Job]) -> list[tuple[str, str]]:
-    """What finished trainings ran on, each thing with the values that occur (in how many runs, where several do)."""
+    """The environment of finished trainings: values by name, with the number of runs if there are several."""
     told = [job.outcome for job in jobs if job.state == FINISHED]
     packages = sorted({name for outcome in told for name in outcome.get("versions", {})})
     things = {
@@ -99,7 +99,7 @@ def _values(values: list[Any]) -> str:
 
 
 def stages(results: Path) -> list[Stage]:
-    """What Snakemake measured of each rule's jobs (`benchmarks/`), the longest in all first."""
+    """Times of each rule's jobs from Snakemake's `benchmarks/`, the longest total first."""
     folder = ResultFiles(results).benchmarks
     found: dict[str, list[float]] = {}
     for path in sorted(folder.rglob("*.tsv")):
@@ -111,13 +111,13 @@ def stages(results: Path) -> list[Stage]:
 
 
 def missing_runs(jobs: list[Job]) -> list[tuple[str, str, str]]:
-    """Trainings that are not finished: name, state, and the error where one is known."""
+    """Unfinished trainings: name, state, and the error if it is known."""
     left = [job for job in jobs if job.state != FINISHED]
     return [(job.run.name, job.state, str(job.outcome.get("error", "")).split("\n")[0]) for job in left]
 
 
 def missing_cells(summary: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Accuracies that not all seeds of a cell have: the cell, its benchmark, and "2/5" seeds."""
+    """Accuracies that lack seeds: the cell, its benchmark, and the seeds as "2/5"."""
     roles = [accuracies(summary, role, variant=None) for role in ("in", "out")]
     cells = pd.concat(roles)
     short = cells[cells.seeds < cells.planned]

@@ -1,4 +1,4 @@
-"""The paper's claims, ruled on by its own numbers and by the study's, as rows of a list."""
+"""The paper's claims with the rulings by its own numbers and by the study's, as rows of a list."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ ORDER = ("holds", "fails", "inconclusive", "not measured", "not judged")
 
 @dataclass(frozen=True)
 class Judged:
-    """One claim under one source: the verdict, what it rests on, and each comparison measured, with its own verdict."""
+    """One claim by one source: the verdict, its evidence, and each measured comparison with its verdict."""
 
     verdict: str
     evidence: str
@@ -23,7 +23,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One claim with what became of it; `n` is behind the study's verdict."""
+    """One claim with both verdicts; `n` is that of the study's."""
 
     id: str
     says: str
@@ -55,13 +55,13 @@ def claim_rows(published: list[Ruling], ours: list[Ruling], summary: pd.DataFram
 
 
 def counts(rulings: list[Ruling]) -> dict[str, int]:
-    """How often each verdict is given, of those that are."""
+    """The count of each verdict that occurs."""
     found = Counter(ruling.verdict for ruling in rulings)
     return {name: found[name] for name in ORDER if found[name]}
 
 
 def heading(rulings: list[Ruling]) -> str:
-    """Whose numbers the rulings are by."""
+    """The source of the rulings."""
     return HEADINGS[rulings[0].source]
 
 
@@ -75,7 +75,7 @@ def _measured(ruling: Ruling) -> list[Finding]:
 
 
 def _n(ruling: Ruling, sizes: dict[tuple[str, str], int]) -> str:
-    """Seeds, problems and comparisons behind a verdict; nothing for one that was not measured."""
+    """Seeds, problems and comparisons of a verdict; empty if it was not measured."""
     measured = _measured(ruling)
     if not measured:
         return "–"

@@ -1,4 +1,4 @@
-"""A study's page: one file that needs nothing else, the answer first.
+"""Write the report of a study as one HTML file.
 
     python -m mcgrpo.report.page --results results/mini --reports reports/mini --figures overview rewards \
         [--title "Mini study (toy models)"]
@@ -34,7 +34,7 @@ from mcgrpo.study.paths import ResultFiles
 
 TEMPLATES = Path(__file__).parent
 LARGEST = 15_000_000
-"""Bytes that a page may weigh."""
+"""Maximum size of the page in bytes."""
 STUDY_FILES = {
     "paper": "",
     "mini": " --configfile config/mini.yaml",
@@ -48,7 +48,7 @@ def write_page(options: argparse.Namespace) -> int:
     """Write the page; returns its bytes.
 
     Raises:
-        ValueError: for an input that is missing or broken, naming it, or a page that would be too large.
+        ValueError: names a missing or invalid input, or says that the page would be too large.
     """
     page = options.output or options.reports / "report.html"
     text = render(content(options, page))
@@ -61,7 +61,7 @@ def write_page(options: argparse.Namespace) -> int:
 
 
 def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
-    """All that the template shows."""
+    """The data of the template."""
     files = ResultFiles(options.results)
     summary = read_frame(files.summary, Cell)
     gains = read_frame(files.gains, Gain)
@@ -103,12 +103,12 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
 
 
 def command(study: str, page: Path) -> str:
-    """What makes the page from nothing."""
+    """The command that makes the page from scratch."""
     return f"snakemake {page} --cores all{STUDY_FILES.get(study, ' --configfile YOUR-STUDY.yaml')}"
 
 
 def render(values: dict[str, Any]) -> str:
-    """The page as text."""
+    """The page as HTML."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -121,14 +121,14 @@ def render(values: dict[str, Any]) -> str:
 
 
 def spelt(text: str) -> Markup:
-    """A table's text, with intervals and remarks small."""
+    """A table entry as HTML, with small intervals and remarks."""
     marked = VERDICT.sub(r'<span class="verdict">\g<0></span>', str(escape(text)))
     marked = SMALL.sub(r'<span class="ci">\1</span>', marked)
     return Markup(marked.replace(wording.MISSING, f'<span class="{wording.MISSING}">{wording.MISSING}</span>'))
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them: "48 s", "5 min 12 s", "3 h 20 min"."""
+    """Seconds as text: "48 s", "5 min 12 s", "3 h 20 min"."""
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -137,7 +137,7 @@ def duration(seconds: float) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write a study's page."""
+    """Write the HTML report of a study."""
     parser = argparse.ArgumentParser(prog="html", description=main.__doc__)
     parser.add_argument("--results", type=Path, required=True, help="results/STUDY: summary.csv, curves.csv, runs, ...")
     parser.add_argument("--reports", type=Path, required=True, help="folder of the tables and of figures/")

@@ -1,1 +1,1 @@
-"""A study's tables: `python -m mcgrpo.report.tables`."""
+"""The tables of a study: `python -m mcgrpo.report.tables`."""

@@ -1,4 +1,4 @@
-"""The accuracy tables: published numbers, ours with their intervals, gains, and the caption that says what they are."""
+"""The accuracy tables: published numbers, ours with intervals, gains, and captions."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from mcgrpo.study.variants import DEFAULT, flips_of
 
 
 def display(table: Table, rows: list[Row], title: str) -> Display:
-    """The table's rows as they are printed; there must be some."""
+    """The table as it is printed; `rows` must not be empty."""
     decodings = [d for d in DECODINGS if any(d in row.cells for row in rows)]
     published = not table.changes and any(pd.notna(_published(row)) for row in rows)
     lines = tuple(
@@ -55,7 +55,7 @@ def _block(table: Table, row: Row) -> tuple[str, ...]:
 
 
 def variant_text(variant: str) -> str:
-    """A variant as tables name it: a rate of injected flips as such, others by their name."""
+    """The name of a variant in tables: the rate of injected flips, or the variant's own name."""
     if flips := flips_of(variant):
         return f"ρ = {100 * flips.rate:g}%" + (", exact" if flips.rule == "exact" else "")
     return variant
@@ -82,17 +82,17 @@ def _entries(table: Table, row: Row, decodings: list[str], published: bool) -> I
 
 
 def _published(row: Row) -> float | None:
-    """What the paper prints for the row, if anything: it names no decoding, so any of ours may carry it."""
+    """The published number of a row, if any: the paper names no decoding, so any of ours may have it."""
     return next((cell.published for cell in row.cells.values() if pd.notna(cell.published)), None)
 
 
 def _paper(value: float | None) -> Entry:
-    """A published number as the paper prints it; nothing where the paper has none."""
+    """A published number as the paper prints it; blank if there is none."""
     return Entry("" if pd.isna(value) else wording.percent(value, 2))
 
 
 def _against_gain(row: Row) -> Entry:
-    """The paper's gain, and whether the interval of ours excludes it; nothing where the paper has none."""
+    """The paper's gain, and whether our interval excludes it; blank if the paper has none."""
     cell = next((cell for cell in row.cells.values() if pd.notna(cell.published_difference)), None)
     if cell is None:
         return Entry("")
@@ -101,7 +101,7 @@ def _against_gain(row: Row) -> Entry:
 
 
 def _against(cell: Any) -> Entry:
-    """Ours less the paper's, in points; nothing where the paper has no number."""
+    """Our accuracy minus the paper's, in points; blank if the paper has none."""
     if cell is None or pd.isna(cell.published):
         return Entry("")
     return Entry(wording.MISSING if pd.isna(cell.mean) else wording.points(cell.mean - cell.published))
@@ -153,7 +153,7 @@ def _caption(table: Table, rows: list[Row], title: str, published: bool) -> str:
 
 
 def intervals(cells: list[Any]) -> str:
-    """What the intervals of the cells are taken over, to stand behind what is shown."""
+    """What the intervals of the cells are taken over, for a caption."""
     over = {cell.over for cell in cells if pd.notna(cell.over)}
     if not over:
         return ""
@@ -164,7 +164,7 @@ def intervals(cells: list[Any]) -> str:
 
 
 def problems(cells: list[Any]) -> str:
-    """The number of problems of each benchmark: "512 problems on two-step", where it has been evaluated."""
+    """The number of problems of each evaluated benchmark: "512 problems on two-step"."""
     found: dict[str, list[int]] = {}
     for cell in cells:
         found.setdefault(cell.benchmark, []).extend([int(cell.n)] if pd.notna(cell.n) else [])
@@ -173,7 +173,7 @@ def problems(cells: list[Any]) -> str:
 
 
 def seeds(cells: list[Any]) -> str:
-    """The planned seeds, and whether all are there: "5 seeds", "5 seeds planned, 0 to 3 there"."""
+    """The planned seeds, and those finished: "5 seeds", "5 seeds planned, 0 to 3 there"."""
     planned, there = ([getattr(cell, name) for cell in cells] for name in ("planned", "seeds"))
     text = f"{wording.span(planned)} {'seed' if max(planned) == 1 else 'seeds'}"
     return text if planned == there else f"{text} planned, {wording.span(there)} there"

@@ -16,8 +16,8 @@ from mcgrpo.study.methods import METHODS, label
 class Comparison:
     """One paired difference of accuracy: fractions, NaN where there is no number.
 
-    `place` is "setting on benchmark"; `gains` are the difference seed by seed, `detectable` the smallest one that could
-    have been seen, and `excludes` says whether the interval excludes the `published` difference.
+    `place` is "setting on benchmark"; `gains` is the difference of each seed, `detectable` the smallest detectable one,
+    and `excludes` whether the interval excludes the `published` difference.
     """
 
     place: str
@@ -39,17 +39,17 @@ class Comparison:
 
     @property
     def seeds(self) -> int:
-        """How many seeds both methods have."""
+        """The number of seeds that both methods have."""
         return len(self.gains)
 
     @property
     def name(self) -> str:
-        """What is subtracted from what."""
+        """The two methods of the difference."""
         return f"{self.method} − {self.baseline}, G={self.num_generations}"
 
     @property
     def word(self) -> str:
-        """The verdict, or why there is none."""
+        """The verdict, or the reason for having none."""
         if pd.isna(self.value):
             return wording.MISSING
         return self.verdict or ("no interval" if pd.isna(self.low) else wording.ONE_SEED)
@@ -61,14 +61,14 @@ class Comparison:
 
 
 def at_smallest_g(cells: pd.DataFrame) -> pd.DataFrame:
-    """Of accuracies, the median-centred ones at the smallest G of each method that have a baseline in the study."""
+    """Accuracies of median-centred methods at the smallest G of each, if the study has their baseline."""
     medians = cells[cells.method.map(is_median).astype(bool) & cells.baseline.notna()]
     smallest = medians.groupby(["setting", "benchmark", "method"]).num_generations.transform("min")
     return medians[medians.num_generations == smallest]
 
 
 def comparisons(summary: pd.DataFrame, gains: pd.DataFrame) -> Iterator[Comparison]:
-    """In order: sampled before greedy, each median-centred method before its control; nothing without a baseline."""
+    """The comparisons: sampled before greedy, each median-centred method before its control."""
     cells = accuracies(summary, "in")
     medians = at_smallest_g(cells)
     for _, rows in medians.groupby(["setting", "benchmark"], sort=False):
@@ -80,7 +80,7 @@ def comparisons(summary: pd.DataFrame, gains: pd.DataFrame) -> Iterator[Comparis
 
 
 def _controls(cells: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
-    """The cells beside a median-centred one that share its baseline without being median-centred: one row or none."""
+    """The control of a median-centred cell: another mean-centred method with the same baseline; one row or none."""
     same = ["setting", "benchmark", "num_generations", "measure", "baseline"]
     beside = cells[(cells[same] == cell[same]).all(axis=1)]
     return beside[~beside.method.map(is_median).astype(bool)]

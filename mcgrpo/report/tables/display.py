@@ -1,4 +1,4 @@
-"""A table as it is printed, before LaTeX or Markdown: rows of entries, each a text with a tone."""
+"""A table as it is printed, independent of LaTeX and Markdown: rows of entries, each a text with a tone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +8,13 @@ from typing import Any, Literal, NamedTuple
 from mcgrpo.report import wording
 
 Tone = Literal["", "above", "below"]
-"""Whether a number is above zero or below it for sure."""
+"""Whether a number is significantly above or below zero."""
 TONES: dict[str, Tone] = {"better": "above", "worse": "below"}
 """By verdict."""
 
 
 class Entry(NamedTuple):
-    """One place of a table; plain text."""
+    """One table cell; plain text."""
 
     text: str
     tone: Tone = ""
@@ -22,7 +22,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """One row: `block` are the first entries, printed where they change; `shaded` is the median's mark."""
+    """One row: `block` has the first entries, printed only when they change; rows of the median are `shaded`."""
 
     block: tuple[str, ...]
     entries: tuple[Entry, ...]
@@ -31,9 +31,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Display:
-    """One table: a heading for each place of block and entries together; the caption is plain text.
+    """One table, with a heading for each entry of block and row; the caption is plain text.
 
-    A rule is drawn above a line where one of the first `ruled` places of its block changes.
+    A rule is drawn above a line if one of the first `ruled` entries of its block changes.
     """
 
     name: str
@@ -43,19 +43,19 @@ class Display:
     ruled: int = 2
 
     def rows(self) -> list[list[Entry]]:
-        """All places of all lines; what a line's block shares with the line before is blank."""
+        """All entries of all lines; entries that a block shares with the line before are blank."""
         blocks = [(), *(line.block for line in self.lines)]
         return [
             [*_changes(line.block, before), *line.entries] for line, before in zip(self.lines, blocks, strict=False)
         ]
 
     def breaks(self) -> dict[int, int]:
-        """The lines, but for the first, that begin a block: of how many places it shares the line before's."""
+        """The lines, except the first, that start a block, with the number of entries shared with the line before."""
         pairs = enumerate(pairwise(line.block for line in self.lines), 1)
         return {place: _shared(before, block) for place, (before, block) in pairs if before != block}
 
     def parts(self, rows: int) -> Sequence["Display"]:
-        """The table whole, or where it has more than `rows` lines one for each of the first place of its blocks."""
+        """The whole table, or if it has more than `rows` lines, one part for each first entry of its blocks."""
         names = list(dict.fromkeys(line.block[0] for line in self.lines))
         if len(self.lines) <= rows or len(names) == 1:
             return [self]
@@ -70,7 +70,7 @@ class Display:
 
 
 def _shared(before: tuple[str, ...], block: tuple[str, ...]) -> int:
-    """How many places two blocks share from the left."""
+    """The number of leading entries that two blocks share."""
     return next((place for place, (a, b) in enumerate(zip(before, block, strict=False)) if a != b), len(before))
 
 
@@ -80,6 +80,6 @@ def _changes(block: tuple[str, ...], before: tuple[str, ...]) -> list[Entry]:
 
 
 def difference(cell: Any, field: str, note: str = "") -> Entry:
-    """A cell's `difference` or `change` in points with interval and verdict, toned by that, and a note behind it."""
+    """A cell's `difference` or `change` in points with interval, verdict, a tone by verdict, and a note."""
     text = wording.gain(cell, field)
     return Entry(f"{text} {note}" if note else text, TONES.get(getattr(cell, f"{field}_verdict"), ""))

@@ -1,7 +1,7 @@
 """The table of sign-flip rates: how often a baseline over k rollouts gives an advantage the wrong sign.
 
 Rates are in percent of the rollouts, by convention (what counts as a flip) and oracle (the baseline over all rollouts
-that tells the right sign); beside each exact rate stands the one over the paper's random subsamples.
+that gives the true sign). Each exact rate has the one over the paper's random subsamples beside it.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def display(cells: pd.DataFrame, title: str) -> Display:
-    """The selected cells as they are printed: a line for each baseline, a place for each k and way of counting."""
+    """The selected cells as printed: a line for each baseline, an entry for each k and way of counting."""
     places = sorted(set(zip(cells.k, cells.how, strict=True)))
     lines = [
         Line(
@@ -61,7 +61,7 @@ def _model(method: str, num_generations: int) -> str:
 
 
 def _rates(rows: pd.DataFrame, places: list[tuple]) -> Iterable[Entry]:
-    """The rates of a line; a k for which a baseline is not defined is blank, one that was not measured is missing."""
+    """The rates of a line: blank if the baseline is not defined for k, "missing" if it was not measured."""
     found = {(cell.k, cell.how): cell for cell in rows.itertuples()}
     for place in places:
         cell = found.get(place)

@@ -1,4 +1,4 @@
-"""Does the median help at the smallest G? An answer in a word, what it rests on, and each comparison in numbers."""
+"""Does the median help at the smallest G? The answer, the comparisons behind it, and their numbers."""
 
 import re
 from collections import Counter
@@ -18,9 +18,9 @@ UNTOLD = "Cannot be told."
 
 @dataclass(frozen=True)
 class Headline:
-    """The `question`, its answer in a `word` or two, what was `told` by how many comparisons, and these.
+    """The `question`, its answer in a `word` or two, the counts of verdicts (`told`), and the comparisons.
 
-    `over` is what intervals are over, to stand behind "differences in accuracy"; `margin` as in `Cell`.
+    `over` is what intervals are taken over; `margin` as in `Cell`.
     """
 
     question: str
@@ -57,13 +57,13 @@ def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
 
 
 def _over(medians: pd.DataFrame) -> str:
-    """What the intervals of differences are over: one may have one shared seed where its cells have several."""
+    """What the intervals are over: a difference may have one shared seed although its cells have several."""
     drawn = medians[medians.difference_low.notna()]
     return intervals(list(drawn.assign(over=drawn.over.where(drawn.difference_seeds > 1, "problems")).itertuples()))
 
 
 def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
-    """Yes, no, in part or not told; and the comparisons that say so."""
+    """Yes, no, in part or not told, and the counts of verdicts."""
     found = Counter(row.word for row in rows)
     compared = len(rows) - found[wording.MISSING]
     if not compared:
@@ -80,7 +80,7 @@ def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
 
 
 def _explained(kind: str, rows: list[Comparison], margin: float | None) -> str:
-    """A verdict with what it leaves open."""
+    """A verdict with its qualification."""
     if kind == "equivalent" and margin is not None:
         return f"equivalent (within {wording.count_points(margin)})"
     if kind == "inconclusive":
@@ -103,7 +103,7 @@ def _word(found: Counter) -> str:
 
 
 def markdown(found: Headline) -> str:
-    """The answer on its first line; under each setting and benchmark a line for each loss and decoding."""
+    """The answer on the first line; then a line for each loss and decoding by setting and benchmark."""
     lines = [f"**{found.question}** {found.word} {found.told}"]
     for place, rows in groupby(found.comparisons, key=lambda row: row.place):
         lines += ["", f"**{place}**, difference in accuracy{found.over}:", ""]
@@ -125,7 +125,7 @@ def latex(found: Headline) -> str:
 
 
 def _sentences(rows: Iterable[Comparison]) -> Iterator[str]:
-    """One for each comparison, its control behind it."""
+    """One sentence for each comparison, followed by its control."""
     rows = list(rows)
     for row, after in zip(rows, [*rows[1:], None], strict=True):
         if row.is_control:
@@ -138,7 +138,7 @@ def _sentences(rows: Iterable[Comparison]) -> Iterator[str]:
 
 
 def _numbers(row: Comparison) -> str:
-    """The difference, what could have been seen, what the paper prints, and every seed."""
+    """The difference, the detectable one, the published one, and every seed."""
     if pd.isna(row.value):
         return ""
     parts = [f", {row.text.replace(' ', ' points ', 1)}"]

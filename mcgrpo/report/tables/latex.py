@@ -1,7 +1,7 @@
-r"""A displayed table as LaTeX: one float, or several where it would not fit a page.
+r"""A table as LaTeX: one float, or several if it would not fit a page.
 
-Each table is the second argument of \DefineTable{name}{...}, which typesets it where it stands, unless the document
-has defined \DefineTable before (to keep the tables and place them itself).
+Each table is the second argument of \DefineTable{name}{...}, which typesets it in place, unless the document defines
+\DefineTable first (to store the tables and place them itself).
 """
 
 import re
@@ -39,9 +39,9 @@ FLOAT = r"""\begin{table*}[!htbp]
 
 
 def latex(table: Display, rows: int = ROWS_PER_PAGE) -> str:
-    r"""The table as \DefineTable; intervals and remarks are small, differences coloured by their tone.
+    r"""The table as \DefineTable, with small intervals and remarks, and differences coloured by tone.
 
-    Of several floats the first has the table's own label, `tab:NAME`.
+    The first of several floats has the label `tab:NAME`.
     """
     first, *others = table.parts(rows)
     floats = [_float(replace(first, name=table.name)), *map(_float, others)]
@@ -65,7 +65,7 @@ def _float(table: Display) -> str:
 
 
 def _caption(table: Display) -> str:
-    """The caption as LaTeX, and what the looks mean of which there are any."""
+    """The caption as LaTeX, with the meaning of the colours that occur."""
     toned = any(entry.tone for line in table.lines for entry in line.entries)
     looks = [LEGEND] * toned + [SHADED] * any(line.shaded for line in table.lines)
     return wording.escape_latex(" ".join([table.caption, *looks]))
@@ -84,5 +84,5 @@ def _place(entry: Entry, shaded: bool) -> str:
 
 
 def _stacked(heading: str) -> str:
-    """A heading over two lines, so that columns are as narrow as their numbers."""
+    """A heading on two lines, for narrow columns."""
     return r"\shortstack{" + wording.escape_latex(heading).replace(" ", r"\\", 1) + "}"

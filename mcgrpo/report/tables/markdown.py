@@ -1,4 +1,4 @@
-"""A displayed table as Markdown; a difference that is better or worse is bold, for there are no colours."""
+"""A table as Markdown; a difference that is better or worse is bold."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""The rows of the accuracy tables: which planned cells a table shows, in which order, and what the decodings found."""
+"""The rows of the accuracy tables: the planned cells of each table, in order, by decoding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from mcgrpo.study.variants import COMPOSITE, DEFAULT, flips_of
 
 @dataclass(frozen=True)
 class Row:
-    """A cell by decoding: `cells["greedy"]` is a row of the summary as a named tuple, with the fields of `Cell`."""
+    """One cell by decoding: `cells["greedy"]` is a row of the summary, a named tuple with the fields of `Cell`."""
 
     key: CellKey
     cells: dict[str, Any]
 
     @property
     def any(self) -> Any:
-        """One of the decodings' cells, for what they share."""
+        """One of the cells, for the fields that they share."""
         return next(iter(self.cells.values()))
 
 
@@ -30,8 +30,8 @@ class Table:
     """One table: the planned cells of some methods and variants on benchmarks of a role.
 
     `only_where` limits it to the settings and G for which that method is planned (a control is not run everywhere).
-    `changes` adds the paired change to the default variant, `reference` the default cells beside the variants'.
-    `caveat` is printed where the table shows published numbers.
+    `changes` adds the paired change from the default variant, `reference` the cells of the default variant. `caveat` is
+    printed if the table shows published numbers.
     """
 
     name: str
@@ -57,8 +57,8 @@ def is_other(variant: str) -> bool:
 def select(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
     """The table's cells, a row per `Cell` with its `decoding`, in the order in which they are printed.
 
-    Order: setting and benchmark as the summary has them, the untrained model, the default variant before the others
-    (injected flips by rate), G descending, methods as in `METHODS`. Empty where the study plans none.
+    Order: setting and benchmark as in the summary, the untrained model, the default variant before the others (injected
+    flips by rate), G descending, methods as in `METHODS`. Empty if the study plans none.
     """
     cells = accuracies(summary, table.role, variant=None)
     chosen = cells[cells.method.isin(table.methods) & cells.variant.map(table.variants).astype(bool)]
@@ -76,7 +76,7 @@ def select(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _where(rows: pd.DataFrame, found: pd.DataFrame, fields: list[str]) -> pd.DataFrame:
-    """The rows that agree with any of `found` in the fields."""
+    """The rows whose fields equal those of any row of `found`."""
     return rows[pd.MultiIndex.from_frame(rows[fields]).isin(pd.MultiIndex.from_frame(found[fields]))]
 
 

@@ -1,4 +1,4 @@
-"""The measured training times of a study beside the paper's, and what a method takes over its mean-centred baseline."""
+"""Training times of a study and the paper's, and their ratio to the mean-centred baseline."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,11 +19,11 @@ PLACES = {
     "published": ("Published (s)", "Published, baseline", "Published, ratio"),
     "mean": ("Ours (s)", "Ours, baseline", "Ours, ratio"),
 }
-"""Headings by the field of `Cell` that holds the seconds."""
+"""Headings by the field of `Cell` with the seconds."""
 
 
 def select(summary: pd.DataFrame) -> pd.DataFrame:
-    """The seconds of every planned cell of the default variant: settings as they come, G descending."""
+    """The seconds of every planned cell of the default variant: settings in file order, G descending."""
     chosen = (summary.role == "train") & (summary.measure == "seconds") & (summary.variant == DEFAULT)
     cells = summary[chosen]
     keys = pd.DataFrame(
@@ -39,7 +39,7 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
 def display(cells: pd.DataFrame, title: str) -> Display:
     """The selected cells as they are printed, a line for each method beside its baseline.
 
-    A baseline to which no other method is compared has a line alone; published seconds only where the paper has any.
+    A baseline without a method to compare has a line of its own. Published seconds appear only if the paper has any.
     """
     rows = {(row.setting, row.num_generations, row.method): row for row in cells.itertuples()}
     pairs = [(rows.get(_baseline(key)), row) for key, row in rows.items()]
@@ -72,7 +72,7 @@ def _entries(baseline: Any, row: Any, published: bool) -> Iterable[Entry]:
 
 
 def _seconds(baseline: Any, row: Any, field: str, nothing: str) -> Iterable[Entry]:
-    """Seconds of the method, of its baseline, and their ratio; `nothing` stands for a number that is not there."""
+    """Seconds of the method, of its baseline, and their ratio; `nothing` is printed for a missing number."""
     ours, base = getattr(row, field), getattr(baseline, field) if baseline else None
     yield Entry(nothing if pd.isna(ours) else wording.seconds(ours))
     yield Entry("" if not baseline else nothing if pd.isna(base) else wording.seconds(base))

@@ -1,16 +1,16 @@
-r"""Numbers for prose: \Value{key} in LaTeX prints what the summary has under a key, and "missing" for any other.
+r"""Numbers for prose: \Value{key} in LaTeX prints the number of a key, or "missing" for an unknown key.
 
 Keys (those of `study/` and `runs/` apart) end in a cell, SETTING/BENCHMARK/METHOD/G{G}/MEASURE, as in
-`gain/toy-qwen3/two-step/mc-grpo/G2/greedy`; before the measure stands the variant, unless it is `default`. MEASURE is
+`gain/toy-qwen3/two-step/mc-grpo/G2/greedy`; a variant other than `default` comes before the measure. MEASURE is
 `greedy`, `sampled` (the largest avg@k), or the measure of a sign-flip rate.
 
-    study/title               what captions call the study
-    runs/planned, finished    training jobs, and those that have been evaluated
-    seeds/planned             of a cell, the least and the most: "5", "3 to 5"
+    study/title               the title of the study
+    runs/planned, finished    trainings, and those that have been evaluated
+    seeds/planned             seeds per cell: "5", "3 to 5"
     mean/CELL                 in percent; mean-interval/CELL: "[low, high]"; both: "86.4 [85.1, 87.7]"
     gain/CELL                 paired difference to the mean-centred method, in points; gain-interval/CELL
     gain-verdict/CELL         better, worse, equivalent or inconclusive
-    gain-detectable/CELL      the smallest gain that could have been seen, in points
+    gain-detectable/CELL      the smallest detectable gain, in points
     gain-seeds/CELL           the gain of each seed: "+1.4, −7.9"
     change/CELL               paired difference to the variant default, in points; change-interval/CELL,
                               change-verdict/CELL, change-detectable/CELL and change-seeds/CELL as of gains
@@ -18,7 +18,7 @@ Keys (those of `study/` and `runs/` apart) end in a cell, SETTING/BENCHMARK/METH
                               published-gain-excluded/CELL whether our interval excludes it: yes or no
     n/CELL, seeds/CELL        problems; seeds as tables have them, "5" or "3/5"
 
-A number that is not there has no entry. Nothing here changes from run to run of a study: no times.
+A missing number has no entry. There are no times, so that repeating a study gives the same file.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def values(summary: pd.DataFrame, gains: pd.DataFrame, title: str) -> str:
 
 
 def entries(summary: pd.DataFrame, gains: pd.DataFrame, title: str) -> Iterator[tuple[str, str]]:
-    """Every key with its text, in a fixed order; texts are plain."""
+    """Every key with its plain text, in a fixed order."""
     yield "study/title", title
     inside, outside = (accuracies(summary, role, variant=None) for role in ("in", "out"))
     yield from _counts(inside)

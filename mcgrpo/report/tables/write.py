@@ -1,4 +1,4 @@
-r"""summary.csv to the paper's tables: LaTeX, Markdown, one tidy CSV, and the sentences that say what they show.
+r"""The paper's tables from summary.csv: LaTeX, Markdown, one tidy CSV, and sentences.
 
     python -m mcgrpo.report.tables --summary summary.csv --gains gains.csv --output reports [--title "Mini study"]
 
@@ -66,7 +66,7 @@ TABLES = (
 
 
 def displays(summary: pd.DataFrame, title: str) -> list[tuple[pd.DataFrame, Display]]:
-    """Every table that the study plans: its cells, and what is printed of them."""
+    """Every planned table: its cells, and the printed table."""
     found = [
         (cells, accuracy.display(table, as_rows(cells), title))
         for table in TABLES
@@ -79,11 +79,10 @@ def displays(summary: pd.DataFrame, title: str) -> list[tuple[pd.DataFrame, Disp
 def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title: str = "") -> None:
     """Write tables.{tex,md,csv}, headline.{md,tex}, values.tex and timings.{tex,md} into `output`.
 
-    Training times stand apart, in the timings: they differ from one run of a study to the next, and everything else
-    is the same to the byte.
+    Training times are in separate files: they differ between repetitions of a study; all else is the same to the byte.
 
     Raises:
-        ValueError: where the study plans none of the tables.
+        ValueError: if the study plans none of the tables.
     """
     found = displays(summary, title)
     if not found:
@@ -112,7 +111,7 @@ def _write_timings(summary: pd.DataFrame, output: Path, title: str) -> None:
 
 
 def _tidy(found: list[tuple[pd.DataFrame, Display]]) -> pd.DataFrame:
-    """The cells of all tables, a row each, with the table's name first; columns are those of `Cell`."""
+    """The cells of all tables, one row each, with the table's name before the columns of `Cell`."""
     columns = ["table", *(field.name for field in fields(Cell))]
     return pd.concat([cells.assign(table=display.name) for cells, display in found])[columns]
 
