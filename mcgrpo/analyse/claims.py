@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from mcgrpo.analyse.curves import COLUMNS
-from mcgrpo.analyse.sign_flips import parse_measure
+from mcgrpo.analyse.flip_measures import parse_measure
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.variants import DEFAULT

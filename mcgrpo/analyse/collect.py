@@ -12,6 +12,7 @@ from typing import Any
 
 from mcgrpo.analyse.curves import cell, curve, training_measures
 from mcgrpo.analyse.measures import Measure, measures, read_grades, released, robust
+from mcgrpo.analyse.records import GPUS, CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.files import (
     RecordError,
     as_record,
@@ -21,15 +22,7 @@ from mcgrpo.files import (
     write_csv,
     write_jsonl,
 )
-from mcgrpo.records import (
-    GPUS,
-    CurvePoint,
-    FlipRates,
-    ProblemValues,
-    Role,
-    Run,
-    Score,
-)
+from mcgrpo.records import Role, Run
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal

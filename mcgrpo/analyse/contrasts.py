@@ -26,10 +26,10 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import GPUS, Contrast, ContrastKind, Score
 from mcgrpo.analyse.scored import Found, Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import read_json, write_csv
-from mcgrpo.records import GPUS, Contrast, ContrastKind, Score
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.sums import seal
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 from statistics import stdev
 from typing import Any
 
-from mcgrpo.records import CurvePoint, Run, RunKey
+from mcgrpo.analyse.records import CurvePoint
+from mcgrpo.records import Run, RunKey
 
 COLUMNS = {
     "reward": "drawn/reward",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from mcgrpo.records import FlipRates
+from mcgrpo.analyse.records import FlipRates
 
 
 def table(rates: Sequence[FlipRates], sizes: Sequence[int]) -> str:

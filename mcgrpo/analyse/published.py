@@ -8,7 +8,8 @@ import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.records import Cell, Published, Role
+from mcgrpo.analyse.records import Cell, Published
+from mcgrpo.records import Role
 
 TABLES = ("main", "dapo", "drgrpo", "ood", "composite", "control", "text")
 """Where a number stands; the earlier place is taken where the paper prints a cell in several."""

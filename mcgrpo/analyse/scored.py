@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.records import ProblemValues
 from mcgrpo.files import as_record, iter_json_lines
-from mcgrpo.records import ProblemValues, Run
+from mcgrpo.records import Run
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.sums import check_seal
 

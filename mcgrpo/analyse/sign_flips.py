@@ -31,66 +31,24 @@ C(k + L - 1, L - 1) of them (1287 at k = 8 and six levels).
 import argparse
 import itertools
 import math
-import re
-import typing
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, ORACLES, Baseline, Convention, Oracle, measure_name
 from mcgrpo.analyse.flips_table import table
 from mcgrpo.analyse.measures import by_decoding, problems_hash, read_grades
+from mcgrpo.analyse.records import FlipRates
 from mcgrpo.files import RecordError, write_jsonl
 from mcgrpo.grade.answers import Judgement
 from mcgrpo.grade.rewards import reward_of
-from mcgrpo.records import FlipRates
 
-Baseline = Literal["mean", "median", "mean-plus1", "median-plus1"]
-Oracle = Literal["oracle-mean", "oracle-median"]
-Convention = Literal["strict", "zeros"]
-How = Literal["exact", "sampled"]
 Levels = tuple[int, ...]
-
-
-class FlipMeasure(NamedTuple):
-    """One reading of "sign-flip rate", in the order of its name's parts."""
-
-    baseline: Baseline
-    oracle: Oracle
-    convention: Convention
-    k: int
-    how: How
-
-
-BASELINES, ORACLES, CONVENTIONS, HOWS = (typing.get_args(kind) for kind in (Baseline, Oracle, Convention, How))
-_KNOWN = {"baseline": BASELINES, "oracle": ORACLES, "convention": CONVENTIONS, "how": HOWS}
-
-
-def measure_name(baseline: Baseline, oracle: Oracle, convention: Convention, k: int, how: How) -> str:
-    """The measure's name: `mean/oracle-mean/strict/k2/exact`."""
-    return f"{baseline}/{oracle}/{convention}/k{k}/{how}"
-
-
-def parse_measure(name: str) -> FlipMeasure:
-    """The inverse of `measure_name`.
-
-    Raises:
-        ValueError: naming the part that is none.
-    """
-    parts = name.split("/")
-    if len(parts) != len(FlipMeasure._fields):
-        raise ValueError(f"{name!r} is no measure of sign flips, like 'mean/oracle-mean/strict/k2/exact'")
-    found = dict(zip(FlipMeasure._fields, parts, strict=True))
-    for part, known in _KNOWN.items():
-        if found[part] not in known:
-            raise ValueError(f"{name!r}: unknown {part} {found[part]!r} (known: {', '.join(known)})")
-    if not re.fullmatch("k[1-9][0-9]*", found["k"]):
-        raise ValueError(f"{name!r}: {found['k']!r} should be k and a number, like k2")
-    return FlipMeasure(**found | {"k": int(found["k"][1:])})
 
 
 class Tally(NamedTuple):

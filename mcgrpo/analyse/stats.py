@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from mcgrpo.records import GainVerdict
+from mcgrpo.analyse.records import GainVerdict
 
 LEVEL = 0.95
 POWER = 0.8

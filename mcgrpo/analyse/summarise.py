@@ -20,10 +20,11 @@ from mcgrpo.analyse import paired
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.records import Cell, Gain, IntervalOver, ProblemValues, Score
 from mcgrpo.analyse.scored import Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate, gain_verdict
 from mcgrpo.files import read_json, write_csv
-from mcgrpo.records import Cell, Gain, IntervalOver, ProblemValues, Role, Score
+from mcgrpo.records import Role
 from mcgrpo.sums import seal
 
 Planned = Mapping[CellKey, set[int]]

@@ -6,8 +6,8 @@ cells of a figure; where none has been, there is nothing to show, and a ValueErr
 
 import pandas as pd
 
+from mcgrpo.analyse.flip_measures import FlipMeasure, parse_measure
 from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median
-from mcgrpo.analyse.sign_flips import FlipMeasure, parse_measure
 from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flips_of
 
@@ -113,8 +113,8 @@ def variants(summary: pd.DataFrame) -> pd.DataFrame:
 def flip_conventions(summary: pd.DataFrame) -> pd.DataFrame:
     """The sign-flip rates, the untrained models first, with the parts of their measure as columns.
 
-    Columns beside those of `Cell`: the parts of `mcgrpo.analyse.sign_flips.FlipMeasure` (whose baseline takes the place
-    of the cell's), and `source`, the model in words.
+    Columns beside those of `Cell`: the fields of `mcgrpo.analyse.flip_measures.FlipMeasure` (whose baseline replaces
+    the cell's), and `source`, the model in words.
     """
     rows = summary[(summary.role == "flips") & (summary.variant == DEFAULT) & summary["mean"].notna()]
     rows = rows[rows.measure.str.contains("/")]  # accuracies of the same rollouts apart

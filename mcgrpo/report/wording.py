@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.records import GainVerdict
+from mcgrpo.analyse.records import GainVerdict
 from mcgrpo.study.methods import METHODS, UNTRAINED
 
 MISSING = "missing"

@@ -12,9 +12,10 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.curves import COLUMNS, curve, training_measures, unsteadiness
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
+from mcgrpo.analyse.records import CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
-from mcgrpo.records import CurvePoint, FlipRates, Grade, ProblemValues, Run, Score
+from mcgrpo.records import Grade, Run
 
 VERDICTS = {
     "greedy": {"a": ["correct"], "b": ["equivalent"], "c": ["wrong"], "d": ["timeout"]},

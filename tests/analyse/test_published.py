@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from mcgrpo.analyse.published import TABLES, as_cells, read_published
+from mcgrpo.analyse.records import Cell, Published
 from mcgrpo.files import RecordError, write_csv
-from mcgrpo.records import Cell, Published
 from mcgrpo.report.wording import rollouts
 from mcgrpo.study.methods import METHODS
 

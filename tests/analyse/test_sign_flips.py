@@ -12,26 +12,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, HOWS, ORACLES, measure_name, parse_measure
 from mcgrpo.analyse.measures import problems_hash
+from mcgrpo.analyse.records import FlipRates
 from mcgrpo.analyse.sign_flips import (
-    BASELINES,
-    CONVENTIONS,
-    HOWS,
-    ORACLES,
     Tally,
     compositions,
     draw,
     exact_rate,
     flip_rates,
     main,
-    measure_name,
-    parse_measure,
     read_rewards,
     sampled_rate,
     tally,
 )
 from mcgrpo.files import RecordError, read_jsonl, write_jsonl
-from mcgrpo.records import FlipRates
 
 LEVELS = st.sampled_from([(0, 2), (0, 1.5, 2), (0, 1, 2), (0, 0.5, 1, 1.5, 2, 3), (-1.5, 0, 0.1)])
 REWARDS = LEVELS.flatmap(lambda levels: st.lists(st.sampled_from(levels), min_size=3, max_size=8))

@@ -20,9 +20,9 @@ from study_frames import (
 from mcgrpo.analyse.crossed import Weighted, contrast, share
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells
+from mcgrpo.analyse.records import Cell, CurvePoint, Gain, Published, Score
 from mcgrpo.analyse.summarise import main, summarise
 from mcgrpo.files import RecordError, write_csv, write_json, write_jsonl
-from mcgrpo.records import Cell, CurvePoint, Gain, Published, Score
 
 LAST_LINE = len(study()) + 2
 """Of a file with a header, the study and one row more."""

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcgrpo import files
+from mcgrpo.analyse.records import CurvePoint, Score
 from mcgrpo.files import RecordError
-from mcgrpo.records import Completion, CurvePoint, Example, Grade, Run, Score
+from mcgrpo.records import Completion, Example, Grade, Run
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates, NUL and newlines among them
 TRICKY = "\ud800 \x00 \n \r\n \u2028 \x85 \ufeff é"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from mcgrpo.analyse.claims import Comparison, Term, read_claims
 from mcgrpo.analyse.contrasts import contrasts, of_printed, p_values
 from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import write_csv
-from mcgrpo.records import GPUS, Contrast
 from mcgrpo.report.claims.judge import holm, judge, main, verdicts
 from mcgrpo.report.claims.tables import evidence
 from mcgrpo.report.page.verdicts import claim_rows

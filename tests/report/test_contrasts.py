@@ -10,9 +10,9 @@ from study_frames import plan_of, score, values_of, write_scores
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts, estimate, main
 from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import Cell, Contrast, Score
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import write_json, write_jsonl
-from mcgrpo.records import Cell, Contrast, Score
 
 CLAIMS = Path(__file__).parents[2] / "config/claims.yaml"
 

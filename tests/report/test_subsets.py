@@ -11,8 +11,8 @@ from page_study import PageStudy
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.analyse.frames import is_median
+from mcgrpo.analyse.records import Contrast
 from mcgrpo.files import write_csv
-from mcgrpo.records import Contrast
 from mcgrpo.report.claims.judge import judge, write_rulings
 from mcgrpo.report.page.answer import answer
 from mcgrpo.report.page.verdicts import claim_rows as rows_of_page

@@ -137,10 +137,7 @@ def test_views_cannot_be_imported_for_what_they_hold():
     [
         ("trainer/trainer.py", [("class MCGRPOTrainer", "# a comment\n\nclass MCGRPOTrainer")]),
         ("records.py", [('"""The contract:', '"""This is the contract:')]),
-        (
-            "records.py",
-            [("    planned: int", "    planned: float")],
-        ),  # summary.csv
+        ("analyse/records.py", [("    planned: int", "    planned: float")]),  # summary.csv
         ("files.py", [("lineterminator=", "delimiter=';', lineterminator=")]),  # CSV
         ("grade/answers.py", [('"""Characters of an extracted', '"""At most as many characters of an extracted')]),
         ("data/prompts.py", [("import hashlib\n", "import hashlib\n\n\n\n")]),

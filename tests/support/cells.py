@@ -3,8 +3,8 @@
 import dataclasses
 
 from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import Cell, Gain
 from mcgrpo.files import write_csv
-from mcgrpo.records import Cell, Gain
 from mcgrpo.study.methods import METHODS, UNTRAINED
 
 MARGIN = 0.01

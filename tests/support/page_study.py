@@ -13,8 +13,9 @@ from runs import RUN
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
+from mcgrpo.analyse.records import Cell, Contrast, CurvePoint, Gain
 from mcgrpo.files import write_csv, write_json, write_jsonl
-from mcgrpo.records import Cell, Contrast, CurvePoint, Gain, Rollout
+from mcgrpo.records import Rollout
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.page import write as html
 

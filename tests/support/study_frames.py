@@ -6,9 +6,10 @@ from pathlib import Path
 import pandas as pd
 
 from mcgrpo.analyse.frames import is_median, read_frame
+from mcgrpo.analyse.records import Cell, CurvePoint, ProblemValues, Score
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import write_csv
-from mcgrpo.records import Cell, CurvePoint, ProblemValues, Run, Score
+from mcgrpo.records import Run
 from mcgrpo.study.methods import METHODS
 
 NOISE = (-0.02, 0.0, 0.02)

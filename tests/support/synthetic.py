@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import Cell, CurvePoint, Gain
 from mcgrpo.files import write_csv
-from mcgrpo.records import Cell, CurvePoint, Gain
 from mcgrpo.study.methods import METHODS
 
 SIX = ("grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo")

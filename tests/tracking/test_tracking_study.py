@@ -11,9 +11,9 @@ from tracked_files import content, place, track
 from training_jobs import SPEC
 from transformers import AutoModelForCausalLM
 
+from mcgrpo.analyse.records import Cell, Score
 from mcgrpo.data.toy.models import build
 from mcgrpo.files import write_csv
-from mcgrpo.records import Cell, Score
 from mcgrpo.tracking import cells, contents
 from mcgrpo.tracking.store import Store
 

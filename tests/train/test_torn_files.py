@@ -12,8 +12,8 @@ from training_jobs import job, make_inputs, outcome, steps
 
 from mcgrpo.analyse.collect import check_files
 from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import Score
 from mcgrpo.files import RecordError, write_csv
-from mcgrpo.records import Score
 from mcgrpo.sums import seal
 from mcgrpo.train import attempts
 from mcgrpo.train.attempts import COMPLETE, IDENTITY

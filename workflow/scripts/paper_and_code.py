@@ -11,7 +11,7 @@ from collections import Counter
 import pandas as pd
 
 from mcgrpo.analyse.frames import accuracies, read_frame
-from mcgrpo.records import Cell
+from mcgrpo.analyse.records import Cell
 from mcgrpo.report import wording
 from mcgrpo.study.methods import label
 from mcgrpo.study.variants import DEFAULT
@@ -28,7 +28,7 @@ def measured(summary: pd.DataFrame) -> str:
     """Markdown: the change by each variant, the gain of the median in it, and sign flips by convention.
 
     Args:
-        summary: a row per `mcgrpo.records.Cell`; all of `VARIANTS` must have been run.
+        summary: a row per `mcgrpo.analyse.records.Cell`; all of `VARIANTS` must have been run.
     """
     cells = accuracies(summary, "in", variant=None)
     order = [*VARIANTS, *sorted(name for name in cells.variant.unique() if name.startswith("flip-"))]

@@ -11,7 +11,7 @@ import pandas as pd
 import paper_and_code
 
 from mcgrpo.analyse.frames import accuracies, read_frame
-from mcgrpo.records import Cell
+from mcgrpo.analyse.records import Cell
 from mcgrpo.report import wording
 from mcgrpo.study.methods import label
 

@@ -14,11 +14,11 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.contrasts import contrasts, of_printed
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.records import Cell, Contrast, CurvePoint, Gain, Score
 from mcgrpo.analyse.scored import found_scores, planned_seeds
 from mcgrpo.commands.evidence.contents import CLAIMS, PUBLISHED, reports
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.grade import completions as grade
-from mcgrpo.records import Cell, Contrast, CurvePoint, Gain, Score
 from mcgrpo.report.claims.judge import judge, read_contrasts, write_rulings
 from mcgrpo.report.tables.write import write_tables
 from mcgrpo.study.paths import StudyFiles

@@ -6,13 +6,14 @@ from typing import Any
 
 from mcgrpo.analyse.collect import finished
 from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import Score
 from mcgrpo.commands.evidence.advantages import is_known
 from mcgrpo.commands.evidence.check import Check, judged
 from mcgrpo.commands.evidence.contents import GROUPS
 from mcgrpo.commands.evidence.rollouts import Recorded
 from mcgrpo.commands.evidence.schedule import schedule
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
-from mcgrpo.records import Run, Score
+from mcgrpo.records import Run
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config

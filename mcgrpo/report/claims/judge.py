@@ -20,9 +20,9 @@ from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
 from mcgrpo.analyse.contrasts import DIGITS, of_printed
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.stats import LEVEL
 from mcgrpo.files import RecordError, atomic, write_csv
-from mcgrpo.records import Contrast
 from mcgrpo.report import wording
 from mcgrpo.report.claims.rulings import Finding, Ruling, Source, Verdict
 from mcgrpo.report.claims.tables import latex, listing, markdown

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mcgrpo.analyse.claims import Claim
-from mcgrpo.records import ContrastKind
+from mcgrpo.analyse.records import ContrastKind
 
 Source = Literal["published", "ours"]
 Verdict = Literal["holds", "fails", "inconclusive", "not measured", "not judged"]

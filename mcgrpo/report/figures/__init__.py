@@ -16,7 +16,7 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.records import Cell, CurvePoint, Gain
+from mcgrpo.analyse.records import Cell, CurvePoint, Gain
 from mcgrpo.report.catalogue import FIGURES, stages
 from mcgrpo.report.figures import style
 

@@ -21,8 +21,8 @@ from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.records import Cell, CurvePoint, Gain
 from mcgrpo.files import atomic, read_json
-from mcgrpo.records import Cell, CurvePoint, Gain
 from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claims.judge import judge, read_contrasts

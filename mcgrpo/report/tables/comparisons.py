@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median, seed_gains
-from mcgrpo.records import GainVerdict
+from mcgrpo.analyse.records import GainVerdict
 from mcgrpo.report import wording
 from mcgrpo.study.methods import METHODS, label
 

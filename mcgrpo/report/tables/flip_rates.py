@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from mcgrpo.analyse.sign_flips import BASELINES, CONVENTIONS, ORACLES, FlipMeasure, parse_measure
+from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, ORACLES, FlipMeasure, parse_measure
 from mcgrpo.report import wording
 from mcgrpo.report.tables.accuracy import intervals, problems, seeds
 from mcgrpo.report.tables.display import Display, Entry, Line

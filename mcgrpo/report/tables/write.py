@@ -14,8 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import Cell, Gain
 from mcgrpo.files import atomic
-from mcgrpo.records import Cell, Gain
 from mcgrpo.report.tables import accuracy, flip_rates, headline, timings
 from mcgrpo.report.tables.display import Display
 from mcgrpo.report.tables.latex import PREAMBLE, latex

@@ -1,0 +1,47 @@
+"""The names of sign-flip rates; `mcgrpo.analyse.sign_flips` says what their parts mean."""
+
+import re
+import typing
+from typing import Literal, NamedTuple
+
+Baseline = Literal["mean", "median", "mean-plus1", "median-plus1"]
+Oracle = Literal["oracle-mean", "oracle-median"]
+Convention = Literal["strict", "zeros"]
+How = Literal["exact", "sampled"]
+
+
+class FlipMeasure(NamedTuple):
+    """One reading of "sign-flip rate", in the order of its name's parts."""
+
+    baseline: Baseline
+    oracle: Oracle
+    convention: Convention
+    k: int
+    how: How
+
+
+BASELINES, ORACLES, CONVENTIONS, HOWS = (typing.get_args(kind) for kind in (Baseline, Oracle, Convention, How))
+_KNOWN = {"baseline": BASELINES, "oracle": ORACLES, "convention": CONVENTIONS, "how": HOWS}
+
+
+def measure_name(baseline: Baseline, oracle: Oracle, convention: Convention, k: int, how: How) -> str:
+    """The measure's name: `mean/oracle-mean/strict/k2/exact`."""
+    return f"{baseline}/{oracle}/{convention}/k{k}/{how}"
+
+
+def parse_measure(name: str) -> FlipMeasure:
+    """The inverse of `measure_name`.
+
+    Raises:
+        ValueError: naming the part that is none.
+    """
+    parts = name.split("/")
+    if len(parts) != len(FlipMeasure._fields):
+        raise ValueError(f"{name!r} is no measure of sign flips, like 'mean/oracle-mean/strict/k2/exact'")
+    found = dict(zip(FlipMeasure._fields, parts, strict=True))
+    for part, known in _KNOWN.items():
+        if found[part] not in known:
+            raise ValueError(f"{name!r}: unknown {part} {found[part]!r} (known: {', '.join(known)})")
+    if not re.fullmatch("k[1-9][0-9]*", found["k"]):
+        raise ValueError(f"{name!r}: {found['k']!r} should be k and a number, like k2")
+    return FlipMeasure(**found | {"k": int(found["k"][1:])})

@@ -1,0 +1,213 @@
+"""The records of tables: what the analysis makes of runs and grades, and what reports are made from.
+
+As in `mcgrpo.records`, each is a row of a file, and its fields are the columns in their order.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mcgrpo.records import Role, RunKey
+
+IntervalOver = Literal["seeds and problems", "problems", "seeds"]
+"""What an interval is taken over: problems only with one seed, seeds only if the measure has no problems."""
+GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
+"""The verdict on a gain in accuracy (`mcgrpo.analyse.stats.gain_verdict`)."""
+GPUS = "gpus"
+"""The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
+ContrastKind = Literal["single", "pooled", "primary", "setting"]
+
+
+@dataclass(frozen=True)
+class FlipRates:
+    """A row of `results/{study}/flips/{run}/{benchmark}.jsonl`: the sign-flip rate of each prompt under one convention.
+
+    `measure` has the form of `mcgrpo.analyse.flip_measures.measure_name`; `problems` as in `ProblemValues`.
+    """
+
+    measure: str
+    values: list[float]
+    problems: str
+
+
+@dataclass(frozen=True)
+class Score(RunKey):
+    """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`).
+
+    `standard_error` is that of a mean over problems; empty for other measures.
+    """
+
+    benchmark: str
+    role: Role
+    measure: str
+    value: float
+    n: int
+    standard_error: float | None = None
+
+
+@dataclass(frozen=True)
+class ProblemValues(RunKey):
+    """A row of `values.jsonl`: the value of one measure of one run on each problem.
+
+    `problems` is a hash of the problems' ids in the order of `values`: rows with the same hash are paired by position.
+    """
+
+    benchmark: str
+    role: Role
+    measure: str
+    values: list[float]
+    problems: str
+
+
+@dataclass(frozen=True)
+class CurvePoint(RunKey):
+    """A row of `curves.csv`: one optimizer step of one run. `reward` is the mean over ALL rollouts drawn."""
+
+    step: int
+    reward: float | None
+    loss: float | None
+    grad_norm: float | None
+    kl: float | None
+    entropy: float | None
+    completion_length: float | None
+    advantage_abs_max: float | None
+    frac_scale_zero: float | None
+    frac_scale_zero_signal: float | None
+    frac_advantage_zero: float | None
+    frac_groups_zero: float | None
+    kl_l1_share_logps: float | None
+    flips_mean_median: float | None
+    flips_loo_mean: float | None
+    flips_loo_median: float | None
+    seconds_generation: float | None
+    seconds_rewards: float | None
+    seconds_logprobs: float | None
+    seconds_update: float | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row of `summary.csv`: one measure of one cell (setting, method, G, variant) over its seeds.
+
+    Every planned cell has rows; `seeds` of the `planned` ones are finished, and with none the numbers are empty. `low`
+    and `high` bound the 95% interval of the mean, taken over `over`; all three are empty if there is nothing to take it
+    over (one seed of a measure without problems). Fractions are in [0, 1].
+
+    Paired differences have their own interval, over the seeds and problems that both cells share, and the number of
+    shared seeds: `difference` from `baseline` (the method that this one is compared with, at the same setting, G and
+    variant; empty if the study plans none), and `change` from the same method and G under the variant `default`.
+
+    `published` is the number that the paper prints for the cell, on the same scale; `published_difference` the one it
+    prints (or implies) for `difference`; `difference_excludes_published` whether the interval of `difference` excludes
+    it.
+
+    `difference_verdict` and `change_verdict` are given for accuracies with an interval, using the study's
+    `equivalence_margin`; empty otherwise. `difference_detectable` and `change_detectable` are the smallest true
+    difference that this many seeds and problems would have shown (two-sided test at 5%, power 80%), on the scale of the
+    measure.
+    """
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    benchmark: str
+    role: Role
+    measure: str
+    planned: int
+    seeds: int
+    n: int | None
+    mean: float | None
+    low: float | None
+    high: float | None
+    over: IntervalOver | None
+    baseline: str | None
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
+    difference_seeds: int | None
+    change: float | None
+    change_low: float | None
+    change_high: float | None
+    change_seeds: int | None
+    published: float | None = None
+    published_difference: float | None = None
+    difference_verdict: GainVerdict | None = None
+    difference_detectable: float | None = None
+    difference_excludes_published: bool | None = None
+    change_verdict: GainVerdict | None = None
+    change_detectable: float | None = None
+    equivalence_margin: float | None = None
+
+
+@dataclass(frozen=True)
+class Gain(RunKey):
+    """A row of `gains.csv`: the share of one seed in `difference` or `change` (`kind`) of its cell in `summary.csv`.
+
+    `baseline` is the method (for a change: the variant) that the cell is compared with at the same seed, and `gain` the
+    value of the cell minus that of the baseline; for an accuracy, a fraction.
+    """
+
+    benchmark: str
+    role: Role
+    measure: str
+    kind: Literal["difference", "change"]
+    baseline: str
+    gain: float
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, computed per seed and problem.
+
+    `comparison` counts the comparisons of the claim from 1, and is 0 for the average of all. A `single` one is for one
+    setting and benchmark, a `pooled` one the average of these; `primary` is the endpoint that decides the claim, and
+    `setting` the endpoint of one setting, if some setting is enough. Only single ones have a benchmark.
+
+    `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty if there is none. `p_holds` is
+    the p-value of the one-sided test that the truth lies within the bounds of the claim, `p_fails` that it lies
+    outside, not corrected for the number of tests. `detectable` is the smallest true value that would have been
+    distinguished from 0, `unjudged` the reason why the value must not be judged. `at_least` and `at_most` are the
+    bounds tested, averaged over the measured `comparisons`; empty if there are none.
+    """
+
+    claim: str
+    kind: ContrastKind
+    comparison: int
+    setting: str | None
+    benchmark: str | None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_holds: float | None = None
+    p_fails: float | None = None
+    seeds: int | None = None
+    over: str | None = None
+    detectable: float | None = None
+    unjudged: str | None = None
+    comparisons: int = 1
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row of `config/published.csv`: one number that the paper prints.
+
+    `table` is the label in its source (`main`, `dapo`, `drgrpo`, `ood`, `composite`, `control`, `text`), `line` the
+    line there; names are those of `config/config.yaml`, without a setting if the paper names none. `value` is in the
+    printed unit (`accuracy`: percent, `seconds`), `gain` is the difference printed beside it, and `rollouts` the number
+    of rollouts as printed.
+    """
+
+    table: str
+    line: int
+    setting: str | None
+    method: str
+    num_generations: int
+    variant: str
+    benchmark: str
+    measure: Literal["accuracy", "seconds"]
+    value: float
+    gain: float | None = None
+    rollouts: str | None = None
+    note: str | None = None
