@@ -125,24 +125,18 @@ def evidence(files: Files, top: str) -> Iterator[tuple[str, Attack]]:
     for name in sorted(files):
         if name.startswith(("results/tiny/", "reports/")) and "/completions/" not in name and "/rollouts/" not in name:
             yield f"missing: {name}", forged({key: data for key, data in files.items() if key != name}, top)
-    for name in (
+    changed = (
         "results/tiny/summary.csv",
-        "reports/tiny/tables.csv",
-        "reports/tiny/tables.tex",
-        "reports/tiny/claims.csv",
-    ):
+        *(f"reports/tiny/{each}" for each in ("tables.csv", "tables.tex", "claims.csv")),
+    )
+    for name in changed:
         data = files[name].replace(b"0.", b"0.99").replace(b",0,", b",99.9,").replace(b" 0", b" 99.9") + b"99.9\n"
         yield f"tables: {name}", forged({**files, name: data}, top)
     yield "grading: a thousand completions that take 5 seconds each", endless(files, top)
     for name in ("config/claims.yaml", "config/published.csv"):
         yield f"tables: {name}", forged({**files, name: files[name] + b"\n# 99.9\n"}, top)
-    for name in (
-        "results/tiny/tables.md",
-        "study/evil.py",
-        "reports/tiny/more.tex",
-        "results/other/summary.csv",
-        ".bashrc",
-    ):
+    more = ("results/tiny/tables.md", "study/evil.py", "reports/tiny/more.tex", "results/other/summary.csv", ".bashrc")
+    for name in more:
         yield f"too many: {name}", forged({**files, name: b"99.9\n"}, top)
     ends = ("metrics.jsonl", "groups.jsonl", "run.json", "rollouts.jsonl", "plan.json", "scores.csv", "values.jsonl")
     checked = [name for name in sorted(files) if name.endswith(ends) or "/grades/toy/mc-grpo" in name]

@@ -31,23 +31,11 @@ from mcgrpo.files import read_json, write_json
 SECONDS, MEBIBYTES = 60, 1024
 STUDY = Path(__file__).with_name("hostile_study.yaml")
 SENTINELS = (
-    "results/tiny/plan.json",
-    "results/tiny/summary.csv",
-    "plan.json",
-    "summary.csv",
-    "reports/tiny/tables.tex",
-)
+    "results/tiny/plan.json", "results/tiny/summary.csv", "plan.json", "summary.csv", "reports/tiny/tables.tex",
+)  # fmt: skip
 """A reviewer's own files, in the folder that the check is called from."""
-WRITES = (
-    "os.mkdir",
-    "os.remove",
-    "os.rmdir",
-    "os.rename",
-    "os.link",
-    "os.symlink",
-    "os.chmod",
-    "os.truncate",
-    "os.utime",
+WRITES = tuple(
+    f"os.{name}" for name in ("mkdir", "remove", "rmdir", "rename", "link", "symlink", "chmod", "truncate", "utime")
 )
 GRADER = "mcgrpo.grade.verify_worker"
 """What `--regrade` starts, and confines, for answers of MATH."""

@@ -25,13 +25,18 @@ def small(folder):
     return folder / "small.tar.xz"
 
 
+def unpacked(path, limits=None):
+    """What `unpack` makes of an archive, in an empty folder beside it."""
+    into = path.with_name("into")
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir()
+    return unpack(path, into, limits)
+
+
 def damage(folder, data):
     """What `unpack` finds wrong, or else which files are not what they were."""
     (folder / "damaged.tar.xz").write_bytes(data)
-    into = folder / "into"
-    shutil.rmtree(into, ignore_errors=True)
-    into.mkdir()
-    found = unpack(folder / "damaged.tar.xz", into)
+    found = unpacked(folder / "damaged.tar.xz")
     content = {name: (found.folder / name).read_bytes() for name in found.files}
     assert all(entry.size == len(content[name]) for name, entry in found.files.items())
     assert all(entry.sha256 == archive.sha256(content[name]) for name, entry in found.files.items())
@@ -56,10 +61,7 @@ def made(folder, *members, compress=lzma.compress):
 
 
 def fault(folder, *members, limits=None, **options):
-    into = folder / "into"
-    shutil.rmtree(into, ignore_errors=True)
-    into.mkdir()
-    return unpack(made(folder, *members, **options), into, limits).fault
+    return unpacked(made(folder, *members, **options), limits).fault
 
 
 class TestAChangedByte:
@@ -67,15 +69,8 @@ class TestAChangedByte:
         data = small(tmp_path).read_bytes()
         for place in range(len(data)):
             assert damage(tmp_path, data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]), place
-        for wrong in (
-            data + bytes(4),
-            data + bytes(CHUNK),
-            data + data,
-            data[:-1],
-            data[: len(data) // 2],
-            b"",
-            b"no archive",
-        ):
+        tails, cuts = (bytes(4), bytes(CHUNK), data), (-1, len(data) // 2)
+        for wrong in (*(data + tail for tail in tails), *(data[:end] for end in cuts), b"", b"no archive"):
             assert damage(tmp_path, wrong)
 
     def test_of_a_header_or_of_padding_is_found(self, tmp_path):
@@ -172,14 +167,12 @@ class TestABomb:
             stream.write(info.tobuf(tarfile.PAX_FORMAT))
             for _ in range(200):
                 stream.write(bytes(1 << 20))
-        (tmp_path / "into").mkdir()
         tracemalloc.start()
-        said = unpack(path, tmp_path / "into").fault
+        said = unpacked(path).fault
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
         tracemalloc.stop()
-        assert re.fullmatch(
-            r"its first [\d,]+ bytes unpack to 67,[\d,]+ or more, the bound is 200 times .*--max-ratio\)", said
-        )
+        told = r"its first [\d,]+ bytes unpack to 67,[\d,]+ or more, the bound is 200 times .*--max-ratio\)"
+        assert re.fullmatch(told, said)
         assert sum(path.stat().st_size for path in (tmp_path / "into").rglob("*") if path.is_file()) < 65 << 20
 
     def test_that_claims_more_than_a_file_may_have_is_refused_at_its_header(self, tmp_path):

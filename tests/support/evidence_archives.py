@@ -94,10 +94,13 @@ def run(*command, folder):
     return subprocess.run([sys.executable, "-m", *map(str, command)], cwd=folder, capture_output=True, text=True)
 
 
+def change(path, **keys):
+    """Other values in a JSON file."""
+    write_json(path, read_json(path) | keys)
+
+
 def set_commit(path, commit):
-    record = read_json(path)
-    record["outcome"]["commit"] = commit
-    write_json(path, record)
+    change(path, outcome=read_json(path)["outcome"] | {"commit": commit})
 
 
 def pack(content, manifest=None):

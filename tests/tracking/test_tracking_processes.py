@@ -4,12 +4,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from dataclasses import replace
 
 import pytest
 from mlflow import MlflowClient
+from pretend_machine import wait_until
 from studies import ROOT
 from training_jobs import RUN, changed, job, make_inputs, steps
 
@@ -88,15 +88,15 @@ class Server:
         command += ["--backend-store-uri", f"sqlite:///{self.folder}/server.db"]
         command += ["--default-artifact-root", str(self.folder / "artifacts")]
         with (self.folder / "server.log").open("a") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, start_new_session=True, env=environment("")
-            )
-        for _ in range(300):
-            try:
-                return urllib.request.urlopen(f"{self.uri}/health", timeout=2).read()
-            except OSError:
-                time.sleep(0.4)
-        raise TimeoutError((self.folder / "server.log").read_text())
+            options = {"stdout": log, "stderr": log, "start_new_session": True, "env": environment("")}
+            self.process = subprocess.Popen(command, **options)
+        assert wait_until(self.answers), (self.folder / "server.log").read_text()
+
+    def answers(self):
+        try:
+            return urllib.request.urlopen(f"{self.uri}/health", timeout=2).read()
+        except OSError:
+            return b""
 
     def kill(self):
         if self.process.poll() is None:
@@ -117,16 +117,8 @@ def started(made, uri):
     flags = {"run": json.dumps(vars(made.run)), "model": made.model, "data": made.data, "output": made.output}
     flags |= {"weights": made.weights, "unfinished": made.home}
     command = [sys.executable, "-m", "mcgrpo.train", *(str(part) for key in flags for part in (f"--{key}", flags[key]))]
-    return subprocess.Popen(
-        command, env=environment(uri), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
-def wait_for(condition, seconds=600):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.2)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=environment(uri), start_new_session=True, **pipes)
 
 
 def history(client):
@@ -151,9 +143,9 @@ def test_a_server_that_is_killed_costs_a_warning_and_track_mends_it(server, tmp_
     training = started(made, server.uri)
     client = MlflowClient(server.uri)
     metrics = made.home / "metrics.jsonl"
-    wait_for(lambda: metrics.is_file() and metrics.read_text())
+    assert wait_until(lambda: metrics.is_file() and metrics.read_text())
     training.send_signal(signal.SIGSTOP)  # else it might end before it is tracked
-    wait_for(lambda: tracked_so_far(client))
+    assert wait_until(lambda: tracked_so_far(client))
     server.kill()
     at_kill = len(steps(made.home))
     training.send_signal(signal.SIGCONT)
@@ -177,9 +169,9 @@ def test_a_training_that_is_killed_outright_is_killed_in_the_store(tmp_path):
     made = in_study(tmp_path, changed(max_steps=2000))
     client = Store(uri, RUN.study).client
     training = started(made, uri)
-    wait_for(lambda: tracked_so_far(client))
+    assert wait_until(lambda: tracked_so_far(client))
     assert history(client)[0].info.status == "RUNNING"
     training.kill()
     training.wait()
-    wait_for(lambda: history(client)[0].info.status == "KILLED")
+    assert wait_until(lambda: history(client)[0].info.status == "KILLED")
     assert history(client)[1] == [row["step"] for row in steps(made.home)]
