@@ -1,14 +1,14 @@
-"""Run a module as `python -m` would, in a process forked from one that has already imported the heavy libraries.
+"""Run a module as `python -m` does, in a process forked from one that has already imported the heavy libraries.
 
-    python -m mcgrpo.launch.preload MODULE [ARGS...]     the same output, exit code and effects as `python -m MODULE
-    ARGS...`
-    python -m mcgrpo.launch.preload --stop               end the user's servers, once the jobs they run are done
+    python -m mcgrpo.launch.preload MODULE [ARGS...]     the output, exit code and effects of `python -m MODULE ARGS...`
+    python -m mcgrpo.launch.preload --stop               end the user's servers when their jobs are done
 
-The first client starts a server (`mcgrpo/launch/preload_server.py`) and later ones share it, until it has been idle for
-`MCGRPO_PRELOAD_IDLE` seconds (60); with `MCGRPO_PRELOAD=off` there is none, and every module runs here. Whatever goes
-wrong before the job has begun, the module runs here as well; a job is never run twice.
-What a job does not take over from its client: the terminal's session.
-Linux only (elsewhere every module runs in its own process).
+The first client starts a server (`preload_server.py`), which later ones share until it has been idle for
+`MCGRPO_PRELOAD_IDLE` seconds (60). With `MCGRPO_PRELOAD=off`, on other systems than Linux, or if the job cannot begin
+on a server, the module runs in this process; a job is never run twice. A job is not in its client's terminal session.
+
+A `mcgrpo.generate` of a toy model that took 37 to 54 s under a load of 9 on 2 cores took 1 to 3 s on a server that was
+ready (three pairs): nearly all of a short job is its imports.
 """
 
 import contextlib
@@ -42,17 +42,17 @@ IMPORT_TIME = re.compile(
 
 
 def _key() -> str:
-    """Name what makes a server fit for a job: interpreter, flags, packages, environment, cgroup, limits, signals."""
+    """A hash of what a job has from its server: interpreter, flags, packages, environment, cgroup, limits, signals."""
     packages = [Path(p) for p in sys.path if p.endswith("-packages")]
     files = [(str(p), p.stat().st_mtime_ns) for p in (Path(__file__), SERVER, *packages) if p.exists()]
     environment = sorted(item for item in os.environ.items() if IMPORT_TIME.match(item[0]))
     interpreter = (sys.executable, sys.prefix, sys.version, sys.flags, sys.warnoptions, sys._xoptions)
-    # A job forked by a server of another cgroup would escape its limits, and die with a Slurm job that is not its own.
+    # A server of another cgroup has other limits, and ends with a Slurm job that is not the client's
     place = (Path("/proc/self/cgroup").read_text(), sorted(os.sched_getaffinity(0)), os.getuid())
-    # What the server's first client was limited to, its forks would be: memory, files, niceness, scheduling.
+    # Forks inherit the limits of the server's first client: memory, files, niceness, scheduling
     limits = [resource.getrlimit(number) for number in sorted(LIMITS)]
     bounds = (limits, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0))
-    # Libraries remember from their import whether there is any GPU; which one a job has is seen later.
+    # Libraries check at import whether there is a GPU, and later which one
     blind = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
     ignored = [number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN]  # so would its forks
     named = repr((interpreter, files, environment, place, bounds, blind, ignored))
@@ -86,7 +86,7 @@ def _connect_or_start(path: Path) -> socket.socket:
 
 
 def _sweep(directory: Path) -> None:
-    """Remove what servers that are no more have left."""
+    """Remove the files of servers that have ended."""
     for log in directory.glob("*.log"):
         path = log.with_suffix(".sock")
         if connection := _connect(path):
@@ -97,7 +97,7 @@ def _sweep(directory: Path) -> None:
 
 
 def _start(path: Path) -> None:
-    """Start a server on a socket that listens already, so that clients queue while it imports."""
+    """Start a server on a socket that already listens, so that clients queue while it imports."""
     import subprocess  # not needed by the many clients that find a server
 
     path.unlink(missing_ok=True)
