@@ -119,48 +119,34 @@ def uneven(groups):
     return next(row for row in groups if row["rewards"] != row["rewards"][::-1] and any(row["advantages"]))
 
 
-class TestAForgedTraining:
-    def test_with_the_sign_of_one_groups_advantages_flipped_is_found(self, told):
-        def flip(files):
-            row = uneven(files["groups"])
-            row["advantages"] = [-advantage for advantage in row["advantages"]]
+COLUMNS = ("rewards", "advantages", "kept", "lengths")
+OTHER_ADVANTAGES = "its advantages are not those of its rewards"
 
-        lines = told(flip)
-        assert any("its advantages are not those of its rewards" in line for line in lines)
+
+def negate(row):
+    row["advantages"] = [-advantage for advantage in row["advantages"]]
+
+
+class TestAForgedTraining:
+    @pytest.mark.parametrize(
+        ("change", "line"),
+        [
+            (lambda groups: negate(uneven(groups)), OTHER_ADVANTAGES),
+            (lambda groups: uneven(groups)["rewards"].reverse(), OTHER_ADVANTAGES),
+            (lambda groups: uneven(groups)["kept"].append(uneven(groups)["kept"].pop(0)),
+             "kept are not those of its rewards"),
+            (lambda groups: groups[0].update(kept=[1] * 5), "step 1: group 0: 5 rollouts are kept of G=4"),
+            (lambda groups: [row[name].reverse() for row in groups for name in COLUMNS],
+             "rollouts.jsonl: step 1: rollout"),
+        ],
+        ids=["the sign of a group", "the order of its rewards", "kept rows", "more than G kept", "all orders"],
+    )  # fmt: skip
+    def test_is_found(self, told, change, line):
+        assert any(line in each for each in told(lambda files: change(files["groups"])))
 
     def test_with_all_signs_flipped_is_found_in_every_step(self, told):
-        def flip(files):
-            for row in files["groups"]:
-                row["advantages"] = [-advantage for advantage in row["advantages"]]
-
-        lines = told(flip)
+        lines = told(lambda files: [negate(row) for row in files["groups"]])
         assert all(any(f"step {step}: group" in line for line in lines) for step in (1, 2, 3))
-
-    def test_with_the_rewards_of_a_group_reversed_is_found(self, told):
-        lines = told(lambda files: uneven(files["groups"])["rewards"].reverse())
-        assert any("its advantages are not those of its rewards" in line for line in lines)
-
-    def test_with_other_rows_kept_is_found(self, told):
-        def other(files):
-            row = uneven(files["groups"])
-            row["kept"] = row["kept"][1:] + row["kept"][:1]
-
-        assert any("kept are not those of its rewards" in line for line in told(other))
-
-    def test_with_a_whole_group_in_another_order_is_not_what_its_texts_say(self, told):
-        def reverse(files):
-            for row in files["groups"]:
-                for name in ("rewards", "advantages", "kept", "lengths"):
-                    row[name].reverse()
-
-        lines = told(reverse)
-        assert any(line.startswith("rollouts.jsonl: step 1: rollout") for line in lines)
-
-    def test_with_more_than_g_kept_is_found(self, told):
-        def keep_all(files):
-            files["groups"][0]["kept"] = [1] * 5
-
-        assert "groups.jsonl: step 1: group 0: 5 rollouts are kept of G=4" in told(keep_all)
 
     @pytest.mark.parametrize("name", ["drawn/reward", "advantage/abs_max", "flips/loo_mean", "completions/mean_length"])
     @pytest.mark.parametrize("change", [lambda value: value * 1.01 + 0.01, lambda _: None, str, lambda _: math.nan])
