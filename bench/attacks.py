@@ -1,7 +1,7 @@
-"""Archives that are out to write, run, fill, hang or deceive: each a name and what makes its bytes.
+"""Hostile archives, which try to write or run something, exhaust resources, hang or deceive: names and their bytes.
 
-Two kinds: archives that no `mcgrpo bundle` has written, and forgeries of an honest one, whose manifest fits what was
-changed in them.
+There are two kinds: archives that `mcgrpo bundle` cannot write, and forgeries of an honest archive with a manifest that
+fits the changes.
 """
 
 import contextlib
@@ -71,7 +71,7 @@ def bomb(mebibytes: int, *claims: tuple[str, int]) -> Attack:
 
 
 def structures(honest: bytes, rng: random.Random) -> Iterator[tuple[str, Attack]]:
-    """Archives that no bundle is."""
+    """Archives that `mcgrpo bundle` cannot write."""
     for name in NAMES:
         yield f"paths: {name[:40]!a}", packed(member("top/0", b"a"), member(name, b"a"))
     for kind, flag in KINDS.items():

@@ -1,10 +1,10 @@
 """Throughput of the MATH grader beside math-verify in a loop: `python bench/grading.py --golds test.jsonl`.
 
-Each gold gets 8 rollouts: right, wrong and reformatted answers at the end of a page of working. The loop parses and
-verifies one by one, with math-verify's own time limits; the grader runs on 1 and on 2 workers, with its limits on.
-Golds are rows with `answer` and, where there is one, `solution` (MATH-500's test.jsonl, say); a
-few hand-written ones stand in. All see the same completions, in turns of a block of golds, so that a busy machine
-slows them alike; the first block warms them up and is not counted. `disagreements` are verdicts that differ.
+Each gold gets 8 rollouts: correct, wrong and reformatted answers at the end of a page of working. The loop parses and
+verifies one by one, with math-verify's own time limits; the grader runs on 1 and on 2 workers, with its limits. Golds
+are rows with `answer` and, optionally, `solution`, such as MATH-500's test.jsonl; by default a few hand-written ones.
+All see the same completions, in turns of a block of golds, so that other load on the machine affects them equally; the
+first block is a warm-up. `disagreements` are verdicts that differ.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Ten thousand hostile completions through the MATH grader: `python bench/hostile.py --count 10000`.
 
-Each must come back with a verdict within the limit plus a second, with memory flat, no file touched and no process
-left. Exits with an error naming what did not hold. `--count` and `--timeout` make it shorter.
+Each must get a verdict within the time limit plus a second, with constant memory, no file touched and no process left.
+Exits with an error that names each violation. `--count` and `--timeout` make it shorter.
 """
 
 import argparse
@@ -22,7 +22,7 @@ GOLDS = ("5", "\\frac{1}{2}", "x^2+1", "(1,2)", "\\begin{pmatrix}1\\\\2\\end{pma
 
 
 def hostile(rng: random.Random, target: Path) -> str:
-    """One completion that is out to hang, crash, fill or take over its grader; injections would create `target`."""
+    """One completion that tries to hang, crash, exhaust or control its grader; injections would create `target`."""
     size = int(10 ** rng.uniform(1, 4))
     shell = f"__import__('os').system('touch {target}')"
     bodies = (
@@ -70,7 +70,7 @@ def resident_mb(pid: int | str = "self") -> float:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below one, zombies too."""
+    """The descendants of a process, including zombies."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -84,7 +84,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def run(count: int, timeout: float, workers: int, seed: int, target: Path) -> list[str]:
-    """Judge `count` completions, print what was measured, and return what did not hold."""
+    """Judge `count` completions, print measurements, and return violations."""
     rng = random.Random(seed)
     texts = (hostile(rng, target) for _ in range(count))
     verdicts: Counter[str] = Counter()
@@ -124,7 +124,7 @@ def run(count: int, timeout: float, workers: int, seed: int, target: Path) -> li
 
 
 def main() -> None:
-    """Run the check and fail where it did not hold."""
+    """Run the check and exit with an error if there are violations."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--timeout", type=float, default=0.5)

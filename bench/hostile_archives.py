@@ -1,9 +1,9 @@
 """A few hundred hostile archives through `mcgrpo verify`: `python bench/hostile_archives.py`.
 
-Each must be refused with a verdict, within a minute and a gigabyte of memory, without a file written, a process started
-or a module imported that is not its own; the honest archive that they are made of must be verified. Exits with an error
-naming what did not hold. `--archive` takes a bundle of bench/hostile_study.yaml; without it the study is run first.
-`--only yaml` tries the attacks whose name starts so, `--every 5` every fifth of them.
+Each must be refused with a verdict, within a minute and a gigabyte of memory, without writing a file, starting a
+process or importing a module from the archive. The honest archive that they are made from must be verified. Exits with
+an error that names each violation. `--archive` takes a bundle of bench/hostile_study.yaml; without it the study is run
+first. `--only yaml` tries the attacks whose name starts with yaml, `--every 5` every fifth of them.
 """
 
 import argparse
@@ -117,7 +117,7 @@ def check(path: Path, home: Path, *options: str) -> Outcome:
 
 
 def complaints(found: Outcome, is_honest: bool, home: Path, before: list[tuple]) -> Iterator[str]:
-    """What did not hold."""
+    """The violations."""
     wanted = (0, ": verified") if is_honest else (1, ": FAILED: ")
     if found.code != wanted[0] or wanted[1] not in found.verdict:
         yield f"exit code {found.code}, {found.verdict[:200]!a}"
@@ -165,7 +165,7 @@ def attacks(archive: Path, canary: Path, seed: int) -> Iterator[tuple[str, Attac
 
 
 def run(archive: Path, home: Path, options: argparse.Namespace) -> list[str]:
-    """Try every attack, print a table, and return what did not hold."""
+    """Try every attack, print a table, and return violations."""
     for name in SENTINELS:
         (home / "cwd" / name).parent.mkdir(parents=True, exist_ok=True)
         (home / "cwd" / name).write_text("the reviewer's own\n")
@@ -191,7 +191,7 @@ def run(archive: Path, home: Path, options: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
-    """Run the check and fail where it did not hold."""
+    """Run the check and exit with an error if there are violations."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--archive", type=Path, help="a bundle of bench/hostile_study.yaml; default: it is run first")
     parser.add_argument("--only", default="", metavar="NAME", help="attacks whose name starts so")

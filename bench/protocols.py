@@ -1,9 +1,9 @@
-r"""What the protocol `robust` takes otherwise than `paper`: `python bench/protocols.py --golds test.jsonl`.
+r"""Compare the protocols `robust` and `paper`: `python bench/protocols.py --golds test.jsonl`.
 
-Golds are rows with `answer` and, where there is one, `solution` (MATH-500's test.jsonl, say); a few hand-written ones
-stand in. Of each gold, completions are made: the gold itself; right ones in other forms (a thin space in thousands, a
-degree sign, a full stop, a repeating decimal); wrong ones (the last digit changed, another base). For each kind and
-protocol a row says how many were accepted, and at the end which golds a protocol refuses in their own spelling.
+Golds are rows with `answer` and, optionally, `solution`, such as MATH-500's test.jsonl; by default a few hand-written
+ones. Completions are made from each gold: the gold itself; correct ones in other forms (a thin space in thousands, a
+degree sign, a full stop, a repeating decimal); wrong ones (the last digit changed, another base). The table counts the
+accepted ones by kind and protocol, followed by the golds that a protocol refuses as written.
 """
 
 import argparse

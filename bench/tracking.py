@@ -1,10 +1,9 @@
-"""What tracking adds to a run of the mini study: `python bench/tracking.py --results results/mini`.
+"""Measure the overhead of tracking: `python bench/tracking.py --results results/mini`.
 
-One run of a study that has been made (`make mini`) is trained again and again, with and without an MLflow store in
-turn, as a study's jobs are: in processes forked from one that has imported everything (`mcgrpo.launch.preload`),
-followed by one process for all of them. What counts is the ratio within a pair, by two clocks: wall time, and CPU time,
-which is of the training and of its follower and says more where the machine does other things, too. Exits with an error
-if the median of either is over `--limit`.
+One run of a finished study (`make mini`) is trained repeatedly, alternately with and without an MLflow store, in the
+way of a study: in processes forked from one that has imported everything (`mcgrpo.launch.preload`), with one follower
+for all of them. The result is the ratio within a pair, of wall time and of CPU time. CPU time includes the follower's
+and is more reliable on a busy machine. Exits with an error if the median of either exceeds `--limit`.
 """
 
 import argparse

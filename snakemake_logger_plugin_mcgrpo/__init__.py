@@ -2,13 +2,13 @@
 
 As in `snakemake --resources gpu=2 reports/tables.tex`, whatever the logger:
 
-Snakemake 9 takes every word between such an option and the next for a value of it, and then fails on the target. Before
-it reads its command line it imports all packages named as this one is (it looks for logger plugins), so this one puts
-those targets in front, where Snakemake finds them: behind options of files, of pairs, and of names of variables.
-Behind other options of several words (`--until`, `--forcerun`: rules or targets) all are the option's, and a Snakemake
-whose options take one value each is left alone.
+Snakemake 9 takes every word between such an option and the next one as a value of it, and then fails on the target.
+Before it parses its command line it imports all packages with a name like this one's (it looks for logger plugins).
+This package therefore moves such targets to the front: those after options that take files, pairs, or names of
+variables. After other options with several values (`--until`, `--forcerun`) all words belong to the option. A Snakemake
+whose options take one value each is not changed.
 
-A configuration file that Snakemake cannot read is named, with the line at fault.
+For a configuration file that Snakemake cannot read, the file and the line are named.
 """
 
 import re
@@ -28,23 +28,23 @@ from snakemake_logger_plugin_mcgrpo.handler import LogHandler
 __all__ = ["LogHandler"]
 
 PAIR = re.compile(r"base64//|[^/=]+=")
-"""How NAME=VALUE begins; the first is how Snakemake writes values when it calls itself."""
+"""The start of NAME=VALUE; the first form is that of values when Snakemake calls itself."""
 PAIRS = ("--groups", "--group-components")
-"""Options of pairs whose help does not say so."""
+"""Options that take pairs, although their help does not say so."""
 VARIABLES, VARIABLE = "--envvars", re.compile(r"\w+$")
 FILES = "--configfile"
 FILE_SUFFIXES = ("yaml", "yml", "json")
 
 
 def targets_first(parser: ArgumentParser, words: list[str]) -> list[str]:
-    """The words of a command line, with targets that an option would take for its values in front.
+    """The words of a command line, with targets that an option would take as values moved to the front.
 
-    A target is what cannot be a value: no NAME=VALUE, or no name, where the option takes those; of several words after
-    `--configfile`, one that ends neither in .yaml, .yml, .json nor as the first does. The word next to the option
-    always belongs to it.
+    A target is a word that cannot be a value: not NAME=VALUE, or not a name, if the option takes those; after
+    `--configfile`, a word with another suffix than .yaml, .yml, .json and that of the first file. The word next to the
+    option always belongs to it.
 
     Raises:
-        ArgumentError: if that word is no NAME=VALUE and has to be.
+        ArgumentError: if that word must be NAME=VALUE and is not.
     """
     end = words.index("--") if "--" in words else len(words)
     targets, others, values = [], [], None
@@ -59,7 +59,7 @@ def targets_first(parser: ArgumentParser, words: list[str]) -> list[str]:
 
 
 def _values(parser: ArgumentParser, option: str, first: str) -> re.Pattern[str] | None:
-    """What the values of an option look like, of which one is given; None if it takes no list of them, or anything."""
+    """The pattern of an option's values; None if it does not take a list, or takes any word."""
     action = parser._option_string_actions.get(option)
     if action is None or action.nargs not in ("+", "*"):
         return None
@@ -76,7 +76,7 @@ def _values(parser: ArgumentParser, option: str, first: str) -> re.Pattern[str] 
 
 
 def _name_broken_files(files: Iterable[str | Path]) -> None:
-    """End with the name and the line of a configuration file that Snakemake cannot read: it says neither."""
+    """Exit with the name and the line of a configuration file that Snakemake cannot read."""
     for file in files:
         try:
             load_configfile(file)

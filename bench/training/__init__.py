@@ -1,1 +1,1 @@
-"""Seconds of an optimizer step: TRL's trainer, the release's way, and ours, side by side in one run."""
+"""Benchmark of an optimizer step: TRL's trainer, the release's method, and ours, in one run."""

@@ -1,8 +1,8 @@
-"""`python -m bench.training`: what a step costs with TRL's trainer, with the release's way, and with ours.
+"""`python -m bench.training`: the time of a step with TRL's trainer, the release's method, and ours.
 
-The model is the mini study's, trained till its rewards have converged; prompts, rewards and recipe are the mini
-study's too. All contenders run in turns in this one process. Writes training.csv (a row per case and contender) and
-training.{pdf,png}, and says whether the three things hold that ours are built to hold (exit code 1 if not).
+Model, prompts, rewards and recipe are those of the mini study, with the model trained until its rewards have converged.
+All contenders take turns in one process. Writes training.csv (a row per case and contender) and training.{pdf,png}, and
+checks three requirements on our trainer (exit code 1 if one fails).
 """
 
 import argparse

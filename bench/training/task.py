@@ -1,4 +1,4 @@
-"""What all contenders train on: the mini study's prompts, rewards and recipe, from a model that has converged."""
+"""The task of all contenders: prompts, rewards and recipe of the mini study, and a converged model."""
 
 import json
 import random
@@ -17,7 +17,7 @@ from mcgrpo.train.arguments import TRL_CHANGES
 from mcgrpo.train.assemble import prompts_of
 
 RUN = "toy-qwen3/grpo/G8/fixed-rows/seed0"
-"""The training of the mini study that gets furthest; its model is the one that everybody goes on from."""
+"""The most successful training of the mini study, whose model all contenders start from."""
 RIGHT = 0.7
 """About the share of right answers of that model, sampled."""
 

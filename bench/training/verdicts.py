@@ -1,4 +1,4 @@
-"""What must hold of a step's cost, judged from the rows of the benchmark."""
+"""Requirements on the cost of a step, judged from the rows of the benchmark."""
 
 from typing import Any
 

@@ -1,11 +1,11 @@
-"""summary.csv, gains.csv and curves.csv to figures, each as STEM.pdf and STEM.png (the same bytes at every rerun).
+"""Draw figures from summary.csv, gains.csv and curves.csv, as STEM.pdf and STEM.png (the same bytes at every rerun).
 
     python -m mcgrpo.report.figures accuracy-greedy --summary summary.csv --output reports/figures/accuracy-greedy
     python -m mcgrpo.report.figures rewards --curves curves.csv --output reports/figures/rewards
     python -m mcgrpo.report.figures overview --output reports/figures/overview
 
-NAME is one of `mcgrpo.report.catalogue`, which names its module; its `draw` says what the figure shows, and when there
-is nothing to show. With --unfinished such a figure says so, in place of an error.
+The name is one of `mcgrpo.report.catalogue`, which gives its module. A figure without data is an error; with
+--unfinished it is a figure with a message.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from mcgrpo.report.catalogue import FIGURES, stages
 from mcgrpo.report.figures import style
 
 SOURCES = {"summary": Cell, "gains": Gain, "curves": CurvePoint}
-"""The files that figures are drawn from, and their records."""
+"""The data files of figures, and their records."""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Accuracy against G, a row of panels for each setting and benchmark and a column for each loss (the paper's 15)."""
+"""Accuracy against G: a row of panels for each setting and benchmark, a column for each loss (15 in the paper)."""
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,11 @@ def draw(summary: pd.DataFrame, save: style.Save, role: str, decodings: tuple[st
     Args:
         summary: a row per `Cell`.
         save: is given the finished figure.
-        role: of the benchmarks to show, "in" or "out".
+        role: role of the benchmarks to show, "in" or "out".
         decodings: the first of these that was evaluated is shown.
 
     Raises:
-        ValueError: where no trained method has such an accuracy.
+        ValueError: if no trained method has such an accuracy.
     """
     cells = shown.accuracy(summary, role, decodings)
     present = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
@@ -52,7 +52,7 @@ def draw(summary: pd.DataFrame, save: style.Save, role: str, decodings: tuple[st
 def _panel(axes: Axes, cells: pd.DataFrame, loss: str, budgets: list[int]) -> None:
     for median, look in style.CENTRES.items():
         methods = [m for m, spec in METHODS.items() if spec.loss_type == loss and is_median(m) == median]
-        # The control of an extra rollout has a table of its own; the lines are the paper's six methods.
+        # The lines are the paper's six methods; the control has a table of its own.
         methods = [m for m in methods if median or METHODS[m].baseline is None]
         rows = cells[cells.method.isin(methods)].set_index("num_generations").reindex(budgets)
         style.draw_line(axes, np.arange(len(budgets)) + (DODGE if median else -DODGE), rows, **look)

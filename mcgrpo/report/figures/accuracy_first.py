@@ -14,14 +14,14 @@ DODGE = 0.07
 
 
 def draw(summary: pd.DataFrame, save: style.Save) -> None:
-    """Accuracy against G of the first setting that has all losses: greedy where evaluated, else sampled.
+    """Accuracy against G in the first setting that has all losses: greedy if evaluated, else sampled.
 
     Args:
         summary: a row per `Cell`.
         save: is given the finished figure.
 
     Raises:
-        ValueError: where no setting has an in-distribution accuracy for every loss.
+        ValueError: if no setting has an in-distribution accuracy for every loss.
     """
     cells = shown.accuracy_first(summary)
     trained = cells[cells.method != UNTRAINED]
@@ -43,7 +43,7 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
 
 
 def _look(method: str) -> dict:
-    """One colour and one fill of the marker for each loss; marker and dashes by centre."""
+    """Colour and marker fill by loss; marker and dashes by centre."""
     loss, centre = METHODS[method].loss_type, style.CENTRES[is_median(method)]
     colour, fill = style.LOSS_COLOURS[loss], FILLS[loss]
     face = {"markerfacecolor": "white" if fill == "none" else colour, "markerfacecoloralt": "white"}

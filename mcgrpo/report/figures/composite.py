@@ -1,4 +1,4 @@
-"""Accuracy against G with a composite reward, beside the same with the accuracy reward."""
+"""Accuracy against G with the composite reward and with the accuracy reward."""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
         save: is given the finished figure.
 
     Raises:
-        ValueError: where neither method has an accuracy under the variant `composite`.
+        ValueError: if neither method has an accuracy under the variant `composite`.
     """
     cells = shown.composite(summary)
     trained = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]

@@ -1,4 +1,4 @@
-"""Sign-flip rates under every oracle and convention: how much the answer depends on what is counted."""
+"""Sign-flip rates by oracle and convention."""
 
 from collections.abc import Sequence
 
@@ -28,14 +28,14 @@ MODELS = 3
 def draw(summary: pd.DataFrame, save: style.Save) -> None:
     """The rate against k: panels for each model, convention and oracle, a line for each baseline.
 
-    Each model and convention has a scale of its own: strict flips are often a hundredth of those that count zeros.
+    Each model and convention has its own scale: strict flips are often a hundredth of those that count zeros.
 
     Args:
         summary: a row per `Cell`; the rates are those of role "flips".
         save: is given the finished figure.
 
     Raises:
-        ValueError: where there is no such rate.
+        ValueError: if there is no such rate.
     """
     rates = shown.flip_conventions(summary)
     oracles, conventions = sorted(rates.oracle.unique()), sorted(rates.convention.unique())

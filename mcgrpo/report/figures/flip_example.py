@@ -10,32 +10,32 @@ from matplotlib.axes import Axes
 from mcgrpo.report.figures import style
 
 REWARDS = (0.5, 0.4, 0.3, 1.0, 0.2, 0.1, 0.4, 0.3)
-"""Rewards of 8 rollouts of one prompt; the first is the one watched, the fourth an outlier."""
+"""Rewards of 8 rollouts of one prompt; the first is the example, the fourth an outlier."""
 DRAWN = (0, 1, 2, 3)
-"""Which of them the small set holds."""
+"""Indices of the small set."""
 SMALL = style.MIDDLE | {"fontsize": 7}
 BASELINES = {"mean": fmean, "median": median}
 
 
 class Flips(NamedTuple):
-    """Of all small sets that hold the watched rollout, those in which its advantage has the opposite sign."""
+    """The number of small sets with the example rollout, and of those in which its advantage has the opposite sign."""
 
     flipped: int
     sets: int
 
 
 def advantage(rewards: Sequence[float], baseline: str) -> float:
-    """The first reward less the baseline of all."""
+    """The first reward minus the baseline of all."""
     return rewards[0] - BASELINES[baseline](rewards)
 
 
 def small_set() -> list[float]:
-    """The rewards of the small set, the watched rollout first."""
+    """The rewards of the small set, with the example rollout first."""
     return [REWARDS[place] for place in DRAWN]
 
 
 def count_flips(baseline: str) -> Flips:
-    """How many of the sets of `len(DRAWN)` with the watched rollout flip its sign; exact, by going through all."""
+    """Count the sets of `len(DRAWN)` with the example rollout that flip its sign, by enumeration."""
     whole = advantage(REWARDS, baseline)
     others = combinations(REWARDS[1:], len(DRAWN) - 1)
     products = [whole * advantage((REWARDS[0], *rest), baseline) for rest in others]

@@ -1,4 +1,4 @@
-"""Paired gains in accuracy against G: the mean with its interval, and beside it every seed."""
+"""Paired gains in accuracy against G: the mean with its interval, and every seed."""
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ def draw(summary: pd.DataFrame, gains: pd.DataFrame, save: style.Save, decoding:
         decoding: "greedy" or "sampled".
 
     Raises:
-        ValueError: where no method has such a gain.
+        ValueError: if no method has such a gain.
     """
     cells = shown.gains(summary, decoding)
     cells = cells[cells.difference.notna()]

@@ -20,15 +20,15 @@ LOOKS = {
 def draw(summary: pd.DataFrame, save: style.Save) -> None:
     """Accuracy of GRPO against rho, at the largest G with flips: rows of settings and benchmarks, columns of decodings.
 
-    A line joins the rates at which each advantage flips with probability rho, 0 being the default variant; markers
-    alone are the groups in which exactly that share flips.
+    A line connects the rates at which each advantage flips with probability rho (0 is the default variant); single
+    markers are rates at which exactly that share of each group flips.
 
     Args:
         summary: a row per `Cell`.
         save: is given the finished figure.
 
     Raises:
-        ValueError: where no accuracy with injected flips is there.
+        ValueError: if there is no accuracy with injected flips.
     """
     rows, cells = shown.injected_flips(summary), shown.all_accuracies(summary)
     blocks = blocks_of(rows)

@@ -17,7 +17,7 @@ LOOKS = (
 PHASES = dict(zip(shown.PHASES, LOOKS, strict=True))
 SMALL = style.MIDDLE | {"fontsize": 7}
 ROOM = 0.125
-"""Share of the axis that a label needs."""
+"""Smallest share of the axis with room for a label."""
 
 
 def draw(curves: pd.DataFrame, save: style.Save) -> None:
@@ -28,7 +28,7 @@ def draw(curves: pd.DataFrame, save: style.Save) -> None:
         save: is given the finished figure.
 
     Raises:
-        ValueError: where no setting has seconds of both methods at one G.
+        ValueError: if no setting has seconds of both methods at one G.
     """
     points = shown.latency(curves)
     seconds = _seconds(points)
@@ -81,10 +81,10 @@ def _bars(axes: Axes, times: np.ndarray, unit: str) -> None:
 
 
 def _text(value: float) -> str:
-    """Three digits, or a whole number from 100 on."""
+    """Three significant digits, or a whole number from 100."""
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
 def _share(share: float) -> str:
-    """Whole percents, tenths below one."""
+    """Whole percent, with one decimal below 1."""
     return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"

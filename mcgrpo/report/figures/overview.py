@@ -14,7 +14,7 @@ GOLD = "12"
 ANSWERS = ("12", "7", "12.0", "12", "34")
 """The final answers of G+1 rollouts."""
 REWARDS = (2.0, 0.0, 1.5, 2.0, 0.0)
-"""Of the answers, by the GSM8K reward: 2 for the exact text, 1.5 for an equal number, else 0."""
+"""Rewards of the answers by the GSM8K reward: 2 for the exact text, 1.5 for an equal number, else 0."""
 EPSILON = 1e-3
 HEIGHT = 2.5
 FILL = {"facecolor": "0.95", "edgecolor": "0.3", "linewidth": 0.8}
@@ -29,7 +29,7 @@ HEADS = {
 
 
 class Example(NamedTuple):
-    """One group: its median, median absolute deviation, advantages, and the place of the pivot."""
+    """One group: its median, median absolute deviation, advantages, and the index of the pivot."""
 
     median: float
     mad: float
@@ -38,7 +38,7 @@ class Example(NamedTuple):
 
 
 def example(rewards: Sequence[float] = REWARDS, epsilon: float = EPSILON) -> Example:
-    """MC-GRPO, Eqs. 2 to 5, of one odd group; the pivot is the first rollout whose reward is the median."""
+    """MC-GRPO, Eqs. 2 to 5, for one odd group; the pivot is the first rollout whose reward is the median."""
     values = np.array(rewards)
     median = np.median(values)
     mad = np.median(np.abs(values - median))
@@ -47,7 +47,7 @@ def example(rewards: Sequence[float] = REWARDS, epsilon: float = EPSILON) -> Exa
 
 
 def draw(save: style.Save) -> None:
-    """The overview, two columns wide; `save` is given the finished figure. Needs no data."""
+    """The overview, two columns wide; `save` receives the figure. Needs no data."""
     found = example()
     with style.panels(1, 1, HEIGHT - style.MARGIN, width=style.WIDE) as (figure, grid):
         axes = grid[0, 0]

@@ -9,21 +9,21 @@ from mcgrpo.report.figures import style
 from mcgrpo.study.methods import METHODS
 
 MOST_ROWS = 6
-"""Rows of panels that fit a page."""
+"""Maximum rows of panels on a page."""
 
 
 def draw(curves: pd.DataFrame, save: style.Save) -> None:
     """True mean reward over steps: a column for each G, a row for each setting and loss, a line for each method.
 
-    Where those rows do not fit a page, the losses of a setting share a panel, a colour each. Runs are smoothed by a
-    centred rolling mean, whose window the x axis states; bands are 95% t intervals over seeds.
+    If the rows do not fit on a page, the losses of a setting share a panel, with one colour each. Runs are smoothed by
+    a centred rolling mean, whose window is on the x axis; bands are 95% t intervals over seeds.
 
     Args:
         curves: a row per `CurvePoint`.
         save: is given the finished figure.
 
     Raises:
-        ValueError: where no step of a run has a reward.
+        ValueError: if no step of a run has a reward.
     """
     points = shown.rewards(curves)
     window = 2 * (points.step.nunique() // 20) + 1

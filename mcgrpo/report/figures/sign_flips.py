@@ -1,4 +1,4 @@
-"""Sign flips: what they are, on an example, and how often they happen under each baseline of k rollouts."""
+"""Sign flips: an example, and their rate for each baseline over k rollouts."""
 
 import string
 
@@ -20,11 +20,11 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
 
     Args:
         summary: a row per `Cell`; the rates are those of role "flips", against the oracle's mean, of the untrained
-            model (where it was not measured, of the first method that was).
+            model (or of the first measured method, if it was not measured).
         save: is given the finished figure.
 
     Raises:
-        ValueError: where there is no such rate.
+        ValueError: if there is no such rate.
     """
     rates = shown.sign_flips(summary)
     blocks = blocks_of(rates)
@@ -60,7 +60,7 @@ def _panel(axes: Axes, rates: pd.DataFrame, sizes: list[int]) -> None:
 
 
 def notes(rates: pd.DataFrame) -> tuple[str, str]:
-    """What conventions, bars and markers mean: lines for an axis label."""
+    """The meaning of conventions, bars and markers: lines for an axis label."""
     conventions = "strict: flips between + and \N{MINUS SIGN}; zeros: also to and from 0"
     bars = style.bars(rates[rates.how == "exact"].over)
     lines = "lines: exact" + (f" ({bars})" if bars else "")
@@ -71,7 +71,7 @@ def notes(rates: pd.DataFrame) -> tuple[str, str]:
 def draw_rates(
     axes: Axes, rates: pd.DataFrame, sizes: list[int], offset: float, look: dict, name: str, beside: float = 0.13
 ) -> None:
-    """One baseline under one convention, over k; sampled rates stand `beside` the exact ones."""
+    """One baseline under one convention against k; sampled rates are drawn `beside` the exact ones."""
     places = np.arange(len(sizes)) + offset
     exact, sampled = (rates[rates.how == how].set_index("k").reindex(sizes) for how in ("exact", "sampled"))
     style.draw_line(axes, places, exact, **look | {"label": name})

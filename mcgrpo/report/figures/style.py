@@ -1,6 +1,6 @@
-"""What all figures share: sizes, colours, grids of panels, intervals, legends, and files of the same bytes.
+"""Shared parts of figures: sizes, colours, grids of panels, intervals, legends, reproducible files.
 
-Colours are seaborn's "colorblind"; whatever a colour tells, a marker, a dash pattern or a hatch tells too.
+Colours are seaborn's "colorblind"; a marker, dash pattern or hatch repeats what a colour shows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,12 +22,12 @@ from mcgrpo.report import wording
 from mcgrpo.study.methods import METHODS
 
 Save = Callable[[Figure], None]
-"""Is given the finished figure, before it is closed."""
+"""A function that receives the finished figure before it is closed."""
 
 NARROW, WIDE, TALL = 3.25, 6.75, 9.0
 """Inches: one column of a two-column page, both, and the height of its text."""
 MARGIN, LEAST = 0.9, 1.3
-"""Inches: legend and labels together, and what a panel needs for the names at its side."""
+"""Inches: legend and labels together, and the names at the side of a panel."""
 
 PALETTE = sns.color_palette("colorblind")
 GREY = "0.35"
@@ -41,9 +41,9 @@ CONTROL = {"label": METHODS["grpo-plus1"].label, "color": GREY, "marker": "s", "
 OUTLINE = {"markeredgecolor": "white", "markeredgewidth": 0.4}
 MIDDLE = {"ha": "center", "va": "center"}
 REACH = 0.35
-"""How far an axis stretches for the untrained model, as a share of what the trained ones take."""
+"""How far an axis extends for the untrained model, as a share of the range of the trained ones."""
 FINE = 30
-"""Points that an axis may span for its grid to have a line each."""
+"""Maximum range of an axis, in points, with a grid line at each point."""
 STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -64,17 +64,17 @@ STYLE = {
 
 
 def look_of(method: str) -> dict:
-    """How a method is drawn beside others of its loss: by what it centres on; the control has a look of its own."""
+    """The look of a method among those of its loss: by its centre; the control has its own."""
     control = METHODS[method].baseline is not None and not is_median(method)
     return CONTROL if control else CENTRES[is_median(method)]
 
 
 @contextmanager
 def panels(rows: int, columns: int, height: float, width: float | None = None, **shared) -> Iterator[tuple]:
-    """A figure of rows x columns `Axes`, each `height` inches or what a page leaves it; closed at the end.
+    """A figure of rows x columns `Axes`, each `height` inches high or less to fit a page; closed at the end.
 
-    It is one column of a page wide for one column of panels, two for more. `shared` goes to `plt.subplots`; without
-    it, panels of a row share y.
+    Its width is one text column for one column of panels, else two. `shared` is passed to `plt.subplots`; by default,
+    panels of a row share y.
     """
     with mpl.rc_context({**sns.axes_style("whitegrid"), **STYLE}):
         width = width or (NARROW if columns == 1 else WIDE)
@@ -99,23 +99,23 @@ def flow(count: int, height: float, columns: int = 3, **shared) -> Iterator[tupl
 
 
 def errors(rows: pd.DataFrame, mean: str = "mean", low: str = "low", high: str = "high") -> np.ndarray:
-    """Percent below and above the mean, 2 x points; NaN (nothing drawn) where there is no interval."""
+    """Percent below and above the mean, 2 x points; NaN (not drawn) if there is no interval."""
     both = np.array([rows[mean] - rows[low], rows[high] - rows[mean]], dtype=float)
     return 100 * np.clip(both, 0, None)
 
 
 def draw_line(axes: Axes, places: np.ndarray, rows: pd.DataFrame, **look) -> None:
-    """Means in percent with their intervals at `places`; a gap where one is missing, nothing where all are."""
+    """Draw means in percent with intervals at `places`; missing ones leave a gap."""
     if rows["mean"].notna().any():
         look = {**OUTLINE, "linewidth": 1.2, "capsize": 2, "elinewidth": 0.9} | look
         axes.errorbar(places, 100 * rows["mean"], yerr=errors(rows), **look)
 
 
 def draw_untrained(axes: Axes, rows: pd.DataFrame, color=GREY) -> None:
-    """The accuracy of the untrained model, where it was evaluated: a dotted line, or a note where that is far off.
+    """Draw the accuracy of the untrained model, if it was evaluated: a dotted line, or a note if it is far away.
 
-    To be called once the trained models of all panels of a row are drawn: a line far from them would leave their
-    differences, which are of a point, no room.
+    Call it after the trained models of all panels of a row are drawn: a distant line would hide their differences of a
+    point.
     """
     low, high = axes.get_ylim()
     reach = REACH * (high - low)
@@ -134,7 +134,7 @@ def _note_untrained(axes: Axes, value: float, below: bool, color) -> None:
 
 
 def percent_axis(axes: Axes) -> None:
-    """Ticks that tell points apart on the y axis: several a panel, and a faint line at each point where those fit."""
+    """Ticks on the y axis: several per panel, and a faint line at each point if these fit."""
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     low, high = axes.get_ylim()
     if high - low <= FINE:
@@ -149,7 +149,7 @@ def categories(axes: Axes, names: Sequence) -> None:
 
 
 def bars(over: pd.Series) -> str:
-    """What the error bars are, in brackets, for an axis label: from `Cell.over` of what is drawn; "" without any."""
+    """The meaning of the error bars, for an axis label, from `Cell.over`; "" without any."""
     kinds = sorted(over.dropna().unique(), key=len, reverse=True)
     if not kinds:
         return ""
@@ -168,7 +168,7 @@ def legend(figure: Figure, columns: int, skip: tuple[str, ...] = ()) -> None:
 
 
 def label(figure: Figure, x: Sequence[str] = (), y: str = "") -> None:
-    """The labels of all panels; the parts of `x` are lines, empty ones left out."""
+    """The labels of all panels; the parts of `x` are lines, without empty ones."""
     size = STYLE["axes.labelsize"]
     if text := "\n".join(part for part in x if part):
         figure.supxlabel(text, fontsize=size)
@@ -177,7 +177,7 @@ def label(figure: Figure, x: Sequence[str] = (), y: str = "") -> None:
 
 
 def say(text: str, save: Save) -> None:
-    """A figure that holds one sentence: why there is nothing to show."""
+    """A figure with one sentence: why there is nothing to show."""
     with panels(1, 1, 0.6, width=WIDE) as (figure, grid):
         grid[0, 0].set_axis_off()
         grid[0, 0].text(0.5, 0.5, text, wrap=True, **MIDDLE)
@@ -185,7 +185,7 @@ def say(text: str, save: Save) -> None:
 
 
 def save(stem: Path, figure: Figure) -> None:
-    """Write STEM.pdf and STEM.png, without a date, so that the same figure is the same bytes."""
+    """Write STEM.pdf and STEM.png without a date, so that the same figure gives the same bytes."""
     for suffix, metadata in ((".pdf", {"CreationDate": None}), (".png", {})):
         with atomic(stem.with_name(stem.name + suffix)) as temporary:
             figure.savefig(temporary, format=suffix[1:], dpi=300, metadata=metadata)

@@ -1,4 +1,4 @@
-"""What each variant changes: the paired difference to the same method and G under the default."""
+"""The change by each variant: the paired difference from the same method and G under the default."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
         save: is given the finished figure.
 
     Raises:
-        ValueError: where no other variant has a change.
+        ValueError: if no other variant has a change.
     """
     cells = shown.variants(summary)
     cells = cells[cells.change.notna()]
@@ -50,7 +50,7 @@ def draw(summary: pd.DataFrame, save: style.Save) -> None:
 
 
 def _entries(rows: pd.DataFrame) -> list[tuple[str, int]]:
-    """Each method and G of the rows, in the order of every listing."""
+    """Each method and G of the rows, in the usual order."""
     return sorted(set(zip(rows.method, rows.num_generations, strict=True)), key=lambda e: (method_order(e[0]), e[1]))
 
 
