@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +15,6 @@ import studies
 import yaml
 
 from mcgrpo.commands.doctor import demands, machine, packages
-from mcgrpo.commands.doctor.checks import Check, summary
 from mcgrpo.commands.doctor.hub import check_hub
 from mcgrpo.commands.forecast.hub_answers import Answer
 from mcgrpo.commands.forecast.sizes import Model, Sizes, sizes
@@ -49,7 +49,7 @@ def test_the_mini_study_can_run_here(here):
     code, out, _ = doctor(ROOT / "config/mini.yaml")
     assert code == 0 and not any(line.startswith("error") for line in out.splitlines()), out
     assert f"mini: {len(runs_of(MINI))} runs, {len(TRAINED)} of them trainings" in out
-    assert list(here.iterdir()) == []
+    assert re.search(r"\n\n\d+ checks: (\d+ warning, )?\d+ ok.\n$", out) and list(here.iterdir()) == []
 
 
 def test_a_broken_study_is_an_error(here):
@@ -111,7 +111,6 @@ def of_data(config, known=None):
         ('{"split": "train", ID}\n{"split": "test", ID}\n', ""),
         ("{", "data.jsonl:1: not valid JSON"),
         ("", "split 'train' is empty"),
-        ('{"split": "test"}\n', "data.jsonl:1: "),
     ],
 )
 def test_what_has_been_made_is_read_and_not_asked_for(here, content, fault):
@@ -135,21 +134,14 @@ ROW = '{"question": "1 + 1?", "answer": "#### 2"}\n'
 
 
 @pytest.mark.parametrize(
-    ("train", "test", "fault"),
-    [
-        (ROW, ROW, ""),
-        (ROW, "", ": split 'test' is empty"),
-        (ROW + ROW[:9], ROW, "/train.jsonl:2: not valid JSON"),
-        (ROW, ROW.replace("question", "text"), "/test.jsonl:1: no text under 'question'"),
-        (ROW, None, "/test.jsonl: no such file"),
-    ],
+    ("test", "fault"), [(ROW, ""), ("", ": split 'test' is empty"), (None, "/test.jsonl: no such")]
 )
-def test_a_local_data_set_is_read(here, train, test, fault):
+def test_a_local_data_set_is_read(here, test, fault):
     config = studies.load("smoke")
     config["datasets"]["gsm8k"]["folder"] = str(here)
-    for name, content in {"train": train, "test": test}.items():
-        if content is not None:
-            (here / f"{name}.jsonl").write_text(content)
+    (here / "train.jsonl").write_text(ROW)
+    if test is not None:
+        (here / "test.jsonl").write_text(test)
     check = of_data(config)
     assert check.status == ("error" if fault else "ok") and check.finding.startswith(f"gsm8k: {here}{fault}")
 
@@ -189,12 +181,6 @@ def test_gpus_are_counted_and_the_smallest_has_to_do(two_gpus, monkeypatch, visi
     assert machine.device_memory() == (gib and gib * 2**30)
 
 
-def memory_check(billions, **training):
-    run = replace(runs.RUN, training={"per_device_train_batch_size": 4, "max_completion_length": 9, **training})
-    (found,) = demands.check_memory({"gpus": 1}, [run], Sizes({"toy": Model(int(billions * 1e9))}, {"sums": {}}))
-    return found
-
-
 @pytest.mark.parametrize(
     ("billions", "training", "status", "words"),
     [
@@ -205,15 +191,14 @@ def memory_check(billions, **training):
         (0, {}, "warning", "size of toy"),
     ],
 )
-def test_memory_is_compared_with_the_device(two_gpus, billions, training, status, words):
-    found = memory_check(billions, **training)
+def test_memory_is_compared_with_the_device_if_there_is_one(two_gpus, monkeypatch, billions, training, status, words):
+    run = replace(runs.RUN, training={"per_device_train_batch_size": 4, "max_completion_length": 9, **training})
+    known = Sizes({"toy": Model(int(billions * 1e9))}, {"sums": {}})
+    (found,) = demands.check_memory({"gpus": 1}, [run], known)
     assert found.status == status and words in found.finding
-
-
-def test_without_a_gpu_memory_is_a_warning(monkeypatch):
     monkeypatch.setenv("MCGRPO_DEVICES", "")
-    found = memory_check(2)
-    assert found.status == "warning" and "needed for a GPU: about 30 GiB, here: unknown" in found.finding
+    (found,) = demands.check_memory({"gpus": 1}, [run], known)
+    assert found.status == "warning" and ("here: unknown" in found.finding or not billions)
 
 
 def test_batches_are_listed_once_for_all_variants_that_have_them():
@@ -291,8 +276,3 @@ def test_only_a_tracking_server_is_asked(monkeypatch, store):
         assert "answers with 404" in machine.check_tracking({"tracking_uri": store}).finding and asked == ["/health"]
     dead = machine.check_tracking({})
     assert dead.status == "warning" and "does not answer" in dead.finding
-
-
-def test_a_summary_counts():
-    checks = [Check("ok", "a", ""), Check("error", "b", ""), Check("warning", "c", "")]
-    assert summary(checks) == "3 checks: 1 error, 1 warning, 1 ok."
