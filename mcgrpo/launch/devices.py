@@ -1,7 +1,7 @@
-"""Which GPUs this machine has, and which of them this process may use.
+"""The GPUs that this process may use.
 
-They are those of `nvidia-smi -L`, or of `MCGRPO_DEVICES` (names, comma-separated: pretend ones, or those of a machine
-without nvidia-smi), less what a `CUDA_VISIBLE_DEVICES` that is set leaves out. Standard library only.
+They are listed by `nvidia-smi -L`, or by `MCGRPO_DEVICES` (comma-separated names, for tests or machines without
+nvidia-smi), and restricted by `CUDA_VISIBLE_DEVICES`. Standard library only.
 """
 
 import os
@@ -13,21 +13,20 @@ LISTED = re.compile(
     r"GPU (?P<index>\d+): (?P<name>.+) \(UUID: (?P<uuid>\S+)\)|\s+MIG (?P<mig>.+?): \(UUID: (?P<id>\S+)\)"
 )
 NOTHING = ("", "-1", "NoDevFiles")
-"""What CUDA_VISIBLE_DEVICES holds where nothing is visible, or nothing further; the last one is Slurm's."""
-
+"""Entries of CUDA_VISIBLE_DEVICES after which CUDA reads no further; the last one is Slurm's."""
 PRETENDED = "MCGRPO_DEVICES"
-"""The variable that names devices in place of nvidia-smi; with it, and without CUDA, a job of GPUs runs on the CPU."""
+"""Environment variable that lists devices in place of nvidia-smi; without CUDA, jobs on them run on the CPU."""
 
 
 class DeviceError(RuntimeError):
-    """There are not the devices that are wanted; the message says which there are, or why none could be listed."""
+    """Too few devices, or none that can be listed; the message says which there are."""
 
 
 class Device(NamedTuple):
-    """A GPU, or a part of one (MIG).
+    """A GPU, or a MIG device.
 
-    `visible` is what CUDA_VISIBLE_DEVICES calls it: what stood there already, else a GPU's index in nvidia-smi's (PCI)
-    order, a part's UUID. An index is preferred since not every library reads UUIDs.
+    `visible` is its entry for CUDA_VISIBLE_DEVICES: the one that it has there already, else the GPU's index in
+    nvidia-smi's (PCI) order, as not every library reads UUIDs, or the MIG device's UUID.
     """
 
     uuid: str
@@ -36,7 +35,7 @@ class Device(NamedTuple):
 
 
 def devices() -> list[Device]:
-    """The devices that this process may use, in CUDA's order; whether they are free is not looked at.
+    """The devices that this process may use, in CUDA's order, whether they are free or not.
 
     Raises:
         DeviceError: if nvidia-smi fails, or CUDA_VISIBLE_DEVICES names no device of this machine.
@@ -68,7 +67,7 @@ def _nvidia_smi() -> str:
 
 
 def parse(listing: str) -> list[Device]:
-    """The devices in the output of `nvidia-smi -L`; a GPU that is divided (MIG) counts as its parts."""
+    """The devices in the output of `nvidia-smi -L`; a GPU with MIG devices is replaced by them."""
     found: list[Device] = []
     whole = None
     for match in map(LISTED.match, listing.splitlines()):
@@ -82,7 +81,7 @@ def parse(listing: str) -> list[Device]:
 
 
 def _visible(found: list[Device], visible: str) -> Iterator[Device]:
-    """The devices that CUDA_VISIBLE_DEVICES names by index, UUID or the UUID's beginning."""
+    """The devices that CUDA_VISIBLE_DEVICES names, by index, UUID or prefix of a UUID."""
     seen = set()
     for entry in map(str.strip, visible.split(",")):
         if entry in NOTHING:  # CUDA reads no further

@@ -1,6 +1,6 @@
-"""GPUs that a study's jobs take, against those that Snakemake may use and those that this machine has.
+"""Checks the GPUs that a job takes against those that Snakemake may use and those of this machine.
 
-Snakemake lowers what a job asks for to what it was given, and would start it on fewer GPUs, or on none.
+Without them Snakemake would lower a job's GPUs to the limit, and start it with fewer, or with none.
 """
 
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ from mcgrpo.launch.gpus import DeviceError, check_lock_folder, devices, enough
 
 
 def limit(training: int, evaluation: int, given: int | None, *, on_cluster: bool) -> int | None:
-    """The GPUs that Snakemake may use: those given, else as many as this machine has, unless jobs run elsewhere.
+    """The GPUs that Snakemake may use: as many as given, else those of this machine, unless jobs run on a cluster.
 
     Args:
         training, evaluation: GPUs of one job.
         given: by `--resources gpu=N`.
 
     Returns:
-        None where it need not be limited; also where this machine has too few for any job, which a dry run may plan.
+        None for no limit; also if this machine has too few for a job, so that a dry run can plan it.
 
     Raises:
         DeviceError: if fewer are given than a job takes.
@@ -41,10 +41,10 @@ def _here() -> int:
 
 
 def check_machine(wanted: Iterable[int]) -> None:
-    """Refuse jobs that want more GPUs than there are, or could take none.
+    """Check that this machine has the GPUs that its jobs want, and a usable folder for their locks.
 
     Raises:
-        DeviceError: naming those that there are; or what is wrong with the folder of their locks.
+        DeviceError: naming the GPUs of this machine, or the fault of the folder.
     """
     if most := max(wanted, default=0):
         enough(most, devices())

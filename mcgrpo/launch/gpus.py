@@ -1,14 +1,13 @@
-"""Run a program on GPUs that no other program started this way uses: it sees those, and no others.
+"""Run a program on GPUs of its own, with CUDA_VISIBLE_DEVICES set to them.
 
-    python -m mcgrpo.launch.gpus COUNT PROGRAM [ARGS...]     waits for COUNT free devices; 0 shows the program none
+    python -m mcgrpo.launch.gpus COUNT PROGRAM [ARGS...]     waits for COUNT free devices; with 0 the program sees none
 
-Snakemake counts GPUs but hands out no device numbers. A device is a file here, locked (flock(2)) by the program that
-uses it: the lock is inherited by exec and fork, and gone when the last process that has it is, whatever it died of.
-Requests for the same devices are served in the order in which they came, each all at once.
+Snakemake counts GPUs but does not number them. Each device has a file that is locked (flock(2)) by the program that
+uses it. The lock is inherited by exec and fork, and released when the last process that holds it has died. Requests for
+the same devices are served in order, each all at once.
 
-Which devices there are, `mcgrpo.launch.devices` says. Locks are named by UUID: within a scheduler's cgroup every job's
-device is number 0. They are in `MCGRPO_LOCKS`, a folder of a local disk; `fuser FILE` names the processes that hold
-one.
+Lock files are named by UUID, as in a scheduler's cgroup every job's device is number 0. They are in `MCGRPO_LOCKS`, a
+folder on a local disk; `fuser FILE` names the processes that hold a lock.
 """
 
 import fcntl
@@ -25,16 +24,16 @@ from mcgrpo.launch.devices import Device, DeviceError, devices, listed
 from mcgrpo.launch.parents import HOLDER, ancestors
 
 LOCKS = "/tmp/mcgrpo-gpus"
-"""One for all users and jobs, hence not TMPDIR, which may differ between them. It has to be root's where there are
-several users: one that the first of them makes is refused to all others."""
+"""One folder for all users and jobs; not in TMPDIR, which may differ between them. With several users, root has to own
+it: all others refuse one that a user owns."""
 POLL_SECONDS = 0.2
 
 
 def enough(wanted: int, found: list[Device]) -> None:
-    """Refuse what could never be had.
+    """Check that `wanted` devices can become free.
 
     Raises:
-        DeviceError: if there are fewer devices than are wanted, or they are in use by the program that wants them.
+        DeviceError: if there are fewer devices, or if this process runs within the one that holds them.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     where = "this machine has" if visible is None else f"CUDA_VISIBLE_DEVICES={visible} leaves of this machine"
@@ -49,10 +48,10 @@ def _gpus(count: int) -> str:
 
 
 def take(wanted: int, found: list[Device], folder: Path, owner: str) -> dict[Device, int]:
-    """Wait for `wanted` of the devices to be free; lock them, and say in the lock files who did.
+    """Wait until `wanted` of the devices are free, lock them, and write `owner` into their lock files.
 
     Returns:
-        device -> file descriptor of its lock, which is held as long as that or a copy of it is open in any process.
+        device -> file descriptor of its lock; the lock is held while a process has that or a copy of it open.
     """
     taken = _attempt(wanted, found, folder, patient=False)
     if taken is None:
@@ -65,10 +64,11 @@ def take(wanted: int, found: list[Device], folder: Path, owner: str) -> dict[Dev
 
 
 def _attempt(wanted: int, found: list[Device], folder: Path, patient: bool) -> dict[Device, int] | None:
-    """Queue for every device and, at the head of all queues, lock those that are free; None without patience.
+    """Queue for every device and, at the head of all queues, lock those that are free; None if not `patient`.
 
-    Queues are entered in one order, so no two requests wait for each other; whoever wants none of the same devices
-    never waits. At the head of a queue nobody else takes its device, so even a request for all is served at last.
+    Queues are entered in the same order, which prevents deadlock. While a request is at the head of a queue no other
+    takes that device, so that a request for all devices is served, too. Requests without a common device do not wait
+    for each other.
     """
     with ExitStack() as queues:
         for path in sorted(_lock_file(each, folder) for each in found):
@@ -82,7 +82,7 @@ def _attempt(wanted: int, found: list[Device], folder: Path, patient: bool) -> d
 
 
 def _free(wanted: int, found: list[Device], folder: Path) -> dict[Device, int] | None:
-    """Lock as many devices as are wanted, or none."""
+    """Lock `wanted` devices, or none."""
     taken: dict[Device, int] = {}
     for each in found:
         if len(taken) < wanted and (fd := _lock(_lock_file(each, folder), patient=False)) is not None:
@@ -109,7 +109,7 @@ def _lock(path: Path, patient: bool) -> int | None:
 
 
 def _open(path: Path) -> int:
-    """Open a file that may be another user's: where `fs.protected_regular` is on, O_CREAT is refused for those."""
+    """Open a file that another user may own: with `fs.protected_regular`, O_CREAT is refused for those."""
     while True:
         try:
             return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
@@ -122,19 +122,19 @@ def _open(path: Path) -> int:
 
 
 def _owners(found: list[Device], folder: Path) -> str:
-    """Who took which device last, as far as that is known."""
+    """The last owner of each device, by its lock file."""
     texts = []
     for each in found:
-        with suppress(OSError):  # made by the first who takes it, which may be about to happen
+        with suppress(OSError):  # the file is made when the device is first taken
             texts.append(f"{each.visible}: {_lock_file(each, folder).read_text(errors='replace') or 'nobody'}")
     return "; ".join(texts)
 
 
 def check_lock_folder() -> Path:
-    """The folder of the locks, which may not be there yet; it must be root's or this user's.
+    """The folder of the locks, which need not exist yet.
 
     Raises:
-        DeviceError: if somebody else could remove its locks, or could have it point elsewhere.
+        DeviceError: if it is a link or belongs to a user other than root and this one, who could remove its locks.
     """
     folder = Path(os.environ.get("MCGRPO_LOCKS") or LOCKS)
     try:
@@ -154,10 +154,10 @@ def check_lock_folder() -> Path:
 
 
 def _lock_folder() -> Path:
-    """The folder of the locks, made if need be, and kept from being cleaned up: systemd-tmpfiles heeds a lock on it."""
+    """The folder of the locks, created if needed and locked, so that systemd-tmpfiles does not clean it up."""
     folder = check_lock_folder()
     folder.mkdir(mode=0o1777, parents=True, exist_ok=True)
-    check_lock_folder()  # another user may have made it in between; whoever owns it now keeps it, /tmp being sticky
+    check_lock_folder()  # again: another user may have created it in between
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     fcntl.flock(fd, fcntl.LOCK_SH)
     os.set_inheritable(fd, True)
@@ -165,13 +165,13 @@ def _lock_folder() -> Path:
 
 
 def hold(wanted: int, owner: str) -> list[Device]:
-    """Take `wanted` devices for this process, and for whatever it becomes by exec.
+    """Take `wanted` devices for this process, also after exec.
 
     Raises:
         DeviceError: see `devices` and `enough`.
     """
     enough(wanted, found := devices())
-    umask = os.umask(0)  # the files are every user's
+    umask = os.umask(0)  # every user may lock the files
     try:
         taken = take(wanted, found, _lock_folder(), owner)
     finally:
@@ -196,7 +196,7 @@ def _become(command: list[str]) -> NoReturn:
 
 
 def main() -> None:
-    """Run the program that the command line names, on as many devices as it asks for."""
+    """Run the program on as many devices as the command line asks for."""
     if len(sys.argv) < 3 or not sys.argv[1].isdecimal():
         sys.exit("usage: python -m mcgrpo.launch.gpus COUNT PROGRAM [ARGS...]")
     wanted, command = int(sys.argv[1]), sys.argv[2:]
