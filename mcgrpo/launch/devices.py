@@ -44,6 +44,14 @@ def devices() -> list[Device]:
     return found if visible is None else list(_visible(found, visible))
 
 
+def count() -> int:
+    """How many devices this process may use; 0 if they cannot be listed."""
+    try:
+        return len(devices())
+    except DeviceError:
+        return 0
+
+
 def _machine() -> list[Device]:
     names = os.environ.get(PRETENDED)
     if names is None:

@@ -5,7 +5,8 @@ Without them Snakemake would lower a job's GPUs to the limit, and start it with 
 
 from collections.abc import Iterable
 
-from mcgrpo.launch.gpus import DeviceError, check_lock_folder, devices, enough
+from mcgrpo.launch.devices import DeviceError, count, devices
+from mcgrpo.launch.gpus import check_lock_folder, enough
 
 
 def limit(training: int, evaluation: int, given: int | None, *, on_cluster: bool) -> int | None:
@@ -24,20 +25,13 @@ def limit(training: int, evaluation: int, given: int | None, *, on_cluster: bool
     jobs = {f"a training (gpus: {training})": training}
     jobs[f"an evaluation (vllm_tensor_parallel_size: {evaluation})"] = evaluation
     if given is None:
-        here = 0 if on_cluster or not max(jobs.values()) else _here()
+        here = 0 if on_cluster or not max(jobs.values()) else count()
         return here if here >= max(jobs.values()) > 0 else None
     for words, takes in jobs.items():
         if takes > given:
             unit = "GPU" if takes == 1 else "GPUs"
             raise DeviceError(f"{words} takes {takes} {unit}, and --resources gpu={given} allows {given}")
     return given
-
-
-def _here() -> int:
-    try:
-        return len(devices())
-    except DeviceError:
-        return 0
 
 
 def check_machine(wanted: Iterable[int]) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 import psutil
 
 from mcgrpo.commands.doctor.checks import Check
-from mcgrpo.commands.doctor.machine import count_cores, device_memory, usable_devices
+from mcgrpo.commands.doctor.machine import count_cores, device_memory
 from mcgrpo.commands.forecast import space
 from mcgrpo.commands.forecast.__main__ import add, gigabytes, jobs
 from mcgrpo.commands.forecast.batches import Batches, batches
 from mcgrpo.commands.forecast.memory import GIB, memory
 from mcgrpo.commands.forecast.sizes import Sizes
+from mcgrpo.launch.devices import count
 from mcgrpo.records import Run
 from mcgrpo.study.plan import Config
 
@@ -79,7 +80,7 @@ def check_disk(config: Config, sizes: Sizes) -> Check:
     if not os.access(".", os.W_OK):
         return Check("error", "disk", f"{Path.cwd()} is not writable")
     gpus, left, free = config.get("gpus", 0), jobs(config, sizes).values(), shutil.disk_usage(".").free
-    at_once = max(len(usable_devices()) // gpus, 1) if gpus else count_cores()
+    at_once = max(count() // gpus, 1) if gpus else count_cores()
     scratch = [job.scratch for job in left]
     parts = {
         "to download": space.to_download(sizes),

@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 import psutil
 
 from mcgrpo.commands.doctor.checks import Check
-from mcgrpo.launch.devices import Device, DeviceError, devices
+from mcgrpo.launch.devices import DeviceError, devices
 from mcgrpo.study.plan import Config
 from mcgrpo.tracking import DEFAULT_STORE
 
@@ -55,25 +55,18 @@ def check_gpus(config: Config) -> Check:
     return Check("ok", "GPUs", f"{names}; one training takes {wanted}: {use}")
 
 
-def usable_devices() -> list[Device]:
-    """The GPUs that a job of this shell could use; none if they cannot be listed."""
-    try:
-        return devices()
-    except DeviceError:
-        return []
-
-
 def device_memory() -> int | None:
     """Bytes of the smallest GPU; None if nvidia-smi does not say, or only of a whole GPU that is divided (MIG)."""
     query = ["nvidia-smi", "--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits"]
     try:
+        found = devices()
         done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, subprocess.SubprocessError, DeviceError):
         return None
     lines = [line.split(",") for line in done.stdout.splitlines()]
     mebibytes = {uuid.strip(): int(size) for uuid, size in lines if size.strip().isdigit()}
-    found = [mebibytes.get(device.uuid) for device in usable_devices()]
-    return None if not found or None in found else min(found) * 2**20
+    sizes = [mebibytes.get(device.uuid) for device in found]
+    return None if not sizes or None in sizes else min(sizes) * 2**20
 
 
 def count_cores() -> int:
