@@ -41,11 +41,11 @@ def diagnose(
     if scale is not None:
         zero = (scale == 0).expand(len(rewards), 1)
         values["advantage/frac_scale_zero"] = zero.float().mean()
-        values["advantage/frac_scale_zero_signal"] = (zero & _differ(rewards)).float().mean()
+        values["advantage/frac_scale_zero_signal"] = (zero & differ(rewards)).float().mean()
     return values | sign_flips(rewards)
 
 
-def _differ(rewards: Tensor) -> Tensor:
+def differ(rewards: Tensor) -> Tensor:
     """Which groups hold two different rewards; (groups, drawn) -> (groups, 1) booleans."""
     highest = torch.nan_to_num(rewards, nan=-torch.inf).amax(dim=1, keepdim=True)
     return torch.nan_to_num(rewards, nan=torch.inf).amin(dim=1, keepdim=True) < highest

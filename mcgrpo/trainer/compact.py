@@ -16,22 +16,9 @@ import torch
 from accelerate.utils import DistributedType
 from torch import Tensor
 
+from mcgrpo.trainer import packing
 from mcgrpo.trainer.drawn import BatchState
-from mcgrpo.trainer.packing import (
-    MEAN_OF_ROWS,
-    Batch,
-    active,
-    choose,
-    divide,
-    joined,
-    lengths_of,
-    loss_mask,
-    needs_whole_batches,
-    removable_padding,
-    select,
-    trim,
-    window,
-)
+from mcgrpo.trainer.packing import Batch
 from mcgrpo.trainer.resume import ResumableTrainer
 
 
@@ -52,7 +39,7 @@ class CompactTrainer(ResumableTrainer):
     @property
     def packs(self) -> bool:
         """Whether rows may be moved between the micro-batches of an optimizer step."""
-        return self.args.compact_updates and not needs_whole_batches(self.args) and not self.aux_loss_enabled
+        return self.args.compact_updates and not packing.needs_whole_batches(self.args) and not self.aux_loss_enabled
 
     @property
     def drops(self) -> bool:
@@ -60,8 +47,8 @@ class CompactTrainer(ResumableTrainer):
         return self.packs and self.beta == 0
 
     def _trimmed(self, batch: Batch) -> Batch:
-        padding = removable_padding(self.accelerator.unwrap_model(self.model).config)
-        return trim(batch, padding.left, self.pad_to_multiple_of) if padding.right else batch
+        padding = packing.removable_padding(self.accelerator.unwrap_model(self.model).config)
+        return packing.trim(batch, padding.left, self.pad_to_multiple_of) if padding.right else batch
 
     def _max_over_processes(self, counts: Tensor) -> Tensor:
         return self.accelerator.gather(counts.unsqueeze(0).to(self.accelerator.device)).max(dim=0).values
@@ -76,26 +63,26 @@ class CompactTrainer(ResumableTrainer):
 
     def _packed(self, batches: list[Batch]) -> list[Batch]:
         """The micro-batches of a generation batch, packed within each window; some may have no rows."""
-        size = window(self.args.steps_per_generation, self.args.gradient_accumulation_steps)
-        windows = [joined(batches[start : start + size]) for start in range(0, len(batches), size)]
+        size = packing.window(self.args.steps_per_generation, self.args.gradient_accumulation_steps)
+        windows = [packing.joined(batches[start : start + size]) for start in range(0, len(batches), size)]
         # DeepSpeed counts backward passes by itself: none may be left out
         least = size if self.accelerator.distributed_type == DistributedType.DEEPSPEED else 1
-        is_active = [active(each, self.drops) for each in windows]
+        is_active = [packing.active(each, self.drops) for each in windows]
         counts = self._max_over_processes(torch.stack([each.sum() for each in is_active]).clamp(min=least)).tolist()
         rows = len(batches[0]["advantages"])
         return [
             batch
             for each, mask, count in zip(windows, is_active, counts, strict=True)
-            for batch in self._repacked(each, choose(mask, lengths_of(each), count), rows, size, least)
+            for batch in self._repacked(each, packing.choose(mask, packing.lengths_of(each), count), rows, size, least)
         ]
 
     def _repacked(self, batch: Batch, chosen: Tensor, size: int, parts: int, least: int) -> list[Batch]:
         packed = []
-        for rows in divide(chosen, lengths_of(batch), size, parts, least):
-            part = select(batch, rows)
+        for rows in packing.divide(chosen, packing.lengths_of(batch), size, parts, least):
+            part = packing.select(batch, rows)
             if len(rows):
                 part = self._trimmed(part)
-            scale = len(rows) / size if self.args.loss_type in MEAN_OF_ROWS else 1.0
+            scale = len(rows) / size if self.args.loss_type in packing.MEAN_OF_ROWS else 1.0
             packed.append(part | {"loss_scale": scale})
         return packed
 
@@ -120,11 +107,11 @@ class CompactTrainer(ResumableTrainer):
         lengths = attention_mask.sum(dim=1)
         wanted = is_active if self.drops else torch.ones_like(is_active)
         count = int(self._max_over_processes(wanted.sum().clamp(min=1)))
-        rows = choose(wanted, lengths, count)
+        rows = packing.choose(wanted, lengths, count)
         logps = torch.zeros(input_ids[:, -logits_to_keep:].shape, device=input_ids.device)
         self._batch.computed = torch.isin(torch.arange(len(logps), device=rows.device), rows)
         logps[~self._batch.computed] = torch.nan
-        for part in divide(rows, lengths, size, -(-count // size)):
+        for part in packing.divide(rows, lengths, size, -(-count // size)):
             short = self._trimmed({name: value[part] for name, value in batch.items()})
             ids, mask = (torch.cat([short[f"prompt_{of}"], short[f"completion_{of}"]], dim=1) for of in ("ids", "mask"))
             width = short["completion_ids"].size(1)
@@ -143,7 +130,7 @@ class CompactTrainer(ResumableTrainer):
         if ratios is None or computed is None or computed.all():
             return
         ratios = ratios[computed]
-        ratios = ratios.flatten() if ratios.size(1) == 1 else ratios[loss_mask(batch)[computed].bool()]
+        ratios = ratios.flatten() if ratios.size(1) == 1 else ratios[packing.loss_mask(batch)[computed].bool()]
         if not len(ratios):
             ratios = ratios.new_zeros(1)
         for name in ("min", "mean", "max"):

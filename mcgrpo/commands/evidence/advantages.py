@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mcgrpo.estimators import ESTIMATORS, Ties, clamp_and_diagnose, compute_estimate
-from mcgrpo.estimators.diagnostics import diagnose
+from mcgrpo.estimators.diagnostics import diagnose, differ
 from mcgrpo.records import Group, Run
 from mcgrpo.train.faults import apply_faults
 from mcgrpo.trainer.flips import inject_flips
@@ -123,9 +123,7 @@ def _not_g(batch: Batch, run: Run) -> Iterator[tuple[int, str]]:
 
 def _compare(batch: Batch, advantages: Tensor, kept: Tensor) -> Iterator[tuple[int, str]]:
     largest = advantages.abs().amax(dim=1, keepdim=True)
-    lowest, highest = batch.rewards.nan_to_num(nan=math.inf), batch.rewards.nan_to_num(nan=-math.inf)
-    equal = lowest.amin(dim=1, keepdim=True) >= highest.amax(dim=1, keepdim=True)
-    tolerance = torch.where(equal, NOISE, RELATIVE * largest + 1e-6)
+    tolerance = torch.where(differ(batch.rewards), RELATIVE * largest + 1e-6, NOISE)
     for group in ((batch.advantages - advantages).abs() > tolerance).any(dim=1).nonzero().flatten().tolist():
         yield group, "its advantages are not those of its rewards"
     for group in (batch.kept != kept).any(dim=1).nonzero().flatten().tolist():
