@@ -2,4 +2,5 @@
 
 from mcgrpo.report.figures import main
 
-main()
+if __name__ == "__main__":
+    main()
