@@ -99,7 +99,7 @@ def examples(spec: dict[str, Any]) -> list[Example]:
         for index, (where, row) in enumerate(rows(spec, split)):
             example = as_example(row, split, index, where)
             if example.id in first:
-                raise RecordError(f"{where}: id {example.id!r} stands at {first[example.id]} already")
+                raise RecordError(f"{where}: id {example.id!r} is already used at {first[example.id]}")
             first[example.id] = where
             found.append(example)
         if not first:

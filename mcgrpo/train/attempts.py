@@ -66,7 +66,7 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
     left = _left(folder / IDENTITY)
     changed = [key for key in identity if left and left.get(key) != identity[key]]
     if changed:
-        print(f"starting afresh: {', '.join(changed)} changed since {folder} was left", flush=True)
+        print(f"starting again: {', '.join(changed)} changed since {folder} was written", flush=True)
     elif left:
         _remove_damaged(folder)
         if checkpoint := last_checkpoint(folder / "checkpoints"):
@@ -81,7 +81,7 @@ def _left(file: Path) -> dict[str, Any] | None:
     try:
         return read_json(file) if file.is_file() else None
     except RecordError as error:
-        print(f"starting afresh: {error}", flush=True)
+        print(f"starting again: {error}", flush=True)
         return None
 
 

@@ -38,4 +38,4 @@ def parse_tables(text: str) -> RolloutTables | None:
     try:
         return as_record(RolloutTables, dict(json.loads(text)), "rollout tables")
     except (TypeError, json.JSONDecodeError) as error:
-        raise RecordError(f"rollout tables: {text!r} is no JSON object: {error}") from None
+        raise RecordError(f"rollout tables: {text!r} is not a JSON object: {error}") from None

@@ -115,7 +115,7 @@ ARGUMENTS: dict[str, tuple[Any, str]] = {
     "lr_scheduler_kwargs": (None, "R and TRL agree: a cosine to 0"),
     "average_tokens_across_devices": (True, "TRL; not read, GRPO's losses count tokens themselves"),
     "neftune_noise_alpha": (None, "R and TRL agree: no noise"),
-    "ignore_data_skip": (False, "TRL: a resumed training goes on where it was"),
+    "ignore_data_skip": (False, "TRL: a resumed training continues where it was"),
     "auto_find_batch_size": (False, "TRL refuses it"),
     "eval_on_start": (False, "TRL: no rollouts of an evaluation before the first step"),
     "eval_delay": (0, "TRL: evaluations from the first `eval_steps` on"),

@@ -111,7 +111,7 @@ def test_toy():
         ([], "split 'test' is empty"),
         (
             [{"id": i, "question": "q", "answer": "1"} for i in (7, 8, 7)],
-            r"test\.jsonl:3: id '7' stands at .*test\.jsonl:1 already",
+            r"test\.jsonl:3: id '7' is already used at .*test\.jsonl:1",
         ),
     ],
 )

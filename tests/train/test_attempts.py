@@ -109,7 +109,7 @@ def test_another_training_does_not_go_on_from_it(inputs, tmp_path):
     killed_at(made, 2)
     other = replace(made, run=replace(LONG, seed=LONG.seed + 1))
     done = run(other)
-    assert f"starting afresh: run changed since {made.home} was left" in done.stdout
+    assert f"starting again: run changed since {made.home} was written" in done.stdout
     assert "going on" not in done.stdout and len(steps(made.output)) == 8
 
 

@@ -285,8 +285,8 @@ class TestAsking:
     @pytest.mark.parametrize(
         ("text", "error"),
         [
-            ("3", "'3' is no JSON object"),
-            ("{", "'{' is no JSON object"),
+            ("3", "'3' is not a JSON object"),
+            ("{", "'{' is not a JSON object"),
             ('{"stepps": 3}', "unknown field 'stepps'"),
             ('{"steps": "3"}', "field 'steps' should be int"),
             ('{"prompts": 0}', "prompts is 0, not at least 1"),

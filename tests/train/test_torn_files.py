@@ -91,7 +91,7 @@ def test_an_empty_identity_starts_the_training_afresh(killed, tmp_path):
     made = copied(killed, tmp_path)
     emptied(made.home / IDENTITY)
     done = run(made)
-    assert done.returncode == 0 and f"starting afresh: {made.home / IDENTITY}" in done.stdout
+    assert done.returncode == 0 and f"starting again: {made.home / IDENTITY}" in done.stdout
     assert weights(made) == weights(killed[0])
 
 

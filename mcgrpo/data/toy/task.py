@@ -108,12 +108,12 @@ def problems(kind: str, split: str, count: int, seed: int) -> list[Problem]:
         ValueError: for an unknown kind or split, or a count that is negative or larger than the split's space.
     """
     if kind not in KINDS:
-        raise ValueError(f"unknown kind {kind!r} of toy problem (there are: {', '.join(KINDS)})")
+        raise ValueError(f"unknown kind {kind!r} of toy problem (known: {', '.join(KINDS)})")
     if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r} of the toy task (there are: {', '.join(SPLITS)})")
+        raise ValueError(f"unknown split {split!r} of the toy task (known: {', '.join(SPLITS)})")
     size = space(kind, split)
     if not 0 <= count <= size:
-        raise ValueError(f"count {count} of {kind} {split} problems is not within 0..{size}, all there are")
+        raise ValueError(f"count {count} of {kind} {split} problems is not within 0..{size}")
     ranks = random.Random(f"{kind} {split} {seed}").sample(range(size), count)
     return [_problem(kind, split, rank) for rank in ranks]
 
