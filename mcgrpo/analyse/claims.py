@@ -74,7 +74,7 @@ class Comparison:
 
     @property
     def signs(self) -> tuple[int, ...]:
-        """Of the terms: a ratio is the difference of two logarithms."""
+        """The signs of the terms: a ratio is the difference of two logarithms."""
         return (1, -1) if self.is_ratio else (1,) * len(self.terms)
 
     @property

@@ -85,12 +85,12 @@ class Results:
     def add(self, run: Run, benchmark: str, role: Role, measures: Iterable[Measure]) -> None:
         """Measures with a value per problem."""
         key = {**cell(run), "benchmark": benchmark, "role": role}
-        for found in measures:
-            key["measure"] = found.name
+        for measure in measures:
+            key["measure"] = measure.name
             self.scores.append(
-                Score(**key, value=found.value, n=len(found.values), standard_error=found.standard_error)
+                Score(**key, value=measure.value, n=len(measure.values), standard_error=measure.standard_error)
             )
-            self.values.append(ProblemValues(**key, values=found.values, problems=found.problems))
+            self.values.append(ProblemValues(**key, values=measure.values, problems=measure.problems))
 
 
 def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Results:
@@ -99,23 +99,23 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Res
     Raises:
         RecordError: for a file that is missing or does not hold what it should. Of an unfinished study it is listed.
     """
-    found, files = Results(), ResultFiles(folder)
+    results, files = Results(), ResultFiles(folder)
     for row in plan["runs"]:
         run = as_record(Run, row, "plan")
         for part in (partial(check_run, run=run, files=files), *parts(plan, files, run)):
             try:
-                part(found)
+                part(results)
             except RecordError as error:
                 if not unfinished:
                     raise
-                found.missing.append(str(error))
+                results.missing.append(str(error))
                 if part.func is check_run:
                     break
-    return found
+    return results
 
 
 def check_run(into: Results, run: Run, files: ResultFiles) -> None:
-    """Of a run whose files have changed nothing is collected."""
+    """Check a run's files first: nothing is collected of a run whose files have changed."""
     check_files(files.run(run.name), files.model(run.name))
 
 
@@ -154,12 +154,12 @@ def add_evaluation(
     grading: Sequence[str],
 ) -> None:
     """The measures of one benchmark, under each protocol that it was graded by."""
-    found: list[Measure] = []
+    evaluated: list[Measure] = []
     for protocol, of in PROTOCOLS.items():
         if protocol in grading:
             path = current(files.grades(run.name, benchmark, protocol), run, training)
-            found += of(read_grades(path), str(path))
-    into.add(run, benchmark, role, found)
+            evaluated += of(read_grades(path), str(path))
+    into.add(run, benchmark, role, evaluated)
 
 
 def add_flips(into: Results, run: Run, training: Path | None, files: ResultFiles, benchmark: str) -> None:
@@ -189,17 +189,17 @@ def main() -> None:
     parser.add_argument("--partial", action="store_true", help="take what is there, and name what is not")
     options = parser.parse_args()
     try:
-        found = collect(read_json(options.plan), options.results, options.partial)
+        results = collect(read_json(options.plan), options.results, options.partial)
     except RecordError as error:
         raise SystemExit(f"error: {error}") from None
-    write_csv(options.scores, Score, found.scores)
-    write_jsonl(options.values, found.values)
-    write_csv(options.curves, CurvePoint, found.curves)
+    write_csv(options.scores, Score, results.scores)
+    write_jsonl(options.values, results.values)
+    write_csv(options.curves, CurvePoint, results.curves)
     for path in (options.scores, options.values, options.curves):
         seal(path)
-    for line in found.missing:
+    for line in results.missing:
         print(f"missing: {line}")
-    print(f"{len(found.scores)} scores and {len(found.curves)} steps")
+    print(f"{len(results.scores)} scores and {len(results.curves)} steps")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def contrasts(
 
 
 def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
-    """The same of the paper's numbers, as `mcgrpo.analyse.published.as_cells` gives them."""
+    """The rows of contrasts.csv for the paper's numbers, given by `mcgrpo.analyse.published.as_cells`."""
     scores = {CellKey.of(row): {0: Found(row.mean, 1)} for row in cells.itertuples(index=False)}
     return contrasts(claims, scores, {key.without_measure for key in scores}, printed=True)
 
@@ -74,7 +74,7 @@ def _of_claim(claim: Claim, scores: Scores, planned: Sequence[CellKey], printed:
     if claim.unjudged:
         return
     places = [place for place in planned if not claim.settings or place.setting in claim.settings]
-    found = {
+    by_number = {
         number: _singles(claim.id, number, comparison, scores, places)
         for number, comparison in enumerate(claim.comparisons, 1)
     }
@@ -90,13 +90,13 @@ def _of_claim(claim: Claim, scores: Scores, planned: Sequence[CellKey], printed:
         count = len({single.number for single in singles})
         return replace(row, comparisons=count, at_least=low, at_most=high)
 
-    for number, singles in found.items():
+    for number, singles in by_number.items():
         for single in singles:
             if single.weights is None:
                 yield Contrast(claim.id, "single", number, *single.place)
             else:
                 yield row("single", number, single.place, [single])
-    measured = {number: [each for each in singles if each.weights] for number, singles in found.items()}
+    measured = {number: [each for each in singles if each.weights] for number, singles in by_number.items()}
     for number, singles in measured.items():
         if len(singles) > 1:
             yield row("pooled", number, (None, None), singles)
@@ -113,7 +113,7 @@ def _singles(
 ) -> list[Single]:
     """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
     columns = [_keys(term, planned) for term in comparison.terms]
-    found = []
+    singles = []
     for place in sorted(set().union(*columns)):
         weights: Weights = defaultdict(float)
         for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
@@ -122,8 +122,8 @@ def _singles(
         if not any(weights.values()):
             raise ClaimError(f"claim {claim}: comparison {number}: its cells cancel, and nothing is left to compare")
         there = all(key in scores for key in weights)
-        found.append(Single(number, place, {key: w for key, w in weights.items() if w} if there else None))
-    return found or [Single(number, (None, None), None)]
+        singles.append(Single(number, place, {key: w for key, w in weights.items() if w} if there else None))
+    return singles or [Single(number, (None, None), None)]
 
 
 def _keys(term: Term, planned: Sequence[CellKey]) -> dict[Place, CellKey]:
@@ -156,11 +156,11 @@ def _contrast(
     scores: Scores,
     printed: bool,
 ) -> Contrast:
-    found, over, lone = estimate(weights, scores, of.is_ratio)
-    numbers = (_in_unit(of, number) for number in (found.mean, *found.limits()))
-    holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, found, printed)
-    seeds = None if printed else found.seeds
-    seen = None if lone or of.is_ratio else found.detectable
+    result, over, lone = estimate(weights, scores, of.is_ratio)
+    numbers = (_in_unit(of, number) for number in (result.mean, *result.limits()))
+    holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, result, printed)
+    seeds = None if printed else result.seeds
+    seen = None if lone or of.is_ratio else result.detectable
     detectable = None if seen is None else round(of.scale * seen, DIGITS)
     unjudged = ON_CPU if not printed and _are_times_on_cpu(weights, scores) else None
     return Contrast(claim, kind, number, *place, *numbers, holds, fails, seeds, over, detectable, unjudged)
@@ -190,8 +190,8 @@ def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = Fal
             parts += [paired.part({key: weight}, scores, scores[key]) for key, weight in own.items()]
             unpaired = True
     only = next(iter(weights))
-    found = paired.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
-    return found, _over(found, any("" not in part for part in parts), unpaired), lone
+    result = paired.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
+    return result, _over(result, any("" not in part for part in parts), unpaired), lone
 
 
 class _Place(NamedTuple):
@@ -205,11 +205,11 @@ def _trained_in(key: CellKey) -> _Place:
     return _Place(key.setting, key.method != UNTRAINED)
 
 
-def _over(found: Estimate, problems: bool, unpaired: bool) -> str:
-    if found.error is None:
+def _over(result: Estimate, problems: bool, unpaired: bool) -> str:
+    if result.error is None:
         return ""
     over = "seeds and problems" if problems else "seeds"
-    over = "problems" if found.seeds == 1 else over
+    over = "problems" if result.seeds == 1 else over
     return f"{over}, seeds unpaired" if unpaired else over
 
 
@@ -219,22 +219,22 @@ def _logarithm(key: CellKey, seed: int, score: Found) -> Found:
     return Found(math.log(score.value), score.n)
 
 
-def p_values(of: Comparison, found: Estimate, certain: bool = False) -> tuple[float, float]:
+def p_values(of: Comparison, result: Estimate, certain: bool = False) -> tuple[float, float]:
     """One-sided: of the test that the truth lies between the bounds, and of the test that it lies outside.
 
     A number that is taken as it stands, or that all seeds agree on, is on one side for certain.
     """
-    if certain or found.error == 0:
-        inside = of.holds_at(_in_unit(of, found.mean))
+    if certain or result.error == 0:
+        inside = of.holds_at(_in_unit(of, result.mean))
         return (0.0, 1.0) if inside else (1.0, 0.0)
     low, high = (_from_unit(of, bound) for bound in (of.low, of.high))
     holds = max(
-        found.p_value(low, "greater") if math.isfinite(low) else 0.0,
-        found.p_value(high, "less") if math.isfinite(high) else 0.0,
+        result.p_value(low, "greater") if math.isfinite(low) else 0.0,
+        result.p_value(high, "less") if math.isfinite(high) else 0.0,
     )
     fails = min(
-        found.p_value(low, "less") if math.isfinite(low) else 1.0,
-        found.p_value(high, "greater") if math.isfinite(high) else 1.0,
+        result.p_value(low, "less") if math.isfinite(low) else 1.0,
+        result.p_value(high, "greater") if math.isfinite(high) else 1.0,
     )
     return holds, fails
 
@@ -252,7 +252,7 @@ def _from_unit(of: Comparison, bound: float) -> float:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read what was found, write the contrasts."""
+    """Form the comparisons of claims.yaml."""
     parser = argparse.ArgumentParser(description="Evaluate the comparisons of claims, per seed and problem.")
     parser.add_argument("--plan", required=True, help="plan.json of the study")
     parser.add_argument("--scores", required=True, help="scores.csv, one Score a row")

@@ -36,16 +36,16 @@ Part = Mapping[str, Weighted]
 
 def share(values: np.ndarray) -> Estimate:
     """The mean of values in [0, 1], seeds x problems; its limits are exact where none is above 0, or below 1."""
-    found = contrast([{"problems": Weighted(values, 0.0, 1.0)}])
-    mean, problems = found.mean, values.shape[1]
-    if problems == 1 or found.error is None:
-        return found if found.error else replace(found, error=None)  # equal values of one problem say nothing
+    wald = contrast([{"problems": Weighted(values, 0.0, 1.0)}])
+    mean, problems = wald.mean, values.shape[1]
+    if problems == 1 or wald.error is None:
+        return wald if wald.error else replace(wald, error=None)  # equal values of one problem say nothing
     if not SAME < mean < 1 - SAME:
-        return replace(found, mean=float(round(mean)), trials=problems)
+        return replace(wald, mean=float(round(mean)), trials=problems)
     if np.ptp(values) < SAME:
-        return found
-    widening = t_quantile(HALF, problems - 1) / t_quantile(HALF, found.freedom)
-    return replace(found, trials=mean * (1 - mean) * (widening / found.error) ** 2)
+        return wald
+    widening = t_quantile(HALF, problems - 1) / t_quantile(HALF, wald.freedom)
+    return replace(wald, trials=mean * (1 - mean) * (widening / wald.error) ** 2)
 
 
 def contrast(parts: Sequence[Part]) -> Estimate:

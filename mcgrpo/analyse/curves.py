@@ -48,7 +48,7 @@ def curve(run: Run, metrics: list[dict[str, Any]]) -> list[CurvePoint]:
 
 
 def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[tuple[str, float]]:
-    """Of the training itself: its seconds, and means over steps (over the last tenth: the reward).
+    """The measures of a training: its seconds, and means over steps (of the reward: over the last tenth).
 
     Values that are not finite (a gradient that overflowed) are left out.
     """

@@ -38,10 +38,10 @@ def parse_measure(name: str) -> FlipMeasure:
     parts = name.split("/")
     if len(parts) != len(FlipMeasure._fields):
         raise ValueError(f"{name!r} is no measure of sign flips, like 'mean/oracle-mean/strict/k2/exact'")
-    found = dict(zip(FlipMeasure._fields, parts, strict=True))
+    named = dict(zip(FlipMeasure._fields, parts, strict=True))
     for part, known in _KNOWN.items():
-        if found[part] not in known:
-            raise ValueError(f"{name!r}: unknown {part} {found[part]!r} (known: {', '.join(known)})")
-    if not re.fullmatch("k[1-9][0-9]*", found["k"]):
-        raise ValueError(f"{name!r}: {found['k']!r} should be k and a number, like k2")
-    return FlipMeasure(**found | {"k": int(found["k"][1:])})
+        if named[part] not in known:
+            raise ValueError(f"{name!r}: unknown {part} {named[part]!r} (known: {', '.join(known)})")
+    if not re.fullmatch("k[1-9][0-9]*", named["k"]):
+        raise ValueError(f"{name!r}: {named['k']!r} should be k and a number, like k2")
+    return FlipMeasure(**named | {"k": int(named["k"][1:])})

@@ -36,7 +36,7 @@ class Measure(NamedTuple):
 
     @property
     def standard_error(self) -> float | None:
-        """Of the mean over problems: their standard deviation (Bessel's correction) over the root of their number."""
+        """Standard error of the mean: the standard deviation over problems (Bessel's correction) over the root of n."""
         return stdev(self.values) / math.sqrt(len(self.values)) if len(self.values) > 1 else None
 
 
@@ -89,13 +89,13 @@ def measures(grades: Iterable[Grade], where: str) -> list[Measure]:
     """
     grades = list(grades)
     drawn = by_decoding(grades, where)
-    found = []
+    listed = []
     if "greedy" in drawn:
-        found += [mean("greedy", accuracy, drawn["greedy"]), mean("exact-greedy", exact, drawn["greedy"])]
+        listed += [mean("greedy", accuracy, drawn["greedy"]), mean("exact-greedy", exact, drawn["greedy"])]
     if "sampled" in drawn:
-        found += sampled(drawn["sampled"])
+        listed += sampled(drawn["sampled"])
     every = {id: [g for problems in drawn.values() for g in problems[id]] for id in next(iter(drawn.values()))}
-    return found + [mean(f"rate-{name}", partial(rate, name), every) for name in ("unparseable", "timeout", "error")]
+    return listed + [mean(f"rate-{name}", partial(rate, name), every) for name in ("unparseable", "timeout", "error")]
 
 
 def released(grades: Iterable[Grade], where: str) -> list[Measure]:
@@ -107,11 +107,11 @@ def released(grades: Iterable[Grade], where: str) -> list[Measure]:
         RecordError: as `measures`.
     """
     drawn = by_decoding(grades, where)
-    found = [mean("released-greedy", accuracy, drawn["greedy"])] if "greedy" in drawn else []
+    listed = [mean("released-greedy", accuracy, drawn["greedy"])] if "greedy" in drawn else []
     if "sampled" in drawn:
         n = samples(drawn["sampled"])
-        found.append(mean(f"released-any@{n}", partial(pass_at, n), drawn["sampled"]))
-    return found
+        listed.append(mean(f"released-any@{n}", partial(pass_at, n), drawn["sampled"]))
+    return listed
 
 
 def robust(grades: Iterable[Grade], where: str) -> list[Measure]:
@@ -153,21 +153,21 @@ def by_decoding(grades: Iterable[Grade], where: str) -> dict[str, Problems]:
         RecordError: naming `where`, if there are no grades, problems have different numbers of samples, one sample is
             graded twice, or the two hold different problems.
     """
-    found: dict[str, dict[str, list[Grade]]] = defaultdict(lambda: defaultdict(list))
+    grouped: dict[str, dict[str, list[Grade]]] = defaultdict(lambda: defaultdict(list))
     for grade in grades:
-        found[grade.decoding][grade.id].append(grade)
-    if not found:
+        grouped[grade.decoding][grade.id].append(grade)
+    if not grouped:
         raise RecordError(f"{where}: no grades")
-    for decoding, problems in found.items():
+    for decoding, problems in grouped.items():
         counts = {len(problem) for problem in problems.values()}
         if len(counts) > 1:
             raise RecordError(f"{where}: problems have {min(counts)} to {max(counts)} {decoding} samples each")
         for name, problem in problems.items():
             if len({grade.sample for grade in problem}) < len(problem):
                 raise RecordError(f"{where}: a {decoding} sample of {name!r} stands twice")
-    if len({tuple(problems) for problems in found.values()}) > 1:
+    if len({tuple(problems) for problems in grouped.values()}) > 1:
         raise RecordError(f"{where}: greedy and sampled completions are of different problems")
-    return {decoding: dict(problems) for decoding, problems in found.items()}
+    return {decoding: dict(problems) for decoding, problems in grouped.items()}
 
 
 def problems_hash(ids: Iterable[str]) -> str:

@@ -10,11 +10,11 @@ from mcgrpo.analyse.scored import Scores
 from mcgrpo.analyse.stats import Estimate
 
 Weights = Mapping[CellKey, float]
-"""Of cells; all of one setting where their seeds are paired."""
+"""The weight of each cell in a sum; all cells are of one setting if their seeds are paired."""
 
 
 def mean(key: CellKey, scores: Scores) -> Estimate:
-    """Of a cell over its seeds and problems."""
+    """The mean of a cell over its seeds and problems."""
     seeds = scores.get(key, {})
     if not seeds:
         return Estimate()
@@ -23,7 +23,7 @@ def mean(key: CellKey, scores: Scores) -> Estimate:
 
 
 def difference(key: CellKey, other: CellKey | None, scores: Scores) -> Estimate:
-    """Of two cells over the seeds that both have; empty where they share none."""
+    """The difference of two cells over the seeds that both have; empty if they share none."""
     seeds = shared_seeds([key, other], scores)
     return contrast([part({key: 1.0, other: -1.0}, scores, seeds)]) if seeds else Estimate()
 
@@ -35,12 +35,12 @@ def shared_seeds(keys: Iterable[CellKey | None], scores: Scores) -> list[int]:
 
 def part(weights: Weights, scores: Scores, seeds: Iterable[int]) -> Part:
     """The weighted sum of cells at these seeds, by the problems that they are on. Values on problems are in [0, 1]."""
-    found: dict[str, Weighted] = {}
+    parts: dict[str, Weighted] = {}
     for key, weight in weights.items():
         cells = [scores[key][seed] for seed in seeds]
         values = np.array([[cell.value] if cell.values is None else cell.values for cell in cells])
-        before = found.get(cells[0].problems, Weighted(np.zeros_like(values), 0.0, 0.0))
-        found[cells[0].problems] = Weighted(
+        before = parts.get(cells[0].problems, Weighted(np.zeros_like(values), 0.0, 0.0))
+        parts[cells[0].problems] = Weighted(
             before.values + weight * values, before.least + min(weight, 0.0), before.most + max(weight, 0.0)
         )
-    return found
+    return parts

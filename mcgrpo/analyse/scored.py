@@ -17,7 +17,7 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.sums import check_seal
 
 TOLERANCE = 1e-9
-"""Of the mean of values against the score that it is."""
+"""The largest difference of a score from the mean of its values."""
 
 
 class Found(NamedTuple):
@@ -63,33 +63,33 @@ def found_scores(scores: pd.DataFrame, values: Iterable[ProblemValues], planned:
         ValueError: naming the row and the seed, for one that is not planned, stands twice or is not finite; for seeds
             that differ in `n`; for values that are not those of a score, or not on the problems of the cells beside it.
     """
-    found: Scores = defaultdict(dict)
+    by_cell: Scores = defaultdict(dict)
     for row in scores.sort_values("seed", kind="stable").itertuples(index=False):
         key = CellKey.of(row)
         if row.seed not in planned.get(key.without_measure, ()):
             raise ValueError(f"{key}: seed {row.seed} is not in the plan")
-        if row.seed in found[key]:
+        if row.seed in by_cell[key]:
             raise ValueError(f"{key}: seed {row.seed} is scored twice")
         if not math.isfinite(row.value):
             raise ValueError(f"{key}: the value of seed {row.seed} is {row.value}, a mean needs finite numbers")
-        found[key][row.seed] = Found(row.value, row.n)
-    for key, seeds in found.items():
+        by_cell[key][row.seed] = Found(row.value, row.n)
+    for key, seeds in by_cell.items():
         if len({score.n for score in seeds.values()}) > 1:
             each = ", ".join(f"{score.n} at seed {seed}" for seed, score in seeds.items())
             raise ValueError(f"{key}: seeds differ in n ({each})")
     for row in values:
-        _add_values(found, row)
-    _check_problems(found)
-    return dict(found)
+        _add_values(by_cell, row)
+    _check_problems(by_cell)
+    return dict(by_cell)
 
 
-def _check_problems(found: Scores) -> None:
+def _check_problems(by_cell: Scores) -> None:
     """Cells that are compared have values on the same problems, or none has any."""
     first: dict[tuple, tuple[CellKey, int, Found]] = {}
-    having = (row for row in _rows(found) if row[2].values is not None)
+    having = (row for row in _rows(by_cell) if row[2].values is not None)
     for row in having:
         first.setdefault(row[0].block, row)
-    for key, seed, score in _rows(found):
+    for key, seed, score in _rows(by_cell):
         if key.block not in first:
             continue
         other, other_seed, known = first[key.block]
@@ -99,15 +99,15 @@ def _check_problems(found: Scores) -> None:
             raise ValueError(f"{key}: seed {seed} is on other problems than seed {other_seed} of {other}")
 
 
-def _rows(found: Scores) -> list[tuple[CellKey, int, Found]]:
-    cells = sorted(found.items(), key=lambda cell: cell[0].order)
+def _rows(by_cell: Scores) -> list[tuple[CellKey, int, Found]]:
+    cells = sorted(by_cell.items(), key=lambda cell: cell[0].order)
     return [(key, seed, score) for key, seeds in cells for seed, score in seeds.items()]
 
 
-def _add_values(found: Scores, row: ProblemValues) -> None:
+def _add_values(by_cell: Scores, row: ProblemValues) -> None:
     key = CellKey.of(row)
     where = f"{key}: values of seed {row.seed}"
-    score = found.get(key, {}).get(row.seed)
+    score = by_cell.get(key, {}).get(row.seed)
     if score is None:
         raise ValueError(f"{where} without a score")
     if score.values is not None:
@@ -121,4 +121,4 @@ def _add_values(found: Scores, row: ProblemValues) -> None:
     if len(values) != score.n or abs(values.mean() - score.value) > TOLERANCE:
         mean = f"{values.mean():g}" if len(values) else "none"
         raise ValueError(f"{where} have n={len(values)}, mean {mean}; their score n={score.n}, value {score.value:g}")
-    found[key][row.seed] = score._replace(values=values, problems=row.problems)
+    by_cell[key][row.seed] = score._replace(values=values, problems=row.problems)

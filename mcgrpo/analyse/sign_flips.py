@@ -187,12 +187,12 @@ def _flips_of_compositions(
 
 @cache
 def _weights(counts: tuple[int, ...], size: int) -> np.ndarray:
-    """Of each composition: the number of subsets that it describes, prod C(n_v, c_v)."""
+    """The number of subsets that each composition describes, prod C(n_v, c_v)."""
     total = sum(counts)
-    found, largest = np.array([1]), math.comb(total, min(size, total // 2))
+    weights, largest = np.array([1]), math.comb(total, min(size, total // 2))
     for count, chosen in zip(counts, compositions(len(counts), size).T, strict=True):
-        found = found * _integers([math.comb(count, c) for c in range(size + 1)], largest)[chosen]
-    return found
+        weights = weights * _integers([math.comb(count, c) for c in range(size + 1)], largest)[chosen]
+    return weights
 
 
 def flip_rates(

@@ -51,7 +51,7 @@ class Estimate:
         return low, float(special.betaincinv(right + 1, wrong, 1 - tail)) if wrong else 1.0
 
     def p_value(self, bound: float, alternative: Literal["greater", "less"]) -> float:
-        """Of the one-sided test that the truth is greater (less) than `bound`; 1 where nothing is known of the error.
+        """The p-value of the one-sided test that the truth is greater (less) than `bound`; 1 if the error is unknown.
 
         At a level of a, it is at most a where `limits(1 - 2a)` excludes the bound.
         """

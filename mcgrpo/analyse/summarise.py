@@ -28,7 +28,7 @@ from mcgrpo.records import Role
 from mcgrpo.sums import seal
 
 Planned = Mapping[CellKey, set[int]]
-"""Of `mcgrpo.analyse.scored.planned_seeds`."""
+"""As returned by `mcgrpo.analyse.scored.planned_seeds`."""
 
 
 def planned_rows(planned: dict[CellKey, set[int]], scores: Scores, headline: list[str]) -> list[CellKey]:
@@ -41,10 +41,10 @@ def planned_rows(planned: dict[CellKey, set[int]], scores: Scores, headline: lis
         measures[_kind(key.role), key.benchmark].add(key.measure)
     measures["train", "train"].add("seconds")
     rows = []
-    for place in planned:
-        kind = _kind(place.role)
-        names = measures[kind, place.benchmark] or (headline if kind == "evaluation" else [])
-        rows += [place._replace(measure=name) for name in names]
+    for key in planned:
+        kind = _kind(key.role)
+        names = measures[kind, key.benchmark] or (headline if kind == "evaluation" else [])
+        rows += [key._replace(measure=name) for name in names]
     return sorted(rows, key=lambda key: key.order)
 
 
@@ -98,14 +98,14 @@ def summarise(
         ValueError: naming the row, see `found_scores`; for an unknown method.
     """
     planned = planned_seeds(plan)
-    found = found_scores(scores, values, planned)
+    by_cell = found_scores(scores, values, planned)
     settings = list(plan["benchmarks"])
-    rows = planned_rows(planned, found, plan["measures"])
+    rows = planned_rows(planned, by_cell, plan["measures"])
     rows.sort(key=lambda key: settings.index(key.setting))
     printed = {} if published is None else printed_numbers(published)
     margin = plan["equivalence_margin"]
-    cells = [_cell(key, found, planned, _printed(key, printed), margin) for key in rows]
-    return Summary(cells, [gain for key in rows for gain in _gains(key, found, planned)])
+    cells = [_cell(key, by_cell, planned, _printed(key, printed), margin) for key in rows]
+    return Summary(cells, [gain for key in rows for gain in _gains(key, by_cell, planned)])
 
 
 def _cell(
@@ -134,21 +134,21 @@ def _cell(
     )
 
 
-def _columns(name: str, found: Estimate, margin: float | None) -> dict[str, Any]:
-    low, high = found.limits()
+def _columns(name: str, estimate: Estimate, margin: float | None) -> dict[str, Any]:
+    low, high = estimate.limits()
     return {
-        name: found.mean,
+        name: estimate.mean,
         f"{name}_low": low,
         f"{name}_high": high,
-        f"{name}_seeds": found.seeds or None,
-        f"{name}_verdict": None if margin is None else gain_verdict(found, margin),
-        f"{name}_detectable": None if found.seeds == 1 else found.detectable,
+        f"{name}_seeds": estimate.seeds or None,
+        f"{name}_verdict": None if margin is None else gain_verdict(estimate, margin),
+        f"{name}_detectable": None if estimate.seeds == 1 else estimate.detectable,
     }
 
 
-def _excludes(found: Estimate, published: float | None) -> bool | None:
-    low, high = found.limits()
-    return None if low is None or found.seeds == 1 or published is None else not low <= published <= high
+def _excludes(estimate: Estimate, published: float | None) -> bool | None:
+    low, high = estimate.limits()
+    return None if low is None or estimate.seeds == 1 or published is None else not low <= published <= high
 
 
 def _over(key: CellKey, scores: Scores) -> IntervalOver | None:
@@ -182,7 +182,7 @@ def _gains(key: CellKey, scores: Scores, planned: Planned) -> Iterator[Gain]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read what was found, write the summary."""
+    """Summarise scores.csv and values.jsonl."""
     parser = argparse.ArgumentParser(description="Summarise scores over seeds and problems.")
     parser.add_argument("--plan", required=True, help="plan.json of the study")
     parser.add_argument("--scores", required=True, help="scores.csv, one Score a row")

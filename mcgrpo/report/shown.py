@@ -78,9 +78,9 @@ def composite(summary: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"nothing to show: no accuracy of {methods} under variant {COMPOSITE!r}")
     untrained = cells[(cells.method == UNTRAINED) & (cells.variant == DEFAULT)]
     beside = trained[trained.num_generations.isin(wanted.num_generations)]
-    found = pd.concat([beside, untrained])
-    places = pd.MultiIndex.from_frame(found[["setting", "benchmark"]])
-    return found[places.isin(pd.MultiIndex.from_frame(wanted[["setting", "benchmark"]]))]
+    cells = pd.concat([beside, untrained])
+    blocks = pd.MultiIndex.from_frame(cells[["setting", "benchmark"]])
+    return cells[blocks.isin(pd.MultiIndex.from_frame(wanted[["setting", "benchmark"]]))]
 
 
 def injected_flips(summary: pd.DataFrame) -> pd.DataFrame:

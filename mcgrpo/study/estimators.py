@@ -31,7 +31,7 @@ EXTRA_ROLLOUTS: dict[str, int] = {
     "bnpo": 0,
     "pods": 8,
 }
-"""Of every estimator of ours, as `mcgrpo.estimators.ESTIMATORS` has it; a test compares the two."""
+"""Extra rollouts of every built-in estimator, as in `mcgrpo.estimators.ESTIMATORS`; a test compares the two."""
 
 
 def check_estimator(name: str) -> None:
@@ -81,12 +81,12 @@ def extra_rollouts(name: str) -> int:
 
 def _source(module: str) -> Path | None:
     """The file that a module would be imported from; None where there is none."""
-    places: list[str] | None = [str(Path.cwd()), *sys.path]
+    folders: list[str] | None = [str(Path.cwd()), *sys.path]
     spec, name = None, ""
     for part in module.split("."):
         name = f"{name}.{part}".lstrip(".")
-        spec = PathFinder.find_spec(name, places) if part and places else None
-        places = list(spec.submodule_search_locations or ()) if spec else None
+        spec = PathFinder.find_spec(name, folders) if part and folders else None
+        folders = list(spec.submodule_search_locations or ()) if spec else None
     return Path(spec.origin) if spec and spec.origin else None
 
 
@@ -100,13 +100,13 @@ def with_neighbours(path: Path, name: str) -> set[Path]:
     Raises:
         ValueError: for a file that is no Python, naming it.
     """
-    found, waiting = set(), [path]
+    reached, waiting = set(), [path]
     while waiting:
-        if (file := waiting.pop()) not in found and file.suffix == ".py":
-            found.add(file)
+        if (file := waiting.pop()) not in reached and file.suffix == ".py":
+            reached.add(file)
             beside = [file.parent / f"{module}.py" for module in _imported(_tree(file, name))]
             waiting += [each for each in beside if each.is_file()]
-    return found
+    return reached
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:

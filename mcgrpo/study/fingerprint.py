@@ -20,8 +20,8 @@ package, only the front can be reached: what it imports of its own is not follow
 
 
 def _path(module: str) -> Path | None:
-    place = ROOT.joinpath(*module.split("."))
-    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
+    base = ROOT.joinpath(*module.split("."))
+    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
 
 
 @cache
@@ -37,15 +37,15 @@ def _tree(module: str) -> ast.Module:
 def _imported(module: str, node: ast.AST) -> Iterator[tuple[str, str | None]]:
     """(module, name) of everything of ours that an import statement takes; the name None for a module as a whole."""
     if isinstance(node, ast.Import):
-        found = [(alias.name, None) for alias in node.names]
+        parts = [(alias.name, None) for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
         if node.level:
             raise ValueError(f"{_path(module)}:{node.lineno}: relative imports are not followed")
         names = [(f"{node.module}.{alias.name}", alias.name) for alias in node.names]
-        found = [(whole, None) if _ours(whole) else (node.module or "", name) for whole, name in names]
+        parts = [(whole, None) if _ours(whole) else (node.module or "", name) for whole, name in names]
     else:
         return
-    yield from (part for part in found if _ours(part[0]))
+    yield from (part for part in parts if _ours(part[0]))
 
 
 def _ours(module: str) -> bool:
@@ -59,13 +59,13 @@ def main_module(stage: str) -> str:
 
 def closure(stage: str) -> list[str]:
     """What a stage runs and every module of ours that it imports, directly or not, views left out, sorted."""
-    found, waiting = set(), _with_packages(main_module(stage))
+    reached, waiting = set(), _with_packages(main_module(stage))
     while waiting:
         module = waiting.pop()
-        if module not in found and module not in VIEWS:
-            found.add(module)
+        if module not in reached and module not in VIEWS:
+            reached.add(module)
             waiting += _imports(module)
-    return sorted(found)
+    return sorted(reached)
 
 
 @cache
@@ -94,39 +94,39 @@ def fingerprint(stage: str) -> str:
     digest = hashlib.sha256()
     for module, statements in sorted(reached.items()):
         digest.update(module.encode())
-        for place in sorted(statements):
-            digest.update(_dumped(module, place))
+        for index in sorted(statements):
+            digest.update(_dumped(module, index))
     return digest.hexdigest()[:16]
 
 
 @cache
-def _dumped(module: str, place: int) -> bytes:
-    return ast.dump(without_docstrings(_tree(module).body[place])).encode()
+def _dumped(module: str, index: int) -> bytes:
+    return ast.dump(without_docstrings(_tree(module).body[index])).encode()
 
 
 def _reached(stage: str) -> dict[str, set[int]]:
-    """Module -> places of the top-level statements that the stage runs or uses.
+    """Module -> indices of the top-level statements that the stage runs or uses.
 
     Those are all of the stage's own, what they name (wherever in them: a local name that is also a top-level one
     counts), and in every imported module whatever is no definition, since it runs at import.
     """
-    found: dict[str, set[int]] = defaultdict(set)
-    waiting = [(stage, place) for place in range(len(_tree(stage).body))]
-    waiting += [(module, place) for module in closure(stage) for place in _definitions(module)[""]]
+    reached: dict[str, set[int]] = defaultdict(set)
+    waiting = [(stage, index) for index in range(len(_tree(stage).body))]
+    waiting += [(module, index) for module in closure(stage) for index in _definitions(module)[""]]
     while waiting:
-        module, place = waiting.pop()
-        if module in VIEWS or place in found[module]:
+        module, index = waiting.pop()
+        if module in VIEWS or index in reached[module]:
             continue
-        found[module].add(place)
-        waiting += _needed(module, place)
-    return found
+        reached[module].add(index)
+        waiting += _needed(module, index)
+    return reached
 
 
 @cache
-def _needed(module: str, place: int) -> list[tuple[str, int]]:
-    """(module, place) of every top-level statement that one of them names or imports from."""
+def _needed(module: str, index: int) -> list[tuple[str, int]]:
+    """(module, index) of every top-level statement that one of them names or imports from."""
     needed = set()
-    for node in ast.walk(_tree(module).body[place]):
+    for node in ast.walk(_tree(module).body[index]):
         needed |= {(module, each) for name in _named(node) for each in _definitions(module).get(name, ())}
         for imported, name in _imported(module, node):
             everything = range(len(_tree(imported).body))
@@ -145,12 +145,12 @@ def _named(node: ast.AST) -> tuple[str, ...]:
 
 @cache
 def _definitions(module: str) -> dict[str, list[int]]:
-    """Top-level name -> places of the statements that bind it; under "" those that bind none but run at import."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for place, node in enumerate(_tree(module).body):
+    """Top-level name -> indices of the statements that bind it; under "" those that bind none but run at import."""
+    definitions: dict[str, list[int]] = defaultdict(list)
+    for index, node in enumerate(_tree(module).body):
         for name in _bound(node):
-            found[name].append(place)
-    return found
+            definitions[name].append(index)
+    return definitions
 
 
 def _bound(node: ast.stmt) -> list[str]:

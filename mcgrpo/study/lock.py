@@ -38,8 +38,8 @@ def unpinned(config: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]
 def pin(config: dict[str, Any], commits: Commits) -> None:
     """Put the commits of a lock file in the place of revisions that are none, in place."""
     for kind, name, spec in unpinned(config):
-        if found := commits.get(kind, {}).get(name):
-            spec["revision"] = found
+        if revision := commits.get(kind, {}).get(name):
+            spec["revision"] = revision
 
 
 def read_lock(path: Path) -> Commits:
@@ -50,9 +50,9 @@ def read_lock(path: Path) -> Commits:
     """
     locked = _read_yaml(path) if path.is_file() and path.stat().st_size else {}
     for kind, names in locked.items():
-        for name, found in names.items() if isinstance(names, dict) else [("", names)]:
-            if not COMMIT.fullmatch(str(found)):
-                raise StudyError(f"{path}: {kind}.{name}: {found!r} is not a commit of 40 hexadecimal digits")
+        for name, revision in names.items() if isinstance(names, dict) else [("", names)]:
+            if not COMMIT.fullmatch(str(revision)):
+                raise StudyError(f"{path}: {kind}.{name}: {revision!r} is not a commit of 40 hexadecimal digits")
     return locked
 
 
@@ -83,20 +83,22 @@ def look_up(config: dict[str, Any]) -> Commits:
     Raises:
         HubError: where it cannot be asked or does not know one.
     """
-    found: Commits = {}
+    commits: Commits = {}
     for kind, name, spec in unpinned(config):
-        found.setdefault(kind, {})[name] = commit(kind, spec)
-    return found
+        commits.setdefault(kind, {})[name] = commit(kind, spec)
+    return commits
 
 
 def differences(locked: Commits, now: Commits) -> list[str]:
     """One line for everything that is not pinned, or has moved."""
     lines = []
     for kind, names in now.items():
-        for name, found in names.items():
+        for name, revision in names.items():
             pinned = locked.get(kind, {}).get(name)
-            if pinned != found:
-                lines.append(f"{kind}.{name}: {f'pinned at {pinned}, now' if pinned else 'not pinned, now'} at {found}")
+            if pinned != revision:
+                lines.append(
+                    f"{kind}.{name}: {f'pinned at {pinned}, now' if pinned else 'not pinned, now'} at {revision}"
+                )
     return lines
 
 

@@ -39,8 +39,8 @@ def rows_of(config: Config, name: str, told: Mapping[str, int] | None = None) ->
     spec = config["datasets"][name]
     try:
         if path := made(config, "datasets", name):
-            found = [str(row.get("split")) for _, row in iter_json_lines(path)]
-            return {split: found.count(split) for split in set(found)}
+            splits = [str(row.get("split")) for _, row in iter_json_lines(path)]
+            return {split: splits.count(split) for split in set(splits)}
         return _rows_of_source(spec, told or {})
     except (RecordError, OSError):
         return {}

@@ -78,10 +78,10 @@ def _json(content: str | bytes, name: str) -> dict[str, Any]:
                 raise YamlError(f"{name}: the key {key!r} is there {times} times in one mapping")
         return dict(pairs)
 
-    found = json.loads(content, object_pairs_hook=unique)
-    if not isinstance(found, dict):
+    value = json.loads(content, object_pairs_hook=unique)
+    if not isinstance(value, dict):
         raise YamlError(f"{name}: holds no keys with values")
-    return found
+    return value
 
 
 def _yaml(content: str | bytes, name: str) -> dict[Any, Any]:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 COMPOSITE = "composite"
-"""Of the paper's table of composite rewards."""
+"""The variant of the paper's table of composite rewards."""
 _FLIP = re.compile(r"flip-(exact-)?(1|0\.[0-9]+)")
 
 

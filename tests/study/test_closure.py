@@ -139,7 +139,7 @@ def test_views_cannot_be_imported_for_what_they_hold():
         ("records.py", [('"""The contract:', '"""This is the contract:')]),
         ("analyse/records.py", [("    planned: int", "    planned: float")]),  # summary.csv
         ("files.py", [("lineterminator=", "delimiter=';', lineterminator=")]),  # CSV
-        ("grade/answers.py", [('"""Characters of an extracted', '"""At most as many characters of an extracted')]),
+        ("grade/answers.py", [('"""Maximum length of', '"""The largest length of')]),
         ("data/prompts.py", [("import hashlib\n", "import hashlib\n\n\n\n")]),
         ("train/job.py", [('{"status": "running", ', "{'status':\n'running', ")]),
         ("tracking/__init__.py", [("PATIENCE_SECONDS = 60", "PATIENCE_SECONDS = 90")]),
