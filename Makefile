@@ -40,7 +40,7 @@ PYTEST = pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 test: .venv/ready ## all tests
 	$(PYTEST)
 
-test-fast: .venv/ready ## all tests that are not marked slow: under 3 minutes on two cores
+test-fast: .venv/ready ## all tests that are not marked slow, in minutes
 	$(PYTEST) -m "not slow"
 
 test-slurm: .venv/ready ## a study through a real SLURM with two fake GPUs, started here (as root)

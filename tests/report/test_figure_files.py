@@ -24,7 +24,9 @@ def files_of(folder, cells=()):
     return [part for name in ("summary", "gains", "curves") for part in (f"--{name}", str(folder / f"{name}.csv"))]
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "accuracy-first" else pytest.mark.slow) for name in FIGURES]
+)
 def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, name):
     frame(map(paired, study(("toy_a",))))
     curve_frame(curves(("toy_a",), BOTH, steps=3))

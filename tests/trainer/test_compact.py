@@ -152,7 +152,10 @@ WINDOWS = {
 
 
 class TestGradients:
-    @pytest.mark.parametrize("windows", WINDOWS.values(), ids=list(WINDOWS))
+    @pytest.mark.parametrize(
+        "windows",
+        [pytest.param(WINDOWS[name], id=name, marks=() if name == "whole" else pytest.mark.slow) for name in WINDOWS],
+    )
     @pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo"])
     def test_are_those_of_all_rows(self, loss_type, windows, tmp_path):
         whole, expected = gradients(tmp_path, False, loss_type=loss_type, **windows)
