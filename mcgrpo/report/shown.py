@@ -1,7 +1,7 @@
 """The cells and trainings that each figure shows. Figures draw them, and the n under a figure counts them.
 
-There is a function for each module of `mcgrpo.report.figures`. Planned cells that have not been measured are among the
-cells of a figure; where none has been, there is nothing to show, and a ValueError says so.
+There is a function for each module of `mcgrpo.report.figures`. The cells of a figure include planned cells without a
+measurement; if no cell has one, a ValueError says that there is nothing to show.
 """
 
 import pandas as pd
@@ -17,7 +17,7 @@ FLIPPED = "grpo"
 """The method whose advantages are flipped."""
 FLIP_BASELINES, FLIP_ORACLE = ("mean", "median"), "oracle-mean"
 BUDGET = 4
-"""The G of the paper's figure of latencies; a setting without it shows the nearest."""
+"""The G of the paper's latency figure; a setting without it shows the nearest."""
 PHASES = ("seconds_generation", "seconds_rewards", "seconds_logprobs", "seconds_update")
 
 

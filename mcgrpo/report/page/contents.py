@@ -1,4 +1,4 @@
-"""Tables and figures as the page shows them: title, caption, n, where they come from, and files to take along."""
+"""Tables and figures of the page: title, caption, n, sources, and files to download."""
 
 import base64
 import re
@@ -31,13 +31,13 @@ TITLES = {
     "timings": "Training time",
 }
 SCALE = 0.42
-"""Pixels of the page for one of a figure, of which there are 300 an inch: type of 8 points is then 14 pixels high."""
+"""CSS pixels per figure pixel. Figures have 300 pixels per inch: 8 point type is then 14 CSS pixels high."""
 CAPTION = re.compile(r"\*\*(.+?)\*\*\s+(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Head:
-    """A place of a row's block: text, the number of rows it spans, and whether rows end below it."""
+    """A heading in a row's block: text, the number of rows it spans, and whether a rule is below it."""
 
     text: str
     span: int
@@ -45,7 +45,7 @@ class Head:
 
 @dataclass(frozen=True)
 class TableView:
-    """One table; `rows` holds for each line the heads that start at it, its entries, and whether it is a median's."""
+    """One table; `rows` has for each line the heads that start there, its entries, and whether it is a median's."""
 
     name: str
     title: str
@@ -60,7 +60,7 @@ class TableView:
 
 @dataclass(frozen=True)
 class FigureView:
-    """One figure, or with an empty `image` the place of one that is not there."""
+    """One figure; a missing one has an empty `image`."""
 
     name: str
     title: str
@@ -72,18 +72,18 @@ class FigureView:
 
 
 def table_views(summary: pd.DataFrame, title: str) -> list[TableView]:
-    """Every table that the study plans, in the order of tables.md; the training times are apart."""
+    """Every planned table, in the order of tables.md, without the training times."""
     return [view(cells, display) for cells, display in displays(summary, title)]
 
 
 def timings_view(summary: pd.DataFrame, title: str) -> TableView | None:
-    """The training times, where any is planned."""
+    """The training times, if any are planned."""
     cells = timings.select(summary)
     return None if cells.empty else view(cells, timings.display(cells, title))
 
 
 def view(cells: pd.DataFrame, display: Display) -> TableView:
-    """A displayed table, and the cells behind it as files to take along."""
+    """A table, and its cells as files to download."""
     return TableView(
         name=display.name,
         title=TITLES.get(display.name, display.name),
@@ -107,7 +107,7 @@ def sizes(cells: pd.DataFrame) -> str:
 
 
 def _rows(display: Display):
-    """Each line with those places of its block that begin at it: how many lines a place spans is read downwards."""
+    """Each line with the heads of its block that start there, and the number of lines that they span."""
     blocks = [line.block for line in display.lines]
     breaks = display.breaks()
     for number, line in enumerate(display.lines):
@@ -139,7 +139,7 @@ def figure_views(names: list[str], folder: Path, captions: Path, frames: dict[st
         frames: `summary` (rows of `Cell`) and `curves` (rows of `CurvePoint`).
 
     Raises:
-        ValueError: for a figure without a caption, naming the file.
+        ValueError: names the file of a missing caption.
     """
     return [
         FigureView(name, *_caption(captions / f"{name}.rst"), _figure_n(name, **frames),
@@ -156,7 +156,7 @@ def _caption(path: Path) -> tuple[str, str]:
 
 
 def _image(path: Path) -> tuple[str, tuple[int, int]]:
-    """The figure as a data URI, and its width and height in pixels of the page (a PNG says its own in its head)."""
+    """The figure as a data URI, and its width and height in CSS pixels, from the header of the PNG."""
     if not path.is_file():
         return "", (0, 0)
     content = path.read_bytes()
