@@ -37,7 +37,7 @@ CAPTION = re.compile(r"\*\*(.+?)\*\*\s+(.+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Head:
-    """A heading in a row's block: text, the number of rows it spans, and whether a rule is below it."""
+    """A heading in a row's block: its text and the number of rows that it spans."""
 
     text: str
     span: int
@@ -45,7 +45,7 @@ class Head:
 
 @dataclass(frozen=True)
 class TableView:
-    """One table; `rows` has for each line the heads that start there, its entries, and whether it is a median's."""
+    """One table; `rows` has for each line its heads, its entries, whether it is shaded, and whether a rule is above."""
 
     name: str
     title: str
@@ -107,7 +107,7 @@ def sizes(cells: pd.DataFrame) -> str:
 
 
 def _rows(display: Display):
-    """Each line with the heads of its block that start there, and the number of lines that they span."""
+    """For each line: heads that start there, entries, whether it is shaded, and whether a rule is above."""
     blocks = [line.block for line in display.lines]
     breaks = display.breaks()
     for number, line in enumerate(display.lines):
