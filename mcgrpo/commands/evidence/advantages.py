@@ -63,28 +63,28 @@ def as_batch(groups: Sequence[Group]) -> Batch:
     return Batch(*floats, whole[0].bool(), whole[1])
 
 
-def differences(batch: Batch, run: Run, step: int, place: int) -> tuple[list[str], dict[str, float]]:
+def differences(batch: Batch, run: Run, step: int, position: int) -> tuple[list[str], dict[str, float]]:
     """Differences between a batch and what its rewards give, and the metrics that should have been logged.
 
     Args:
         batch: the recorded batch.
         run: the run that it belongs to.
         step: the optimizer step, from 1, that it was drawn for.
-        place: position of the batch within that step, see `mcgrpo.commands.evidence.schedule`.
+        position: of the batch within that step, see `mcgrpo.commands.evidence.schedule`.
 
     Raises:
         ValueError: see `estimate`.
     """
-    told = [f"group {group}: {odd}" for group, odd in _not_g(batch, run)]
+    findings = [f"group {group}: {odd}" for group, odd in _not_g(batch, run)]
     logged: dict[str, Tensor] = {}
     if is_known(run):
-        advantages, kept, logged = estimate_as_trained(batch, run, step, place)
-        told += [f"group {group}: {odd}" for group, odd in _compare(batch, advantages, kept)]
+        advantages, kept, logged = estimate_as_trained(batch, run, step, position)
+        findings += [f"group {group}: {odd}" for group, odd in _compare(batch, advantages, kept)]
     # These from the record: rounding may make an advantage 0 on one processor and not on another
     recorded = diagnose(batch.rewards, None, batch.advantages, batch.kept)
     logged |= {name: value for name, value in recorded.items() if name.startswith("advantage/") or name not in logged}
     logged["completions/mean_length"] = batch.lengths.float().mean()
-    return told, {name: value.item() for name, value in logged.items()}
+    return findings, {name: value.item() for name, value in logged.items()}
 
 
 def ties(run: Run) -> Ties:
@@ -92,7 +92,7 @@ def ties(run: Run) -> Ties:
     return "longest" if run.loss_type in MEAN_OF_ROWS and not run.training.get("beta", 0.0) else "first"
 
 
-def estimate_as_trained(batch: Batch, run: Run, step: int, place: int) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+def estimate_as_trained(batch: Batch, run: Run, step: int, position: int) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Advantages and kept rows as `MCGRPOTrainer` or `ReleasedTrainer` computes them, and what it logs of them."""
     training = run.training
     estimated = compute_estimate(
@@ -109,7 +109,7 @@ def estimate_as_trained(batch: Batch, run: Run, step: int, place: int) -> tuple[
     estimated, flipped = apply_faults(estimated, run.num_generations, drop_rule, rescale), {}
     if rate := training.get("advantage_flip_rate", 0.0):
         rule = training.get("advantage_flip_rule", "bernoulli")
-        estimated, share = inject_flips(estimated, rate, rule, f"{run.seed}/{step - 1}/{place}")
+        estimated, share = inject_flips(estimated, rate, rule, f"{run.seed}/{step - 1}/{position}")
         flipped["advantage/frac_flipped"] = share
     estimated, diagnostics = clamp_and_diagnose(estimated, training.get("max_advantage"))
     return estimated.advantages, estimated.keep, diagnostics | flipped

@@ -87,8 +87,8 @@ def make_grades(source: Path, config: Config, planned: dict[str, Any], output: P
         for each in benchmarks
     ]
     for run, spec in planned["flips"].items():
-        place = run, spec["benchmark"]
-        jobs.append((there.rollouts(*place), [made.rollout_grades(*place)], spec["benchmark"], ["paper"]))
+        names = run, spec["benchmark"]
+        jobs.append((there.rollouts(*names), [made.rollout_grades(*names)], spec["benchmark"], ["paper"]))
     for completions, grades, benchmark, protocols in jobs:
         if completions.is_file():
             task, outputs = config["datasets"][benchmark]["task"], map(str, grades)

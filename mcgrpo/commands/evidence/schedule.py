@@ -27,9 +27,9 @@ class Schedule:
     epoch: int
 
     def generations(self) -> Iterator[tuple[int, int]]:
-        """(step, place) of each generation batch: the first optimizer step that it is used for, from 1, and its place.
+        """(step, position) of each generation batch: the first optimizer step that uses it, from 1, and its position.
 
-        The place is that of `MCGRPOTrainer`, among the micro-batches of the step.
+        The position is among the micro-batches of the step, as in `MCGRPOTrainer`.
         """
         updates = math.ceil(self.epoch / self.accumulation)
         batch = 0

@@ -25,7 +25,7 @@ def check_rollouts(folder: Path, config: Config, planned: dict[str, Any], partia
 
     Estimators of somebody's own are code, and are not run: their trainings are named.
     """
-    told, own, count = [], [], 0
+    findings, own, count = [], [], 0
     for run in (as_record(Run, row, "plan") for row in planned["runs"] if row["method"] != UNTRAINED):
         of_run = StudyFiles(config["study"], folder).results.run(run.name)
         if not (of_run / "run.json").is_file() or (partial and not (of_run / GROUPS).is_file()):
@@ -36,10 +36,10 @@ def check_rollouts(folder: Path, config: Config, planned: dict[str, Any], partia
             lines = list(_disagreements(of_run, run, folder, config))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             lines = [f"cannot be read: {error}".replace(f"{of_run}/", "")]
-        told += [f"{run.name}: {line}" for line in lines]
+        findings += [f"{run.name}: {line}" for line in lines]
     fine = f"{count} trainings: steps, advantages, kept rows and metrics are those of their rewards"
-    check = judged("rollouts", fine, f"{len(told)} disagreements", told)
-    return Check(check.topic, f"{count - len(own)} of {fine}", tuple(own), "note") if own and not told else check
+    check = judged("rollouts", fine, f"{len(findings)} disagreements", findings)
+    return Check(check.topic, f"{count - len(own)} of {fine}", tuple(own), "note") if own and not findings else check
 
 
 def _disagreements(of_run: Path, run: Run, folder: Path, config: Config) -> Iterator[str]:
@@ -70,20 +70,20 @@ def check_problems(folder: Path, config: Config, planned: dict[str, Any], made: 
     keys = zip(scores.setting, scores.method, scores.num_generations, scores.variant, scores.seed, strict=True)
     names = [f"{setting}/{method}/G{size}/{variant}/seed{seed}" for setting, method, size, variant, seed in keys]
     found = dict(zip(zip(names, scores.benchmark, scores.measure, strict=True), scores.n, strict=True))
-    told = []
+    findings = []
     for run, benchmarks in planned["evaluations"].items():
         for benchmark in benchmarks:
             rows = _audited(folder, config, benchmark, "test")
             for measure in planned["measures"]:
                 n = found.get((run, benchmark, measure))
                 if n != rows and not (partial and None in (n, rows)):
-                    told.append(f"{run}: {measure} on {benchmark} is over {n} problems, of {rows}")
+                    findings.append(f"{run}: {measure} on {benchmark} is over {n} problems, of {rows}")
     for run, spec in planned["flips"].items():
         path = StudyFiles(config["study"], folder).results.rollout_grades(run, spec["benchmark"])
-        told += _too_few(path, run, spec, _audited(folder, config, spec["benchmark"], "test"))
+        findings += _too_few(path, run, spec, _audited(folder, config, spec["benchmark"], "test"))
     evaluations = sum(map(len, planned["evaluations"].values())) + len(planned["flips"])
     fine = f"all that their audits count, in {evaluations} evaluations"
-    return judged("problems", fine, f"{len(told)} scores over others than planned", told)
+    return judged("problems", fine, f"{len(findings)} scores over others than planned", findings)
 
 
 def _too_few(path: Path, run: str, spec: dict[str, Any], rows: int | None) -> Iterator[str]:
