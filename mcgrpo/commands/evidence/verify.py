@@ -239,10 +239,9 @@ def main() -> None:
     except OSError as error:
         sys.exit(f"error: {options.archive}: {error.strerror}")
     archive, notes = printable(str(options.archive)), ", ".join(topics["note"])
-    if topics["FAILED"]:
-        print(f"{archive}: FAILED: {', '.join(topics['FAILED'])}")
-        sys.exit(1)
-    print(f"{archive}: verified" + (f" (notes: {notes})" if notes else ""))
+    verified = f"verified (notes: {notes})" if notes else "verified"
+    print(f"{archive}: {'FAILED: ' + ', '.join(topics['FAILED']) if topics['FAILED'] else verified}")
+    sys.exit(bool(topics["FAILED"]))
 
 
 if __name__ == "__main__":
