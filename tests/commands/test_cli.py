@@ -23,6 +23,7 @@ def test_an_unknown_command_is_named():
     assert done.returncode == 1 and done.stderr.startswith("mcgrpo: no command 'claim'\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_its_module(name):
     done = mcgrpo(name, "--help")

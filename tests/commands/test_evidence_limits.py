@@ -10,6 +10,8 @@ from mcgrpo.commands.evidence.limits import TookTooLongError, bounded
 from mcgrpo.commands.evidence.regenerate import make_grades
 from mcgrpo.files import write_jsonl
 
+pytestmark = pytest.mark.slow
+
 CONFIG = {"study": "hostile", "datasets": {"aime": {"task": "math"}}}
 PLANNED = {"grading": ["paper"], "evaluations": {"run": ["aime"]}, "flips": {}, "runs": []}
 MEMORY = """

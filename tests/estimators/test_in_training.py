@@ -8,6 +8,8 @@ from tiny_training import TRL, Ours, digits_reward, history, same_training, text
 
 from mcgrpo.estimators import ESTIMATORS, MAD_ZERO
 
+pytestmark = pytest.mark.slow
+
 SIZE = 4
 
 

@@ -43,6 +43,7 @@ def test_rows_keep_their_order_and_small_columns(tmp_path, capsys):
     assert "accuracy 0.6667 (2 of 3" in printed
 
 
+@pytest.mark.slow
 def test_math_lists_golds_that_do_not_parse(tmp_path, capsys):
     rows = [
         ROW | {"completion": "\\boxed{0.5}", "answer": "\\frac{1}{2}", "solution": "It is $\\boxed{\\frac{1}{2}}$."},
@@ -175,7 +176,7 @@ def test_golds_grade_as_correct_against_themselves_or_are_listed():
         assert self_check(examples, "math", verifier) == ["malformed", "nothing"]
 
 
-@pytest.mark.parametrize("task", ["gsm8k", "math"])
+@pytest.mark.parametrize("task", ["gsm8k", pytest.param("math", marks=pytest.mark.slow)])
 def test_several_protocols_at_once(tmp_path, task):
     write_jsonl(tmp_path / "completions.jsonl", [{"id": "a", "sample": 0, "completion": "it is 6", "answer": "6"}])
     files = [tmp_path / "paper.jsonl", tmp_path / "released.jsonl"]

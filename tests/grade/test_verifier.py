@@ -17,6 +17,8 @@ from mcgrpo.grade.answers import Judgement
 from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier, WorkerError
 from mcgrpo.records import VERDICTS
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_SECONDS = 60
 """For what is killed after half a second, and would go on for ever."""
 TOWER = "\\boxed{9^{9^{9^{9}}}}"

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from pretend_machine import PATIENCE_SECONDS, is_alive, wait_until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PLAIN = [sys.executable, "-m"]
 COMMAND = [*PLAIN, "mcgrpo.launch.preload"]

@@ -14,6 +14,8 @@ from bench.training.measure import Case, Task, measure, trainer_of
 from mcgrpo.train.arguments import TRL_CHANGES
 from mcgrpo.trainer.timing import PHASES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def task():

@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
 from mcgrpo.data.toy.models import build
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 

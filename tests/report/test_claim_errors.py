@@ -13,6 +13,8 @@ from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.scored import Found
 from mcgrpo.report.claims.judge import judge
 
+pytestmark = pytest.mark.slow
+
 CONFIG = Path(__file__).parents[2] / "config"
 CLAIMS = {claim.id: claim for claim in read_claims(CONFIG / "claims.yaml")}
 PRINTED = as_cells(read_published(CONFIG / "published.csv"))

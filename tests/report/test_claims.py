@@ -451,6 +451,7 @@ def test_missing_contrasts_end_in_one_line(tmp_path):
         main([*command, "--contrasts", str(tmp_path / "none.csv")])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
 def test_the_table_compiles(files):
     wrapper = r"\documentclass[a4paper]{article}\usepackage[margin=20mm]{geometry}\usepackage{booktabs,longtable}"

@@ -9,7 +9,7 @@ from mcgrpo.report.catalogue import FIGURES
 
 sync_api = pytest.importorskip("playwright.sync_api")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium is installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no chromium is installed")]
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SECONDS, BYTES = 2, 15_000_000
 SCROLLED = "document.documentElement.scrollWidth"

@@ -244,6 +244,7 @@ def test_an_unreadable_summary_is_named(tmp_path):
         main([*files_of(tmp_path), "--output", str(tmp_path / "out")])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
 def test_tables_compile_where_they_stand(tmp_path, summary):
     write_tables(summary, gains_frame(tmp_path), tmp_path, "Toys & 100% of_them")

@@ -77,6 +77,7 @@ needs_latex = pytest.mark.skipif(
 
 
 @needs_latex
+@pytest.mark.slow
 def test_the_report_has_the_numbers_of_its_study(tmp_path):
     text, log = report(tmp_path, study())
     assert "Toys & 100% of_them" in text
@@ -89,6 +90,7 @@ def test_the_report_has_the_numbers_of_its_study(tmp_path):
 
 
 @needs_latex
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("title", "shown"),
     [
@@ -105,6 +107,7 @@ def test_a_title_is_text_and_nothing_else(tmp_path, title, shown):
 
 
 @needs_latex
+@pytest.mark.slow
 def test_the_report_stands_without_any_result(tmp_path):
     text, _ = report(tmp_path)
     assert "The study plans missing training runs" in text
@@ -112,6 +115,7 @@ def test_the_report_stands_without_any_result(tmp_path):
 
 
 @needs_latex
+@pytest.mark.slow
 @pytest.mark.parametrize("title", ["Toys & 100% of_them", "Étude G=2"])
 def test_the_document_is_called_as_its_study(tmp_path, title):
     report(tmp_path, study(), title)

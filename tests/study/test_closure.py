@@ -29,15 +29,6 @@ STAGES = (
     "data.audit",
     "data.overlap",
 )
-HEAVY = (
-    "data.models",
-    "generate",
-    "analyse.summarise",
-    "analyse.sign_flips",
-    "report.tables",
-    "report.figures",
-    "report.page",
-)
 
 LOADED = """
 import ast, importlib, json, sys
@@ -84,9 +75,8 @@ def fingerprint_after(path, *changes):
     return closure.fingerprint("mcgrpo.train")
 
 
-@pytest.mark.parametrize(
-    "stage", [pytest.param(stage, marks=pytest.mark.slow if stage in HEAVY else ()) for stage in STAGES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES)
 def test_the_closure_holds_every_module_that_is_loaded(stage):
     module = closure.main_module(f"mcgrpo.{stage}")
     command = [sys.executable, "-c", LOADED, module]

@@ -17,6 +17,8 @@ from mcgrpo.files import write_csv
 from mcgrpo.tracking import cells, contents
 from mcgrpo.tracking.store import Store
 
+pytestmark = pytest.mark.slow
+
 MEAN = replace(RUN, method="grpo", estimator="mean-std")
 
 

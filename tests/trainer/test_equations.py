@@ -94,6 +94,7 @@ def differences(method, tmp_path, levels=5, beta=0.04, **settings):
     ("beta", "compact_updates"), [(0.0, True), (0.04, True), (0.04, False)], ids=["no-kl", "kl", "kl-whole"]
 )
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.slow
 def test_off_policy_gradients_are_those_of_the_equations(method, beta, compact_updates, tmp_path):
     """The second update is a step away from its rollouts; the second and the third are away from the reference."""
     options = {"beta": beta, "compact_updates": compact_updates, "num_iterations": 2, "max_steps": 3}

@@ -58,17 +58,20 @@ def assert_resumed_alike(tmp_path, steps, recipe, **inputs):
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+@pytest.mark.slow
 def test_a_resumed_training_ends_as_an_uninterrupted_one(recipe, tmp_path):
     assert_resumed_alike(tmp_path, (3, 7), recipe)
 
 
 @pytest.mark.parametrize(("recipe", "prompts"), [("second-epoch", 12), ("all", 4)])
+@pytest.mark.slow
 def test_a_streaming_data_set_is_resumed_in_its_second_epoch(recipe, prompts, tmp_path):
     """Which has neither a sampler nor a length: an epoch is 3 steps here, or 4 that share a generation batch."""
     data = dataset().select(range(prompts)).to_iterable_dataset()
     assert_resumed_alike(tmp_path, (5, 7), RECIPES[recipe], data=data)
 
 
+@pytest.mark.slow
 def test_metrics_that_wait_for_their_row_are_in_the_checkpoint(tmp_path):
     """With a row every 4 steps, that of step 8 is the mean over 5 to 8, though training went on at 6."""
     rare = {"logging_steps": 4}

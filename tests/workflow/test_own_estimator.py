@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 OWN = """
 from mcgrpo.estimators import Estimator
-
-pytestmark = pytest.mark.slow
 
 
 def centre(rewards):
