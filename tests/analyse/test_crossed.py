@@ -170,6 +170,7 @@ def coverage(estimates, truth):
 
 
 @pytest.mark.parametrize(("seeds", "problems", "noise", "chances", "truth"), CASES)
+@pytest.mark.slow
 def test_intervals_cover_the_truth(seeds, problems, noise, chances, truth):
     generator = np.random.default_rng(7)
     values = studies(generator, seeds, problems, noise, chances(generator, 1000, problems))
@@ -178,6 +179,7 @@ def test_intervals_cover_the_truth(seeds, problems, noise, chances, truth):
 
 @pytest.mark.parametrize("seeds", [1, 5])
 @pytest.mark.parametrize("chance", [0.003, 0.01, 0.03])
+@pytest.mark.slow
 def test_rare_answers_are_covered_too(seeds, chance):
     """Where the values alone would often say that a model solves nothing, and for certain."""
     values = studies(np.random.default_rng(6), seeds, 30, 0.0, chance)
@@ -197,6 +199,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("seeds", "problems", "noise", "gains", "bounds"), PAIRS)
+@pytest.mark.slow
 def test_paired_differences_cover_the_truth(seeds, problems, noise, gains, bounds):
     generator = np.random.default_rng(8)
     values, shares = np.array(gains)

@@ -103,6 +103,7 @@ def update(tmp_path, rewards, num_generations, **settings):
     return trainer, table
 
 
+@pytest.mark.slow
 class TestInTraining:
     # three prompts A, B, C with G = 2, scored as AAA BBB CCC
     REWARDS = (0.0, 2.0, 5.0, 1.0, 1.0, 1.0, 3.0, 4.0, 9.0)

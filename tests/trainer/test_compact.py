@@ -168,6 +168,7 @@ class TestGradients:
         assert history(whole, "loss") == pytest.approx(history(part, "loss"), rel=1e-3, abs=1e-4)
 
     @pytest.mark.parametrize("loss_type", ["cispo", "sapo", "luspo", "vespo"])
+    @pytest.mark.slow
     def test_of_trls_other_losses_too(self, loss_type, tmp_path):
         settings = {"loss_type": loss_type, **WINDOWS["reused and accumulated"]}
         if loss_type == "luspo":
