@@ -1,0 +1,28 @@
+"""Import paths and modules that people use: they outlive moves of the code behind them."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+NAMES = [
+    *(
+        f"mcgrpo:{name}"
+        for name in ("ESTIMATORS", "Estimator", "MCGRPOConfig", "MCGRPOTrainer", "estimate", "register")
+    ),
+    *(f"mcgrpo.estimators:{name}" for name in ("ESTIMATORS", "Estimator", "estimate", "get_estimator", "register")),
+    *(f"mcgrpo.trainer:{name}" for name in ("MCGRPOConfig", "MCGRPOTrainer")),
+    *(f"mcgrpo.rewards:{name}" for name in ("format_reward", "judge", "reward_functions")),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_is_imported_from_its_path(name):
+    module, _, attribute = name.partition(":")
+    assert getattr(import_module(module), attribute) is not None
+
+
+def test_the_grader_is_a_module_to_run():
+    done = subprocess.run([sys.executable, "-m", "mcgrpo.grade", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and "--task" in done.stdout
