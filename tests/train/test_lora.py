@@ -113,7 +113,7 @@ def test_a_job_leaves_what_a_full_training_leaves(inputs, tmp_path):
     run_job(job(inputs, tmp_path, RUN))
     assert outcome(tmp_path / "run")["status"] == "finished"
     assert state(tmp_path / "weights").keys() == state(inputs / "model").keys()
-    assert {path.name for path in tmp_path.iterdir()} == {"run", "weights"}
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "weights", "weights.sha256"}
 
 
 def test_a_module_that_is_not_there_is_named(inputs, tmp_path):

@@ -54,7 +54,7 @@ def test_two_batches_without_a_scored_rollout_are_borne_and_three_are_not(tmp_pa
 def test_a_scale_of_0_in_most_groups_is_warned_of_once(tmp_path):
     (message,), trainer = said(tmp_path)
     assert history(trainer, "advantage/abs_max") == pytest.approx([1000] * 3)
-    assert "deviations / 0.001 (here up to 1000)" in message
+    assert "deviations / 0.001, here up to 1000" in message
     assert all(remedy in message for remedy in ("mad_zero='std'", "'mean_absolute_deviation'", "'unit'"))
 
 

@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,11 @@ class Study:
 
     def killed_after(self, seconds: float, *arguments: str) -> bool:
         """Run, and SIGKILL Snakemake and all its jobs after some seconds; False if it had ended before."""
+        end = time.monotonic() + seconds
+        return self.killed_when(lambda: time.monotonic() >= end, *arguments)
+
+    def killed_when(self, is_time: Callable[[], bool], *arguments: str) -> bool:
+        """The same at the moment that `is_time` says."""
         process = subprocess.Popen(
             self.command("--quiet", "all", *arguments),
             cwd=ROOT,
@@ -60,12 +67,12 @@ class Study:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return True
+        while process.poll() is None:
+            if is_time():
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return True
+            time.sleep(0.05)
         return False
 
     def tables(self) -> dict[str, bytes]:
