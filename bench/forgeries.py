@@ -46,7 +46,8 @@ def studies(files: Files, top: str, canary: str) -> Iterator[tuple[str, Attack]]
     for name, text in YAML.items():
         data = text.format(code=code, canary=canary).encode()
         for where in (layer, layer.replace(".yaml", ".lock.yaml")):
-            yield f"yaml: {name} in {where}", forged({**files, where: files.get(where, b"") + data}, top)
+            if data or where in files:  # an empty lock file pins nothing, and nothing is pinned
+                yield f"yaml: {name} in {where}", forged({**files, where: data and files.get(where, b"") + data}, top)
     for name in (
         "../..",
         "/tmp/escaped",

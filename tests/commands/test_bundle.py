@@ -344,6 +344,11 @@ class TestAForgedArchive:
         change(content / STUDY_JSON, title="Another")
         assert failures(forged(content))["study"] == ("study/study.json: title is not what the study files say",)
 
+    def test_with_a_study_file_listed_twice_is_found(self, content):
+        names = read_manifest(content / MANIFEST).study_files
+        (culprit,) = failures(forged(content, study_files=[names[0], *names]))["study"]
+        assert culprit == f"{MANIFEST}: study_files are not in the archive, or listed twice"
+
     def test_with_a_revision_that_is_not_its_lock_is_found(self, content):
         hub = STUDY | {"title": "Tiny study\n", "models": {"toy": {"hub": "org/toy"}}}
         (content / "study/0-base.yaml").write_text(yaml.safe_dump(hub))
@@ -415,7 +420,7 @@ class TestAHostileStudy:
     def test_whose_manifest_names_study_files_outside_is_refused(self, content):
         for names in (["../../../etc/passwd"], ["/etc/passwd"], ["MANIFEST.json"], ["study/none.yaml"]):
             assert failures(forged(content, study_files=names))["study"] == (
-                f"{MANIFEST}: study_files are not in the archive",
+                f"{MANIFEST}: study_files are not in the archive, or listed twice",
             )
 
     def test_whose_record_names_sums_outside_is_refused(self, content):

@@ -169,6 +169,7 @@ class TestMissingEvidence:
             (lambda files: files["groups"].pop(), "groups.jsonl: step 3: its groups from 0 on are not there"),
             (lambda files: files["groups"].pop(2), "groups.jsonl: step 2: its groups from 0 on are not there"),
             (lambda files: files["groups"].append(files["groups"][0]), "groups.jsonl: has more than the 3 steps"),
+            (lambda files: files["metrics"][1].update(loss=math.inf), "metrics.jsonl: step 2: loss is infinite"),
             (lambda files: files["metrics"].pop(), "metrics.jsonl: ends before step 3 of 3"),
             (lambda files: files["metrics"].pop(0), "metrics.jsonl: step 2 where 1 should be"),
             (lambda files: files["metrics"].append({"step": 4}), "metrics.jsonl: has more than the 3 steps"),

@@ -80,6 +80,8 @@ class Recorded:
         elif row.get("step") != step:
             self.findings.append(f"{METRICS}: step {row.get('step')!r} where {step} should be")
             return None
+        infinite = [name for name, value in (row or {}).items() if isinstance(value, float) and math.isinf(value)]
+        self.findings += [f"{METRICS}: step {step}: {name} is infinite" for name in infinite]
         return row
 
     def _batches(

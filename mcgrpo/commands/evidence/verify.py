@@ -131,8 +131,8 @@ class Archived:
         self.config = read_config(self.folder, self.listed, self.limits)
         self.planned = read_plan(self.config)
         names = self.listed.study_files
-        if not all(name in self.files and name.startswith("study/") for name in names):
-            told = f"{MANIFEST}: study_files are not in the archive"
+        if len({*names}) < len(names) or not all(name in self.files and name.startswith("study/") for name in names):
+            told = f"{MANIFEST}: study_files are not in the archive, or listed twice"
             return Check("study", "not that of its files", (told,), "FAILED")
         keys = layer_differences(self.folder, self.listed, self.config)
         culprits = [f"{STUDY}: {key} is not what the study files say" for key in keys]
