@@ -22,6 +22,23 @@ def leave_one_out(rewards: Tensor) -> Tensor:
     return torch.where(count > 1, others / (count - 1).clamp(min=1), torch.nan)
 
 
+def batch_mean(rewards: Tensor) -> Tensor:
+    """The mean of all rewards of the batch, whatever their prompts: REINFORCE++, arXiv 2501.03262.
+
+    (groups, drawn) -> (1, 1). A group whose rewards are all equal is told apart from the others, so it has a signal.
+    """
+    return torch.nanmean(rewards).view(1, 1)
+
+
+def sign_baseline(rewards: Tensor, reference: float = 0.5) -> Tensor:
+    """The baselines that make every advantage the sign of reward - `reference`: arXiv 2605.07689.
+
+    The paper's A = 2 r - 1 for rewards of 0 and 1; so it is for 0, 1.5 and 2, as no reference depends on the group.
+    (groups, drawn) -> (groups, drawn).
+    """
+    return rewards - torch.sign(rewards - reference)
+
+
 def length_weighted(rewards: Tensor, lengths: Tensor) -> Tensor:
     """The mean of the group's rewards, each weighted by the length of its completion: OPO, arXiv 2505.23585.
 

@@ -7,10 +7,18 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from mcgrpo.estimators.baselines import Interpolation, james_stein, leave_one_out, length_weighted, quantile_centre
+from mcgrpo.estimators.baselines import (
+    Interpolation,
+    batch_mean,
+    james_stein,
+    leave_one_out,
+    length_weighted,
+    quantile_centre,
+    sign_baseline,
+)
 from mcgrpo.estimators.estimator import Estimator, Scale
 from mcgrpo.estimators.keep import keep_max_variance
-from mcgrpo.estimators.scales import batch_deviation, batch_std, beta_density, spread
+from mcgrpo.estimators.scales import batch_deviation, batch_std, beta_density, positive_mean, spread
 from mcgrpo.estimators.statistics import mad, mean, median, std
 
 
@@ -55,6 +63,9 @@ ESTIMATORS: dict[str, Estimator] = {
     "james-stein": Estimator(james_stein, None, 0, 0.0, "arXiv 2511.03710, two-level leave-one-out shrinkage"),
     "opo": Estimator(length_weighted, None, 0, 0.0, "OPO, arXiv 2505.23585", needs_lengths=True),
     "bnpo": bnpo(),
+    "batch-mean": Estimator(batch_mean, batch_std, 0, 1e-4, "REINFORCE++, arXiv 2501.03262; OpenRLHF's reinforce"),
+    "sign": Estimator(sign_baseline, None, 0, 0.0, "arXiv 2605.07689: a fixed reference, A = 2 r - 1"),
+    "maxrl": Estimator(mean, positive_mean, 0, 0.0, "MaxRL, arXiv 2602.02710"),
     "pods": Estimator(
         mean, std, 8, 1e-4, "PODS, arXiv 2504.13818: GRPO on the kept rows", keep_max_variance, centre_of_kept=True
     ),

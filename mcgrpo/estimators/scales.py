@@ -32,6 +32,23 @@ def batch_deviation(rewards: Tensor, centre: Tensor) -> Tensor:
     return batch_std(rewards - centre, centre)
 
 
+def positive_mean(rewards: Tensor, centre: Tensor) -> Tensor:
+    """The mean of each group: MaxRL, arXiv 2602.02710, whose gradient is that of log P(success) as the group grows.
+
+    A = (r - mean) / mean, so a prompt that succeeds with probability p counts 1 / p times as much as without a scale.
+    (groups, drawn) -> (groups, 1); `centre` is not used.
+
+    Raises:
+        ValueError: naming a negative reward: the mean of a group could be 0 or less though its rewards differ.
+    """
+    if (rewards < 0).any():
+        raise ValueError(
+            f"advantages divided by the mean reward (MaxRL) need rewards of at least 0; these hold "
+            f"{rewards[rewards < 0][0].item():g}. Use such rewards, or another estimator"
+        )
+    return mean(rewards)
+
+
 def beta_density(
     rewards: Tensor, centre: Tensor, alpha: float | None = None, beta: float | None = None, high: float = 1.0
 ) -> Tensor:

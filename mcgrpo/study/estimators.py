@@ -29,6 +29,9 @@ EXTRA_ROLLOUTS: dict[str, int] = {
     "james-stein": 0,
     "opo": 0,
     "bnpo": 0,
+    "batch-mean": 0,
+    "sign": 0,
+    "maxrl": 0,
     "pods": 8,
 }
 """Extra rollouts of every built-in estimator, as in `mcgrpo.estimators.ESTIMATORS`; a test compares the two."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mcgrpo.estimators import estimate, quantile
-from mcgrpo.estimators.baselines import james_stein, leave_one_out, length_weighted, quantile_of
+from mcgrpo.estimators.baselines import batch_mean, james_stein, leave_one_out, length_weighted, quantile_of
 from mcgrpo.estimators.statistics import mean, median
 
 NAN = float("nan")
@@ -75,6 +75,30 @@ class TestJamesStein:
         torch.testing.assert_close(james_stein(rewards)[0, 0], james_stein(changed)[0, 0], equal_nan=True)
 
 
+class TestBatchMean:
+    REWARDS = torch.tensor([[2.0, 2.0], [0.0, NAN], [0.0, 1.0]])
+
+    def test_by_hand(self):
+        assert batch_mean(self.REWARDS).tolist() == [[1.0]]
+        # squares about 1: 1 1 1 1 0 over 4, so a std of 1
+        found, _, _ = estimate(self.REWARDS, "batch-mean", 2, epsilon=0.0)
+        assert found.tolist() == [[1.0, 1.0], [-1.0, 0.0], [-1.0, 0.0]]
+
+    def test_a_batch_of_equal_rewards_has_no_signal(self):
+        assert not estimate(torch.full((3, 2), 2.0), "batch-mean", 2)[0].any()
+
+
+class TestSign:
+    def test_by_hand(self):
+        """2 r - 1 for rewards of 0 and 1, and of the accuracy reward whether a completion is accurate."""
+        found, keep, logged = estimate(torch.tensor([[0.0, 1.0], [0.0, 0.0], [2.0, 1.5], [NAN, 2.0]]), "sign", 2)
+        assert found.tolist() == [[-1.0, 1.0], [-1.0, -1.0], [1.0, 1.0], [0.0, 1.0]]
+        assert keep.all() and logged["advantage/frac_groups_zero"] == 0
+
+    def test_the_reference_itself_has_none(self):
+        assert estimate(torch.tensor([[0.5, 0.75]]), "sign", 2)[0].tolist() == [[0.0, 1.0]]
+
+
 class TestBias:
     """Of the gradient at p of a policy that succeeds with probability p, over all that can be drawn; it should be 1."""
 
@@ -98,6 +122,15 @@ class TestBias:
     def test_a_factor_where_it_is_not(self, size):
         for estimator in ("mean", "opo"):
             assert self.gradient(estimator, 1, size) == pytest.approx((size - 1) / size)
+
+    @pytest.mark.parametrize(("groups", "size"), [(1, 2), (2, 3)])
+    def test_a_fixed_reference_has_none_but_the_factor_of_its_unit(self, groups, size):
+        assert self.gradient("sign", groups, size) == pytest.approx(2)
+
+    @pytest.mark.parametrize("size", [2, 3, 4])
+    def test_maxrl_is_that_of_the_log_likelihood_without_what_so_few_rollouts_cannot_see(self, size, p=0.3):
+        """arXiv 2602.02710: the sum over k < G of (1 - p)^(k - 1) is log P(success)'s derivative, cut after G - 1."""
+        assert self.gradient("maxrl", 1, size, p) == pytest.approx(sum((1 - p) ** k for k in range(size - 1)))
 
 
 class TestLengthWeighted:

@@ -69,6 +69,21 @@ class TestByHand:
             torch.testing.assert_close(spread(rewards, centre), rewards.std(dim=1, keepdim=True))
 
 
+class TestTheMeanReward:
+    def test_by_hand(self):
+        # means 1/2, 2 and 0
+        found = advantages([[0.0, 0.0, 0.0, 2.0], [2.0, NAN, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0]], "maxrl")
+        assert found.tolist() == [[-1.0, -1.0, -1.0, 3.0], [0.0] * 4, [0.0] * 4]
+
+    def test_the_rarer_a_success_the_larger_its_advantage(self):
+        successes = [advantages([[1.0] * k + [0.0] * (8 - k)], "maxrl")[0, 0].item() for k in range(1, 8)]
+        assert successes == pytest.approx([8 / k - 1 for k in range(1, 8)])
+
+    def test_negative_rewards_are_named(self):
+        with pytest.raises(ValueError, match=r"\(MaxRL\) need rewards of at least 0; these hold -0.5"):
+            advantages([[1.0, NAN, -0.5]], "maxrl")
+
+
 class TestBeta:
     def test_by_hand(self):
         # shares 1/4 1/2 3/4: mean 1/2, variance 1/16, so a = b = 3/2 and alpha = beta = 3/2, whose density at p is

@@ -8,7 +8,8 @@ from mcgrpo.estimators import ESTIMATORS, estimate
 
 NAN = float("nan")
 MEDIAN = ("median-mad", "median")
-OVER_BATCH = ("batch-std", "reinforce++", "james-stein", "bnpo")  # what a group gets depends on the others
+OVER_BATCH = ("batch-std", "reinforce++", "james-stein", "bnpo", "batch-mean")  # what a group gets depends on the others
+NOT_OF_ITS_GROUP = ("james-stein", "batch-mean", "sign")  # these centre on other groups too, or on nothing that is drawn
 
 
 def one(rewards, estimator, num_generations, **kwargs):

@@ -91,9 +91,13 @@ def create(spec: Mapping[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenize
 def _check(spec: ModelSpec, warm: WarmStart | None) -> None:
     sizes = {name: value for name, value in vars(spec).items() if isinstance(value, int) and name != "seed"}
     if warm is not None:
-        sizes |= {f"warm_start.{name}": value for name, value in vars(warm).items() if name != "three_step_share"}
-        if not 0 <= warm.three_step_share <= 1:
-            raise ValueError(f"model spec: warm_start.three_step_share {warm.three_step_share} is not within 0..1")
+        shares = ("three_step_share", "slip_low", "slip_high")
+        sizes |= {f"warm_start.{name}": value for name, value in vars(warm).items() if name not in shares}
+        for name in shares:
+            if not 0 <= getattr(warm, name) <= 1:
+                raise ValueError(f"model spec: warm_start.{name} {getattr(warm, name)} is not within 0..1")
+        if warm.slip_low > warm.slip_high:
+            raise ValueError(f"model spec: warm_start.slip_low {warm.slip_low} is above slip_high {warm.slip_high}")
         if spec.tokenizer != "word":
             raise ValueError(f"model spec: tokenizer {spec.tokenizer!r}: a warm_start is taught to 'word' models only")
     for name, value in sizes.items():

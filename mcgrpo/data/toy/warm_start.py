@@ -16,7 +16,10 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class WarmStart:
-    """AdamW with a cosine schedule; `three_step_share` of the demonstrations are of three-step problems."""
+    """AdamW with a cosine schedule; `three_step_share` of the demonstrations are of three-step problems.
+
+    `slip_low` and `slip_high` as in `Habits`: the more slips, the lower the accuracy of the model that is taught.
+    """
 
     steps: int
     batch_size: int
@@ -24,6 +27,8 @@ class WarmStart:
     three_step_share: float = 0.2
     problems: int = 8000
     warmup_steps: int = 30
+    slip_low: float = Habits.slip_low
+    slip_high: float = Habits.slip_high
 
 
 def warm_start(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, spec: WarmStart, seed: int) -> None:
@@ -32,7 +37,7 @@ def warm_start(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, spec:
     pools = [problems(kind, "warm", spec.problems, seed) for kind in ("two-step", "three-step")]
     optimizer = torch.optim.AdamW(model.parameters(), lr=spec.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
     schedule = get_cosine_schedule_with_warmup(optimizer, min(spec.warmup_steps, spec.steps), spec.steps)
-    habits = Habits()
+    habits = Habits(slip_low=spec.slip_low, slip_high=spec.slip_high)
     model.train()
     for _ in range(spec.steps):
         chosen = [rng.choice(pools[rng.random() < spec.three_step_share]) for _ in range(spec.batch_size)]

@@ -121,6 +121,8 @@ def test_only_completions_are_labelled():
         ({"warm_start": {"steps": 1}}, "batch_size"),
         ({"warm_start": {**WARM, "batch_size": 0}}, "batch_size"),
         ({"warm_start": {**WARM, "three_step_share": 1.5}}, "three_step_share"),
+        ({"warm_start": {**WARM, "slip_high": 1.5}}, "warm_start.slip_high 1.5 is not within 0..1"),
+        ({"warm_start": {**WARM, "slip_low": 0.9}}, "warm_start.slip_low 0.9 is above slip_high 0.8"),
         ({"warm_start": WARM, "tokenizer": "bytes"}, "tokenizer"),
         ({"hidden_size": 64, "heads": 4}, "heads"),
     ],
