@@ -8,8 +8,10 @@ from mcgrpo.estimators import ESTIMATORS, estimate
 
 NAN = float("nan")
 MEDIAN = ("median-mad", "median")
-OVER_BATCH = ("batch-std", "reinforce++", "james-stein", "bnpo", "batch-mean")  # what a group gets depends on the others
-NOT_OF_ITS_GROUP = ("james-stein", "batch-mean", "sign")  # these centre on other groups too, or on nothing that is drawn
+# What a group gets depends on the others:
+OVER_BATCH = ("batch-std", "reinforce++", "james-stein", "bnpo", "batch-mean")
+# The centre is that of other groups too, or of nothing that is drawn:
+NOT_OF_ITS_GROUP = ("james-stein", "batch-mean", "sign")
 
 
 def one(rewards, estimator, num_generations, **kwargs):
