@@ -51,6 +51,11 @@ class CellKey(NamedTuple):
         return self._replace(method=name) if name else None
 
     @property
+    def mean_centred(self) -> "CellKey":
+        """The cell of the mean-centred method of the same loss, under the variant `default`; it may be this one."""
+        return (self.baseline or self)._replace(variant=DEFAULT)
+
+    @property
     def default(self) -> "CellKey | None":
         """The cell that `change` is taken from."""
         return self._replace(variant=DEFAULT) if self.variant != DEFAULT else None

@@ -171,10 +171,12 @@ def add_flips(into: Results, run: Run, training: Path | None, files: ResultFiles
 def add_training(into: Results, run: Run, folder: Path) -> None:
     """The curve of a training, and its measures with n steps."""
     outcome = finished(folder / "run.json", run)
-    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")])
+    gpus = outcome.get("gpus", 0)
+    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")], max(gpus, 1))
     into.curves += points
     key = {**cell(run), "benchmark": "train", "role": "train"}
-    for name, value in [*training_measures(points, outcome["seconds"]), (GPUS, outcome.get("gpus", 0))]:
+    found = training_measures(points, outcome["seconds"], run.training.get("max_grad_norm", 1.0))
+    for name, value in [*found, (GPUS, gpus)]:
         into.scores.append(Score(**key, measure=name, value=value, n=len(points)))
 
 

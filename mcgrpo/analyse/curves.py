@@ -8,7 +8,11 @@ from statistics import stdev
 from typing import Any
 
 from mcgrpo.analyse.records import CurvePoint
-from mcgrpo.records import Run, RunKey
+from mcgrpo.grade.rewards import is_accurate
+from mcgrpo.records import VERDICTS, Run, RunKey
+
+Measures = Iterator[tuple[str, float]]
+"""Names and values."""
 
 COLUMNS = {
     "reward": "drawn/reward",
@@ -26,6 +30,7 @@ COLUMNS = {
     "flips_mean_median": "flips/mean_median",
     "flips_loo_mean": "flips/loo_mean",
     "flips_loo_median": "flips/loo_median",
+    "clip_ratio": "clip_ratio/region_mean",
     "seconds_generation": "seconds/generation",
     "seconds_rewards": "seconds/rewards",
     "seconds_logprobs": "seconds/logprobs",
@@ -39,20 +44,40 @@ def cell(run: Run) -> dict[str, Any]:
     return {field.name: getattr(run, field.name) for field in fields(RunKey)}
 
 
-def curve(run: Run, metrics: list[dict[str, Any]]) -> list[CurvePoint]:
-    """The rows of one run in curves.csv."""
+def curve(run: Run, metrics: list[dict[str, Any]], processes: int = 1) -> list[CurvePoint]:
+    """The rows of one run in curves.csv; `processes` that trained together have logged the mean of their verdicts."""
     return [
-        CurvePoint(**cell(run), step=row["step"], **{column: row.get(name) for column, name in COLUMNS.items()})
+        CurvePoint(
+            **cell(run),
+            step=row["step"],
+            **drawn(row, processes),
+            **{column: row.get(name) for column, name in COLUMNS.items()},
+        )
         for row in metrics
     ]
 
 
-def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[tuple[str, float]]:
+def drawn(row: dict[str, Any], processes: int) -> dict[str, float | None]:
+    """The rollouts drawn for a step, and the share of them that is accurate, from the verdicts that were counted."""
+    verdicts = {verdict: row[f"verdicts/{verdict}"] for verdict in VERDICTS if f"verdicts/{verdict}" in row}
+    total = sum(verdicts.values())
+    if not total:
+        return {"rollouts": None, "accuracy": None}
+    accurate = sum(count for verdict, count in verdicts.items() if is_accurate(verdict))
+    return {"rollouts": total * processes, "accuracy": accurate / total}
+
+
+def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> Measures:
     """The measures of a training: its seconds, and means over steps (of the reward: over the last tenth).
 
-    Values that are not finite (a gradient that overflowed) are left out.
+    `rollouts` is the sum over steps, `frac_grad_clipped` the share of steps whose gradient norm is above
+    `max_grad_norm`. Values that are not finite (a gradient that overflowed) are left out of means.
     """
     yield "seconds", seconds
+    if counts := [point.rollouts for point in points if point.rollouts is not None]:
+        yield "rollouts", sum(counts)
+    if norms := [point.grad_norm for point in points if point.grad_norm is not None]:
+        yield "frac_grad_clipped", sum(not norm <= max_grad_norm for norm in norms) / len(norms)
     rewarded = [point for point in points if point.reward is not None]  # only steps that generate, of num_iterations
     for measure, column, over in (
         ("reward", "reward", rewarded[-max(1, len(rewarded) // 10) :]),
@@ -66,6 +91,7 @@ def training_measures(points: list[CurvePoint], seconds: float) -> Iterator[tupl
         ("flips_loo_mean", "flips_loo_mean", points),
         ("flips_loo_median", "flips_loo_median", points),
         ("grad_norm", "grad_norm", points),
+        ("clip_ratio", "clip_ratio", points),
     ):
         logged = [value for point in over if (value := getattr(point, column)) is not None]
         values = [value for value in logged if math.isfinite(value)]

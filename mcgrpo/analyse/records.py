@@ -60,9 +60,15 @@ class ProblemValues(RunKey):
 
 @dataclass(frozen=True)
 class CurvePoint(RunKey):
-    """A row of `curves.csv`: one optimizer step of one run. `reward` is the mean over ALL rollouts drawn."""
+    """A row of `curves.csv`: one optimizer step of one run. `reward` is the mean over ALL rollouts drawn.
+
+    `rollouts` are drawn for the step, over all processes, and `accuracy` is the share of them that is accurate; both
+    are empty for a step that draws none, and without an accuracy reward.
+    """
 
     step: int
+    rollouts: float | None
+    accuracy: float | None
     reward: float | None
     loss: float | None
     grad_norm: float | None
@@ -78,6 +84,7 @@ class CurvePoint(RunKey):
     flips_mean_median: float | None
     flips_loo_mean: float | None
     flips_loo_median: float | None
+    clip_ratio: float | None
     seconds_generation: float | None
     seconds_rewards: float | None
     seconds_logprobs: float | None
@@ -99,6 +106,13 @@ class Cell:
     `published` is the number that the paper prints for the cell, on the same scale; `published_difference` the one it
     prints (or implies) for `difference`; `difference_excludes_published` whether the interval of `difference` excludes
     it.
+
+    `same_rollouts` is the paired difference from the mean-centred method of the same loss under the variant `default`
+    at `same_rollouts_generations`: the G, other than the cell's own or with another number of prompts, at which a
+    training draws as many rollouts. Both are empty if there is none.
+
+    `worst` is the value of the lowest seed, and `collapsed` the share of seeds that are more than
+    `mcgrpo.analyse.stability.COLLAPSE` below the median seed of the mean-centred method; for accuracies only.
 
     `difference_verdict` and `change_verdict` are given for accuracies with an interval, using the study's
     `equivalence_margin`; empty otherwise. `difference_detectable` and `change_detectable` are the smallest true
@@ -137,6 +151,15 @@ class Cell:
     change_verdict: GainVerdict | None = None
     change_detectable: float | None = None
     equivalence_margin: float | None = None
+    same_rollouts_generations: int | None = None
+    same_rollouts: float | None = None
+    same_rollouts_low: float | None = None
+    same_rollouts_high: float | None = None
+    same_rollouts_seeds: int | None = None
+    same_rollouts_verdict: GainVerdict | None = None
+    same_rollouts_detectable: float | None = None
+    worst: float | None = None
+    collapsed: float | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse import paired
+from mcgrpo.analyse import paired, stability
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
@@ -112,7 +112,8 @@ def _cell(
     key: CellKey, scores: Scores, planned: Planned, printed: tuple[float | None, float | None], margin: float
 ) -> Cell:
     own, baseline = paired.mean(key, scores), _baseline(key, planned)
-    difference, change = (paired.difference(key, other, scores) for other in (baseline, key.default))
+    equal = stability.same_rollouts(key, scores) if _is_accuracy(key) else None
+    difference, change, of_equal = (paired.difference(key, other, scores) for other in (baseline, key.default, equal))
     low, high = own.limits()
     margin_of = margin if _is_accuracy(key) else None
     return Cell(
@@ -131,6 +132,10 @@ def _cell(
         published_difference=printed[1],
         difference_excludes_published=_excludes(difference, printed[1]),
         equivalence_margin=margin_of,
+        same_rollouts_generations=equal and equal.num_generations,
+        **_columns("same_rollouts", of_equal, margin_of),
+        worst=stability.worst(key, scores) if _is_accuracy(key) else None,
+        collapsed=stability.collapsed(key, scores) if _is_accuracy(key) else None,
     )
 
 

@@ -25,6 +25,7 @@ FIGURES = {
     "accuracy-greedy": Figure(("summary",), "accuracy", {"role": "in", "decodings": ("greedy",)}),
     "accuracy-sampled": Figure(("summary",), "accuracy", {"role": "in", "decodings": ("sampled",)}),
     "ood": Figure(("summary",), "accuracy", {"role": "out", "decodings": ("sampled", "greedy")}),
+    "budget": Figure(("curves",), "budget"),
     "rewards": Figure(("curves",), "rewards"),
     "latency": Figure(("curves",), "latency"),
     "sign-flips": Figure(("summary",), "sign_flips"),

@@ -147,6 +147,17 @@ def rewards(curves: pd.DataFrame) -> pd.DataFrame:
     return points
 
 
+def budget(curves: pd.DataFrame) -> pd.DataFrame:
+    """The steps of the paper's first loss whose rollouts and accuracy are known."""
+    first = METHODS[FLIPPED].loss_type
+    methods = [method for method, spec in METHODS.items() if spec.loss_type == first]
+    points = curves[(curves.variant == DEFAULT) & curves.method.isin(methods)]
+    points = points[points.rollouts.notna() & points.accuracy.notna()]
+    if points.empty:
+        raise ValueError("nothing to show: no step of GRPO's loss has rollouts and an accuracy (variant default)")
+    return points
+
+
 def latency(curves: pd.DataFrame) -> pd.DataFrame:
     """The steps of both methods, in each setting at the G nearest to `BUDGET` that both have."""
     points = curves[(curves.variant == DEFAULT) & curves.method.isin(LATENCY_METHODS)]
@@ -170,6 +181,7 @@ SHOWN = {
     "variants": variants,
     "sign_flips": sign_flips,
     "flip_conventions": flip_conventions,
+    "budget": budget,
     "rewards": rewards,
     "latency": latency,
 }

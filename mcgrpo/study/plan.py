@@ -182,6 +182,7 @@ def figures(config: Config) -> list[str]:
         "accuracy-first": {"grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo"} <= plain,
         "accuracy-greedy": bool(plain),
         "accuracy-sampled": bool(plain and config["evaluation"]["samples"]),
+        "budget": bool(plain) and "accuracy" in config.get("rewards", {"accuracy": 1.0}),
         "rewards": bool(plain),
         "latency": {"grpo", "mc-grpo"} <= plain,
         "ood": any("out" in entry.roles and entry.run.method != UNTRAINED for entry in entries),

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 COMPOSITE = "composite"
 """The variant of the paper's table of composite rewards."""
+_RIVAL = "rival-"
 _FLIP = re.compile(r"flip-(exact-)?(1|0\.[0-9]+)")
 
 
@@ -17,6 +18,16 @@ class Flips(NamedTuple):
 
     rate: float
     rule: "FlipRule" = "bernoulli"
+
+
+def is_rival(variant: str) -> bool:
+    """Whether a variant is listed in the table of rivals: its name starts with `rival-`."""
+    return variant.startswith(_RIVAL)
+
+
+def rival_of(variant: str) -> str:
+    """What a rival is called in tables: the name of the variant without `rival-`."""
+    return variant.removeprefix(_RIVAL)
 
 
 def flip_variant(flips: Flips) -> str:

@@ -103,6 +103,25 @@ def test_curve_takes_the_logged_names():
     assert (point.step, point.reward, point.loss, point.kl) == (3, 0.25, 0.1, None)
 
 
+def test_rollouts_and_their_accuracy_are_those_of_the_verdicts():
+    """Processes that train together log the mean of their counts."""
+    verdicts = {"correct": 7.0, "equivalent": 3.0, "wrong": 9.0, "unparseable": 1.0, "timeout": 0.0, "error": 0.0}
+    row = {"step": 1} | {f"verdicts/{name}": count for name, count in verdicts.items()}
+    row["verdicts/gold_unparsable"] = 5.0  # rows that have a verdict as well
+    one, none = curve(a_run(), [row, {"step": 2}])
+    assert (one.rollouts, one.accuracy) == (20, 0.5)
+    assert (none.rollouts, none.accuracy) == (None, None)
+    assert curve(a_run(), [row], processes=4)[0].rollouts == 80
+    assert dict(training_measures([one, none, one], 1.0))["rollouts"] == 40
+
+
+def test_a_gradient_that_is_longer_than_allowed_or_not_finite_was_clipped():
+    norms = [0.5, 1.0, 1.5, float("inf")]
+    points = curve(a_run(), [{"step": step, "grad_norm": norm} for step, norm in enumerate(norms)])
+    assert dict(training_measures(points, 1.0))["frac_grad_clipped"] == 0.5
+    assert dict(training_measures(points, 1.0, max_grad_norm=0.1))["frac_grad_clipped"] == 1.0
+
+
 def test_training_measures_by_hand():
     points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}))
     found = dict(training_measures(points, 12.5))
@@ -120,6 +139,8 @@ def test_training_measures_by_hand():
             "flips_loo_mean": 0.5,
             "flips_loo_median": 0.5,
             "grad_norm": 0.5,
+            "frac_grad_clipped": 0.0,
+            "clip_ratio": 0.5,
             "reward_unsteadiness": 0.0,  # the reward rises by a twentieth at every step
         },
         abs=1e-12,
@@ -128,7 +149,7 @@ def test_training_measures_by_hand():
 
 def test_what_was_never_logged_is_no_measure():
     points = curve(a_run(), [{"step": 1, "drawn/reward": 1.0, "grad_norm": float("nan")}])
-    assert list(training_measures(points, 1.0)) == [("seconds", 1.0), ("reward", 1.0)]
+    assert list(training_measures(points, 1.0)) == [("seconds", 1.0), ("frac_grad_clipped", 1.0), ("reward", 1.0)]
 
 
 def test_unsteadiness_is_the_noise_of_a_level_curve():
@@ -141,7 +162,7 @@ def test_unsteadiness_is_the_noise_of_a_level_curve():
 
 def test_a_study_by_hand(results):
     found = collect(plan(results), results)
-    assert len(found.scores) == 3 * 2 * 8 + 2 * 14 + 1
+    assert len(found.scores) == 3 * 2 * 8 + 2 * 16 + 1
     assert len(found.values) == 3 * 2 * 8 + 1
     assert len(found.curves) == 2 * 20 and found.missing == []
     scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
@@ -174,14 +195,14 @@ def test_a_study_by_hand(results):
     ("missing", "lost"),
     [
         ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
-        ("runs/toy/grpo/G4/default/seed1/run.json", 14 + 2 * 8),  # grades of no known training are not counted
-        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 14),
+        ("runs/toy/grpo/G4/default/seed1/run.json", 16 + 2 * 8),  # grades of no known training are not counted
+        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 16),
         ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
     ],
 )
 def test_a_part_of_a_study(results, missing, lost):
     (results / missing).unlink()
-    whole = 3 * 2 * 8 + 2 * 14 + 1
+    whole = 3 * 2 * 8 + 2 * 16 + 1
     found = collect(plan(results), results, unfinished=True)
     assert len(found.scores) == whole - lost
     assert found.missing and all(missing in line for line in found.missing)
@@ -277,8 +298,8 @@ def command(results):
 
 def test_the_command_writes_both_files(results):
     done = command(results)
-    assert (done.returncode, done.stdout) == (0, "77 scores and 40 steps\n")
-    assert len(read_frame(results / "scores.csv", Score)) == 77
+    assert (done.returncode, done.stdout) == (0, "81 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 81
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
 
 

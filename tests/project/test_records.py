@@ -53,13 +53,13 @@ def test_json_brings_any_text_back(tmp_path):
 
 
 def test_csv_holds_the_fields_in_order_and_none_as_nothing(tmp_path):
-    nothing = [None] * (len(CurvePoint.__dataclass_fields__) - 7)
-    point = CurvePoint("a,b", "grpo", 2, 'say "x"\ny', 0, 1, 0.1, *nothing)
+    nothing = [None] * (len(CurvePoint.__dataclass_fields__) - 8)
+    point = CurvePoint("a,b", "grpo", 2, 'say "x"\ny', 0, 1, 16, 0.1, *nothing)
     files.write_csv(tmp_path / "curves.csv", CurvePoint, [point])
     with (tmp_path / "curves.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert list(row) == list(CurvePoint.__dataclass_fields__)
-    assert (row["setting"], row["variant"], float(row["reward"])) == ("a,b", 'say "x"\ny', 0.1)
+    assert (row["setting"], row["variant"], float(row["accuracy"])) == ("a,b", 'say "x"\ny', 0.1)
     assert {row["loss"], row["seconds_update"]} == {""}
 
 

@@ -44,7 +44,7 @@ def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, n
 def test_a_figure_with_nothing_to_show_is_an_error(tmp_path, frame, curve_frame, name, rows):
     missing = [cell("grpo", 2, None, **where) for where in WHERE]
     frame(missing if rows == "missing" else [])
-    curve_frame([point("grpo", 2, 0, 1, seconds=[None] * 4, reward=None)] if rows == "missing" else [])
+    curve_frame([point("grpo", 2, 0, 1, seconds=[None] * 4, reward=None, accuracy=None)] if rows == "missing" else [])
     files = files_of(tmp_path)
     with pytest.raises(SystemExit, match=f"figures: {name}: nothing to show: no "):
         main([name, *files, "--output", str(tmp_path / "figure")])

@@ -116,7 +116,7 @@ class TestTables:
 
     def test_every_row_fills_its_headings(self, tmp_path):
         views = contents.table_views(summary_frame(tmp_path, summary(("toy_a", "toy_b"))), "")
-        assert len(views) == 8
+        assert len(views) == 9
         for view in views:
             open_until = [0] * view.blocks
             for number, (heads, entries, *_) in enumerate(view.rows):

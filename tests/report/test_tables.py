@@ -87,14 +87,14 @@ def test_gains_are_coloured_by_their_interval(tmp_path, summary):
         r"\cellcolor{black!8}\textcolor{green!45!black}{+5.0 {\scriptsize [+4.5, +6.0]} {\scriptsize better}}"
         in main_row
     )
-    (plus1,) = lines_with(tex, "GRPO+1 &")
+    plus1, _ = lines_with(tex, "GRPO+1 &")  # the other one is of the table of stability
     assert plus1.count(r"+1.0 {\scriptsize [$-$10.0, +12.0]} {\scriptsize inconclusive (3.4)}") == 2
     assert "color" not in plus1
 
 
 def test_markdown_has_the_word_and_bold_instead_of_colours(tmp_path, summary):
     text = written(tmp_path / "out", summary)["tables.md"]
-    (plus1,) = lines_with(text, "| GRPO+1 ")
+    plus1, _ = lines_with(text, "| GRPO+1 ")
     assert plus1.count("+1.0 [−10.0, +12.0] inconclusive (3.4)") == 2
     assert "**−6.0 [−7.0, −5.5] worse**" in lines_with(text, "MC-GRPO", "2+1")[0]
 
@@ -216,7 +216,7 @@ def test_the_csv_has_the_cells_of_every_table(tmp_path, summary):
     numbers = pd.read_csv(tmp_path / "out" / "tables.csv", keep_default_na=False, na_values=[""])
     rows = numbers[(numbers.table == "main") & (numbers.method == "mc-grpo") & (numbers.num_generations == 2)]
     assert rows.set_index("measure").difference.to_dict() == {"greedy": -0.06, "avg@4": 0.05}
-    assert numbers.table.unique().tolist() == ["main", "control"]
+    assert numbers.table.unique().tolist() == ["main", "control", "stability"]
 
 
 def test_the_command_writes_the_same_bytes_again_and_names_what_is_not_planned(tmp_path, summary):
@@ -228,7 +228,8 @@ def test_the_command_writes_the_same_bytes_again_and_names_what_is_not_planned(t
     tables = {"tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "values.tex"}
     tables |= {"timings.tex", "timings.md"}
     assert set(first) == tables
-    absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, sign-flips."
+    absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, rivals, "
+    absent += "sign-flips."
     assert absent in first["tables.md"].decode() and absent in first["tables.tex"].decode()
 
 

@@ -11,7 +11,7 @@ from mcgrpo.records import Run
 from mcgrpo.study import plan
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.plan import PlanError
-from mcgrpo.study.variants import Flips, flip_variant, flips_of
+from mcgrpo.study.variants import Flips, flip_variant, flips_of, is_rival
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,6 +29,7 @@ def run_of(config):
 
 
 MINI = load("mini")
+RIVALS = ("rivals", "rivals-maxrl", "rivals-rollouts")
 PAPER = load("config")
 
 
@@ -56,7 +57,21 @@ def trained(config, experiment):
 def test_the_papers_experiments(experiment, runs):
     assert len(trained(PAPER, experiment)) == runs
     # at fewer seeds there, and with what the paper does not ask
-    assert set(MINI["experiments"]) == {*PAPER["experiments"], "other-losses", "mad-zero"}
+    assert set(MINI["experiments"]) == {*PAPER["experiments"], "other-losses", "mad-zero", *RIVALS}
+
+
+def test_rivals_draw_as_many_rollouts_as_what_they_are_compared_with():
+    rows = {
+        (run.method, run.num_generations, run.variant): run.training["per_device_train_batch_size"]
+        for run in plan.runs(MINI)
+        if run.method != UNTRAINED
+    }
+    prompts = rows["mc-grpo", 2, "default"] // 2
+    assert rows["mc-grpo", 2, "default"] + prompts * METHODS["mc-grpo"].extra_rollouts == rows["grpo", 3, "default"]
+    assert rows["grpo", 2, "rival-prompts-x4"] == rows["grpo", 8, "default"]
+    estimators = {run.estimator for run in plan.runs(MINI) if is_rival(run.variant)}
+    assert estimators == {"sign", "batch-mean", "james-stein", "pods", "quantile-0.4", "maxrl", "mean-std"}
+    assert {g for _, g, variant in rows if variant == "rival-maxrl"} == {2, 4, 8}
 
 
 def test_a_run_that_experiments_share_is_one_run():
@@ -69,7 +84,7 @@ def test_a_run_that_experiments_share_is_one_run():
 
 def test_the_mini_grid():
     cells = {(run.method, run.num_generations) for run in plan.runs(MINI) if run.variant == "default"}
-    assert cells == {(method, g) for method in METHODS for g in (2, 4, 8)} | {(UNTRAINED, 0)}
+    assert cells == {(method, g) for method in METHODS for g in (2, 4, 8)} | {("grpo", 3), (UNTRAINED, 0)}
     (untrained,) = [run for run in plan.runs(MINI) if run.method == UNTRAINED]
     assert (untrained.name, untrained.training) == ("toy-qwen3/none/G0/default/seed0", {})
 
@@ -213,7 +228,8 @@ def test_figures_follow_from_what_is_measured():
     everything = set(plan.figures(MINI))
     assert everything == set(plan.figures(PAPER)) and {"overview", "sign-flips", "injected-flips"} < everything
     smoke = {"overview", "gains-sampled", "gains-greedy", "accuracy-greedy", "accuracy-sampled", "rewards", "latency"}
-    assert set(plan.figures(load("smoke"))) == smoke
+    assert set(plan.figures(load("smoke"))) == smoke | {"budget"}
+    assert "budget" not in plan.figures(load("smoke") | {"rewards": {"format": 1.0}})
     assert "accuracy-sampled" not in plan.figures(changed(MINI, {"evaluation": {"samples": 0}}))
 
 

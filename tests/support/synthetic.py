@@ -119,13 +119,14 @@ def missing(row):
     return replace(row, seeds=0, **empty)
 
 
-def point(method, budget, seed, step, seconds=(1.0, 0.1, 0.4, 2.5), setting="toy_a", reward=0.5):
-    """One step of a run; only its reward and seconds are filled."""
+def point(method, budget, seed, step, seconds=(1.0, 0.1, 0.4, 2.5), setting="toy_a", reward=0.5, accuracy=0.25):
+    """One step of a run, of 8 prompts; only its rollouts, their accuracy and reward, and its seconds are filled."""
     names = CurvePoint.__dataclass_fields__
     return CurvePoint(
         **dict.fromkeys(names)
         | {"setting": setting, "method": method, "num_generations": budget, "variant": "default"}
-        | {"seed": seed, "step": step, "reward": reward}
+        | {"seed": seed, "step": step, "reward": reward, "accuracy": accuracy}
+        | {"rollouts": 8 * (budget + METHODS[method].extra_rollouts)}
         | dict(zip([name for name in names if name.startswith("seconds_")], seconds, strict=True))
     )
 

@@ -16,7 +16,7 @@ def mini(empty, root):
 
 
 ONCE = ("all", "plan", "collect", "summarise", "contrasts", "tables", "claims", "page", *DOCUMENT)
-REPORT = dict.fromkeys(ONCE, 1) | {"figure": 14}
+REPORT = dict.fromkeys(ONCE, 1) | {"figure": 15}
 CHECKS = {"track": 1, "overlap": 1}
 
 
@@ -24,6 +24,7 @@ def test_the_mini_study(mini):
     main = 5 * 3 * 3  # seeds x G x (GRPO, MC-GRPO, GRPO+1)
     beside = 3 * (3 * 4 + 2 * 3 + 4 + 2 + 2 + 2 + 2)  # other losses, composite, flips, fixed rows, the release's faults
     beside += 3 * 4 * 2  # what becomes of a MAD of 0
+    beside += 3 * (6 + 3 + 1)  # rivals at G=2, maxrl, and GRPO at G=3
     runs = main + beside
     evaluated = runs + 1 + 5 * 4 + 1  # and the untrained model; GRPO and MC-GRPO at G=2 and 4 out of distribution too
     assert mini.jobs() == REPORT | CHECKS | {

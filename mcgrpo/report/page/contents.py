@@ -27,6 +27,8 @@ TITLES = {
     "control": "Median, or one rollout more?",
     "injected-flips": "Injected sign flips",
     "variants": "Variants",
+    "rivals": "Rivals",
+    "stability": "Stability",
     "sign-flips": "Measured sign-flip rates",
     "timings": "Training time",
 }

@@ -9,7 +9,7 @@ import pandas as pd
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import DECODINGS, accuracies
 from mcgrpo.study.methods import UNTRAINED, method_order
-from mcgrpo.study.variants import COMPOSITE, DEFAULT, flips_of
+from mcgrpo.study.variants import COMPOSITE, DEFAULT, flips_of, is_rival
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def is_injected(variant: str) -> bool:
 
 def is_other(variant: str) -> bool:
     """Whether a variant has no table of its own."""
-    return variant not in (DEFAULT, COMPOSITE) and not is_injected(variant)
+    return variant not in (DEFAULT, COMPOSITE) and not is_injected(variant) and not is_rival(variant)
 
 
 def select(table: Table, summary: pd.DataFrame) -> pd.DataFrame:

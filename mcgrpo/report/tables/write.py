@@ -16,7 +16,7 @@ import pandas as pd
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, Gain
 from mcgrpo.files import atomic
-from mcgrpo.report.tables import accuracy, flip_rates, headline, timings
+from mcgrpo.report.tables import accuracy, flip_rates, headline, rivals, stability, timings
 from mcgrpo.report.tables.display import Display
 from mcgrpo.report.tables.latex import PREAMBLE, latex
 from mcgrpo.report.tables.markdown import markdown
@@ -64,6 +64,9 @@ TABLES = (
     Table("variants", "What each variant of the study changes", ALL, variants=is_other, changes=True),
 )
 
+OTHERS = (rivals, stability, flip_rates)
+"""Modules of the tables that are not lists of accuracies: each has `NAME`, `select` and `display`."""
+
 
 def displays(summary: pd.DataFrame, title: str) -> list[tuple[pd.DataFrame, Display]]:
     """Every planned table: its cells, and the printed table."""
@@ -72,8 +75,10 @@ def displays(summary: pd.DataFrame, title: str) -> list[tuple[pd.DataFrame, Disp
         for table in TABLES
         if not (cells := select(table, summary)).empty
     ]
-    rates = flip_rates.select(summary)
-    return found if rates.empty else [*found, (rates, flip_rates.display(rates, title))]
+    for module in OTHERS:
+        if not (cells := module.select(summary)).empty:
+            found.append((cells, module.display(cells, title)))
+    return found
 
 
 def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title: str = "") -> None:
@@ -88,7 +93,9 @@ def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title
     if not found:
         raise ValueError("the summary has neither an accuracy (greedy or avg@k) of a trained method nor sign flips")
     names = {display.name for _, display in found}
-    left = ", ".join(name for name in (*(table.name for table in TABLES), flip_rates.NAME) if name not in names)
+    left = ", ".join(
+        name for name in (*(table.name for table in TABLES), *(module.NAME for module in OTHERS)) if name not in names
+    )
     absent = f"Tables without a cell in this study: {left}." if left else ""
     tex = [PREAMBLE + (f"\n% {absent}" if absent else ""), *(latex(display) for _, display in found)]
     md = [*(markdown(display) for _, display in found), *([absent] if absent else [])]

@@ -1,0 +1,51 @@
+"""Cells beside others that draw as many rollouts, and seeds that end far below the rest."""
+
+from statistics import median
+
+from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.scored import Scores
+from mcgrpo.study.methods import UNTRAINED
+
+COLLAPSE = 0.1
+"""A seed has collapsed if its accuracy is this far, 10 points, below the median seed of the mean-centred method.
+
+That is the method of the same loss at the same G, under the same variant, or under the default if that is all there is.
+"""
+
+
+def same_rollouts(key: CellKey, scores: Scores) -> CellKey | None:
+    """The mean-centred cell of the default variant whose trainings draw as many rollouts, at another G or batch.
+
+    None for the untrained model, and if there is none or nothing is known of the rollouts.
+    """
+    rollouts = _rollouts(key, scores)
+    if key.method == UNTRAINED or rollouts is None:
+        return None
+    own = key.mean_centred
+    for other in scores:
+        at_other_g = own._replace(num_generations=other.num_generations)
+        if other == at_other_g and other != own and _rollouts(other, scores) == rollouts:
+            return other
+    return None
+
+
+def _rollouts(key: CellKey, scores: Scores) -> float | None:
+    """Rollouts of a training of the cell, the mean over its seeds."""
+    seeds = scores.get(key._replace(role="train", benchmark="train", measure="rollouts"), {})
+    return sum(found.value for found in seeds.values()) / len(seeds) if seeds else None
+
+
+def worst(key: CellKey, scores: Scores) -> float | None:
+    """The value of the lowest seed."""
+    return min((found.value for found in scores.get(key, {}).values()), default=None)
+
+
+def collapsed(key: CellKey, scores: Scores) -> float | None:
+    """The share of seeds that have collapsed, see `COLLAPSE`; None without a seed, or without one to compare with."""
+    seeds = scores.get(key, {})
+    own = key.mean_centred
+    beside = scores.get(own._replace(variant=key.variant)) or scores.get(own, {})
+    if key.method == UNTRAINED or not seeds or not beside:
+        return None
+    usual = median(found.value for found in beside.values())
+    return sum(found.value < usual - COLLAPSE for found in seeds.values()) / len(seeds)

@@ -1,0 +1,73 @@
+"""Accuracy over a training against steps, rollouts drawn and seconds: what a comparison holds equal decides it."""
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+
+from mcgrpo.report import shown, wording
+from mcgrpo.report.figures import style
+from mcgrpo.study.methods import METHODS
+
+AXES = {"step": "step", "drawn": "rollouts drawn", "seconds": "seconds of training"}
+CELL = ["setting", "method", "num_generations"]
+
+
+def draw(curves: pd.DataFrame, save: style.Save) -> None:
+    """Accuracy of the rollouts drawn: a row of panels for each setting, a column for each of `AXES`.
+
+    A line is the mean over the seeds of a method at one G, smoothed per run by a centred rolling mean; colours are G,
+    dashes the centre.
+
+    Args:
+        curves: a row per `CurvePoint`.
+        save: is given the finished figure.
+
+    Raises:
+        ValueError: if no step of GRPO's loss has rollouts and an accuracy.
+    """
+    points = shown.budget(curves)
+    window = 2 * (points.step.nunique() // 10) + 1
+    means = _means(points, window)
+    settings = list(dict.fromkeys(means.setting))
+    budgets = sorted(means.num_generations.unique())
+    colours = dict(zip(budgets, sns.color_palette("viridis_r", len(budgets) + 1)[1:], strict=True))
+    with style.panels(len(settings), len(AXES), 2.0) as (figure, grid):
+        for setting, line in zip(settings, grid, strict=True):
+            for column, axes in zip(AXES, line, strict=True):
+                _panel(axes, means[means.setting == setting], column, colours)
+            line[0].set_ylabel(setting)
+        for axes, name in zip(grid[-1], AXES.values(), strict=True):
+            axes.set_xlabel(name)
+        smoothed = f"; rolling mean over {window} steps" if window > 1 else ""
+        seeds = points.groupby(CELL).seed.nunique()
+        note = f"mean over {wording.span(seeds)} {'seed' if seeds.max() == 1 else 'seeds'}{smoothed}"
+        style.label(figure, (note,), "accuracy of the rollouts drawn (%)")
+        style.legend(figure, 3)
+        save(figure)
+
+
+def _means(points: pd.DataFrame, window: int) -> pd.DataFrame:
+    """Smoothed accuracy, rollouts and seconds so far, a row for each cell and step: means over seeds."""
+    points = points.sort_values([*CELL, "seed", "step"])
+    spent = points[list(shown.PHASES)].sum(axis=1)
+    runs = [points[name] for name in (*CELL, "seed")]
+    points = points.assign(
+        accuracy=points.groupby([*CELL, "seed"]).accuracy.transform(
+            lambda accuracy: accuracy.rolling(window, center=True, min_periods=1).mean()
+        ),
+        drawn=points.groupby([*CELL, "seed"]).rollouts.cumsum(),
+        seconds=spent.groupby(runs).cumsum(),
+    )
+    return points.groupby([*CELL, "step"])[["accuracy", "drawn", "seconds"]].mean().reset_index()
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, column: str, colours: dict) -> None:
+    for method in [method for method in METHODS if method in set(rows.method)]:
+        for budget, colour in colours.items():
+            own = rows[(rows.method == method) & (rows.num_generations == budget)]
+            if len(own):
+                look = style.look_of(method)["linestyle"]
+                name = f"{METHODS[method].label}, G = {budget}"
+                axes.plot(own[column], 100 * own.accuracy, color=colour, linestyle=look, linewidth=1.2, label=name)
+    if column == "seconds" and not rows.seconds.any():
+        axes.text(0.5, 0.5, "not recorded", transform=axes.transAxes, **style.MIDDLE)

@@ -1,0 +1,69 @@
+"""The table of stability: seeds that collapse, the worst seed beside the mean, gradient norms and clipping."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from mcgrpo.analyse.frames import accuracies, is_median
+from mcgrpo.analyse.stability import COLLAPSE
+from mcgrpo.report import wording
+from mcgrpo.report.tables import accuracy
+from mcgrpo.report.tables.display import Display, Entry, Line
+from mcgrpo.study.methods import UNTRAINED, label, method_order
+from mcgrpo.study.variants import DEFAULT, flips_of
+
+NAME = "stability"
+TEXT = (
+    f"Stability. Collapsed: seeds whose {{decoding}} accuracy is more than {100 * COLLAPSE:g} points below the median "
+    "seed of the mean-centred method at the same G, under the same variant or else the default. Gradient norm: before "
+    "clipping, mean over steps and seeds. Steps clipped: share of optimizer steps whose gradient is longer than "
+    "max_grad_norm. Ratio clipped: share of tokens whose ratio of probabilities is outside the clip range"
+)
+OF_TRAINING = ("grad_norm", "frac_grad_clipped", "clip_ratio")
+KEYS = ["setting", "method", "num_generations", "variant"]
+
+
+def select(summary: pd.DataFrame) -> pd.DataFrame:
+    """Every trained cell but those with injected flips, with the measures `OF_TRAINING` as columns.
+
+    Sampled accuracies, or greedy ones if nothing is sampled; the default variant first.
+    """
+    cells = accuracies(summary, "in", variant=None)
+    cells = cells[(cells.method != UNTRAINED) & (cells.decoding == max(cells.decoding, default=""))]
+    cells = cells[cells.variant.map(flips_of).isna()]
+    trained = summary[(summary.role == "train") & summary.measure.isin(OF_TRAINING)]
+    wide = trained.pivot_table(index=KEYS, columns="measure", values="mean").reindex(columns=list(OF_TRAINING))
+    cells = cells.join(wide, on=KEYS)
+    order = cells.assign(other=cells.variant != DEFAULT, order=cells.method.map(method_order))
+    return cells.loc[order.sort_values(["setting", "other", "variant", "benchmark", "num_generations", "order"]).index]
+
+
+def display(cells: pd.DataFrame, title: str) -> Display:
+    """The selected cells as they are printed, a block for each variant and G."""
+    rows = list(cells.itertuples())
+    lines = tuple(
+        Line((row.setting, row.benchmark, row.variant, str(row.num_generations)), tuple(_entries(row)), shaded)
+        for row in rows
+        for shaded in [is_median(row.method)]
+    )
+    headings = ("Setting", "Benchmark", "Variant", "G", "Method", f"{rows[0].decoding.capitalize()} (%)",
+                "Worst seed (%)", "Collapsed", "Gradient norm", "Steps clipped", "Ratio clipped")  # fmt: skip
+    parts = [f"{title}." if title else "", f"{TEXT.format(decoding=rows[0].decoding)}."]
+    parts.append(f"{accuracy.problems(rows)}; {accuracy.seeds(rows)}.".capitalize())
+    return Display(NAME, " ".join(filter(None, parts)), headings, lines, ruled=3)
+
+
+def _entries(row: Any) -> Iterable[Entry]:
+    yield Entry(label(row.method))
+    yield Entry(wording.percent(row.mean))
+    yield Entry(wording.percent(row.worst))
+    known = pd.notna(row.collapsed)
+    yield Entry(f"{round(row.collapsed * row.seeds)} of {row.seeds}" if known else wording.MISSING)
+    yield Entry(wording.MISSING if pd.isna(row.grad_norm) else f"{row.grad_norm:.3g}")
+    yield Entry(_share(row.frac_grad_clipped))
+    yield Entry(_share(row.clip_ratio))
+
+
+def _share(value: float) -> str:
+    return wording.MISSING if pd.isna(value) else f"{100 * value:.3g}%"

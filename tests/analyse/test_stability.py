@@ -1,0 +1,81 @@
+"""Comparisons at as many rollouts, and seeds that end far below the others."""
+
+import pytest
+from study_frames import plan_of, score, values_of, write_scores
+
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import Score
+from mcgrpo.analyse.summarise import summarise
+
+
+def trained(method, budget, accuracies, rollouts, variant="default"):
+    """The scores of a cell: greedy accuracies by seed, and the rollouts of each training."""
+    on_train = {"measure": "rollouts", "benchmark": "train", "role": "train"}
+    for seed, accuracy in enumerate(accuracies):
+        yield score(method, budget, seed, accuracy, variant=variant)
+        yield score(method, budget, seed, rollouts, variant=variant, **on_train)
+
+
+def cells(folder, *rows):
+    rows = [row for each in rows for row in each]
+    found = summarise(plan_of(rows), read_frame(write_scores(folder, rows), Score), values_of(rows)).cells
+    return {(c.method, c.num_generations, c.variant): c for c in found if c.measure == "greedy"}
+
+
+def test_an_extra_rollout_is_compared_with_the_g_that_draws_it_too(tmp_path):
+    found = cells(
+        tmp_path,
+        trained("mc-grpo", 2, [0.6, 0.62], 960),
+        trained("grpo", 2, [0.5, 0.5], 640),
+        trained("grpo", 3, [0.55, 0.53], 960),
+        trained("grpo", 8, [0.7, 0.72], 2560),
+        trained("grpo", 2, [0.66, 0.62], 2560, variant="rival-prompts-x4"),
+    )
+    median, prompts = found["mc-grpo", 2, "default"], found["grpo", 2, "rival-prompts-x4"]
+    assert (median.same_rollouts_generations, median.same_rollouts_seeds) == (3, 2)
+    assert median.same_rollouts == pytest.approx(0.07)  # 0.05 and 0.09
+    assert median.difference == pytest.approx(0.11)
+    assert prompts.same_rollouts_generations == 8
+    assert prompts.same_rollouts == pytest.approx(-0.07)  # -0.04 and -0.10
+    assert prompts.same_rollouts_low < -0.07 < prompts.same_rollouts_high
+
+
+def test_without_such_a_g_there_is_no_such_comparison(tmp_path):
+    found = cells(tmp_path, trained("mc-grpo", 2, [0.6], 960), trained("grpo", 2, [0.5], 640))
+    for cell in found.values():
+        assert (cell.same_rollouts_generations, cell.same_rollouts) == (None, None)
+
+
+def test_a_cell_is_not_compared_with_itself_nor_another_estimator_at_its_own_batch(tmp_path):
+    """The change says that already."""
+    sign = trained("grpo", 2, [0.5], 640, variant="rival-sign")
+    found = cells(tmp_path, trained("grpo", 2, [0.5], 640), sign, trained("grpo", 4, [0.6], 640, variant="other"))
+    assert found["grpo", 2, "default"].same_rollouts is None
+    assert found["grpo", 2, "rival-sign"].same_rollouts is None
+    assert found["grpo", 4, "other"].same_rollouts_generations == 2
+
+
+def test_a_collapsed_seed_is_counted_against_the_mean_centred_method(tmp_path):
+    found = cells(
+        tmp_path,
+        trained("grpo", 2, [0.6, 0.58, 0.62, 0.4], 640),
+        trained("mc-grpo", 2, [0.65, 0.63, 0.48, 0.51], 960),  # the median of GRPO is 0.59
+        trained("grpo-plus1", 2, [0.3, 0.3, 0.3, 0.3], 960),
+    )
+    assert {method: (cell.worst, cell.collapsed) for (method, *_), cell in found.items()} == {
+        "grpo": (0.4, 0.25),
+        "mc-grpo": (0.48, 0.25),
+        "grpo-plus1": (0.3, 1.0),
+    }
+
+
+def test_a_variant_is_counted_against_its_own_mean_centred_cell_if_there_is_one(tmp_path):
+    found = cells(
+        tmp_path,
+        trained("grpo", 2, [0.6], 640),
+        trained("grpo", 2, [0.3], 640, variant="composite"),
+        trained("mc-grpo", 2, [0.25], 960, variant="composite"),
+        trained("mc-grpo", 2, [0.25], 960, variant="mad-zero-skip"),
+    )
+    assert found["mc-grpo", 2, "composite"].collapsed == 0
+    assert found["mc-grpo", 2, "mad-zero-skip"].collapsed == 1
