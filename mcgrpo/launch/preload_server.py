@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 PRELOAD = (
-    "numpy torch datasets math_verify trl:GRPOConfig,GRPOTrainer "
+    "numpy torch datasets math_verify seaborn trl:GRPOConfig,GRPOTrainer "
     "transformers:AutoConfig,AutoModelForCausalLM,AutoTokenizer,PreTrainedTokenizerFast,Qwen3ForCausalLM,Trainer"
 )
 """What is imported, `module` or `module:attribute,attribute` (lazy modules import on access); `MCGRPO_PRELOAD` wins."""

@@ -59,7 +59,8 @@ rule collect:
         mtimes=lambda wildcards: mtimes(MEASURED) if PARTIAL else [],
         code=fingerprint("mcgrpo.analyse.collect"),
     shell:
-        "python -m mcgrpo.analyse.collect --plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
+        "python -m mcgrpo.launch mcgrpo.analyse.collect "
+        "--plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
         "--values {output.values:q} --curves {output.curves:q} {params.partial} > {log:q} 2>&1"
 
 
@@ -82,7 +83,8 @@ rule summarise:
     params:
         code=fingerprint("mcgrpo.analyse.summarise"),
     shell:
-        "python -m mcgrpo.analyse.summarise --plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
+        "python -m mcgrpo.launch mcgrpo.analyse.summarise "
+        "--plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
         "--published {input.published:q} --output {output.summary:q} --gains {output.gains:q} > {log:q} 2>&1"
 
 
@@ -105,7 +107,8 @@ rule contrasts:
     params:
         code=fingerprint("mcgrpo.analyse.contrasts"),
     shell:
-        "python -m mcgrpo.analyse.contrasts --plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
+        "python -m mcgrpo.launch mcgrpo.analyse.contrasts "
+        "--plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
         "--claims {input.claims:q} --output {output:q} > {log:q} 2>&1"
 
 

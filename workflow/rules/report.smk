@@ -45,7 +45,8 @@ rule tables:
         title=title,
         code=fingerprint("mcgrpo.report.tables"),
     shell:
-        "python -m mcgrpo.report.tables --summary {input.summary:q} --gains {input.gains:q} --output {params.folder:q} "
+        "python -m mcgrpo.launch mcgrpo.report.tables "
+        "--summary {input.summary:q} --gains {input.gains:q} --output {params.folder:q} "
         "--title {params.title:q} > {log:q} 2>&1"
 
 
@@ -69,7 +70,7 @@ rule claims:
         title=title,
         code=fingerprint("mcgrpo.report.claims"),
     shell:
-        "python -m mcgrpo.report.claims --claims {input.claims:q} --published {input.published:q} "
+        "python -m mcgrpo.launch mcgrpo.report.claims --claims {input.claims:q} --published {input.published:q} "
         "--contrasts {input.contrasts:q} --output {params.folder:q} --title {params.title:q} > {log:q} 2>&1"
 
 
@@ -93,7 +94,8 @@ rule figure:
         unfinished="--unfinished" if PARTIAL else "",
         code=lambda wildcards: [fingerprint(stage) for stage in catalogue.stages(wildcards.figure)],
     shell:
-        "python -m mcgrpo.report.figures {wildcards.figure} --summary {input.summary:q} --gains {input.gains:q} "
+        "python -m mcgrpo.launch mcgrpo.report.figures "
+        "{wildcards.figure} --summary {input.summary:q} --gains {input.gains:q} "
         "--curves {input.curves:q} --output {params.stem:q} {params.unfinished:q} > {log:q} 2>&1"
 
 
@@ -155,6 +157,6 @@ rule page:
         mtimes=lambda wildcards: mtimes(map(RESULTS.run, TRAINED)) if PARTIAL else [],
         code=fingerprint("mcgrpo.report.page"),
     shell:
-        "python -m mcgrpo.report.page --results {params.results:q} --reports {params.folder:q} "
+        "python -m mcgrpo.launch mcgrpo.report.page --results {params.results:q} --reports {params.folder:q} "
         "--figures {params.figures:q} --captions {params.captions:q} --claims {input.claims:q} --published {input.published:q} "
         "--title {params.title:q} > {log:q} 2>&1"
