@@ -7,9 +7,10 @@ class Figure(NamedTuple):
     """The module that draws a figure, and its arguments.
 
     Args:
-        sources: which of `summary`, `gains` and `curves` are passed to `draw`, in this order.
-        module: in `mcgrpo.report.figures`, with a function `draw`.
-        options: further arguments of `draw`.
+        sources: which of `summary`, `gains` and `curves` it shows.
+        module: in `mcgrpo.report.figures`, with a function `draw`; with sources, it draws what the function of this
+            name in `mcgrpo.report.shown` selects from them.
+        options: further arguments of that function.
     """
 
     sources: tuple[str, ...]

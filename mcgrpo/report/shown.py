@@ -1,13 +1,17 @@
 """The cells and trainings that each figure shows. Figures draw them, and the n under a figure counts them.
 
-There is a function for each module of `mcgrpo.report.figures`. The cells of a figure include planned cells without a
-measurement; if no cell has one, a ValueError says that there is nothing to show.
+There is a function for each module of `mcgrpo.report.figures` that shows data, of the same name. It is given the frames
+that `mcgrpo.report.catalogue` names (a row per `Cell`, `Gain` or `CurvePoint`). The cells of a figure include planned
+cells without a measurement; if no cell has one, a ValueError says that there is nothing to show.
 """
+
+from collections.abc import Iterable
 
 import pandas as pd
 
 from mcgrpo.analyse.flip_measures import FlipMeasure, parse_measure
-from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median
+from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median, seed_gains
+from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flips_of
 
@@ -21,18 +25,26 @@ BUDGET = 4
 PHASES = ("seconds_generation", "seconds_rewards", "seconds_logprobs", "seconds_update")
 
 
-def all_accuracies(summary: pd.DataFrame, role: str = "in") -> pd.DataFrame:
-    """`mcgrpo.analyse.frames.accuracies` of every variant, not only the default."""
-    return accuracies(summary.assign(variant=DEFAULT), role).assign(variant=summary.variant)
+def select(name: str, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """What the figure of this name shows.
+
+    Args:
+        name: a key of `mcgrpo.report.catalogue.FIGURES` that has sources.
+        frames: its sources.
+
+    Raises:
+        ValueError: if there is nothing to show.
+    """
+    return globals()[FIGURES[name].module](*frames, **FIGURES[name].options)
 
 
-def gains(summary: pd.DataFrame, decoding: str) -> pd.DataFrame:
-    """Accuracies of methods that are compared with a baseline."""
+def gains(summary: pd.DataFrame, gains: pd.DataFrame, decoding: str) -> pd.DataFrame:
+    """Accuracies of methods that are compared with a baseline, with the gain of each seed as `seed_gains`."""
     cells = accuracies(summary, "in")
     cells = cells[(cells.decoding == decoding) & cells.baseline.notna()]
     if cells.difference.isna().all():
         raise ValueError(f"nothing to show: no paired gain in {decoding} accuracy on a benchmark of role 'in'")
-    return cells
+    return cells.assign(seed_gains=[seed_gains(gains, cell) for cell in cells.itertuples()])
 
 
 def accuracy(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> pd.DataFrame:
@@ -70,7 +82,7 @@ def accuracy_first(summary: pd.DataFrame) -> pd.DataFrame:
 
 def composite(summary: pd.DataFrame) -> pd.DataFrame:
     """Accuracies with the composite reward, the same with the accuracy reward, and those of the untrained models."""
-    cells = all_accuracies(summary)
+    cells = accuracies(summary, "in", variant=None)
     trained = cells[cells.method.isin(COMPOSITE_METHODS) & cells.variant.isin([DEFAULT, COMPOSITE])]
     wanted = trained[(trained.variant == COMPOSITE) & trained["mean"].notna()]
     if wanted.empty:
@@ -86,10 +98,10 @@ def composite(summary: pd.DataFrame) -> pd.DataFrame:
 def injected_flips(summary: pd.DataFrame) -> pd.DataFrame:
     """Accuracies of the sweep, with their `rate` and `rule`, at the largest G of each setting that has flips.
 
-    A rate of 0 is the default variant.
+    A rate of 0 is the default variant. The untrained models have no rate.
     """
-    cells = all_accuracies(summary)
-    cells = cells[(cells.method == FLIPPED) & cells["mean"].notna()]
+    every = accuracies(summary, "in", variant=None)
+    cells = every[(every.method == FLIPPED) & every["mean"].notna()]
     flips = [Flips(0.0) if variant == DEFAULT else flips_of(variant) for variant in cells.variant]
     cells = cells.assign(rate=[f and f.rate for f in flips], rule=[f and f.rule for f in flips])
     cells = cells[cells.rule.notna()]
@@ -97,12 +109,13 @@ def injected_flips(summary: pd.DataFrame) -> pd.DataFrame:
     if injected.empty:
         raise ValueError(f"nothing to show: no accuracy of {FLIPPED} with injected sign flips (variants flip-...)")
     largest = injected.groupby("setting").num_generations.max()
-    return cells[cells.num_generations == cells.setting.map(largest)]
+    cells = cells[cells.num_generations == cells.setting.map(largest)]
+    return pd.concat([cells, every[(every.method == UNTRAINED) & (every.variant == DEFAULT)]])
 
 
 def variants(summary: pd.DataFrame) -> pd.DataFrame:
     """Accuracies of trained methods under variants that have no figure of their own."""
-    cells = all_accuracies(summary)
+    cells = accuracies(summary, "in", variant=None)
     others = [v for v in cells.variant.unique() if v not in (DEFAULT, COMPOSITE) and not flips_of(v)]
     cells = cells[cells.variant.isin(others) & (cells.method != UNTRAINED)]
     if cells.change.isna().all():
@@ -170,19 +183,3 @@ def latency(curves: pd.DataFrame) -> pd.DataFrame:
         names = " and ".join(LATENCY_METHODS)
         raise ValueError(f"nothing to show: no setting has seconds per step of {names} at one G")
     return points[points.num_generations == points.setting.map(chosen)]
-
-
-SHOWN = {
-    "gains": gains,
-    "accuracy": accuracy,
-    "accuracy_first": accuracy_first,
-    "composite": composite,
-    "injected_flips": injected_flips,
-    "variants": variants,
-    "sign_flips": sign_flips,
-    "flip_conventions": flip_conventions,
-    "budget": budget,
-    "rewards": rewards,
-    "latency": latency,
-}
-"""By module of `mcgrpo.report.figures`; `overview` is drawn without data."""

@@ -15,6 +15,7 @@ from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.files import RecordError, write_json, write_jsonl
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claims.judge import judge
+from mcgrpo.report.claims.tables import counts
 from mcgrpo.report.page import completions, contents, jobs, verdicts
 from mcgrpo.report.page import write as html
 from mcgrpo.report.page.answer import answer
@@ -103,30 +104,30 @@ class TestTheClaims:
         assert [verdict for verdict, _ in first.ours.findings] == ["holds", "inconclusive"]
         assert "toy_a/sums: gain of MC-GRPO at G=2 is +5.0 [+4.0, +6.0] points" in first.ours.findings[0][1]
         assert (second.ours.verdict, second.n) == ("not measured", "–")
-        assert verdicts.counts(ours) == {"inconclusive": 1, "not measured": 1}
+        assert counts(ours) == {"inconclusive": 1, "not measured": 1}
 
 
 class TestTables:
     def test_heads_span_the_rows_that_share_them(self, tmp_path):
-        views = {view.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()), "")}
+        views = {view.table.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()), "")}
         main = views["main"]
-        starts = [[(head.text, head.span) for head in heads] for heads, *_ in main.rows]
-        assert starts == [[("toy_a", 5), ("sums", 5)], [], [], [], []]
-        assert main.blocks == 2 and len(main.headings) == 2 + len(main.rows[0][1])
+        assert [heads for heads, *_ in main.rows] == [[("toy_a", 5), ("sums", 5)], [], [], [], []]
+        assert len(main.table.headings) == 2 + len(main.rows[0][1])
 
     def test_every_row_fills_its_headings(self, tmp_path):
         views = contents.table_views(summary_frame(tmp_path, summary(("toy_a", "toy_b"))), "")
         assert len(views) == 9
         for view in views:
-            open_until = [0] * view.blocks
+            blocks = len(view.table.lines[0].block)
+            open_until = [0] * blocks
             for number, (heads, entries, *_) in enumerate(view.rows):
-                for place, head in zip(range(view.blocks - len(heads), view.blocks), heads, strict=True):
+                for place, (_, span) in zip(range(blocks - len(heads), blocks), heads, strict=True):
                     assert open_until[place] == number
-                    open_until[place] = number + head.span
-                assert min(open_until) > number and view.blocks + len(entries) == len(view.headings)
+                    open_until[place] = number + span
+                assert min(open_until) > number and blocks + len(entries) == len(view.table.headings)
 
     def test_each_has_its_n_and_its_cells_to_take_along(self, tmp_path):
-        views = {view.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()), "")}
+        views = {view.table.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()), "")}
         assert views["main"].n == "3 seeds planned, 0 to 3 there of each trained cell; 100 problems on sums"
         kind, text = views["main"].csv.split(",", 1)
         rows = list(csv.DictReader(io.StringIO(unquote(text))))
@@ -139,7 +140,7 @@ class TestFigures:
     def test_every_figure_has_a_caption_and_an_n(self, study):
         frames = {
             name: html.read_frame(study.results / f"{name}.csv", kind)
-            for name, kind in (("summary", html.Cell), ("curves", html.CurvePoint))
+            for name, kind in (("summary", html.Cell), ("gains", html.Gain), ("curves", html.CurvePoint))
         }
         views = contents.figure_views(list(FIGURES), study.reports, ROOT / "workflow/report", frames)
         assert all(view.title and view.caption.endswith(".") for view in views)
@@ -249,7 +250,10 @@ class TestRuns:
         assert "What the 8 finished trainings of this study ran on" in page and "NVIDIA H200" not in page
 
     def test_times_are_added_up_by_rule(self, study):
-        assert jobs.stages(study.results) == [jobs.Stage("train", 2, 90.0, 60.0), jobs.Stage("tables", 1, 5.0, 5.0)]
+        assert jobs.stages(study.results) == [
+            {"rule": "train", "jobs": 2, "seconds": 90.0, "longest": 60.0},
+            {"rule": "tables", "jobs": 1, "seconds": 5.0, "longest": 5.0},
+        ]
 
     def test_cells_without_all_their_seeds_are_listed(self, tmp_path):
         summary = cells.frame(tmp_path, [cells.cell("mc-grpo", 2, 0.5, seeds=2), cells.cell("grpo", 2, 0.5)])

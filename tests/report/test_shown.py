@@ -1,11 +1,11 @@
 """The n under a figure is that of the cells that it shows."""
 
 import pytest
-from cells import cell, frame, seconds
+from cells import cell, frame, gains_frame, seconds
 
+from mcgrpo.report import shown
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.page.contents import _figure_n
-from mcgrpo.report.shown import SHOWN, composite
 
 DRAWN = [cell("none", 0, 0.2), cell("grpo", 2, 0.5), cell("grpo", 2, 0.6, variant="composite")]
 BESIDE = [
@@ -17,14 +17,14 @@ BESIDE = [
 
 
 def test_every_figure_with_data_says_what_it_shows():
-    assert set(SHOWN) == {figure.module for figure in FIGURES.values() if figure.sources}
+    assert all(callable(getattr(shown, figure.module)) for figure in FIGURES.values() if figure.sources)
 
 
 def test_what_a_figure_leaves_out_is_not_counted(tmp_path):
     alone, beside = frame(tmp_path, DRAWN), frame(tmp_path, [*DRAWN, *BESIDE])
     assert _figure_n("composite", summary=alone) == "3 seeds of each trained cell; 100 problems on sums"
     assert _figure_n("composite", summary=beside) == _figure_n("composite", summary=alone)
-    assert len(composite(beside)) == len(DRAWN)
+    assert len(shown.composite(beside)) == len(DRAWN)
 
 
 def test_cells_that_are_planned_and_not_measured_are_counted(tmp_path):
@@ -34,4 +34,7 @@ def test_cells_that_are_planned_and_not_measured_are_counted(tmp_path):
 
 @pytest.mark.parametrize("name", ["composite", "variants", "sign-flips", "gains-greedy", "ood"])
 def test_a_figure_that_shows_nothing_has_no_n(tmp_path, name):
-    assert _figure_n(name, summary=frame(tmp_path, [cell("grpo", 2, 0.5)])) == "nothing measured yet"
+    assert (
+        _figure_n(name, gains=gains_frame(tmp_path), summary=frame(tmp_path, [cell("grpo", 2, 0.5)]))
+        == "nothing measured yet"
+    )

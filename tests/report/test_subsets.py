@@ -59,7 +59,7 @@ def test_the_claims_are_written_and_listed_on_the_page(tmp_path, methods):
     rulings = judge(CLAIMS, contrasts_of(methods), "ours")
     write_rulings([rulings], tmp_path, "")
     assert all(f"`{claim.id}`" in (tmp_path / "claims.md").read_text() for claim in CLAIMS)
-    listed = {row.id: row.ours for row in rows_of_page(rulings, rulings, summary_of(tmp_path, methods))}
+    listed = {row.claim.id: row.ours for row in rows_of_page(rulings, rulings, summary_of(tmp_path, methods))}
     pairs = {"grpo-gains": {"grpo", "mc-grpo"}, "dapo-gains": {"dapo", "mc-dapo"}, "takes-longer": {"grpo", "mc-grpo"}}
     for name, wanted in pairs.items():
         assert bool(listed[name].findings) == (wanted <= set(methods)), name

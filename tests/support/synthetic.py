@@ -8,6 +8,8 @@ import numpy as np
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, CurvePoint, Gain
 from mcgrpo.files import write_csv
+from mcgrpo.report import shown
+from mcgrpo.report.figures import style
 from mcgrpo.study.methods import METHODS
 
 SIX = ("grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo")
@@ -172,14 +174,11 @@ class Line(NamedTuple):
 def drawn(module, frame, look, **options):
     """What `look` sees in the figure, before it is closed; `frame` may be several."""
     frames = frame if isinstance(frame, tuple) else (() if frame is None else (frame,))
-    seen = []
-
-    def save(figure):
+    select = getattr(shown, module.__name__.rpartition(".")[2], None)
+    with style.styled():
+        figure = module.draw(select(*frames, **options)) if select else module.draw()
         figure.draw_without_rendering()
-        seen.append(look(figure))
-
-    module.draw(*frames, save=save, **options)
-    return seen[0]
+        return look(figure)
 
 
 def lines(axes):

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import get_args
 
 import pandas as pd
 
 from mcgrpo.report import wording
-from mcgrpo.report.claims.rulings import Finding, Ruling
+from mcgrpo.report.claims.rulings import Finding, Ruling, Verdict
 from mcgrpo.report.tables.latex import COLOURS
 
 HEADINGS = {"published": "By the paper's own numbers", "ours": "By this study"}
@@ -60,17 +61,17 @@ def listing(by_source: Sequence[Sequence[Ruling]]) -> str:
 
 def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
     """The caption, with the count of each verdict."""
-    counts = [
-        f"{HEADINGS[rulings[0].source]}: " + ", ".join(f"{n} {name}" for name, n in _counts(rulings).items()) + "."
+    told = [
+        f"{HEADINGS[rulings[0].source]}: " + ", ".join(f"{n} {name}" for name, n in counts(rulings).items()) + "."
         for rulings in by_source
     ]
-    return " ".join(filter(None, (f"{title}." if title else "", CAPTION, *counts)))
+    return " ".join(filter(None, (f"{title}." if title else "", CAPTION, *told)))
 
 
-def _counts(rulings: Sequence[Ruling]) -> dict[str, int]:
-    counts = Counter(ruling.verdict for ruling in rulings)
-    order = ("holds", "fails", "inconclusive", "not measured", "not judged")
-    return {name: counts[name] for name in order if counts[name]}
+def counts(rulings: Sequence[Ruling]) -> dict[str, int]:
+    """The count of each verdict that occurs."""
+    found = Counter(ruling.verdict for ruling in rulings)
+    return {name: found[name] for name in get_args(Verdict) if found[name]}
 
 
 def evidence(ruling: Ruling) -> str:
@@ -99,10 +100,10 @@ def _endpoint(ruling: Ruling) -> str:
 def _tally(measured: Sequence[Finding]) -> str:
     if len(measured) == 1:
         return ""
-    counts = Counter(row.verdict for row in measured)
-    if len(counts) == 1:
+    found = Counter(row.verdict for row in measured)
+    if len(found) == 1:
         return f"all {len(measured)} {VERBS[measured[0].verdict]}"
-    return f"of {len(measured)}, " + ", ".join(f"{counts[name]} {verb}" for name, verb in VERBS.items() if counts[name])
+    return f"of {len(measured)}, " + ", ".join(f"{found[name]} {verb}" for name, verb in VERBS.items() if found[name])
 
 
 def _decisive(ruling: Ruling, measured: Sequence[Finding]) -> str:
@@ -117,9 +118,7 @@ def _decisive(ruling: Ruling, measured: Sequence[Finding]) -> str:
 def _missing(ruling: Ruling) -> str:
     """The settings in which a comparison lacks a cell, and comparisons that lack one in all."""
     rows = [row for row in ruling.findings if row.verdict == "not measured"]
-    whole = {row.comparison for row in ruling.findings} - {
-        row.comparison for row in ruling.findings if row.verdict != "not measured"
-    }
+    whole = {row.comparison for row in rows} - {row.comparison for row in ruling.findings if row not in rows}
     names = sorted({place(row) for row in rows if row.comparison not in whole})
     parts = [f"not measured in {', '.join(names)}"] if names else []
     parts += [f"not measured anywhere: {', '.join(sorted(whole))}"] if whole else []
@@ -129,10 +128,8 @@ def _missing(ruling: Ruling) -> str:
 def _caveat(measured: Sequence[Finding], source: str) -> str:
     if source == "published":
         return ""
-    no_interval = [row for row in measured if row.low is None]
-    one_seed = [row for row in measured if row.over == "problems"]
-    parts = ["one seed: interval over problems only"] if one_seed else []
-    parts += ["without an interval nothing is claimed"] if no_interval else []
+    parts = ["one seed: interval over problems only"] if any(row.over == "problems" for row in measured) else []
+    parts += ["without an interval nothing is claimed"] if any(row.low is None for row in measured) else []
     return "; ".join(parts)
 
 
@@ -158,16 +155,14 @@ def _unseen(row: Finding) -> str:
 
 
 def _number(row: Finding) -> str:
-    if row.unit == "percent":
-        low, high = (None if bound is None else bound / 100 for bound in (row.low, row.high))
-        return f"{row.value:.2f}%" if row.seeds is None else f"{wording.accuracy(row.value / 100, low, high)}%"
-    if row.unit == "points":
-        if row.seeds is None:
-            return f"{wording.points(row.value / 100, 2)} points"
-        low, high = (None if bound is None else bound / 100 for bound in (row.low, row.high))
-        return f"{wording.signed(row.value / 100, low, high)} points"
-    numbers = [f"{number:.3g}".replace("-", "−") for number in (row.value, row.low, row.high) if number is not None]
-    text = numbers[0] + (f" [{numbers[1]}, {numbers[2]}]" if len(numbers) == 3 else "")
+    numbers = [number for number in (row.value, row.low, row.high) if number is not None]
+    if row.unit in ("percent", "points"):
+        value, low, high = ([number / 100 for number in numbers] + [None, None])[:3]
+        if row.unit == "percent":
+            return f"{row.value:.2f}%" if row.seeds is None else f"{wording.accuracy(value, low, high)}%"
+        return f"{wording.points(value, 2) if row.seeds is None else wording.signed(value, low, high)} points"
+    texts = [f"{number:.3g}".replace("-", "−") for number in numbers]
+    text = texts[0] + (f" [{texts[1]}, {texts[2]}]" if len(texts) == 3 else "")
     return f"{text} times" if row.unit == "times" else text
 
 

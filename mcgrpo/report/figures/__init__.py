@@ -9,7 +9,6 @@ The name is one of `mcgrpo.report.catalogue`, which gives its module. A figure w
 """
 
 import argparse
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, CurvePoint, Gain
 from mcgrpo.report.catalogue import FIGURES, stages
 from mcgrpo.report.figures import style
+from mcgrpo.report.shown import select
 
 SOURCES = {"summary": Cell, "gains": Gain, "curves": CurvePoint}
 """The data files of figures, and their records."""
@@ -34,20 +34,23 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", required=True, type=Path, help="path without a suffix")
     parser.add_argument("--unfinished", action="store_true", help="the study goes on: a figure may be empty yet")
     options = parser.parse_args(arguments)
-    sources, _, how = FIGURES[options.name]
+    sources = FIGURES[options.name].sources
     for source in sources:
         if not getattr(options, source):
             parser.error(f"{options.name} is drawn from --{source}")
     plt.switch_backend("agg")
-    save = partial(style.save, options.output)
-    try:
-        data = [read_frame(getattr(options, source), SOURCES[source]) for source in sources]
-    except ValueError as error:
-        raise SystemExit(f"figures: {options.name}: {error}") from None
     draw = import_module(stages(options.name)[1]).draw
-    try:
-        draw(*data, save=save, **how)
-    except ValueError as error:
-        if not options.unfinished:
+    with style.styled():
+        try:
+            data = [read_frame(getattr(options, source), SOURCES[source]) for source in sources]
+        except ValueError as error:
             raise SystemExit(f"figures: {options.name}: {error}") from None
-        style.say(f"{options.name}: {error}", save)
+        try:
+            shown = [select(options.name, data)] if sources else []
+        except ValueError as error:
+            if not options.unfinished:
+                raise SystemExit(f"figures: {options.name}: {error}") from None
+            figure = style.message(f"{options.name}: {error}")
+        else:
+            figure = draw(*shown)
+        style.save(options.output, figure)

@@ -1,59 +1,33 @@
 """Accuracy against G: a row of panels for each setting and benchmark, a column for each loss (15 in the paper)."""
 
-import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from mcgrpo.analyse.frames import is_median
-from mcgrpo.report import shown
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, blocks_of, measure_of
+from mcgrpo.report.shown import FIRST_METHODS
 from mcgrpo.study.methods import METHODS, UNTRAINED
 
-DODGE = 0.09
+DODGE = {False: -0.09, True: 0.09}
+"""Offset of the lines along the x axis, by whether a method centres on the median."""
 
 
-def draw(summary: pd.DataFrame, save: style.Save, role: str, decodings: tuple[str, ...]) -> None:
-    """Accuracy against G.
-
-    Args:
-        summary: a row per `Cell`.
-        save: is given the finished figure.
-        role: role of the benchmarks to show, "in" or "out".
-        decodings: the first of these that was evaluated is shown.
-
-    Raises:
-        ValueError: if no trained method has such an accuracy.
-    """
-    cells = shown.accuracy(summary, role, decodings)
+def draw(cells: pd.DataFrame) -> Figure:
+    """Accuracy against G of the paper's six methods; the control has a table of its own."""
     present = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
-    losses = [loss for loss in style.LOSSES if loss in set(present.method.map(lambda m: METHODS[m].loss_type))]
+    losses, blocks = style.losses_of(present.method), blocks_of(present)
     budgets = sorted(present.num_generations.unique())
-    blocks = blocks_of(present)
-    with style.panels(len(blocks), len(losses), 1.75) as (figure, grid):
-        for place, line in zip(blocks, grid, strict=True):
-            own = block(cells, *place)
-            for loss, axes in zip(losses, line, strict=True):
-                _panel(axes, own, loss, budgets)
-            for axes in line:
-                style.draw_untrained(axes, own[own.method == UNTRAINED])
-                style.percent_axis(axes)
-            line[0].set_ylabel("\n".join(place))
-        for axes, loss in zip(grid[0], losses, strict=True):
-            axes.set_title(style.LOSSES[loss])
-        for axes in grid[:-1].flat:
-            axes.tick_params(labelbottom=False)
-        x = ("G, rollouts in the update", style.bars(present.over))
-        style.label(figure, x, f"accuracy (%), {measure_of(present, present.decoding.iloc[0])}")
-        style.legend(figure, 3)
-        save(figure)
-
-
-def _panel(axes: Axes, cells: pd.DataFrame, loss: str, budgets: list[int]) -> None:
-    for median, look in style.CENTRES.items():
-        methods = [m for m, spec in METHODS.items() if spec.loss_type == loss and is_median(m) == median]
-        # The lines are the paper's six methods; the control has a table of its own.
-        methods = [m for m in methods if median or METHODS[m].baseline is None]
-        rows = cells[cells.method.isin(methods)].set_index("num_generations").reindex(budgets)
-        style.draw_line(axes, np.arange(len(budgets)) + (DODGE if median else -DODGE), rows, **look)
-    style.categories(axes, budgets)
+    figure, grid = style.named_panels(["\n".join(each) for each in blocks], [style.LOSSES[x] for x in losses], 1.75)
+    for place, line in zip(blocks, grid, strict=True):
+        own = block(cells, *place)
+        for loss, axes in zip(losses, line, strict=True):
+            for method in [m for m in FIRST_METHODS if METHODS[m].loss_type == loss]:
+                rows, look = own[own.method == method], style.look_of(method)
+                style.draw_line(axes, rows, "num_generations", budgets, DODGE[is_median(method)], **look)
+            style.categories(axes, budgets)
+        for axes in line:
+            style.accuracy_axis(axes, own[own.method == UNTRAINED])
+    x = (style.ROLLOUTS, style.bars(present.over))
+    style.label(figure, 3, x, f"accuracy (%), {measure_of(present)}")
+    return figure

@@ -3,53 +3,46 @@
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from mcgrpo.report import shown, wording
+from mcgrpo.report import wording
 from mcgrpo.report.figures import style
+from mcgrpo.report.shown import PHASES
 from mcgrpo.study.methods import METHODS
 
 AXES = {"step": "step", "drawn": "rollouts drawn", "seconds": "seconds of training"}
 CELL = ["setting", "method", "num_generations"]
 
 
-def draw(curves: pd.DataFrame, save: style.Save) -> None:
+def draw(points: pd.DataFrame) -> Figure:
     """Accuracy of the rollouts drawn: a row of panels for each setting, a column for each of `AXES`.
 
     A line is the mean over the seeds of a method at one G, smoothed per run by a centred rolling mean; colours are G,
     dashes the centre.
-
-    Args:
-        curves: a row per `CurvePoint`.
-        save: is given the finished figure.
-
-    Raises:
-        ValueError: if no step of GRPO's loss has rollouts and an accuracy.
     """
-    points = shown.budget(curves)
     window = 2 * (points.step.nunique() // 10) + 1
     means = _means(points, window)
     settings = list(dict.fromkeys(means.setting))
     budgets = sorted(means.num_generations.unique())
     colours = dict(zip(budgets, sns.color_palette("viridis_r", len(budgets) + 1)[1:], strict=True))
-    with style.panels(len(settings), len(AXES), 2.0) as (figure, grid):
-        for setting, line in zip(settings, grid, strict=True):
-            for column, axes in zip(AXES, line, strict=True):
-                _panel(axes, means[means.setting == setting], column, colours)
-            line[0].set_ylabel(setting)
-        for axes, name in zip(grid[-1], AXES.values(), strict=True):
-            axes.set_xlabel(name)
-        smoothed = f"; rolling mean over {window} steps" if window > 1 else ""
-        seeds = points.groupby(CELL).seed.nunique()
-        note = f"mean over {wording.span(seeds)} {'seed' if seeds.max() == 1 else 'seeds'}{smoothed}"
-        style.label(figure, (note,), "accuracy of the rollouts drawn (%)")
-        style.legend(figure, 3)
-        save(figure)
+    figure, grid = style.panels(len(settings), len(AXES), 2.0)
+    for setting, line in zip(settings, grid, strict=True):
+        for column, axes in zip(AXES, line, strict=True):
+            _panel(axes, means[means.setting == setting], column, colours)
+        line[0].set_ylabel(setting)
+    for axes, name in zip(grid[-1], AXES.values(), strict=True):
+        axes.set_xlabel(name)
+    smoothed = f"; rolling mean over {window} steps" if window > 1 else ""
+    seeds = points.groupby(CELL).seed.nunique()
+    note = f"mean over {wording.span(seeds)} {'seed' if seeds.max() == 1 else 'seeds'}{smoothed}"
+    style.label(figure, 3, (note,), "accuracy of the rollouts drawn (%)")
+    return figure
 
 
 def _means(points: pd.DataFrame, window: int) -> pd.DataFrame:
     """Smoothed accuracy, rollouts and seconds so far, a row for each cell and step: means over seeds."""
     points = points.sort_values([*CELL, "seed", "step"])
-    spent = points[list(shown.PHASES)].sum(axis=1)
+    spent = points[list(PHASES)].sum(axis=1)
     runs = [points[name] for name in (*CELL, "seed")]
     points = points.assign(
         accuracy=points.groupby([*CELL, "seed"]).accuracy.transform(

@@ -13,7 +13,7 @@ def block(rows: pd.DataFrame, setting: str, benchmark: str) -> pd.DataFrame:
     return rows[(rows.setting == setting) & (rows.benchmark == benchmark)]
 
 
-def measure_of(rows: pd.DataFrame, decoding: str) -> str:
-    """How an axis names an accuracy: "greedy", or "sampled (avg@4)"."""
-    names = sorted(rows[rows.decoding == decoding].measure.unique())
+def measure_of(rows: pd.DataFrame) -> str:
+    """How an axis names the accuracies of these rows, which have one decoding: "greedy", or "sampled (avg@4)"."""
+    decoding, names = rows.decoding.iloc[0], sorted(rows.measure.unique())
     return "greedy" if decoding == "greedy" else f"sampled ({', '.join(names)})"

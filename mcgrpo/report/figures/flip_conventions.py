@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from mcgrpo.report import shown
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block
 from mcgrpo.report.figures.sign_flips import draw_rates, notes
@@ -25,37 +25,28 @@ MODELS = 3
 """Of which each convention has a row; of more, conventions stand side by side, so that a page holds them."""
 
 
-def draw(summary: pd.DataFrame, save: style.Save) -> None:
+def draw(rates: pd.DataFrame) -> Figure:
     """The rate against k: panels for each model, convention and oracle, a line for each baseline.
 
     Each model and convention has its own scale: strict flips are often a hundredth of those that count zeros.
-
-    Args:
-        summary: a row per `Cell`; the rates are those of role "flips".
-        save: is given the finished figure.
-
-    Raises:
-        ValueError: if there is no such rate.
     """
-    rates = shown.flip_conventions(summary)
     oracles, conventions = sorted(rates.oracle.unique()), sorted(rates.convention.unique())
     sizes = sorted(rates.k.unique())
     models = sorted(set(zip(rates.setting, rates.benchmark, rates.source, strict=True)), key=_untrained_first)
     rows = len(conventions) if len(models) <= MODELS else 1
     shape = (len(models) * rows, len(oracles) * len(conventions) // rows)
-    with style.panels(*shape, 1.45, sharey=False) as (figure, grid):
-        panels = grid.reshape(len(models), len(conventions), len(oracles))
-        for (*place, source), of_model in zip(models, panels, strict=True):
-            own = block(rates[rates.source == source], *place)
-            for convention, line in zip(conventions, of_model, strict=True):
-                _line(line, own[own.convention == convention], oracles, sizes)
-            for axes in of_model.reshape(rows, -1)[:, 0]:
-                axes.set_ylabel(f"{place[0]}\n{source}")
-        for axes in grid[:-1].flat:
-            axes.tick_params(labelbottom=False)
-        style.label(figure, ("k, rollouts whose signs are judged", *notes(rates)), "sign-flip rate (%)")
-        style.legend(figure, 4)
-        save(figure)
+    figure, grid = style.panels(*shape, 1.45, sharey=False)
+    panels = grid.reshape(len(models), len(conventions), len(oracles))
+    for (*place, source), of_model in zip(models, panels, strict=True):
+        own = block(rates[rates.source == source], *place)
+        for convention, line in zip(conventions, of_model, strict=True):
+            _line(line, own[own.convention == convention], oracles, sizes)
+        for axes in of_model.reshape(rows, -1)[:, 0]:
+            axes.set_ylabel(f"{place[0]}\n{source}")
+    for axes in grid[:-1].flat:
+        axes.tick_params(labelbottom=False)
+    style.label(figure, 4, ("k, rollouts whose signs are judged", *notes(rates)), "sign-flip rate (%)")
+    return figure
 
 
 def _line(line: Sequence[Axes], rates: pd.DataFrame, oracles: list[str], sizes: list[int]) -> None:
@@ -74,7 +65,7 @@ def _panel(axes: Axes, rates: pd.DataFrame, sizes: list[int]) -> None:
     for number, baseline in enumerate(baselines):
         offset = APART * (number - (len(baselines) - 1) / 2) - 0.05
         own = rates[rates.baseline == baseline]
-        draw_rates(axes, own, sizes, offset, look=LOOKS[baseline], name=NAMES[baseline], beside=0.07)
+        draw_rates(axes, own, sizes, offset, LOOKS[baseline] | {"label": NAMES[baseline]}, beside=0.07)
     if len(rates) and not rates["mean"].any():
         axes.text(0.5, 0.5, "0 at every k", transform=axes.transAxes, **style.MIDDLE)
     style.categories(axes, sizes)

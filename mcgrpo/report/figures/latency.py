@@ -3,50 +3,41 @@
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from mcgrpo.report import shown, wording
+from mcgrpo.report import wording
 from mcgrpo.report.figures import style
+from mcgrpo.report.shown import LATENCY_METHODS, PHASES
 from mcgrpo.study.methods import label
 
-LOOKS = (
-    ("generation", style.PALETTE[9], "///"),
-    ("rewards", style.PALETTE[8], "..."),
-    ("log-probabilities", style.PALETTE[4], "\\\\\\"),
-    ("update", "0.75", ""),
-)
-PHASES = dict(zip(shown.PHASES, LOOKS, strict=True))
+NAMES = ("generation", "rewards", "log-probabilities", "update")
+COLOURS = (style.PALETTE[9], style.PALETTE[8], style.PALETTE[4], "0.75")
+HATCHES = ("///", "...", "\\\\\\", "")
+LOOKS = dict(zip(PHASES, zip(NAMES, COLOURS, HATCHES, strict=True), strict=True))
 SMALL = style.MIDDLE | {"fontsize": 7}
 ROOM = 0.125
 """Smallest share of the axis with room for a label."""
 
 
-def draw(curves: pd.DataFrame, save: style.Save) -> None:
+def draw(points: pd.DataFrame) -> Figure:
     """Mean seconds of each phase of a step, GRPO above MC-GRPO, a panel for each setting.
 
-    Args:
-        curves: a row per `CurvePoint`; the mean is over the steps of a run, then over seeds.
-        save: is given the finished figure.
-
-    Raises:
-        ValueError: if no setting has seconds of both methods at one G.
+    The mean is over the steps of a run, then over seeds.
     """
-    points = shown.latency(curves)
     seconds = _seconds(points)
     settings = points.groupby("setting").num_generations.first()
-    longest = seconds.sum(axis=1).max()
-    scale, unit, units = (1000, "ms", "milliseconds") if longest < 1 else (1, "s", "seconds")
-    with style.flow(len(settings), 1.25, columns=1, width=style.WIDE) as (figure, grid):
-        for (setting, budget), axes in zip(settings.items(), grid, strict=True):
-            own = seconds.loc[[(setting, method, budget) for method in shown.LATENCY_METHODS]]
-            _bars(axes, scale * own.to_numpy(), unit)
-            names = [f"{label(m)}\nG = {wording.rollouts(m, budget)}" for m in shown.LATENCY_METHODS]
-            axes.set_yticks(range(len(names)), names)
-            axes.set_title(setting)
-        missing = [name for phase, (name, *_) in PHASES.items() if seconds[phase].isna().all()]
-        note = f"not recorded: {', '.join(missing)}" if missing else ""
-        style.label(figure, (f"{units} per optimizer step (mean over steps and seeds), and share of their sum", note))
-        style.legend(figure, 4)
-        save(figure)
+    scale, unit, units = (1000, "ms", "milliseconds") if seconds.sum(axis=1).max() < 1 else (1, "s", "seconds")
+    figure, grid = style.panels(len(settings), 1, 1.25, width=style.WIDE)
+    for (setting, budget), axes in zip(settings.items(), grid[:, 0], strict=True):
+        own = seconds.loc[[(setting, method, budget) for method in LATENCY_METHODS]]
+        _bars(axes, scale * own.to_numpy(), unit)
+        names = [f"{label(m)}\nG = {wording.rollouts(m, budget)}" for m in LATENCY_METHODS]
+        axes.set_yticks(range(len(names)), names)
+        axes.set_title(setting)
+    missing = [name for phase, (name, *_) in LOOKS.items() if seconds[phase].isna().all()]
+    note = f"not recorded: {', '.join(missing)}" if missing else ""
+    style.label(figure, 4, (f"{units} per optimizer step (mean over steps and seeds), and share of their sum", note))
+    return figure
 
 
 def _seconds(points: pd.DataFrame) -> pd.DataFrame:
@@ -62,7 +53,7 @@ def _bars(axes: Axes, times: np.ndarray, unit: str) -> None:
     limit = 1.18 * totals.max()
     for row, (values, total) in enumerate(zip(times, totals, strict=True)):
         left, outside = 0.0, -np.inf
-        for (name, colour, hatch), value in zip(PHASES.values(), values, strict=True):
+        for (name, colour, hatch), value in zip(LOOKS.values(), values, strict=True):
             if np.isnan(value):
                 continue
             look = {"color": colour, "hatch": hatch, "edgecolor": "0.25", "linewidth": 0.6, "label": name}

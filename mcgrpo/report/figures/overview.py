@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from mcgrpo.report.figures import style
@@ -46,26 +47,26 @@ def example(rewards: Sequence[float] = REWARDS, epsilon: float = EPSILON) -> Exa
     return Example(float(median), float(mad), advantages.tolist(), int(np.argmin(np.abs(values - median))))
 
 
-def draw(save: style.Save) -> None:
-    """The overview, two columns wide; `save` receives the figure. Needs no data."""
+def draw() -> Figure:
+    """The overview, two columns wide. Needs no data."""
     found = example()
-    with style.panels(1, 1, HEIGHT - style.MARGIN, width=style.WIDE) as (figure, grid):
-        axes = grid[0, 0]
-        axes.set(xlim=(0, style.WIDE), ylim=(0, HEIGHT))
-        axes.set_axis_off()
-        figure.set_layout_engine("none")
-        axes.set_position((0, 0, 1, 1))  # one unit is one inch
-        for place, text in HEADS.items():
-            axes.text(place, HEIGHT - 0.1, text, **style.MIDDLE, weight="bold")
-        heights = [HEIGHT - 0.45 - 0.37 * row for row in range(len(REWARDS))]
-        middle = heights[len(heights) // 2]
-        _box(axes, (0.04, 1.12), middle, 1.1, f"{QUESTION}\n\n(answer: {GOLD})")
-        _box(axes, (3.27, 4.23), middle, 1.1, f"median\n$b$ = {found.median:g}\n\nMAD = {found.mad:g}")
-        _box(axes, (5.80, 6.70), middle, 1.1, f"policy\ngradient on\n$G$ = {len(REWARDS) - 1}\nrollouts")
-        for row, height in enumerate(heights):
-            _rollout(axes, row, height, middle, found)
-        _formulas(axes, heights[-1] - 0.36)
-        save(figure)
+    figure, grid = style.panels(1, 1, HEIGHT - style.MARGIN, width=style.WIDE)
+    axes = grid[0, 0]
+    axes.set(xlim=(0, style.WIDE), ylim=(0, HEIGHT))
+    axes.set_axis_off()
+    figure.set_layout_engine("none")
+    axes.set_position((0, 0, 1, 1))  # one unit is one inch
+    for x, text in HEADS.items():
+        axes.text(x, HEIGHT - 0.1, text, **style.MIDDLE, weight="bold")
+    heights = [HEIGHT - 0.45 - 0.37 * row for row in range(len(REWARDS))]
+    middle = heights[len(heights) // 2]
+    _box(axes, (0.04, 1.12), middle, 1.1, f"{QUESTION}\n\n(answer: {GOLD})")
+    _box(axes, (3.27, 4.23), middle, 1.1, f"median\n$b$ = {found.median:g}\n\nMAD = {found.mad:g}")
+    _box(axes, (5.80, 6.70), middle, 1.1, f"policy\ngradient on\n$G$ = {len(REWARDS) - 1}\nrollouts")
+    for row, height in enumerate(heights):
+        _rollout(axes, row, height, middle, found)
+    _formulas(axes, heights[-1] - 0.36)
+    return figure
 
 
 def _rollout(axes: Axes, row: int, height: float, middle: float, found: Example) -> None:

@@ -2,56 +2,44 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from mcgrpo.analyse.stats import half_width
-from mcgrpo.report import shown
 from mcgrpo.report.figures import style
 from mcgrpo.study.methods import METHODS
 
+LOSSES = list(style.LOSSES)
 MOST_ROWS = 6
 """Maximum rows of panels on a page."""
 
 
-def draw(curves: pd.DataFrame, save: style.Save) -> None:
+def draw(points: pd.DataFrame) -> Figure:
     """True mean reward over steps: a column for each G, a row for each setting and loss, a line for each method.
 
     If the rows do not fit on a page, the losses of a setting share a panel, with one colour each. Runs are smoothed by
     a centred rolling mean, whose window is on the x axis; bands are 95% t intervals over seeds.
-
-    Args:
-        curves: a row per `CurvePoint`.
-        save: is given the finished figure.
-
-    Raises:
-        ValueError: if no step of a run has a reward.
     """
-    points = shown.rewards(curves)
     window = 2 * (points.step.nunique() // 20) + 1
     smooth = _smooth(points, window)
     smooth["loss"] = smooth.method.map(lambda method: METHODS[method].loss_type)
-    pairs = sorted(set(zip(smooth.setting, smooth.loss, strict=True)), key=_place)
+    pairs = sorted(
+        set(zip(smooth.setting, smooth.loss, strict=True)), key=lambda each: (each[0], LOSSES.index(each[1]))
+    )
     apart = len(pairs) <= MOST_ROWS
     rows = pairs if apart else sorted({(setting, "") for setting, _ in pairs})
     budgets = sorted(points.num_generations.unique())
-    with style.panels(len(rows), len(budgets), 1.5) as (figure, grid):
-        for (setting, loss), line in zip(rows, grid, strict=True):
-            own = smooth[(smooth.setting == setting) & ((smooth.loss == loss) | (not apart))]
-            for budget, axes in zip(budgets, line, strict=True):
-                _panel(axes, own[own.num_generations == budget], apart)
-            line[0].set_ylabel("\n".join(filter(None, (setting, style.LOSSES.get(loss)))))
-        for axes, budget in zip(grid[0], budgets, strict=True):
-            axes.set_title(f"G = {budget}")
-        for axes in grid[:-1].flat:
-            axes.tick_params(labelbottom=False)
-        rolling = f"rolling mean over {window}" if window > 1 else ""
-        band = "band: 95% interval over seeds" if smooth.half.notna().any() else "one seed"
-        style.label(figure, [f"step ({', '.join(filter(None, (rolling, band)))})"], "mean reward of all rollouts")
-        style.legend(figure, 3 if apart else -(-smooth.method.nunique() // 2))
-        save(figure)
-
-
-def _place(pair: tuple[str, str]) -> tuple[str, int]:
-    return pair[0], list(style.LOSSES).index(pair[1])
+    names = ["\n".join(filter(None, (setting, style.LOSSES.get(loss)))) for setting, loss in rows]
+    figure, grid = style.named_panels(names, [f"G = {budget}" for budget in budgets], 1.5)
+    for (setting, loss), line in zip(rows, grid, strict=True):
+        own = smooth[(smooth.setting == setting) & ((smooth.loss == loss) | (not apart))]
+        for budget, axes in zip(budgets, line, strict=True):
+            _panel(axes, own[own.num_generations == budget], apart)
+    rolling = f"rolling mean over {window}" if window > 1 else ""
+    band = "band: 95% interval over seeds" if smooth.half.notna().any() else "one seed"
+    columns = 3 if apart else -(-smooth.method.nunique() // 2)
+    x = [f"step ({', '.join(filter(None, (rolling, band)))})"]
+    style.label(figure, columns, x, "mean reward of all rollouts")
+    return figure
 
 
 def _smooth(points: pd.DataFrame, window: int) -> pd.DataFrame:

@@ -2,11 +2,10 @@
 
 import string
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from mcgrpo.report import shown
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, blocks_of
 from mcgrpo.report.figures.flip_example import draw_example
@@ -15,46 +14,32 @@ DASHES = {("mean", "zeros"): "--", ("median", "zeros"): "-", ("mean", "strict"):
 DODGE = {"mean": -0.07, "median": 0.07}
 
 
-def draw(summary: pd.DataFrame, save: style.Save) -> None:
-    """The example, and for each setting the rate against k, of the mean and the median under both conventions.
-
-    Args:
-        summary: a row per `Cell`; the rates are those of role "flips", against the oracle's mean, of the untrained
-            model (or of the first measured method, if it was not measured).
-        save: is given the finished figure.
-
-    Raises:
-        ValueError: if there is no such rate.
-    """
-    rates = shown.sign_flips(summary)
+def draw(rates: pd.DataFrame) -> Figure:
+    """The example, and for each setting the rate against k, of the mean and the median under both conventions."""
     blocks = blocks_of(rates)
-    with style.flow(1 + len(blocks), 2.05, columns=2, sharey=False) as (figure, grid):
-        draw_example(grid[0])
-        for axes in grid[2:]:
-            axes.sharey(grid[1])
-        for place, letter, axes in zip(blocks, string.ascii_lowercase[1:], grid[1:], strict=False):
-            own = block(rates, *place)
-            _panel(axes, own, sorted(rates.k.unique()))
-            axes.set_title(f"({letter}) {place[0]}, {own.source.iloc[0]}")
-            axes.set_ylabel("sign-flip rate (%)")
-        x = "k, rollouts in the baseline; oracle sign: from the mean of all rollouts"
-        style.label(figure, (x, *notes(rates)))
-        style.legend(figure, 4)
-        save(figure)
+    figure, grid = style.panels(-(-(1 + len(blocks)) // 2), 2, 2.05, sharey=False)
+    example, *panels = grid.flat
+    for axes in panels[len(blocks) :]:
+        axes.remove()
+    draw_example(example)
+    for axes in panels[1 : len(blocks)]:
+        axes.sharey(panels[0])
+    for place, letter, axes in zip(blocks, string.ascii_lowercase[1:], panels, strict=False):
+        own = block(rates, *place)
+        _panel(axes, own, sorted(rates.k.unique()))
+        axes.set_title(f"({letter}) {place[0]}, {own.source.iloc[0]}")
+        axes.set_ylabel("sign-flip rate (%)")
+    x = "k, rollouts in the baseline; oracle sign: from the mean of all rollouts"
+    style.label(figure, 4, (x, *notes(rates)))
+    return figure
 
 
 def _panel(axes: Axes, rates: pd.DataFrame, sizes: list[int]) -> None:
     """Lines for the exact rates with their intervals, open markers for the sampled ones."""
     for (baseline, convention), dashes in DASHES.items():
         own = rates[(rates.baseline == baseline) & (rates.convention == convention)]
-        draw_rates(
-            axes,
-            own,
-            sizes,
-            DODGE[baseline],
-            look=_look(baseline) | {"linestyle": dashes},
-            name=f"{baseline}, {convention}",
-        )
+        look = style.CENTRES[baseline == "median"] | {"linestyle": dashes, "label": f"{baseline}, {convention}"}
+        draw_rates(axes, own, sizes, DODGE[baseline], look)
     style.categories(axes, sizes)
     axes.set_ylim(bottom=0)
 
@@ -69,16 +54,11 @@ def notes(rates: pd.DataFrame) -> tuple[str, str]:
 
 
 def draw_rates(
-    axes: Axes, rates: pd.DataFrame, sizes: list[int], offset: float, look: dict, name: str, beside: float = 0.13
+    axes: Axes, rates: pd.DataFrame, sizes: list[int], offset: float, look: dict, beside: float = 0.13
 ) -> None:
     """One baseline under one convention against k; sampled rates are drawn `beside` the exact ones."""
-    places = np.arange(len(sizes)) + offset
-    exact, sampled = (rates[rates.how == how].set_index("k").reindex(sizes) for how in ("exact", "sampled"))
-    style.draw_line(axes, places, exact, **look | {"label": name})
-    if sampled["mean"].notna().any():
-        face = {"markerfacecolor": "white", "markeredgecolor": look["color"], "markersize": look["markersize"]}
-        axes.plot(places + beside, 100 * sampled["mean"], linestyle="none", marker=look["marker"], **face)
-
-
-def _look(baseline: str) -> dict:
-    return style.CENTRES[baseline == "median"]
+    exact, sampled = (rates[rates.how == how] for how in ("exact", "sampled"))
+    style.draw_line(axes, exact, "k", sizes, offset, **look)
+    face = {"markerfacecolor": "white", "markeredgecolor": look["color"], "markersize": look["markersize"]}
+    x = sampled.k.map(sizes.index) + offset + beside
+    axes.plot(x, 100 * sampled["mean"], linestyle="none", marker=look["marker"], **face)

@@ -3,7 +3,7 @@
 Colours are seaborn's "colorblind"; a marker, dash pattern or hatch repeats what a colour shows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,6 @@ from mcgrpo.files import atomic
 from mcgrpo.report import wording
 from mcgrpo.study.methods import METHODS
 
-Save = Callable[[Figure], None]
-"""A function that receives the finished figure before it is closed."""
-
 NARROW, WIDE, TALL = 3.25, 6.75, 9.0
 """Inches: one column of a two-column page, both, and the height of its text."""
 MARGIN, LEAST = 0.9, 1.3
@@ -38,8 +35,9 @@ CENTRES = {
     True: {"label": "median-centred", "color": PALETTE[1], "marker": "*", "markersize": 8, "linestyle": "-"},
 }
 CONTROL = {"label": METHODS["grpo-plus1"].label, "color": GREY, "marker": "s", "markersize": 4, "linestyle": ":"}
-OUTLINE = {"markeredgecolor": "white", "markeredgewidth": 0.4}
+BARS = {"markeredgecolor": "white", "markeredgewidth": 0.4, "capsize": 2, "elinewidth": 0.9}
 MIDDLE = {"ha": "center", "va": "center"}
+ROLLOUTS = "G, rollouts in the update"
 REACH = 0.35
 """How far an axis extends for the untrained model, as a share of the range of the trained ones."""
 FINE = 30
@@ -69,77 +67,88 @@ def look_of(method: str) -> dict:
     return CONTROL if control else CENTRES[is_median(method)]
 
 
+def losses_of(methods: pd.Series) -> list[str]:
+    """The loss types of the methods, in the usual order."""
+    found = {METHODS[method].loss_type for method in methods}
+    return [loss for loss in LOSSES if loss in found]
+
+
 @contextmanager
-def panels(rows: int, columns: int, height: float, width: float | None = None, **shared) -> Iterator[tuple]:
-    """A figure of rows x columns `Axes`, each `height` inches high or less to fit a page; closed at the end.
+def styled() -> Iterator[None]:
+    """The settings with which figures are drawn and saved; at the end, all figures are closed."""
+    with mpl.rc_context({**sns.axes_style("whitegrid"), **STYLE}):
+        try:
+            yield
+        finally:
+            plt.close("all")
+
+
+def panels(rows: int, columns: int, height: float, width: float | None = None, **shared) -> tuple[Figure, np.ndarray]:
+    """A figure of rows x columns `Axes`, each `height` inches high or less to fit a page.
 
     Its width is one text column for one column of panels, else two. `shared` is passed to `plt.subplots`; by default,
     panels of a row share y.
     """
-    with mpl.rc_context({**sns.axes_style("whitegrid"), **STYLE}):
-        width = width or (NARROW if columns == 1 else WIDE)
-        floor = min(height, LEAST) * rows + MARGIN
-        size = (width, max(min(height * rows + MARGIN, TALL), floor))
-        shared = {"sharey": "row"} | shared
-        figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **shared)
-        try:
-            yield figure, axes
-        finally:
-            plt.close(figure)
+    floor = min(height, LEAST) * rows + MARGIN
+    size = (width or (NARROW if columns == 1 else WIDE), max(min(height * rows + MARGIN, TALL), floor))
+    shared = {"sharey": "row"} | shared
+    return plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **shared)
 
 
-@contextmanager
-def flow(count: int, height: float, columns: int = 3, **shared) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure of `count` panels in reading order, at most `columns` in a row."""
-    columns = min(count, columns)
-    with panels(-(-count // columns), columns, height, **shared) as (figure, grid):
-        for axes in grid.flat[count:]:
-            axes.remove()
-        yield figure, list(grid.flat[:count])
+def named_panels(rows: Sequence[str], columns: Sequence[str], height: float, **options) -> tuple[Figure, np.ndarray]:
+    """`panels` with names left of the rows and above the columns; the last row has the tick labels of x."""
+    figure, grid = panels(len(rows), len(columns), height, **options)
+    for axes, name in zip(grid[:, 0], rows, strict=True):
+        axes.set_ylabel(name)
+    for axes, name in zip(grid[0], columns, strict=True):
+        axes.set_title(name)
+    for axes in grid[:-1].flat:
+        axes.tick_params(labelbottom=False)
+    return figure, grid
 
 
-def errors(rows: pd.DataFrame, mean: str = "mean", low: str = "low", high: str = "high") -> np.ndarray:
-    """Percent below and above the mean, 2 x points; NaN (not drawn) if there is no interval."""
-    both = np.array([rows[mean] - rows[low], rows[high] - rows[mean]], dtype=float)
-    return 100 * np.clip(both, 0, None)
+def errors(rows: pd.DataFrame, field: str = "mean") -> np.ndarray:
+    """Percent below and above a `field` of `Cell`, 2 x points; NaN (not drawn) if it has no interval."""
+    low, high = (rows[end if field == "mean" else f"{field}_{end}"] for end in ("low", "high"))
+    return 100 * np.clip(np.array([rows[field] - low, high - rows[field]], dtype=float), 0, None)
 
 
-def draw_line(axes: Axes, places: np.ndarray, rows: pd.DataFrame, **look) -> None:
-    """Draw means in percent with intervals at `places`; missing ones leave a gap."""
+def draw_means(axes: Axes, x: np.ndarray, rows: pd.DataFrame, **look) -> None:
+    """Draw means in percent with intervals, if there are any."""
     if rows["mean"].notna().any():
-        look = {**OUTLINE, "linewidth": 1.2, "capsize": 2, "elinewidth": 0.9} | look
-        axes.errorbar(places, 100 * rows["mean"], yerr=errors(rows), **look)
+        axes.errorbar(x, 100 * rows["mean"], yerr=errors(rows), **{**BARS, "linewidth": 1.2} | look)
 
 
-def draw_untrained(axes: Axes, rows: pd.DataFrame, color=GREY) -> None:
-    """Draw the accuracy of the untrained model, if it was evaluated: a dotted line, or a note if it is far away.
+def draw_line(axes: Axes, rows: pd.DataFrame, x: str, values: Sequence, offset: float, **look) -> None:
+    """Draw means against the column `x`, at 0, 1, 2, ... for these values; a missing one leaves a gap."""
+    draw_means(axes, np.arange(len(values)) + offset, rows.set_index(x).reindex(values), **look)
+
+
+def accuracy_axis(axes: Axes, untrained: pd.DataFrame) -> None:
+    """Ticks of accuracy, several per panel, and the untrained model: a dotted line, or a note if it is far away.
 
     Call it after the trained models of all panels of a row are drawn: a distant line would hide their differences of a
-    point.
+    point. There is a faint line at each point if these fit.
     """
     low, high = axes.get_ylim()
     reach = REACH * (high - low)
-    for value in 100 * rows["mean"].dropna():
+    for value in 100 * untrained["mean"].dropna():
         if low - reach <= value <= high + reach:
-            axes.axhline(value, color=color, linestyle=":", linewidth=1.2, label="untrained")
+            axes.axhline(value, color=GREY, linestyle=":", linewidth=1.2, label="untrained")
         else:
-            _note_untrained(axes, value, value < low, color)
-
-
-def _note_untrained(axes: Axes, value: float, below: bool, color) -> None:
-    axes.margins(y=0.12)
-    arrow, height, va = ("\N{DOWNWARDS ARROW}", 0.02, "bottom") if below else ("\N{UPWARDS ARROW}", 0.98, "top")
-    text = f"{arrow} untrained {wording.percent(value / 100)}"
-    axes.text(0.985, height, text, transform=axes.transAxes, ha="right", va=va, color=color, fontsize=6.5)
-
-
-def percent_axis(axes: Axes) -> None:
-    """Ticks on the y axis: several per panel, and a faint line at each point if these fit."""
+            _note_untrained(axes, value, value < low)
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     low, high = axes.get_ylim()
     if high - low <= FINE:
         axes.yaxis.set_minor_locator(MultipleLocator(1))
         axes.grid(visible=True, which="minor", axis="y", color="0.92", linewidth=0.4)
+
+
+def _note_untrained(axes: Axes, value: float, below: bool) -> None:
+    axes.margins(y=0.12)
+    arrow, height, va = ("\N{DOWNWARDS ARROW}", 0.02, "bottom") if below else ("\N{UPWARDS ARROW}", 0.98, "top")
+    text = f"{arrow} untrained {wording.percent(value / 100)}"
+    axes.text(0.985, height, text, transform=axes.transAxes, ha="right", va=va, color=GREY, fontsize=6.5)
 
 
 def categories(axes: Axes, names: Sequence) -> None:
@@ -157,31 +166,36 @@ def bars(over: pd.Series) -> str:
     return f"bars: 95% interval over {kinds[0] if single else ' or '.join(kinds)}{single}"
 
 
-def legend(figure: Figure, columns: int, skip: tuple[str, ...] = ()) -> None:
-    """One legend for all panels, above them; the untrained model last."""
+def bars_of_pairs(cells: pd.DataFrame, field: str) -> str:
+    """`bars` of a paired `field` of `Cell`: it may have one shared seed although its cells have several."""
+    drawn = cells[cells[f"{field}_low"].notna()]
+    return bars(drawn.over.where(drawn[f"{field}_seeds"] > 1, "problems"))
+
+
+def label(figure: Figure, columns: int, x: Sequence[str] = (), y: str = "") -> None:
+    """The labels of all panels, and one legend above them in this number of columns, the untrained model last.
+
+    The parts of `x` are lines, without empty ones.
+    """
+    size = STYLE["axes.labelsize"]
+    if text := "\n".join(filter(None, x)):
+        figure.supxlabel(text, fontsize=size)
+    if y:
+        figure.supylabel(y, fontsize=size)
     entries = {}
     for axes in figure.axes:
         entries |= {text: handle for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-    entries = {text: entries[text] for text in sorted(entries, key="untrained".__eq__) if text not in skip}
+    entries = {text: entries[text] for text in sorted(entries, key="untrained".__eq__)}
     columns = min(len(entries), columns)
     figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=columns, frameon=False)
 
 
-def label(figure: Figure, x: Sequence[str] = (), y: str = "") -> None:
-    """The labels of all panels; the parts of `x` are lines, without empty ones."""
-    size = STYLE["axes.labelsize"]
-    if text := "\n".join(part for part in x if part):
-        figure.supxlabel(text, fontsize=size)
-    if y:
-        figure.supylabel(y, fontsize=size)
-
-
-def say(text: str, save: Save) -> None:
+def message(text: str) -> Figure:
     """A figure with one sentence: why there is nothing to show."""
-    with panels(1, 1, 0.6, width=WIDE) as (figure, grid):
-        grid[0, 0].set_axis_off()
-        grid[0, 0].text(0.5, 0.5, text, wrap=True, **MIDDLE)
-        save(figure)
+    figure, grid = panels(1, 1, 0.6, width=WIDE)
+    grid[0, 0].set_axis_off()
+    grid[0, 0].text(0.5, 0.5, text, wrap=True, **MIDDLE)
+    return figure
 
 
 def save(stem: Path, figure: Figure) -> None:

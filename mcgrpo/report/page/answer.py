@@ -7,7 +7,7 @@ import pandas as pd
 
 from mcgrpo.report import wording
 from mcgrpo.report.tables.comparisons import Comparison
-from mcgrpo.report.tables.headline import headline
+from mcgrpo.report.tables.headline import Headline, headline
 
 SCALES = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1)
 """Possible half widths of the axis."""
@@ -33,22 +33,14 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The question and its answer; `told` has the counts of verdicts, `lead` the most important comparisons.
+class Answer(Headline):
+    """The answer of a study, with the most important comparisons in sentences (`lead`), and all as bars."""
 
-    `band` is the equivalence margin in the drawing: left end and width in percent, or None.
-    """
-
-    question: str
-    word: str
-    told: str
-    lead: str
-    over: str
-    problems: str
-    verdicts: str
-    bars: tuple[Bar, ...]
-    scale: float
-    band: tuple[float, float] | None
+    lead: str = ""
+    problems: str = ""
+    verdicts: str = ""
+    bars: tuple[Bar, ...] = ()
+    scale: float = SCALES[-1]
 
     @property
     def ends(self) -> tuple[str, str, str]:
@@ -56,27 +48,27 @@ class Answer:
         digits = 1 if self.scale < 0.01 else 0
         return wording.points(-self.scale, digits), "0", wording.points(self.scale, digits)
 
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """The equivalence margin in the drawing, if there is one: left end and width in percent."""
+        if self.margin is None:
+            return None
+        left, right = _position(-self.margin, self.scale), _position(self.margin, self.scale)
+        return left, round(right - left, 2)
+
 
 def answer(summary: pd.DataFrame, gains: pd.DataFrame) -> Answer:
     """The answer of `mcgrpo.report.tables.headline`, with its comparisons and controls as bars."""
     found = headline(summary, gains)
     rows = found.comparisons
     scale = _scale(rows)
-    band = None
-    if found.margin is not None:
-        left, right = _position(-found.margin, scale), _position(found.margin, scale)
-        band = left, round(right - left, 2)
     return Answer(
-        found.question,
-        found.word,
-        found.told,
-        _lead([row for row in rows if not row.is_control]),
-        found.over.removeprefix(", with its "),
-        _problems(rows),
-        wording.about_verdicts(found.margin),
-        tuple(_bar(row, scale) for row in rows),
-        scale,
-        band,
+        **vars(found),
+        lead=_lead([row for row in rows if not row.is_control]),
+        problems=_problems(rows),
+        verdicts=wording.about_verdicts(found.margin),
+        bars=tuple(_bar(row, scale) for row in rows),
+        scale=scale,
     )
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 
 from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
-from mcgrpo.report.shown import SHOWN
+from mcgrpo.report.shown import select
 from mcgrpo.report.tables import accuracy, timings
 from mcgrpo.report.tables.display import Display, Entry
 from mcgrpo.report.tables.markdown import markdown
@@ -38,24 +39,17 @@ CAPTION = re.compile(r"\*\*(.+?)\*\*\s+(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Head:
-    """A heading in a row's block: its text and the number of rows that it spans."""
-
-    text: str
-    span: int
-
-
-@dataclass(frozen=True)
 class TableView:
-    """One table; `rows` has for each line its heads, its entries, whether it is shaded, and whether a rule is above."""
+    """One table, and its cells as files to download.
 
-    name: str
+    `rows` has for each line the entries of its block that start there (each with the number of lines that it spans),
+    the other entries, whether it is shaded, and whether a rule is above.
+    """
+
+    table: Display
     title: str
-    caption: str
     n: str
-    headings: tuple[str, ...]
-    blocks: int
-    rows: tuple[tuple[tuple[Head, ...], tuple[Entry, ...], bool, bool], ...]
+    rows: tuple[tuple[list[tuple[str, int]], tuple[Entry, ...], bool, bool], ...]
     csv: str
     markdown: str
 
@@ -84,18 +78,15 @@ def timings_view(summary: pd.DataFrame, title: str) -> TableView | None:
     return None if cells.empty else view(cells, timings.display(cells, title))
 
 
-def view(cells: pd.DataFrame, display: Display) -> TableView:
+def view(cells: pd.DataFrame, table: Display) -> TableView:
     """A table, and its cells as files to download."""
     return TableView(
-        name=display.name,
-        title=TITLES.get(display.name, display.name),
-        caption=display.caption,
+        table=table,
+        title=TITLES.get(table.name, table.name),
         n=sizes(cells),
-        headings=display.headings,
-        blocks=len(display.lines[0].block),
-        rows=tuple(_rows(display)),
+        rows=tuple(_rows(table)),
         csv=_data("text/csv", cells.to_csv(index=False, lineterminator="\n")),
-        markdown=_data("text/markdown", markdown(display) + "\n"),
+        markdown=_data("text/markdown", markdown(table) + "\n"),
     )
 
 
@@ -108,23 +99,14 @@ def sizes(cells: pd.DataFrame) -> str:
     return "; ".join([*parts, *([accuracy.problems(tested)] if tested else [])])
 
 
-def _rows(display: Display):
-    """For each line: heads that start there, entries, whether it is shaded, and whether a rule is above."""
-    blocks = [line.block for line in display.lines]
-    breaks = display.breaks()
-    for number, line in enumerate(display.lines):
-        shared = 0 if number == 0 else breaks.get(number, len(line.block))
-        heads = tuple(Head(text, _span(blocks, number, place)) for place, text in enumerate(line.block)
-                      if place >= shared)  # fmt: skip
-        yield heads, line.entries, line.shaded, number > 0 and shared < display.ruled
-
-
-def _span(blocks: list[tuple[str, ...]], number: int, place: int) -> int:
-    head = blocks[number][: place + 1]
-    end = number
-    while end < len(blocks) and blocks[end][: place + 1] == head:
-        end += 1
-    return end - number
+def _rows(table: Display):
+    """The `rows` of a `TableView`."""
+    starts = table.starts
+    for number, line in enumerate(table.lines):
+        below = np.vstack([starts[number + 1 :], [True] * len(line.block)])
+        spans = 1 + below.argmax(axis=0)
+        heads = [(line.block[at], int(spans[at])) for at in np.flatnonzero(starts[number])]
+        yield heads, line.entries, line.shaded, number > 0 and bool(starts[number, : table.ruled].any())
 
 
 def _data(kind: str, text: str) -> str:
@@ -138,14 +120,14 @@ def figure_views(names: list[str], folder: Path, captions: Path, frames: dict[st
         names: keys of `mcgrpo.report.catalogue.FIGURES`.
         folder: where NAME.png are.
         captions: the folder of captions.
-        frames: `summary` (rows of `Cell`) and `curves` (rows of `CurvePoint`).
+        frames: `summary` (rows of `Cell`), `gains` (of `Gain`) and `curves` (of `CurvePoint`).
 
     Raises:
         ValueError: names the file of a missing caption.
     """
     return [
         FigureView(name, *_caption(captions / f"{name}.rst"), _figure_n(name, **frames),
-                   *_image(folder / f"{name}.png"), _sources(name))
+                   *_image(folder / f"{name}.png"), FIGURES[name].sources)
         for name in names
     ]  # fmt: skip
 
@@ -166,21 +148,16 @@ def _image(path: Path) -> tuple[str, tuple[int, int]]:
     return f"data:image/png;base64,{base64.b64encode(content).decode()}", (width, height)
 
 
-def _sources(name: str) -> tuple[str, ...]:
-    return tuple(f"{source}.csv" for source in FIGURES[name].sources)
-
-
 def _figure_n(name: str, **frames: pd.DataFrame) -> str:
     """The n of what a figure shows, see `mcgrpo.report.shown`."""
-    figure = FIGURES[name]
-    if not figure.sources:
+    sources = FIGURES[name].sources
+    if not sources:
         return "a drawing, without data"
-    source = figure.sources[0]
     try:
-        rows = SHOWN[figure.module](frames[source], **figure.options)
+        rows = select(name, (frames[source] for source in sources))
     except ValueError:
         return "nothing measured yet"
-    return _runs(rows) if source == "curves" else sizes(rows)
+    return _runs(rows) if "curves" in sources else sizes(rows)
 
 
 def _runs(curves: pd.DataFrame) -> str:

@@ -1,6 +1,5 @@
 """The state of runs from their records: environment, times, and what is missing."""
 
-import csv
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -27,16 +26,6 @@ class Job:
     run: Run
     state: str
     outcome: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The seconds of the jobs of one rule: in total and of the longest."""
-
-    rule: str
-    jobs: int
-    seconds: float
-    longest: float
 
 
 def planned_jobs(results: Path) -> list[Job]:
@@ -98,16 +87,17 @@ def _values(values: list[Any]) -> str:
     return ", ".join(f"{value} ({wording.count(times, 'run')})" for value, times in found)
 
 
-def stages(results: Path) -> list[Stage]:
-    """Times of each rule's jobs from Snakemake's `benchmarks/`, the longest total first."""
+def stages(results: Path) -> list[dict[str, Any]]:
+    """The jobs of each rule, their total and longest `seconds`, from Snakemake's `benchmarks/`; the longest first."""
     folder = ResultFiles(results).benchmarks
-    found: dict[str, list[float]] = {}
-    for path in sorted(folder.rglob("*.tsv")):
-        rule = path.relative_to(folder).parts[0].removesuffix(".tsv")
-        with path.open(newline="") as file:
-            found.setdefault(rule, []).extend(float(row["s"]) for row in csv.DictReader(file, delimiter="\t"))
-    rows = [Stage(rule, len(seconds), sum(seconds), max(seconds)) for rule, seconds in found.items() if seconds]
-    return sorted(rows, key=lambda stage: -stage.seconds)
+    tables = [
+        pd.read_csv(path, sep="\t", usecols=["s"]).assign(rule=path.relative_to(folder).parts[0].removesuffix(".tsv"))
+        for path in sorted(folder.rglob("*.tsv"))
+    ]
+    if not tables:
+        return []
+    rules = pd.concat(tables).groupby("rule").s.agg(jobs="count", seconds="sum", longest="max").reset_index()
+    return rules.sort_values("seconds", ascending=False).to_dict("records")
 
 
 def missing_runs(jobs: list[Job]) -> list[tuple[str, str, str]]:

@@ -1,15 +1,13 @@
 """The paper's claims with the rulings by its own numbers and by the study's, as rows of a list."""
 
-from collections import Counter
 from dataclasses import dataclass
 
 import pandas as pd
 
+from mcgrpo.analyse.claims import Claim
 from mcgrpo.report import wording
 from mcgrpo.report.claims.rulings import Finding, Ruling
-from mcgrpo.report.claims.tables import HEADINGS, evidence, spell
-
-ORDER = ("holds", "fails", "inconclusive", "not measured", "not judged")
+from mcgrpo.report.claims.tables import evidence, spell
 
 
 @dataclass(frozen=True)
@@ -25,10 +23,7 @@ class Judged:
 class ClaimRow:
     """One claim with both verdicts; `n` is that of the study's."""
 
-    id: str
-    says: str
-    reading: str
-    where: str
+    claim: Claim
     published: Judged
     ours: Judged
     n: str
@@ -36,33 +31,10 @@ class ClaimRow:
 
 def claim_rows(published: list[Ruling], ours: list[Ruling], summary: pd.DataFrame) -> list[ClaimRow]:
     """A row for each claim, in the paper's order."""
-    sizes = {
-        (row.setting, row.benchmark): int(row.n) for row in summary[summary.n.notna() & (summary.role != "train")]
-        .drop_duplicates(["setting", "benchmark"]).itertuples()
-    }  # fmt: skip
-    return [
-        ClaimRow(
-            id=paper.claim.id,
-            says=paper.claim.says,
-            reading=paper.claim.reading,
-            where=paper.claim.where,
-            published=_judged(paper),
-            ours=_judged(study),
-            n=_n(study, sizes),
-        )
-        for paper, study in zip(published, ours, strict=True)
-    ]
-
-
-def counts(rulings: list[Ruling]) -> dict[str, int]:
-    """The count of each verdict that occurs."""
-    found = Counter(ruling.verdict for ruling in rulings)
-    return {name: found[name] for name in ORDER if found[name]}
-
-
-def heading(rulings: list[Ruling]) -> str:
-    """The source of the rulings."""
-    return HEADINGS[rulings[0].source]
+    tested = summary[summary.n.notna() & (summary.role != "train")].drop_duplicates(["setting", "benchmark"])
+    sizes = {(row.setting, row.benchmark): int(row.n) for row in tested.itertuples()}
+    pairs = zip(published, ours, strict=True)
+    return [ClaimRow(paper.claim, _judged(paper), _judged(study), _n(study, sizes)) for paper, study in pairs]
 
 
 def _judged(ruling: Ruling) -> Judged:

@@ -26,7 +26,7 @@ from mcgrpo.files import atomic, read_json
 from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claims.judge import judge, read_contrasts
-from mcgrpo.report.claims.tables import CAPTION
+from mcgrpo.report.claims.tables import CAPTION, HEADINGS, counts
 from mcgrpo.report.page import completions, contents, jobs, verdicts
 from mcgrpo.report.page.answer import answer
 from mcgrpo.report.tables.latex import SMALL, VERDICT
@@ -71,7 +71,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     claims = read_claims(options.claims)
     published = judge(claims, of_printed(claims, as_cells(read_published(options.published))), "published")
     ours = judge(claims, read_contrasts(files.contrasts), "ours")
-    frames = {"summary": summary, "curves": curves}
+    frames = {"summary": summary, "gains": gains, "curves": curves}
     figures = contents.figure_views(options.figures, options.reports / "figures", options.captions, frames)
     return {
         "title": options.title or study,
@@ -81,7 +81,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
         "to_results": os.path.relpath(options.results, page.parent),
         "to_reports": os.path.relpath(options.reports, page.parent),
         "answer": answer(summary, gains),
-        "sources": [(verdicts.heading(each), verdicts.counts(each)) for each in (published, ours)],
+        "sources": [(HEADINGS[each[0].source], counts(each)) for each in (published, ours)],
         "claims": verdicts.claim_rows(published, ours, summary),
         "claims_caption": CAPTION,
         "tables": contents.table_views(summary, ""),

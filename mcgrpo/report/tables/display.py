@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
 
 from mcgrpo.report import wording
 
@@ -42,41 +44,26 @@ class Display:
     lines: tuple[Line, ...]
     ruled: int = 2
 
+    @property
+    def starts(self) -> np.ndarray:
+        """Lines x entries of the block: whether an entry, or one before it, differs from the line above."""
+        blocks = pd.DataFrame([line.block for line in self.lines])
+        return (blocks != blocks.shift()).cummax(axis=1).to_numpy()
+
     def rows(self) -> list[list[Entry]]:
         """All entries of all lines; entries that a block shares with the line before are blank."""
-        blocks = [(), *(line.block for line in self.lines)]
         return [
-            [*_changes(line.block, before), *line.entries] for line, before in zip(self.lines, blocks, strict=False)
+            [*(Entry(text if start else "") for text, start in zip(line.block, starts, strict=True)), *line.entries]
+            for line, starts in zip(self.lines, self.starts, strict=True)
         ]
-
-    def breaks(self) -> dict[int, int]:
-        """The lines, except the first, that start a block, with the number of entries shared with the line before."""
-        pairs = enumerate(pairwise(line.block for line in self.lines), 1)
-        return {place: _shared(before, block) for place, (before, block) in pairs if before != block}
 
     def parts(self, rows: int) -> Sequence["Display"]:
         """The whole table, or if it has more than `rows` lines, one part for each first entry of its blocks."""
         names = list(dict.fromkeys(line.block[0] for line in self.lines))
         if len(self.lines) <= rows or len(names) == 1:
             return [self]
-        return [
-            replace(
-                self,
-                name=f"{self.name}-{name}",
-                lines=tuple(line for line in self.lines if line.block[0] == name),
-            )
-            for name in names
-        ]
-
-
-def _shared(before: tuple[str, ...], block: tuple[str, ...]) -> int:
-    """The number of leading entries that two blocks share."""
-    return next((place for place, (a, b) in enumerate(zip(before, block, strict=False)) if a != b), len(before))
-
-
-def _changes(block: tuple[str, ...], before: tuple[str, ...]) -> list[Entry]:
-    same = _shared(before, block)
-    return [Entry("" if place < same else text) for place, text in enumerate(block)]
+        lines = {name: tuple(line for line in self.lines if line.block[0] == name) for name in names}
+        return [replace(self, name=f"{self.name}-{name}", lines=own) for name, own in lines.items()]
 
 
 def difference(cell: Any, field: str, note: str = "") -> Entry:

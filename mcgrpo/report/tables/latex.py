@@ -49,11 +49,10 @@ def latex(table: Display, rows: int = ROWS_PER_PAGE) -> str:
 
 
 def _float(table: Display) -> str:
-    breaks = table.breaks()
     body = []
-    for place, (line, entries) in enumerate(zip(table.lines, table.rows(), strict=True)):
-        if place in breaks:
-            body.append(r"\midrule" if breaks[place] < table.ruled else r"\addlinespace")
+    for line, entries, starts in zip(table.lines, table.rows(), table.starts, strict=True):
+        if body and starts.any():
+            body.append(r"\midrule" if starts[: table.ruled].any() else r"\addlinespace")
         body.append(_line(line, entries))
     return FLOAT % {
         "caption": _caption(table),
@@ -73,10 +72,10 @@ def _caption(table: Display) -> str:
 
 def _line(line: Line, entries: list[Entry]) -> str:
     shaded = [False] * len(line.block) + [line.shaded] * len(line.entries)
-    return " & ".join(_place(*place) for place in zip(entries, shaded, strict=True)) + r" \\"
+    return " & ".join(map(_entry, entries, shaded)) + r" \\"
 
 
-def _place(entry: Entry, shaded: bool) -> str:
+def _entry(entry: Entry, shaded: bool) -> str:
     text = VERDICT.sub(r"{\\scriptsize \g<0>}", wording.escape_latex(entry.text))
     text = SMALL.sub(r"{\\scriptsize \1}", text)
     text = rf"\textcolor{{{COLOURS[entry.tone]}}}{{{text}}}" if entry.tone else text
