@@ -16,6 +16,7 @@ from mcgrpo.estimators.estimation import Estimate, check_options, clamp_and_diag
 from mcgrpo.estimators.estimator import Estimator
 from mcgrpo.estimators.keep import TIES, Ties, keep_largest
 from mcgrpo.estimators.registry import ESTIMATORS, bnpo, get_estimator, quantile, register
+from mcgrpo.estimators.signals import Signal, signal
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Estimate",
     "Estimator",
     "MadZero",
+    "Signal",
     "Ties",
     "bnpo",
     "check_options",
@@ -35,4 +37,5 @@ __all__ = [
     "keep_largest",
     "quantile",
     "register",
+    "signal",
 ]

@@ -1,0 +1,165 @@
+"""Every way in which a group's rollouts can fall on reward levels, and what an estimator makes of each."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mcgrpo.estimators.estimation import estimate
+from mcgrpo.estimators.registry import get_estimator
+from mcgrpo.estimators.ties_by_order import expected_kept, find_ties, orders_of_ties
+
+MOST_GROUPS = 250_000
+"""Count vectors that are enumerated at most: seconds, and a few GB."""
+
+SHUFFLES = 2
+"""Random orders of each group that check how an estimator depends on the order."""
+
+PROBES = 8
+"""Groups that are estimated alone as well, to find estimators that compare groups."""
+
+
+class Outcomes(NamedTuple):
+    """What an estimator makes of groups, summed over the rows of each level.
+
+    Args:
+        kept: (groups, levels) integers, rows kept; a row adds up to G.
+        sums: (groups, levels), S_l: the sum of the advantages of the kept rows of level l.
+        squares: (groups,), the sum of the squared advantages of the kept rows.
+        active: (groups,), kept rows whose advantage is not 0.
+    """
+
+    kept: Tensor
+    sums: Tensor
+    squares: Tensor
+    active: Tensor
+
+
+class Enumeration(NamedTuple):
+    """Every group that the rollouts of a prompt can form, without regard to order, and its outcome.
+
+    A group with level counts c has the probability `weight` x prod_l p_l^c_l. Where the order decides which level loses
+    a row, a count vector comes once for each outcome.
+
+    Args:
+        counts: (groups, levels) integers, rollouts drawn of each level; a row adds up to n.
+        weight: (groups,), the multinomial coefficient times the outcome's share of all orders.
+        outcomes: of these groups.
+    """
+
+    counts: Tensor
+    weight: Tensor
+    outcomes: Outcomes
+
+
+def enumerate_groups(estimator: str, num_generations: int, levels: Tensor, **options: Any) -> Enumeration:
+    """What `estimate` makes of every group of rewards on these levels.
+
+    Args:
+        estimator: a name that `get_estimator` knows.
+        num_generations: G.
+        levels: (levels,) distinct rewards, float64.
+        **options: of `estimate`: `extra_rollouts`, `epsilon`, `mad_zero`, `max_advantage`.
+
+    Raises:
+        ValueError: for an estimator that looks at anything but the rewards of one group, or at their order other than
+            `keep_largest` does; for too many groups to enumerate; and whatever `estimate` raises.
+    """
+    rule = get_estimator(estimator)
+    if rule.needs_lengths:
+        raise ValueError(
+            f"estimator {estimator!r} looks beyond the rewards of one group: it needs the lengths of completions"
+        )
+    extra = options.get("extra_rollouts")
+    counts = count_vectors(len(levels), num_generations + (rule.extra_rollouts if extra is None else extra))
+
+    def outcomes(rows: Tensor) -> Outcomes:
+        advantages, keep, _ = estimate(levels[rows], estimator, num_generations, **options)
+        return _sum_by_level(rows, advantages, keep, len(levels))
+
+    rows, group = _orders(counts)
+    found = outcomes(rows)
+    _check_alone(estimator, found, outcomes, rows)
+    first = Outcomes(*(field[: len(counts)] for field in found))
+    ties = find_ties(counts, first.kept, found.kept[len(counts) : 2 * len(counts)])
+    tied_rows, tied_group, share = orders_of_ties(counts, ties)
+    split = outcomes(tied_rows) if len(tied_rows) else Outcomes(*(field[:0] for field in found))
+    untied = ~torch.isin(torch.arange(len(counts)), ties.group)
+    expected = [expected_kept(*each, counts, first.kept, ties) for each in ((rows, group), (tied_rows, tied_group))]
+    same_sums = torch.isclose(found.sums, first.sums[group], rtol=1e-9, atol=1e-9).all(dim=1) | ~untied[group]
+    if not same_sums.all() or not torch.equal(torch.cat([found.kept, split.kept]), torch.cat(expected)):
+        raise ValueError(
+            f"estimator {estimator!r} depends on the order of a group's rollouts in another way than that the first "
+            "drawn of equally close ones are dropped, so its signal cannot be enumerated"
+        )
+    weight = _multinomial(counts)
+    return Enumeration(
+        torch.cat([counts[untied], counts[tied_group]]),
+        torch.cat([weight[untied], weight[tied_group] * share]),
+        Outcomes(*(torch.cat([one[untied], other]) for one, other in zip(first, split, strict=True))),
+    )
+
+
+def count_vectors(levels: int, size: int) -> Tensor:
+    """Every way to spread `size` rollouts over some levels, (C(size + levels - 1, levels - 1), levels).
+
+    Raises:
+        ValueError: for more than `MOST_GROUPS`.
+    """
+    groups = math.comb(size + levels - 1, levels - 1)
+    if groups > MOST_GROUPS:
+        raise ValueError(
+            f"{size} rollouts fall on {levels} levels in {groups} ways, over {MOST_GROUPS}: use fewer levels"
+        )
+    bars = torch.tensor(list(itertools.combinations(range(size + levels - 1), levels - 1))).view(groups, levels - 1)
+    start, end = torch.full((groups, 1), -1), torch.full((groups, 1), size + levels - 1)
+    return torch.diff(bars, dim=1, prepend=start, append=end) - 1
+
+
+def _orders(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Each group's rollouts in ascending order of levels, all in descending order, and all in random orders.
+
+    Returns:
+        rows: (orders, n), the level of each rollout.
+        group: (orders,), the count vector of each.
+    """
+    groups, levels = counts.shape
+    ascending = torch.arange(levels).repeat(groups).repeat_interleave(counts.flatten()).view(groups, -1)
+    generator = torch.Generator().manual_seed(0)
+    shuffled = [
+        ascending.gather(1, torch.rand(ascending.shape, generator=generator).argsort(dim=1)) for _ in range(SHUFFLES)
+    ]
+    orders = [ascending, ascending.flip(1), *shuffled]
+    return torch.cat(orders), torch.arange(groups).repeat(len(orders))
+
+
+def _sum_by_level(rows: Tensor, advantages: Tensor, keep: Tensor, levels: int) -> Outcomes:
+    used = advantages * keep
+    zeros = torch.zeros(len(rows), levels, dtype=torch.long)
+    return Outcomes(
+        zeros.scatter_add(1, rows, keep.long()),
+        zeros.to(used.dtype).scatter_add(1, rows, used),
+        (used**2).sum(dim=1),
+        (used != 0).sum(dim=1),
+    )
+
+
+def _check_alone(estimator: str, together: Outcomes, outcomes: Callable[[Tensor], Outcomes], rows: Tensor) -> None:
+    """Refuse an estimator that makes something else of a group alone than of that group among others."""
+    for index in torch.linspace(0, len(rows) - 1, min(PROBES, len(rows))).long().tolist():
+        alone = outcomes(rows[index : index + 1])
+        if not torch.allclose(alone.sums, together.sums[index], rtol=1e-9, atol=1e-9):
+            raise ValueError(
+                f"estimator {estimator!r} looks beyond one group: its advantages depend on the other prompts of the "
+                "batch, so one prompt's reward levels do not determine its signal"
+            )
+
+
+def _multinomial(counts: Tensor) -> Tensor:
+    """Multinomial coefficients, exact below 2^53; (groups, levels) -> (groups,) float64."""
+    size = int(counts[0].sum())
+    binomials = torch.tensor([[math.comb(n, k) for k in range(size + 1)] for n in range(size + 1)], dtype=torch.float64)
+    return binomials[counts.cumsum(dim=1), counts].prod(dim=1)
