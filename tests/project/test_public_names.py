@@ -11,7 +11,10 @@ NAMES = [
         f"mcgrpo:{name}"
         for name in ("ESTIMATORS", "Estimator", "MCGRPOConfig", "MCGRPOTrainer", "estimate", "register")
     ),
-    *(f"mcgrpo.estimators:{name}" for name in ("ESTIMATORS", "Estimator", "estimate", "get_estimator", "register")),
+    *(
+        f"mcgrpo.estimators:{name}"
+        for name in ("ESTIMATORS", "Estimator", "estimate", "get_estimator", "register", "signal")
+    ),
     *(f"mcgrpo.trainer:{name}" for name in ("MCGRPOConfig", "MCGRPOTrainer")),
     *(f"mcgrpo.rewards:{name}" for name in ("format_reward", "judge", "reward_functions")),
 ]

@@ -1,0 +1,279 @@
+"""The exact signal: by hand, by every sequence of rollouts, and what holds of every estimator."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcgrpo.estimators import ESTIMATORS, Estimator, estimate, quantile, register, signal
+from mcgrpo.estimators.enumeration import count_vectors
+from mcgrpo.estimators.keep import keep_max_variance
+from mcgrpo.estimators.statistics import mad, mean, std
+
+BEYOND = ("batch-std", "reinforce++", "james-stein", "bnpo", "opo")
+ALONE = [name for name in ESTIMATORS if name not in BEYOND]
+RATES = torch.linspace(0.0, 1.0, 11, dtype=torch.float64)
+BINARY = torch.stack([1 - RATES, RATES], dim=1)
+THREE = [[0.5, 0.2, 0.3], [0.1, 0.0, 0.9], [0.0, 1.0, 0.0], [0.9, 0.05, 0.05]]
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Registers estimators for one test."""
+    monkeypatch.setattr("mcgrpo.estimators.registry.ESTIMATORS", dict(ESTIMATORS))
+    return register
+
+
+def slope(estimator, size, **options):
+    """F'(p) at `RATES`, for rewards of 0 and 2."""
+    direction = signal(estimator, size, [0.0, 2.0], BINARY, **options).direction
+    return direction[:, 1] - direction[:, 0]
+
+
+def close(found, expected):
+    torch.testing.assert_close(found, torch.as_tensor(expected, dtype=torch.float64).expand_as(found))
+    return True
+
+
+class TestByHand:
+    def test_grpo_of_two_climbs_the_success_rate_itself(self):
+        """Advantages are 0, or -1 and 1 over a standard deviation of sqrt(2)."""
+        expected = 1 / (math.sqrt(2) + 1e-4)
+        assert close(slope("mean-std", 2), expected)
+        assert close(signal("mean-std", 2, [0.0, 2.0], BINARY).objective, RATES * expected)
+
+    @pytest.mark.parametrize("size", [2, 3, 4, 8, 16])
+    def test_rloo_climbs_the_expected_reward_and_the_mean_a_share_of_it(self, size):
+        assert close(slope("rloo", size), 2.0)
+        assert close(slope("mean", size), 2.0 * (size - 1) / size)
+
+    def test_the_median_of_three_counts_easy_and_hard_prompts_double(self):
+        """Only 0, 0, 2 and 0, 2, 2 have advantages: 2 for the success, -2 for the failure."""
+        assert close(slope("median", 2), 3 * (RATES**2 + (1 - RATES) ** 2))
+        found = signal("median", 2, [0.0, 2.0], BINARY).objective
+        assert close(found, 3 * (RATES - RATES**2 + 2 * RATES**3 / 3))
+
+    @pytest.mark.parametrize(
+        ("options", "factor"),
+        [({}, 2000.0), ({"max_advantage": 5.0}, 5.0), ({"mad_zero": "unit"}, 2.0), ({"mad_zero": "skip"}, 0.0),
+         ({"mad_zero": "std"}, 2 / (2 / math.sqrt(3) + 1e-3)), ({"epsilon": 0.5}, 4.0)],
+    )  # fmt: skip
+    def test_mc_grpo_of_two_is_the_median_times_what_its_options_say(self, options, factor):
+        """The MAD of three rollouts of two levels is 0."""
+        assert close(slope("median-mad", 2, **options), 1.5 * factor * (RATES**2 + (1 - RATES) ** 2))
+
+    def test_grpo_plus_one_of_two(self):
+        """Of 0, 0, 2 the advantages are -1, -1 and 2 over sqrt(3), and one of the failures is dropped."""
+        assert close(slope("mean-std-plus1", 2, epsilon=0.0), math.sqrt(3) * (1 - RATES * (1 - RATES)))
+
+    def test_a_tie_of_two_levels_is_split_by_the_orders_of_rollouts(self):
+        """Of 0, 0, 2, 2 a failure or a success is dropped, one as often as the other: sqrt(3) / 2 each."""
+        groups = signal("mean-std-plus1", 3, [0.0, 2.0], BINARY, epsilon=0.0).groups
+        even = (groups.counts == 2).all(dim=1)
+        assert close(groups.weight[even], 3.0)
+        assert sorted(groups.outcomes.kept[even].tolist()) == [[1, 2], [2, 1]]
+        root = math.sqrt(3)
+        assert close(groups.outcomes.sums[even].sort(dim=0).values, [[-root, root / 2], [-root / 2, root]])
+
+    def test_maxrl_of_ones_own_climbs_a_truncated_logarithm(self, own):
+        """arXiv 2602.02710: (r - mean) / mean has F'(p) = sum of (1 - p)^k for k < n - 1, whose limit is 1 / p."""
+        own("maxrl", Estimator(mean, lambda rewards, centre: centre))
+        assert close(slope("maxrl", 8), sum((1 - RATES) ** power for power in range(7)))
+
+    def test_grpo_with_many_rollouts_divides_by_the_standard_deviation(self):
+        """Its objective is then 2 arcsin(sqrt(p))."""
+        middle = RATES[2:9]
+        torch.testing.assert_close(slope("mean-std", 200)[2:9], (middle * (1 - middle)) ** -0.5, rtol=0.02, atol=0.0)
+
+    @pytest.mark.parametrize("rho", [0.0, 1.0, 5.0])
+    def test_gain_noise_and_ratios_of_the_mean_of_two(self, rho):
+        """0, 1 has advantages of -1/2 and 1/2, so that the update is (e_1 - e_0) / 4, and the others have none."""
+        rate = 0.3
+        spread, rest = rate * (1 - rate), 1 - rate
+        found = signal("mean", 2, [0.0, 1.0], [[rest, rate]], rho=rho)
+        assert close(found.gain, [spread**2])
+        noise = spread / 4 - spread**2 / 2 + rho * spread / 4
+        assert close(found.noise, [noise])
+        assert found.per_step == pytest.approx(spread**2 / math.sqrt(noise))
+        assert found.per_rollout == found.per_row == pytest.approx(spread**4 / noise / 2)
+        best = (2 * spread * (rest**3 + rate**3) - 2 * spread**2 + rho * spread) / 2
+        assert found.of_best == pytest.approx((spread**4 / noise) / (4 * spread**4 / best))
+        assert close(found.active, [4 * spread])
+
+
+def by_sequences(estimator, size, drawn, levels, chances, **options):
+    """E[S_l], E[|level part|^2] and E[sum A^2] from every sequence of rollouts, one after the other."""
+    places = torch.tensor(list(itertools.product(range(len(levels)), repeat=drawn)))
+    advantages, keep, _ = estimate(torch.tensor(levels, dtype=torch.float64)[places], estimator, size, **options)
+    used = advantages * keep
+    likely = torch.tensor(chances, dtype=torch.float64)
+    weight = likely[places].prod(dim=1)
+    is_level = torch.nn.functional.one_hot(places, len(levels)).double()
+    update = (used.unsqueeze(2) * (is_level - likely)).sum(dim=1) / size
+    mean_update = weight @ update
+    noise = weight @ (update**2).sum(dim=1) - (mean_update**2).sum()
+    sums = weight @ (used.unsqueeze(2) * is_level).sum(dim=1)
+    return sums, noise, weight @ (used**2).sum(dim=1) / size**2, weight @ (used != 0).sum(dim=1).double()
+
+
+def agrees(estimator, size, levels, chances, **options):
+    """Whether the enumeration of counts gives what all sequences give."""
+    found = signal(estimator, size, levels, [chances], rho=3.0, **options)
+    sums, noise, rows, active = by_sequences(estimator, size, found.drawn, levels, chances, **options)
+    torch.testing.assert_close(found.direction[0] * size * found.probabilities[0], sums)
+    torch.testing.assert_close(found.noise[0], noise + 3.0 * rows)
+    torch.testing.assert_close(found.active[0], active)
+    return True
+
+
+class TestAgainstEverySequence:
+    @pytest.mark.parametrize("name", ALONE)
+    @pytest.mark.parametrize("size", [2, 3, 4])
+    def test_three_levels(self, name, size):
+        options = {"extra_rollouts": 3} if name == "pods" else {}
+        assert agrees(name, size, [0.0, 1.5, 2.0], [0.5, 0.2, 0.3], **options)
+
+    @pytest.mark.parametrize("name", ALONE)
+    @pytest.mark.parametrize("size", [8, pytest.param(16, marks=pytest.mark.slow)])
+    def test_two_levels(self, name, size):
+        options = {"extra_rollouts": 1} if name == "pods" else {}
+        assert agrees(name, size, [0.0, 2.0], [0.7, 0.3], **options)
+
+    @pytest.mark.parametrize("extra", [1, 2, 3, 5])
+    @pytest.mark.parametrize("level", [0.4, 0.5])
+    def test_several_rows_dropped_of_tied_levels(self, own, extra, level):
+        own("own", quantile(level, scale=mad, extra_rollouts=extra, epsilon=0.1))
+        assert agrees("own", 2, [0.0, 1.0, 2.0, 4.0], [0.4, 0.2, 0.3, 0.1])
+
+    @pytest.mark.parametrize("name", ["mean-std-plus1", "pods"])
+    def test_the_order_in_which_levels_are_given_does_not_matter(self, name):
+        assert agrees(name, 3, [2.0, 0.0, 1.5], [0.3, 0.5, 0.2], extra_rollouts=2)
+
+    def test_scale_and_centre_of_the_kept_rows(self, own):
+        own("own", Estimator(mean, std, 2, 1e-4, centre_of_kept=True))
+        assert agrees("own", 2, [0.0, 1.0, 2.0], [0.4, 0.3, 0.3])
+
+
+class TestLaws:
+    @pytest.mark.parametrize("name", ALONE)
+    @pytest.mark.parametrize("size", [2, 3, 4, 8, 16])
+    def test_every_estimator_of_one_group_has_a_signal_at_every_size(self, name, size):
+        found = signal(name, size, [0.0, 1.5, 2.0], THREE)
+        assert found.direction.isfinite().all() and found.objective.isfinite().all()
+        assert (found.noise >= 0).all() and found.gain[0] > 0 and found.per_step > 0
+        assert found.noise[2] == 0 and found.gain[2] == pytest.approx(0, abs=1e-12)
+        assert 0 < found.of_best < 1.1 and (found.active <= size).all()
+        assert found.per_row * size == pytest.approx(found.per_rollout * found.drawn)
+
+    def test_weights_of_groups_add_up_to_all_sequences(self):
+        for name, size in (("mean-std-plus1", 3), ("pods", 16)):
+            groups = signal(name, size, [0.0, 1.5, 2.0], THREE).groups
+            assert groups.weight.sum().item() == pytest.approx(3.0 ** groups.counts[0].sum().item(), rel=1e-14)
+            assert (groups.outcomes.kept.sum(dim=1) == size).all()
+
+    def test_count_vectors_are_all_of_them_once(self):
+        found = count_vectors(3, 5)
+        assert len({tuple(row) for row in found.tolist()}) == len(found) == math.comb(7, 2)
+        assert (found.sum(dim=1) == 5).all() and (found >= 0).all()
+
+    @pytest.mark.parametrize("name", ALONE)
+    def test_a_prompt_has_the_same_signal_alone_and_among_others(self, name):
+        together = signal(name, 4, [0.0, 1.5, 2.0], THREE)
+        for index, chances in enumerate(THREE):
+            alone = signal(name, 4, [0.0, 1.5, 2.0], [chances])
+            some = together[index : index + 1]
+            torch.testing.assert_close(some.direction, alone.direction)
+            torch.testing.assert_close(some.objective, alone.objective)
+            assert some.per_rollout == pytest.approx(alone.per_rollout, abs=1e-15)
+            assert some.of_best == pytest.approx(alone.of_best, abs=1e-12)
+
+    def test_twice_the_prompts_have_twice_the_squared_signal_and_as_much_per_rollout(self):
+        once, twice = (signal("median-mad", 4, [0.0, 1.5, 2.0], THREE * times) for times in (1, 2))
+        assert twice.per_step == pytest.approx(math.sqrt(2) * once.per_step)
+        assert (twice.per_rollout, twice.per_row, twice.of_best) == pytest.approx(
+            (once.per_rollout, once.per_row, once.of_best)
+        )
+
+    @given(st.sampled_from(["mean", "median", "rloo"]), st.sampled_from([0.5, 3.0]), st.sampled_from([-1.0, 2.0]))
+    def test_the_unit_and_the_zero_of_rewards_do_not_matter_without_a_scale(self, name, unit, shift):
+        plain = signal(name, 3, [0.0, 1.0, 2.0], THREE)
+        other = signal(name, 3, [unit * level + shift for level in (0.0, 1.0, 2.0)], THREE)
+        assert (other.per_step, other.of_best) == pytest.approx((plain.per_step, plain.of_best))
+
+    def test_the_objective_is_the_integral_of_the_slope(self):
+        rates = torch.linspace(0, 1, 2001, dtype=torch.float64)
+        found = signal("median-mad", 8, [0.0, 2.0], torch.stack([1 - rates, rates], dim=1), mad_zero="std")
+        slopes = found.direction[:, 1] - found.direction[:, 0]
+        torch.testing.assert_close(found.objective[-1], torch.trapezoid(slopes, rates), rtol=1e-6, atol=0.0)
+
+    def test_a_known_baseline_is_the_limit_of_many_rollouts(self):
+        shares = [signal("rloo", size, [0.0, 1.0], [[0.6, 0.4]]).of_best for size in (2, 8, 32, 128)]
+        assert shares == sorted(shares) and 0.98 < shares[-1] < 1
+
+    def test_success_is_what_it_is_told_to_be(self):
+        """With only the highest level a success, moving from 1.5 to 2 counts."""
+        levels, chances = [0.0, 1.5, 2.0], [[0.0, 0.5, 0.5]]
+        assert signal("rloo", 4, levels, chances).per_step == 0
+        assert signal("rloo", 4, levels, chances, correct=[False, False, True]).per_step > 0
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("name", BEYOND)
+    @pytest.mark.parametrize("size", [2, 8])
+    def test_estimators_that_look_beyond_one_group(self, name, size):
+        with pytest.raises(ValueError, match=f"estimator '{name.replace('+', '.')}' looks beyond"):
+            signal(name, size, [0.0, 1.0], BINARY)
+
+    def test_estimators_that_keep_rows_by_an_order_of_their_own(self, own):
+        def keep_first(rewards, centre, num_generations, lengths):
+            return (torch.arange(rewards.size(1)) < num_generations).expand_as(rewards)
+
+        own("own", Estimator(mean, extra_rollouts=1, keep=keep_first))
+        with pytest.raises(ValueError, match="'own' depends on the order"):
+            signal("own", 3, [0.0, 1.0, 2.0], THREE)
+
+    def test_a_centre_that_depends_on_the_order(self, own):
+        own("own", Estimator(lambda rewards: rewards[:, :1]))
+        with pytest.raises(ValueError, match="'own' depends on the order"):
+            signal("own", 3, [0.0, 1.0], BINARY)
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (("no-such", 2, [0.0, 1.0], [[0.5, 0.5]]), "unknown estimator 'no-such'"),
+            (("mean", 1, [0.0, 1.0], [[0.5, 0.5]]), "num_generations"),
+            (("mean", 2, [0.0], [[1.0]]), "levels"),
+            (("mean", 2, [0.0, 0.0], [[0.5, 0.5]]), "levels"),
+            (("mean", 2, [0.0, math.inf], [[0.5, 0.5]]), "levels"),
+            (("mean", 2, [0.0, 1.0], [[0.2, 0.3, 0.5]]), r"\(prompts, 2\)"),
+            (("mean", 2, [0.0, 1.0], [[0.5, 0.5], [0.5, 0.4]]), "probabilities of prompt 1"),
+            (("mean", 2, [0.0, 1.0], [[-0.5, 1.5]]), "probabilities of prompt 0"),
+            (("mean", 16, list(map(float, range(12))), [[1 / 12] * 12]), "use fewer levels"),
+        ],
+    )
+    def test_arguments_that_are_none(self, arguments, words):
+        with pytest.raises(ValueError, match=words):
+            signal(*arguments)
+
+    @pytest.mark.parametrize("correct", [[True, True], [False, False], [True]])
+    def test_success_of_all_levels_or_none(self, correct):
+        with pytest.raises(ValueError, match="correct"):
+            signal("mean", 2, [0.0, 1.0], BINARY, correct=correct)
+
+    def test_options_that_are_none(self):
+        with pytest.raises(TypeError, match="lengths"):
+            signal("mean", 2, [0.0, 1.0], BINARY, lengths=3)
+        with pytest.raises(ValueError, match="mad_zero"):
+            signal("median-mad", 2, [0.0, 1.0], BINARY, mad_zero="none")
+        with pytest.raises(ValueError, match="rho"):
+            signal("mean", 2, [0.0, 1.0], BINARY, rho=-1.0)
+        with pytest.raises(ValueError, match="Set epsilon"):
+            signal("median-mad", 2, [0.0, 1.0], BINARY, epsilon=0.0)
+
+
+def test_a_keep_rule_that_only_looks_at_values_needs_no_orders(own):
+    own("own", Estimator(mean, std, 2, 1e-4, keep=keep_max_variance))
+    assert agrees("own", 2, [0.0, 1.0, 2.0], [0.4, 0.3, 0.3])
