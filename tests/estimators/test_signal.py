@@ -91,7 +91,7 @@ class TestByHand:
     def test_grpo_with_many_rollouts_divides_by_the_standard_deviation(self):
         """Its objective is then 2 arcsin(sqrt(p))."""
         middle = RATES[2:9]
-        torch.testing.assert_close(slope("mean-std", 200)[2:9], (middle * (1 - middle)) ** -0.5, rtol=0.02, atol=0.0)
+        torch.testing.assert_close(slope("mean-std", 64)[2:9], (middle * (1 - middle)) ** -0.5, rtol=0.05, atol=0.0)
 
     @pytest.mark.parametrize("rho", [0.0, 1.0, 5.0])
     def test_gain_noise_and_ratios_of_the_mean_of_two(self, rho):
@@ -142,10 +142,14 @@ class TestAgainstEverySequence:
         assert agrees(name, size, [0.0, 1.5, 2.0], [0.5, 0.2, 0.3], **options)
 
     @pytest.mark.parametrize("name", ALONE)
-    @pytest.mark.parametrize("size", [8, pytest.param(16, marks=pytest.mark.slow)])
-    def test_two_levels(self, name, size):
+    def test_two_levels(self, name):
         options = {"extra_rollouts": 1} if name == "pods" else {}
-        assert agrees(name, size, [0.0, 2.0], [0.7, 0.3], **options)
+        assert agrees(name, 8, [0.0, 2.0], [0.7, 0.3], **options)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("name", ["median-mad", "mean-std-plus1"])
+    def test_two_levels_and_many_rollouts(self, name):
+        assert agrees(name, 16, [0.0, 2.0], [0.7, 0.3])
 
     @pytest.mark.parametrize("extra", [1, 2, 3, 5])
     @pytest.mark.parametrize("level", [0.4, 0.5])
@@ -171,7 +175,7 @@ class TestLaws:
         assert (found.noise >= 0).all() and found.gain[0] > 0 and found.per_step > 0
         assert found.gain[2] == pytest.approx(0, abs=1e-12)
         assert found.noise[2] == 0 or name == "sign"
-        assert 0 < found.of_best < 1.1 and (found.active <= size).all()
+        assert 0 < found.of_best < 1.1 and (found.active <= size + 1e-9).all()
         assert found.per_row * size == pytest.approx(found.per_rollout * found.drawn)
 
     def test_weights_of_groups_add_up_to_all_sequences(self):
