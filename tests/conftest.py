@@ -1,5 +1,6 @@
 """What all tests share: one torch thread, no hub, hypothesis without deadlines (shared machines are slow at times)."""
 
+import gc
 import os
 import signal
 import sqlite3
@@ -27,6 +28,12 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     """Run the longest files first, so that two processes end at about the same time."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
+
+
+def pytest_collection_finish():
+    """Every training collects garbage; to look at all imported modules each time takes longer than three steps of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
