@@ -5,8 +5,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.lock import lock_file, pin, read_lock
@@ -67,7 +65,7 @@ def schema() -> Config:
     """
     if not SCHEMA.is_file():
         raise StudyError(f"{SCHEMA}: no such file; studies are run from a checkout of the repository")
-    return yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+    return _load(SCHEMA)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
