@@ -65,9 +65,15 @@ def case(inputs, folder, method, processes, gpus=0, num_generations=G, **trainin
     }
 
 
-def launch(cases, processes=2):
-    """Run cases one after the other in one group of processes."""
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), scripted.__file__]
+def alone(cases):
+    """Run cases one after the other in this process."""
+    for each in cases:
+        scripted.record(each)
+
+
+def launch(cases):
+    """Run cases one after the other in two processes."""
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", scripted.__file__]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [sys.executable, *command, json.dumps(cases)], capture_output=True, text=True, env=environment, timeout=600
@@ -132,19 +138,33 @@ FAULTS = ("scaled", "swapped")
 STRADDLING = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 1}
 
 
+COMPACT = {
+    "mc-grpo": ("mc-grpo", {}),
+    "mc-dapo-reused": ("mc-dapo", {"num_iterations": 2, "max_steps": 4}),
+    "mc-dr-grpo-finely-divided": ("mc-dr-grpo", {"gradient_accumulation_steps": 4}),
+}
+
+
+def compact_case(inputs, folder, name, processes):
+    """One process computes every row; two leave out what adds nothing."""
+    method, training = COMPACT[name]
+    settings = {"beta": 0.0, "compact_updates": processes == 2, **training}
+    accumulated = settings.get("gradient_accumulation_steps", TRAINING["gradient_accumulation_steps"])
+    settings["per_device_train_batch_size"] = ROWS // processes // accumulated
+    return case(inputs, folder / f"{processes}/compact/{name}", method, processes, **settings)
+
+
 @pytest.fixture(scope="module")
 def runs(inputs, tmp_path_factory):
-    """(processes, case) -> folder of a training: every case in one process, and in two."""
+    """Folder of the trainings PROCESSES/CASE and PROCESSES/compact/CASE: every case in one process, and in two."""
     folder = tmp_path_factory.mktemp("runs")
-    for processes in (1, 2):
-        cases = [
-            case(inputs, folder / f"{processes}/{name}", *CASES[name][:1], processes, **CASES[name][1])
-            for name in CASES
-        ]
-        if processes == 2:
-            cases.append(case(inputs, folder / "2/straddling", "mc-grpo", 2, num_generations=8, **STRADDLING))
-            cases += [case(inputs, folder / f"2/{fault}", "mc-grpo", 2) | {"fault": fault} for fault in FAULTS]
-        launch(cases, processes)
+    one, two = ([compact_case(inputs, folder, name, n) for name in COMPACT] for n in (1, 2))
+    for n, cases in ((1, one), (2, two)):
+        cases += [case(inputs, folder / f"{n}/{name}", CASES[name][0], n, **CASES[name][1]) for name in CASES]
+    two.append(case(inputs, folder / "2/straddling", "mc-grpo", 2, num_generations=8, **STRADDLING))
+    two += [case(inputs, folder / f"2/{fault}", "mc-grpo", 2) | {"fault": fault} for fault in FAULTS]
+    alone(one)
+    launch(two)
     return folder
 
 
@@ -181,53 +201,31 @@ def test_a_process_that_is_wrong_is_far_beyond_rounding(runs, inputs, fault):
     assert apart(inputs, runs / "1/mc-grpo", runs / f"2/{fault}") > 10 * SAME_END
 
 
-COMPACT = {
-    "mc-grpo": ("mc-grpo", {}),
-    "mc-dapo-reused": ("mc-dapo", {"num_iterations": 2, "max_steps": 4}),
-    "mc-dr-grpo-finely-divided": ("mc-dr-grpo", {"gradient_accumulation_steps": 4}),
-}
-
-
-@pytest.fixture(scope="module")
-def compact(inputs, tmp_path_factory):
-    """(processes, case): one process that computes every row, and two that leave out what adds nothing."""
-    folder = tmp_path_factory.mktemp("compact")
-    for processes in (1, 2):
-        cases = []
-        for name, (method, training) in COMPACT.items():
-            settings = {"beta": 0.0, "compact_updates": processes == 2, **training}
-            accumulated = settings.get("gradient_accumulation_steps", TRAINING["gradient_accumulation_steps"])
-            settings["per_device_train_batch_size"] = ROWS // processes // accumulated
-            cases.append(case(inputs, folder / f"{processes}/{name}", method, processes, **settings))
-        launch(cases, processes)
-    return folder
-
-
 @pytest.mark.parametrize("name", COMPACT)
 class TestCompact:
     """Rows without an advantage are left out on two processes that have unequal numbers of them."""
 
-    def test_all_others_are_computed(self, compact, name):
-        one, two = (rows_by_step(seen(compact / f"{n}/{name}", n)) for n in (1, 2))
+    def test_all_others_are_computed(self, runs, name):
+        one, two = (rows_by_step(seen(runs / f"{n}/compact/{name}", n)) for n in (1, 2))
         signed = {step: [row for row in rows if row[2]] for step, rows in one.items()}
         assert signed == {step: [row for row in rows if row[2]] for step, rows in two.items()}
         assert sum(map(len, two.values())) < sum(map(len, one.values()))
 
-    def test_processes_have_unequal_numbers_and_compute_as_many_rows(self, compact, name):
-        ranks = seen(compact / f"2/{name}", 2)
+    def test_processes_have_unequal_numbers_and_compute_as_many_rows(self, runs, name):
+        ranks = seen(runs / f"2/compact/{name}", 2)
         signed = [[sum(bool(row[2]) for row in update["rows"]) for update in rank["updates"]] for rank in ranks]
         assert signed[0] != signed[1]
         computed = [[len(update["rows"]) for update in rank["updates"]] for rank in ranks]
         assert computed[0] == computed[1]
 
-    def test_the_updates_are_the_same(self, compact, inputs, name):
-        first, *later = gradients_apart(compact / f"1/{name}", compact / f"2/{name}")
+    def test_the_updates_are_the_same(self, runs, inputs, name):
+        first, *later = gradients_apart(runs / f"1/compact/{name}", runs / f"2/compact/{name}")
         assert first < SAME_START and max(later) < SAME_STEP
-        assert apart(inputs, compact / f"1/{name}", compact / f"2/{name}") < SAME_END
+        assert apart(inputs, runs / f"1/compact/{name}", runs / f"2/compact/{name}") < SAME_END
 
 
-def test_micro_batches_that_nothing_is_left_for_are_not_computed(compact):
-    for rank in seen(compact / "2/mc-dr-grpo-finely-divided", 2):
+def test_micro_batches_that_nothing_is_left_for_are_not_computed(runs):
+    for rank in seen(runs / "2/compact/mc-dr-grpo-finely-divided", 2):
         assert 0 in [len(update["rows"]) for update in rank["updates"]]
 
 
@@ -280,8 +278,8 @@ class TestSharded:
     def test_the_weights_are_those_of_one_process(self, sharded, runs, inputs, name, whole):
         assert apart(inputs, runs / "1" / whole, sharded / name) < SAME_END
 
-    def test_compact_updates_are_those_of_all_rows_of_one_process(self, sharded, compact, inputs):
-        assert apart(inputs, compact / "1/mc-grpo", sharded / "compact") < SAME_END
+    def test_compact_updates_are_those_of_all_rows_of_one_process(self, sharded, runs, inputs):
+        assert apart(inputs, runs / "1/compact/mc-grpo", sharded / "compact") < SAME_END
 
     def test_small_steps_in_bf16_move_weights_that_are_saved_in_fp32(self, sharded, inputs):
         start = weights(inputs / "model")
