@@ -89,10 +89,9 @@ def test_a_killed_training_ends_as_an_uninterrupted_one(inputs, tmp_path, traine
     assert [metric.step for metric in history] == list(range(1, 9)) and tracked.info.status == "FINISHED"
 
 
-@pytest.mark.parametrize("lora", [None, {"r": 4, "target_modules": "all-linear"}], ids=["whole", "lora"])
-def test_two_killed_processes_end_as_uninterrupted_ones(inputs, tmp_path, lora):
+def test_two_killed_processes_end_as_uninterrupted_ones(inputs, tmp_path):
     """torchrun is killed, and takes its processes along; a LoRA training has checkpoints of its adapters only."""
-    trained = replace(LONG, training=LONG.training | ({"lora": lora} if lora else {}))
+    trained = replace(LONG, training=LONG.training | {"lora": {"r": 4, "target_modules": "all-linear"}})
     whole, broken = (job(inputs, tmp_path / name, trained, save_steps=2) for name in ("whole", "broken"))
     assert run(whole, launcher=TWO_PROCESSES).returncode == 0 and learned(whole)
     killed_at(broken, 4, launcher=TWO_PROCESSES)
