@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Every training collects garbage; to look at all imported modules each time takes longer than three steps of it."""
+    """Every training collects garbage; to look through all imported modules takes longer than three of its steps."""
     gc.collect()
     gc.freeze()
 
