@@ -71,7 +71,7 @@ def closure(stage: str) -> list[str]:
 @cache
 def _imports(module: str) -> set[str]:
     """Modules of ours that a module imports, at its top or in a function, and the packages they are in."""
-    names = {name for node in ast.walk(_tree(module)) for name, _ in _imported(module, node)}
+    names = {name for index in range(len(_tree(module).body)) for name, _ in _used(module, index)[1]}
     return {part for name in names for part in _with_packages(name)}
 
 
@@ -125,22 +125,26 @@ def _reached(stage: str) -> dict[str, set[int]]:
 @cache
 def _needed(module: str, index: int) -> list[tuple[str, int]]:
     """(module, index) of every top-level statement that one of them names or imports from."""
-    needed = set()
-    for node in ast.walk(_tree(module).body[index]):
-        needed |= {(module, each) for name in _named(node) for each in _definitions(module).get(name, ())}
-        for imported, name in _imported(module, node):
-            everything = range(len(_tree(imported).body))
-            needed |= {(imported, each) for each in (_definitions(imported)[name] if name else everything)}
+    names, imports = _used(module, index)
+    needed = {(module, each) for name in names for each in _definitions(module).get(name, ())}
+    for imported, name in imports:
+        everything = range(len(_tree(imported).body))
+        needed |= {(imported, each) for each in (_definitions(imported)[name] if name else everything)}
     return sorted(needed)
 
 
-def _named(node: ast.AST) -> tuple[str, ...]:
-    """The name that a node uses; also one in quotes, as annotations have it."""
-    if isinstance(node, ast.Name):
-        return (node.id,)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-        return (node.value,)
-    return ()
+@cache
+def _used(module: str, index: int) -> tuple[set[str], set[tuple[str, str | None]]]:
+    """The names that a top-level statement uses, also those in quotes, as annotations have them; and what it imports."""
+    names, imports = set(), set()
+    for node in ast.walk(_tree(module).body[index]):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            imports.update(_imported(module, node))
+    return names, imports
 
 
 @cache

@@ -228,7 +228,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder for run.json and metrics.jsonl")
     parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")
     parser.add_argument("--unfinished", type=Path, help="folder of the training until it is finished")
-    parser.add_argument("--test", type=Path, help="the benchmark that a checkpoint is selected on")
+    parser.add_argument("--test", type=Path, nargs="?", help="the benchmark that a checkpoint is selected on")
     parser.add_argument("--save-steps", type=int, default=os.environ.get("MCGRPO_SAVE_STEPS"), help=SAVE_STEPS)
     tables = os.environ.get("MCGRPO_ROLLOUT_TABLES", "")
     parser.add_argument("--rollout-tables", type=parse_tables, default=tables, help=TABLES)

@@ -40,7 +40,7 @@ rule overlap:
 
 rule collect:
     input:
-        plan=rules.plan.output,
+        plan=RESULTS.plan,  # not `rules.plan.output`: with it, Snakemake hashes the whole list for each of its files
         results=[] if PARTIAL else MEASURED,
     output:
         scores=RESULTS.scores,

@@ -1,5 +1,6 @@
 """The study, its runs and its files: shared by all rules."""
 
+import gc
 import json
 import re
 import shlex
@@ -20,6 +21,9 @@ from mcgrpo.study.estimators import training_code
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
+
+# The DAG of a study is millions of objects that stay: looking through them again and again takes a sixth of planning.
+gc.set_threshold(200_000, 20, 20)
 
 try:
     # Refuses repeated keys: Snakemake would use the last one.

@@ -22,13 +22,12 @@ rule train:
         gpu=GPUS,
     params:
         run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
-        test=lambda wildcards, input: f"--test {shlex.quote(input.test)}" if input.get("test") else "",
-        unfinished=lambda wildcards: str(RESULTS.unfinished(wildcards.run)),
+        unfinished=str(RESULTS.unfinished("{run}")),
         gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number
         start=start_model_source,
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "
-        "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} {params.test} "
+        "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} --test {input.test:q} "
         "--output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
         "--threads {threads} --gpus {params.gpus} --code {params.code} > {log:q} 2>&1"
