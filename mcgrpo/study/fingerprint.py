@@ -135,7 +135,7 @@ def _needed(module: str, index: int) -> list[tuple[str, int]]:
 
 @cache
 def _used(module: str, index: int) -> tuple[set[str], set[tuple[str, str | None]]]:
-    """The names that a top-level statement uses, also those in quotes, as annotations have them; and what it imports."""
+    """The names that a top-level statement uses, also those in quotes (annotations), and what it imports."""
     names, imports = set(), set()
     for node in ast.walk(_tree(module).body[index]):
         if isinstance(node, ast.Name):
