@@ -21,7 +21,7 @@ SCHEMA = Path(__file__).parents[2] / "workflow/schemas/claims.schema.yaml"
 _ACCURACIES = (
     r"(exact-|released-|robust-)?(greedy|avg@\d+)|pass@\d+|maj@\d+|released-any@\d+|rate-(unparseable|timeout|error)"
 )
-_OF_TRAINING = "|".join([*COLUMNS, "seconds", "reward_unsteadiness"])
+_OF_TRAINING = "|".join([*COLUMNS, "seconds", "seconds_per_step", "reward_unsteadiness"])
 MEASURES = {"in": _ACCURACIES, "out": _ACCURACIES, "train": _OF_TRAINING}
 """What may be asked of a benchmark of each role: a pattern; for the role `flips` see `mcgrpo.analyse.sign_flips`."""
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from itertools import pairwise
-from statistics import stdev
+from statistics import median, stdev
 from typing import Any
 
 from mcgrpo.analyse.records import CurvePoint
@@ -37,6 +37,8 @@ COLUMNS = {
     "seconds_update": "seconds/update",
 }
 """Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
+PHASES = tuple(column for column in COLUMNS if column.startswith("seconds_"))
+"""The phases of a step; their seconds are those of the step."""
 
 
 def cell(run: Run) -> dict[str, Any]:
@@ -70,10 +72,13 @@ def drawn(row: dict[str, Any], processes: int) -> dict[str, float | None]:
 def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> Measures:
     """The measures of a training: its seconds, and means over steps (of the reward: over the last tenth).
 
-    `rollouts` is the sum over steps, `frac_grad_clipped` the share of steps whose gradient norm is above
-    `max_grad_norm`. Values that are not finite (a gradient that overflowed) are left out of means.
+    `seconds_per_step` is the sum over phases of their median over steps, which a pause does not change. `rollouts` is
+    the sum over steps, `frac_grad_clipped` the share of steps whose gradient norm is above `max_grad_norm`. Values that
+    are not finite (a gradient that overflowed) are left out of means.
     """
     yield "seconds", seconds
+    if step := _seconds_per_step(points):
+        yield "seconds_per_step", step
     if counts := [point.rollouts for point in points if point.rollouts is not None]:
         yield "rollouts", sum(counts)
     if norms := [point.grad_norm for point in points if point.grad_norm is not None]:
@@ -99,6 +104,12 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
             yield measure, sum(values) / len(values)
     if (steady := unsteadiness([point.reward for point in rewarded])) is not None:
         yield "reward_unsteadiness", steady
+
+
+def _seconds_per_step(points: list[CurvePoint]) -> float:
+    """A phase that not every step has (of several updates, the first generates) counts by its share of steps."""
+    logged = ([seconds for point in points if (seconds := getattr(point, phase))] for phase in PHASES)
+    return sum(median(seconds) * len(seconds) / len(points) for seconds in logged if seconds)
 
 
 def unsteadiness(rewards: Sequence[float]) -> float | None:

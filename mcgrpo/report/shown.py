@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from mcgrpo.analyse.curves import PHASES
 from mcgrpo.analyse.flip_measures import FlipMeasure, parse_measure
 from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median, seed_gains
 from mcgrpo.report.catalogue import FIGURES
@@ -22,7 +23,6 @@ FLIPPED = "grpo"
 FLIP_BASELINES, FLIP_ORACLE = ("mean", "median"), "oracle-mean"
 BUDGET = 4
 """The G of the paper's latency figure; a setting without it shows the nearest."""
-PHASES = ("seconds_generation", "seconds_rewards", "seconds_logprobs", "seconds_update")
 
 
 def select(name: str, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:

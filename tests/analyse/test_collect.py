@@ -122,12 +122,21 @@ def test_a_gradient_that_is_longer_than_allowed_or_not_finite_was_clipped():
     assert dict(training_measures(points, 1.0, max_grad_norm=0.1))["frac_grad_clipped"] == 1.0
 
 
+def test_a_pause_does_not_change_the_seconds_per_step():
+    """Of two updates on the same rollouts, the first generates; one step waited for a minute."""
+    generates = {"seconds/generation": 2.0, "seconds/update": 1.0}
+    rows = [generates, {"seconds/update": 1.0}, generates, {"seconds/update": 61.0}, generates, {"seconds/update": 1.0}]
+    points = curve(a_run(), [{"step": step} | row for step, row in enumerate(rows)])
+    assert dict(training_measures(points, 75.0))["seconds_per_step"] == 2.0 / 2 + 1.0
+
+
 def test_training_measures_by_hand():
     points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}))
     found = dict(training_measures(points, 12.5))
     assert found == pytest.approx(
         {
             "seconds": 12.5,
+            "seconds_per_step": 2.0,  # four phases of half a second
             "reward": 0.975,  # steps 19 and 20, the last tenth
             "frac_scale_zero": 0.55,
             "frac_scale_zero_signal": 0.5,
@@ -162,7 +171,7 @@ def test_unsteadiness_is_the_noise_of_a_level_curve():
 
 def test_a_study_by_hand(results):
     found = collect(plan(results), results)
-    assert len(found.scores) == 3 * 2 * 8 + 2 * 16 + 1
+    assert len(found.scores) == 3 * 2 * 8 + 2 * 17 + 1
     assert len(found.values) == 3 * 2 * 8 + 1
     assert len(found.curves) == 2 * 20 and found.missing == []
     scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
@@ -195,14 +204,14 @@ def test_a_study_by_hand(results):
     ("missing", "lost"),
     [
         ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
-        ("runs/toy/grpo/G4/default/seed1/run.json", 16 + 2 * 8),  # grades of no known training are not counted
-        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 16),
+        ("runs/toy/grpo/G4/default/seed1/run.json", 17 + 2 * 8),  # grades of no known training are not counted
+        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 17),
         ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
     ],
 )
 def test_a_part_of_a_study(results, missing, lost):
     (results / missing).unlink()
-    whole = 3 * 2 * 8 + 2 * 16 + 1
+    whole = 3 * 2 * 8 + 2 * 17 + 1
     found = collect(plan(results), results, unfinished=True)
     assert len(found.scores) == whole - lost
     assert found.missing and all(missing in line for line in found.missing)
@@ -298,8 +307,8 @@ def command(results):
 
 def test_the_command_writes_both_files(results):
     done = command(results)
-    assert (done.returncode, done.stdout) == (0, "81 scores and 40 steps\n")
-    assert len(read_frame(results / "scores.csv", Score)) == 81
+    assert (done.returncode, done.stdout) == (0, "83 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 83
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
 
 

@@ -113,7 +113,7 @@ def test_bounds(tmp_path, bound, expected):
 
 
 def test_a_ratio_of_seconds(tmp_path):
-    train = {"role": "train", "measure": "seconds"}
+    train = {"role": "train", "measure": "seconds_per_step"}
     sides = {"numerator": {"method": "mc-grpo"}, "denominator": {"method": "grpo"}}
     ratio = {name: side | {"num_generations": 4} | train for name, side in sides.items()}
     ruling = ruled(tmp_path, claim({"at_most": 1.5, "ratio": ratio}), times())
@@ -125,8 +125,8 @@ def times(budget=4, gpus=1, setting="toy"):
     """A method that takes 1.2 times as long as its baseline, on GPUs of its own."""
     base = np.array([100.0, 110.0, 90.0, 105.0, 95.0])
     of = {"benchmark": "train", "role": "train", "setting": setting}
-    found = [cell("mc-grpo", budget, base * np.array([1.18, 1.2, 1.22, 1.19, 1.21]), measure="seconds", **of)]
-    found.append(cell("grpo", budget, base, measure="seconds", **of))
+    found = [cell("mc-grpo", budget, base * np.array([1.18, 1.2, 1.22, 1.19, 1.21]), measure="seconds_per_step", **of)]
+    found.append(cell("grpo", budget, base, measure="seconds_per_step", **of))
     return [*found, *(cell(method, budget, gpus, measure=GPUS, **of) for method in ("mc-grpo", "grpo"))]
 
 
@@ -141,7 +141,7 @@ def test_times_are_judged_of_trainings_on_gpus_alone(tmp_path, gpus, expected):
 
 
 def seconds(method, budget=4, **other):
-    return {"method": method, "num_generations": budget, "role": "train", "measure": "seconds"} | other
+    return {"method": method, "num_generations": budget, "role": "train", "measure": "seconds_per_step"} | other
 
 
 def test_times_spelt_as_a_difference_are_judged_alike(tmp_path):
@@ -403,7 +403,7 @@ def test_a_comparison_whose_cells_cancel_is_an_error(tmp_path):
 
 def test_a_ratio_of_no_time_names_its_seed(tmp_path):
     row = claim({"at_most": 2, "ratio": {"numerator": seconds("mc-grpo"), "denominator": seconds("grpo")}})
-    of = {"benchmark": "train", "role": "train", "measure": "seconds"}
+    of = {"benchmark": "train", "role": "train", "measure": "seconds_per_step"}
     with pytest.raises(ValueError, match="a ratio needs positive numbers, not 0 of seed 1"):
         ruled(tmp_path, row, cell("mc-grpo", 4, [1.0, 0.0], **of), cell("grpo", 4, [1.0, 1.0], **of))
 

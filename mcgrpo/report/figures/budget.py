@@ -5,9 +5,9 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mcgrpo.analyse.curves import PHASES
 from mcgrpo.report import wording
 from mcgrpo.report.figures import style
-from mcgrpo.report.shown import PHASES
 from mcgrpo.study.methods import METHODS
 
 AXES = {"step": "step", "drawn": "rollouts drawn", "seconds": "seconds of training"}

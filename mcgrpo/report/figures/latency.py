@@ -5,9 +5,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mcgrpo.analyse.curves import PHASES
 from mcgrpo.report import wording
 from mcgrpo.report.figures import style
-from mcgrpo.report.shown import LATENCY_METHODS, PHASES
+from mcgrpo.report.shown import LATENCY_METHODS
 from mcgrpo.study.methods import label
 
 NAMES = ("generation", "rewards", "log-probabilities", "update")
