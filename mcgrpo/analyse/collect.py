@@ -3,13 +3,13 @@
 `python -m mcgrpo.analyse.collect --plan plan.json --results results/STUDY --scores FILE --values FILE --curves FILE`
 """
 
-import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import command_line
 from mcgrpo.analyse.curves import cell, curve, training_measures
 from mcgrpo.analyse.measures import Measure, measures, read_grades, released, robust
 from mcgrpo.analyse.records import GPUS, CurvePoint, FlipRates, ProblemValues, Score
@@ -182,7 +182,7 @@ def add_training(into: Results, run: Run, folder: Path) -> None:
 
 def main() -> None:
     """Collect a study's results into scores.csv, values.jsonl and curves.csv."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--plan", type=Path, required=True)
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--scores", type=Path, required=True)

@@ -10,7 +10,6 @@ share problems where they are evaluated on the same ones. A ratio is the differe
 a training says nothing of how others would have ended: what rests on one has no test, whatever stands beside it.
 """
 
-import argparse
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from mcgrpo import command_line
 from mcgrpo.analyse import paired
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
@@ -36,16 +36,16 @@ from mcgrpo.sums import seal
 DIGITS = 9
 """Decimals of a value: the difference of two printed numbers is exact at these."""
 ON_CPU = "jobs on a CPU share its cores, so their times depend on what else ran"
-Place = tuple[str | None, str | None]
+Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
 Weights = dict[CellKey, float]
 
 
 class Single(NamedTuple):
-    """One comparison at one place: the weights of its cells, None where one of them is not there."""
+    """One comparison in one scope: the weights of its cells, None where one of them is not there."""
 
     number: int
-    place: Place
+    scope: Scope
     weights: Weights | None
 
 
@@ -75,19 +75,19 @@ def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
 def _of_claim(claim: Claim, scores: Scores, planned: Sequence[CellKey], printed: bool) -> Iterator[Contrast]:
     if claim.unjudged:
         return
-    places = [place for place in planned if not claim.settings or place.setting in claim.settings]
+    cells = [cell for cell in planned if not claim.settings or cell.setting in claim.settings]
     by_number = {
-        number: _singles(claim.id, number, comparison, scores, places)
+        number: _singles(claim.id, number, comparison, scores, cells)
         for number, comparison in enumerate(claim.comparisons, 1)
     }
 
-    def row(kind: ContrastKind, number: int, place: Place, singles: Sequence[Single]) -> Contrast:
+    def row(kind: ContrastKind, number: int, scope: Scope, singles: Sequence[Single]) -> Contrast:
         of = average([claim.comparisons[single.number - 1] for single in singles])
         weights: Weights = defaultdict(float)
         for single in singles:
             for key, weight in single.weights.items():
                 weights[key] += weight / len(singles)
-        row = _contrast(claim.id, kind, number, place, of, weights, scores, printed)
+        row = _contrast(claim.id, kind, number, scope, of, weights, scores, printed)
         low, high = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
         count = len({single.number for single in singles})
         return replace(row, comparisons=count, at_least=low, at_most=high)
@@ -95,17 +95,17 @@ def _of_claim(claim: Claim, scores: Scores, planned: Sequence[CellKey], printed:
     for number, singles in by_number.items():
         for single in singles:
             if single.weights is None:
-                yield Contrast(claim.id, "single", number, *single.place)
+                yield Contrast(claim.id, "single", number, *single.scope)
             else:
-                yield row("single", number, single.place, [single])
+                yield row("single", number, single.scope, [single])
     measured = {number: [each for each in singles if each.weights] for number, singles in by_number.items()}
     for number, singles in measured.items():
         if len(singles) > 1:
             yield row("pooled", number, (None, None), singles)
     everywhere = [each for singles in measured.values() for each in singles]
     if claim.quantifier == "some":
-        for setting in sorted({each.place[0] for each in everywhere}):
-            yield row("setting", 0, (setting, None), [each for each in everywhere if each.place[0] == setting])
+        for setting in sorted({each.scope[0] for each in everywhere}):
+            yield row("setting", 0, (setting, None), [each for each in everywhere if each.scope[0] == setting])
     elif chosen := measured[claim.primary] if claim.primary else everywhere:
         yield row("primary", claim.primary, (None, None), chosen)
 
@@ -116,26 +116,26 @@ def _singles(
     """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
     columns = [_keys(term, planned) for term in comparison.terms]
     singles = []
-    for place in sorted(set().union(*columns)):
+    for scope in sorted(set().union(*columns)):
         weights: Weights = defaultdict(float)
         for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
-            for key, weight in _expanded(term, column.get(place)):
+            for key, weight in _expanded(term, column.get(scope)):
                 weights[key] += sign * weight
         if not any(weights.values()):
             raise ClaimError(f"claim {claim}: comparison {number}: its cells cancel, and nothing is left to compare")
         there = all(key in scores for key in weights)
-        singles.append(Single(number, place, {key: w for key, w in weights.items() if w} if there else None))
+        singles.append(Single(number, scope, {key: w for key, w in weights.items() if w} if there else None))
     return singles or [Single(number, (None, None), None)]
 
 
-def _keys(term: Term, planned: Sequence[CellKey]) -> dict[Place, CellKey]:
-    """The cell of a term at each place that plans it."""
+def _keys(term: Term, planned: Sequence[CellKey]) -> dict[Scope, CellKey]:
+    """The cell of a term in each scope that plans it."""
     return {
-        (place.setting, place.benchmark): place._replace(measure=term.measure)
-        for place in planned
-        if (place.method, place.num_generations, place.variant) == (term.method, term.num_generations, term.variant)
-        and (place.benchmark == term.benchmark if term.benchmark else place.role == term.where)
-        and term.role in (None, place.role)
+        (cell.setting, cell.benchmark): cell._replace(measure=term.measure)
+        for cell in planned
+        if (cell.method, cell.num_generations, cell.variant) == (term.method, term.num_generations, term.variant)
+        and (cell.benchmark == term.benchmark if term.benchmark else cell.role == term.where)
+        and term.role in (None, cell.role)
     }
 
 
@@ -152,7 +152,7 @@ def _contrast(
     claim: str,
     kind: ContrastKind,
     number: int,
-    place: Place,
+    scope: Scope,
     of: Comparison,
     weights: Weights,
     scores: Scores,
@@ -165,7 +165,7 @@ def _contrast(
     seen = None if lone or of.is_ratio else result.detectable
     detectable = None if seen is None else round(of.scale * seen, DIGITS)
     unjudged = ON_CPU if not printed and _are_times_on_cpu(weights, scores) else None
-    return Contrast(claim, kind, number, *place, *numbers, holds, fails, seeds, over, detectable, unjudged)
+    return Contrast(claim, kind, number, *scope, *numbers, holds, fails, seeds, over, detectable, unjudged)
 
 
 def _are_times_on_cpu(weights: Weights, scores: Scores) -> bool:
@@ -182,10 +182,10 @@ def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = Fal
     if ratio:
         scores = {key: {seed: _logarithm(key, seed, each) for seed, each in scores[key].items()} for key in weights}
     parts, unpaired, lone = [], False, False
-    for place in sorted({_trained_in(key) for key in weights}):
-        own = {key: weight for key, weight in weights.items() if _trained_in(key) == place}
+    for stratum in sorted({_stratum(key) for key in weights}):
+        own = {key: weight for key, weight in weights.items() if _stratum(key) == stratum}
         shared, fewest = paired.shared_seeds(own, scores), min(len(scores[key]) for key in own)
-        lone |= place.trained and fewest == 1
+        lone |= stratum.trained and fewest == 1
         if len(shared) > 1 or (shared and fewest == 1):
             parts.append(paired.part(own, scores, shared))
         else:
@@ -196,15 +196,15 @@ def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = Fal
     return result, _over(result, any("" not in part for part in parts), unpaired), lone
 
 
-class _Place(NamedTuple):
+class _Stratum(NamedTuple):
     """What cells that are paired share; an untrained model has no noise of seeds, and is not paired by them."""
 
     setting: str
     trained: bool
 
 
-def _trained_in(key: CellKey) -> _Place:
-    return _Place(key.setting, key.method != UNTRAINED)
+def _stratum(key: CellKey) -> _Stratum:
+    return _Stratum(key.setting, key.method != UNTRAINED)
 
 
 def _over(result: Estimate, problems: bool, unpaired: bool) -> str:
@@ -255,7 +255,7 @@ def _from_unit(of: Comparison, bound: float) -> float:
 
 def main(arguments: list[str] | None = None) -> None:
     """Form the comparisons of claims.yaml."""
-    parser = argparse.ArgumentParser(description="Evaluate the comparisons of claims, per seed and problem.")
+    parser = command_line.parser("Evaluate the comparisons of claims, per seed and problem.")
     parser.add_argument("--plan", required=True, help="plan.json of the study")
     parser.add_argument("--scores", required=True, help="scores.csv, one Score a row")
     parser.add_argument("--values", required=True, help="values.jsonl, one ProblemValues a line")

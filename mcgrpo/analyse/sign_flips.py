@@ -40,6 +40,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mcgrpo import command_line
 from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, ORACLES, Baseline, Convention, Oracle, measure_name
 from mcgrpo.analyse.flips_table import table
 from mcgrpo.analyse.measures import by_decoding, problems_hash, read_grades
@@ -247,7 +248,7 @@ def _whole(text: str, least: int = 1) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Sign-flip rates of every prompt of a file of grades, under every convention."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--grades", type=Path, required=True, help="many sampled completions a problem")
     parser.add_argument("--k", type=_whole, nargs="+", default=[2, 4, 8], help="rollouts that reach the update")
     parser.add_argument("--subsamples", type=_whole, default=20, help="random subsets per problem (%(default)s)")

@@ -7,7 +7,6 @@ Intervals of measures with a value per problem are over seeds and problems, thos
 (`mcgrpo.analyse.crossed`).
 """
 
-import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from mcgrpo import command_line
 from mcgrpo.analyse import paired, stability
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import read_frame
@@ -188,7 +188,7 @@ def _gains(key: CellKey, scores: Scores, planned: Planned) -> Iterator[Gain]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Summarise scores.csv and values.jsonl."""
-    parser = argparse.ArgumentParser(description="Summarise scores over seeds and problems.")
+    parser = command_line.parser("Summarise scores over seeds and problems.")
     parser.add_argument("--plan", required=True, help="plan.json of the study")
     parser.add_argument("--scores", required=True, help="scores.csv, one Score a row")
     parser.add_argument("--values", required=True, help="values.jsonl, one ProblemValues a line")

@@ -1,10 +1,10 @@
 """What a study made, and where to look: `python -m mcgrpo.commands.made reports/mini`."""
 
-import argparse
 import os
 import re
 from pathlib import Path
 
+from mcgrpo import command_line
 from mcgrpo.commands.evidence.contents import training_names
 from mcgrpo.files import read_json
 from mcgrpo.study.paths import ResultFiles, StudyFiles
@@ -22,7 +22,7 @@ def untracked(results: Path) -> tuple[int, int]:
 
 def main() -> None:
     """Print a study's headline and its files."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("reports", type=Path)
     reports = parser.parse_args().reports
     print((reports / "headline.md").read_text())

@@ -5,7 +5,6 @@ It is a job of its own, so that a change of the audit does not rebuild data and 
 `python -m mcgrpo.data.audit --task math --data NAME.jsonl --source NAME.source.json --output NAME.audit.json`
 """
 
-import argparse
 import json
 import re
 from collections import defaultdict
@@ -13,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import command_line
 from mcgrpo.data.overlap import listed, normalised, overlap
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_json
 from mcgrpo.grade.answers import TASKS
@@ -95,7 +95,7 @@ def describe(examples: Sequence[Example], task: str, verifier: Verifier | None =
 
 def main() -> None:
     """Audit one data set."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--task", choices=TASKS, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--source", type=Path, required=True, help="the origin of the data, NAME.source.json")

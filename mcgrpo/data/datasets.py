@@ -5,7 +5,6 @@ their origin to `NAME.source.json`. These columns are read from every source: `q
 "... #### 72" is split into solution and answer); `solution`; `unique_id` or `id`.
 """
 
-import argparse
 import hashlib
 import json
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import command_line
 from mcgrpo.files import RecordError, iter_json_lines, write_json, write_jsonl
 from mcgrpo.records import Example
 from mcgrpo.study.hub import HubError, commit
@@ -132,7 +132,7 @@ def file_hash(path: Path) -> str:
 
 def main() -> None:
     """Write one data set and its origin."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--spec", type=json.loads, required=True, help="the study's entry under datasets, as JSON")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()

@@ -3,11 +3,11 @@
 The spec is the study's entry under `models`: `toy` (built here) or `hub` (with an optional `revision`).
 """
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import command_line
 from mcgrpo.files import write_json
 from mcgrpo.study.hub import HubError, commit, named
 
@@ -31,7 +31,7 @@ def fetch(spec: dict[str, Any], output: Path) -> None:
 
 def main() -> None:
     """Build or download one model of a study."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--spec", type=json.loads, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)

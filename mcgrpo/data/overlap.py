@@ -1,11 +1,11 @@
 """Test questions in training data: `python -m mcgrpo.data.overlap --plan plan.json --data FOLDER --output FILE`."""
 
-import argparse
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import command_line
 from mcgrpo.files import read_json, read_jsonl, write_json
 from mcgrpo.records import Example
 
@@ -43,7 +43,7 @@ def overlap(train: Sequence[Example], test: Sequence[Example]) -> dict[str, Any]
 
 def main() -> None:
     """Compare the training questions of each setting with its benchmarks."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--plan", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of the study's data sets")
     parser.add_argument("--output", type=Path, required=True)

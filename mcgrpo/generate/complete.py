@@ -9,7 +9,6 @@ Each batch is a pure function of its prompts and its own seed. Finished batches 
 output: a killed job resumes where it stopped and ends with the same rows.
 """
 
-import argparse
 import hashlib
 import json
 import random
@@ -17,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mcgrpo import command_line
 from mcgrpo.data.prompts import as_prompt, render, sha256
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.records import Completion, Decoding, Example
@@ -128,7 +128,7 @@ def weights_of(engine: Any) -> list[list[Any]]:
 
 def main() -> None:
     """Generate completions for the test split of one benchmark."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--model", type=Path, required=True, help="folder of the model")
     parser.add_argument("--data", type=Path, required=True, help="the benchmark, resources/data/NAME.jsonl")
     parser.add_argument("--prompt", required=True, help="a template of mcgrpo.data.prompts")

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import command_line
 from mcgrpo.files import RecordError, as_record, iter_json_lines, write_jsonl
 from mcgrpo.grade.answers import PROTOCOLS, TASKS, Judgement, gold_text, has_hashes
 from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge
@@ -98,7 +99,7 @@ def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Grade a file of completions (CPU only) and print the count of every verdict."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--task", choices=TASKS, required=True)
     parser.add_argument("--input", type=Path, required=True)
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="a file for each protocol")

@@ -8,6 +8,8 @@ import argparse
 import os
 import sys
 
+from mcgrpo import command_line
+
 
 def command(gpus: int, processes: int, job: list[str]) -> list[str]:
     """The command line that starts `job`, a module's name and its arguments."""
@@ -19,7 +21,7 @@ def command(gpus: int, processes: int, job: list[str]) -> list[str]:
 
 def main() -> None:
     """Become the job."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1, help="0 is one, too")
     parser.add_argument("job", nargs=argparse.REMAINDER, metavar="MODULE [ARGS...]")

@@ -5,7 +5,6 @@ Writes the commit of every model and data set that the study file does not pin i
 not pinned, or has moved on the hub since.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from mcgrpo import command_line
 from mcgrpo.files import atomic
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.check import StudyError
@@ -104,7 +104,7 @@ def differences(locked: Commits, now: Commits) -> list[str]:
 
 def main() -> None:
     """Write or check the lock file of a study."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("study", type=Path, help="a study file, such as config/config.yaml")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if anything is unpinned or moved")
     options = parser.parse_args()

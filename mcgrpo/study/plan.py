@@ -4,13 +4,13 @@
 The study is one that `mcgrpo.study.check` has passed; it is all that a plan depends on, no file is looked at.
 """
 
-import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from mcgrpo import command_line
 from mcgrpo.files import write_json
 from mcgrpo.records import Role, Run
 from mcgrpo.study.fit import fit
@@ -224,7 +224,7 @@ def plan_part(config: Config) -> Config:
 
 def main() -> None:
     """Write a study's plan."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--config", type=json.loads, required=True, help="the study, as JSON")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()

@@ -14,6 +14,7 @@ from typing import Any
 
 from filelock import Timeout
 
+from mcgrpo import command_line
 from mcgrpo.files import write_json
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.tracking import DEFAULT_STORE, URI, artifacts, cells, contents, warn
@@ -109,7 +110,7 @@ class Tracked:
 
 def main() -> None:
     """Bring the MLflow store up to date with the files of a study."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("results", type=Path, help="results/STUDY")
     parser.add_argument("--reports", type=Path, help="its tables and figures; default: reports/STUDY, if it exists")
     parser.add_argument("--replay", action="store_true", help="log every run of the study from scratch")

@@ -6,7 +6,6 @@ python -m mcgrpo.tracking.follow --unfinished FOLDER --finished FOLDER one train
 A store that does not answer costs a warning; it is tried again, and then gets what it has missed.
 """
 
-import argparse
 import math
 import os
 import signal
@@ -17,6 +16,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import command_line
 from mcgrpo.files import read_json
 from mcgrpo.tracking import URI, warn
 from mcgrpo.tracking.store import Store, identity_of
@@ -99,7 +99,7 @@ def follow(follower: Follower, ends: Callable[[], bool]) -> None:
 
 def main() -> None:
     """Follow a study or one training."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--parent", type=int, default=os.getppid(), help="process id; it may have ended by now")
     parser.add_argument("--results", type=Path)
     parser.add_argument("--unfinished", type=Path)

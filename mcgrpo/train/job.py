@@ -9,7 +9,6 @@ Until it is finished, a training is in the folder `--unfinished`, with a checkpo
 crash the same command resumes it, on a CPU with the same result to the bit (see `mcgrpo.train.attempts`).
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import command_line
 from mcgrpo.files import as_record, read_json, write_json
 from mcgrpo.launch.devices import PRETENDED
 from mcgrpo.launch.parents import die_with_parent
@@ -221,7 +221,7 @@ def main() -> None:
     """Train one run of a study."""
     if "RANK" in os.environ:
         die_with_parent()  # torchrun, which holds the GPUs for its processes
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--run", type=parse_run, required=True, help="the run, as JSON or the path of a run.json")
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")

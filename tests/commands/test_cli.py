@@ -1,9 +1,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import mcgrpo as package
 from mcgrpo.cli import COMMANDS, main
 
 
@@ -29,6 +31,17 @@ def test_a_command_is_its_module(name):
     done = mcgrpo(name, "--help")
     assert done.returncode == 0, done.stderr
     assert f"usage: mcgrpo {name}" in done.stdout
+
+
+@pytest.mark.parametrize("module", ["mcgrpo.launch", "mcgrpo.study.plan"])
+def test_a_package_or_module_that_is_called_by_its_name_says_so_in_its_usage(module):
+    done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith(f"usage: python -m {module} ")
+
+
+def test_there_is_one_way_to_make_a_parser():
+    made = [path.name for path in Path(package.__file__).parent.rglob("*.py") if "ArgumentParser(" in path.read_text()]
+    assert made == ["command_line.py"]
 
 
 def test_the_published_claims_are_judged_from_the_repository():

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2] / "mcgrpo"
 
 LAYERS = (
-    ("records", "files"),  # the contract between stages: one record per file; reading and writing records
+    ("records", "files", "command_line"),  # one record per file; reading and writing records; parsers
     ("sums",),  # checksums of files
     ("estimators",),  # library: rewards -> advantages and kept rows
     ("trainer",),  # library: TRL's GRPOTrainer with these estimators

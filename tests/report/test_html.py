@@ -161,7 +161,7 @@ class TestFigures:
         page = study.made("rewards", "overview").read_text()
         assert re.search(r'<img src="data:image/png;base64,[^"]{1000,}" alt="Reward over training\. [^"]+"', page)
         assert 'width="252" height="126"' in page
-        assert "Figures that have not been made: What MC-GRPO does to one group." in page
+        assert "Figures that have not been drawn: What MC-GRPO does to one group." in page
 
 
 class TestCompletions:
@@ -247,7 +247,7 @@ class TestRuns:
         outcome_of(study.results, RUNS[0], "runs", status="failed", device="NVIDIA H200")
         assert dict(jobs.environment(jobs.planned_jobs(study.results)))["Device"] == "cpu"
         page = study.made().read_text()
-        assert "What the 8 finished trainings of this study ran on" in page and "NVIDIA H200" not in page
+        assert "The environment of 8 finished trainings" in page and "NVIDIA H200" not in page
 
     def test_times_are_added_up_by_rule(self, study):
         assert jobs.stages(study.results) == [

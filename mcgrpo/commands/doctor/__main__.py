@@ -8,6 +8,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
+from mcgrpo import command_line
 from mcgrpo.commands.doctor import demands, hub, machine, packages
 from mcgrpo.commands.doctor.checks import Check, summary
 from mcgrpo.commands.forecast.sizes import sizes
@@ -38,7 +39,7 @@ def examine(options: argparse.Namespace) -> Iterator[Check]:
 
 def main() -> None:
     """Check that this machine can run a study: GPUs, packages, the hub, memory, disk."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     study_file.add_arguments(parser)
     checks = []
     for check in examine(parser.parse_args()):

@@ -5,11 +5,11 @@ grades, with what was made of them: scores, summary, tables, claims. MANIFEST.js
 and versions of the runs, and what is missing. The same study gives the same bytes. `mcgrpo verify` checks it.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
+from mcgrpo import command_line
 from mcgrpo.commands.evidence import archive
 from mcgrpo.commands.evidence.contents import STUDY, checked_plan, contents
 from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, Manifest, manifest, sums
@@ -49,7 +49,7 @@ def bundle(files: list[Path], output: Path | None = None, completions: bool = Fa
 
 def main() -> None:
     """Pack a study that was run into one archive that can be checked."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     study_file.add_arguments(parser)
     parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: STUDY-evidence{archive.SUFFIX}, here")
     parser.add_argument("--completions", action="store_true", help="pack the text that was graded, too")

@@ -6,7 +6,6 @@ plan, scores, summary, tables and claims from grades and metrics; runs of unknow
 named. Everything happens in a temporary folder. The exit code is 1 if anything failed.
 """
 
-import argparse
 import contextlib
 import io
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from mcgrpo import command_line
 from mcgrpo.commands.evidence import contents, regenerate
 from mcgrpo.commands.evidence import limits as bounds
 from mcgrpo.commands.evidence.check import Check, failed, judged
@@ -223,7 +223,7 @@ def difference(made: Path, archived: Path) -> str:
 
 def main() -> None:
     """Check an archive of `mcgrpo bundle`, which may be anybody's."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("archive", type=Path)
     parser.add_argument("--partial", action="store_true", help="a study may be unfinished: what is missing is named")
     parser.add_argument("--regrade", action="store_true", help="grade the completions in the archive again")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tabulate import SEPARATING_LINE, tabulate
 
+from mcgrpo import command_line
 from mcgrpo.commands.forecast import effects, space
 from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.sizes import Sizes, sizes
@@ -151,7 +152,7 @@ def _positive(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     study_file.add_arguments(parser)
     parser.add_argument("--gpus", type=_positive, help="GPUs of the machine or cluster, for the wall clock")
     parser.add_argument("--cores", type=_positive, help="cores, for the wall clock of a study that trains on the CPU")

@@ -5,11 +5,11 @@ see `snakemake -n`). The time left is estimated from the study's own finished jo
 time as ran before.
 """
 
-import argparse
 import contextlib
 import sys
 import time
 
+from mcgrpo import command_line
 from mcgrpo.commands.progress.screen import Screen
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
@@ -17,7 +17,7 @@ from mcgrpo.study.check import StudyError
 
 def main() -> None:
     """Print what is done, which trainings are running, at which step, and when the study will end."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     study_file.add_arguments(parser)
     parser.add_argument("--follow", action="store_true", help="update until the study is finished")
     options = parser.parse_args()

@@ -4,7 +4,6 @@
 The same spec gives the same weights with the same number of threads.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -26,6 +25,7 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
+from mcgrpo import command_line
 from mcgrpo.data.toy.tokenizer import TOKENIZERS
 from mcgrpo.data.toy.warm_start import WarmStart, warm_start
 from mcgrpo.files import as_record
@@ -142,7 +142,7 @@ def _whole(output: Path) -> Iterator[Path]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build one model."""
-    parser = argparse.ArgumentParser(prog="python -m mcgrpo.data.toy.models", description="Build a tiny model folder.")
+    parser = command_line.parser("Build a tiny model folder.")
     parser.add_argument("--spec", required=True, type=json.loads, help="the fields of ModelSpec, as a JSON object")
     parser.add_argument("--output", required=True, type=Path)
     parser.add_argument("--threads", type=int, default=1)

@@ -7,7 +7,6 @@ prints the list, and with --output writes claims.md, claims.tex and claims.csv. 
 workflow/schemas/claims.schema.yaml.
 """
 
-import argparse
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mcgrpo import command_line
 from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
 from mcgrpo.analyse.contrasts import DIGITS, of_printed
 from mcgrpo.analyse.frames import read_frame
@@ -195,7 +195,7 @@ def _finding(claim: Claim, row: Contrast, word: Verdict, source: Source) -> Find
 
 def main(arguments: list[str] | None = None) -> None:
     """Judge the claims, write the files, print the list."""
-    parser = argparse.ArgumentParser(description="Judge the paper's claims.")
+    parser = command_line.parser("Judge the paper's claims.")
     parser.add_argument("--claims", default="config/claims.yaml", help="the claims (default: %(default)s)")
     parser.add_argument(
         "--published", default="config/published.csv", help="the paper's numbers (default: %(default)s)"

@@ -8,12 +8,12 @@ The name is one of `mcgrpo.report.catalogue`, which gives its module. A figure w
 --unfinished it is a figure with a message.
 """
 
-import argparse
 from importlib import import_module
 from pathlib import Path
 
 from matplotlib import pyplot as plt
 
+from mcgrpo import command_line
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, CurvePoint, Gain
 from mcgrpo.report.catalogue import FIGURES, stages
@@ -26,7 +26,7 @@ SOURCES = {"summary": Cell, "gains": Gain, "curves": CurvePoint}
 
 def main(arguments: list[str] | None = None) -> None:
     """Draw one figure."""
-    parser = argparse.ArgumentParser(prog="figures", description="Draw one figure as PDF and PNG.")
+    parser = command_line.parser("Draw one figure as PDF and PNG.")
     parser.add_argument("name", choices=FIGURES)
     parser.add_argument("--summary", help="summary.csv, one Cell a row")
     parser.add_argument("--gains", help="gains.csv, one Gain a row")

@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from mcgrpo import command_line
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_frame
@@ -138,7 +139,7 @@ def duration(seconds: float) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the HTML report of a study."""
-    parser = argparse.ArgumentParser(prog="html", description=main.__doc__)
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--results", type=Path, required=True, help="results/STUDY: summary.csv, curves.csv, runs, ...")
     parser.add_argument("--reports", type=Path, required=True, help="folder of the tables and of figures/")
     parser.add_argument("--figures", nargs="*", default=[], choices=FIGURES, metavar="NAME", help="what to show")

@@ -7,12 +7,12 @@ as in the summary), headline.md and headline.tex, values.tex (numbers for prose)
 timings.md.
 """
 
-import argparse
 from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
 
+from mcgrpo import command_line
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, Gain
 from mcgrpo.files import atomic
@@ -130,7 +130,7 @@ def _write(path: Path, text: str) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the summary, write the tables."""
-    parser = argparse.ArgumentParser(description="Write every table of the study.")
+    parser = command_line.parser("Write every table of the study.")
     parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
     parser.add_argument("--gains", required=True, help="gains.csv, one Gain a row")
     parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and the sentences")
