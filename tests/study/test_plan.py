@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def trained(config, experiment):
 def test_the_papers_experiments(experiment, runs):
     assert len(trained(PAPER, experiment)) == runs
     # at fewer seeds there, and with what the paper does not ask
-    assert set(MINI["experiments"]) == {*PAPER["experiments"], "other-losses", "mad-zero", *RIVALS}
+    assert set(MINI["experiments"]) == {*PAPER["experiments"], "headline", "other-losses", "mad-zero", *RIVALS}
 
 
 def test_rivals_draw_as_many_rollouts_as_what_they_are_compared_with():
@@ -82,11 +83,17 @@ def test_a_run_that_experiments_share_is_one_run():
     assert len({run.name for run in together}) == len(together)
 
 
+def test_the_headline_of_the_mini_study_has_16_seeds_on_two_models():
+    seeds = Counter((run.setting, run.method) for run in trained(MINI, "headline"))
+    methods = ("grpo", "mc-grpo", "grpo-plus1")
+    assert seeds == {(setting, method): 16 for setting in ("toy-qwen3", "toy-llama") for method in methods}
+
+
 def test_the_mini_grid():
     cells = {(run.method, run.num_generations) for run in plan.runs(MINI) if run.variant == "default"}
     assert cells == {(method, g) for method in METHODS for g in (2, 4, 8)} | {("grpo", 3), (UNTRAINED, 0)}
-    (untrained,) = [run for run in plan.runs(MINI) if run.method == UNTRAINED]
-    assert (untrained.name, untrained.training) == ("toy-qwen3/none/G0/default/seed0", {})
+    untrained = {run.name: run.training for run in plan.runs(MINI) if run.method == UNTRAINED}
+    assert untrained == {f"{model}/none/G0/default/seed0": {} for model in ("toy-qwen3", "toy-llama")}
 
 
 def test_the_cut_down_study_is_cut_down():
@@ -153,7 +160,7 @@ def test_updates_are_matched_by_accumulating_gradients():
 
 def test_null_takes_a_key_away():
     fixed = run_of(only(MINI, num_generations=[8], variants=["fixed-rows"])).training
-    assert fixed["per_device_train_batch_size"] == 16 and fixed["num_train_epochs"] == 1
+    assert fixed["per_device_train_batch_size"] == 16 and fixed["num_train_epochs"] == 0.25
     assert "max_steps" not in fixed
 
 
@@ -254,10 +261,8 @@ def test_a_study_that_is_changed_in_place_is_expanded_anew():
     study = changed(MINI, {})
     before = plan.expand(study)
     assert plan.expand(study) == before
-    study["seeds"] = [7]
-    assert {run.seed for run in plan.runs(study) if run.method != UNTRAINED} != {
-        entry.run.seed for entry in before.values() if entry.run.method != UNTRAINED
-    }
+    study["seeds"] = [77]
+    assert {run.seed for run in plan.runs(study)} - {entry.run.seed for entry in before.values()} == {77}
 
 
 def test_the_caller_may_change_the_mapping_of_runs():

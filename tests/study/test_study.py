@@ -25,6 +25,7 @@ TRAINING = SCHEMA["$defs"]["training"]["properties"]
 MINI = load("mini")
 FIXED = changed(MINI, {"training": {"per_device_train_batch_size": 24}})
 del FIXED["training"]["prompts_per_step"]
+FIXED["variants"]["rival-prompts-x4"] = {}  # it says its prompts
 
 
 def refused(config):
@@ -215,7 +216,7 @@ def test_a_grid_that_makes_no_sense_is_refused(change, message):
 
 
 NO_STEP = (
-    "run toy-qwen3/{}: not one optimizer step would be taken: rollouts are generated for 1000 prompts at a time "
+    "run toy-llama/{}: not one optimizer step would be taken: rollouts are generated for 1000 prompts at a time "
     "(per_device_train_batch_size={} x steps_per_generation=1 x 1 process(es) / num_generations={}), "
     "and two-step has {} to train on"
 )
@@ -223,7 +224,7 @@ NO_STEP = (
 
 def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():
     many = changed(MINI, {"training": {"prompts_per_step": 1000}})
-    assert refused(many) == NO_STEP.format("dapo/G2/default", 2000, 2, 320)
+    assert refused(many) == NO_STEP.format("grpo-plus1/G2/default", 2000, 2, 960)
     study.check(changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 1000}}}}}), SCHEMA)
     assert "and two-step has 999 to" in refused(
         changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 999}}}}})

@@ -15,7 +15,8 @@ from studies import changed, load
 
 pytestmark = pytest.mark.slow
 ANALYSIS = ("collect", "summarise", "contrasts", "tables", "claims", "figure", *DOCUMENT, "page", "track")
-TRAINED = 2 * (14 + 2 + 2) + 2 + 2 + 1 + 2 + 4  # two seeds of the grid, composite and flips; one of the five others
+TRAINED = 2 * (14 + 2 + 2) + 2 + 2 + 1 + 2 + 4 + 5  # two seeds of the grid, composite and flips; one of the others
+OF_LLAMA = 2 * 3  # two seeds of the headline
 PLAN = ("plan", "overlap")
 SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
 FIGURES = (
@@ -57,7 +58,8 @@ def test_any_methods_reach_their_report(finished, tmp_path, methods):
 def test_every_number_comes_from_its_runs(finished):
     """One accuracy of the tables followed back to its verdicts by hand."""
     results = finished.folder / "results/quick"
-    cell = {"method": "mc-grpo", "num_generations": "2", "variant": "default", "role": "in", "measure": "greedy"}
+    cell = {"setting": "toy-qwen3", "method": "mc-grpo", "num_generations": "2", "variant": "default"}
+    cell |= {"role": "in", "measure": "greedy"}
     (found,) = [row for row in rows(results / "summary.csv") if cell.items() <= row.items()]
     accuracies = []
     for seed in (0, 1):
@@ -90,7 +92,7 @@ def test_the_runs_are_in_mlflow(finished):
     cells = {run.info.run_id: run.data.metrics for run in parents}
     assert {run.data.tags["mlflow.parentRunId"] for run in found} == set(cells)
     assert all(cell["seeds"] == 2 and "difference/two-step/greedy_low" in cell for cell in cells.values())
-    assert len(found) == 4 and len({run.info.run_name for run in found}) == 4
+    assert len(found) == 6 and len({run.info.run_name for run in found}) == 6
     assert {run.info.status for run in found} == {"FINISHED"}
     for run in found:
         assert len(client.get_metric_history(run.info.run_id, "drawn/reward")) == 4
@@ -120,6 +122,7 @@ def test_a_change_reruns_what_it_concerns(finished, change, rerun):
 
 def test_a_hyper_parameter_retrains_its_runs_only(finished):
     assert finished.changed("settings: {toy-qwen3: {training: {beta: 0.1}}}").jobs()["train"] == TRAINED
+    assert finished.changed("settings: {toy-llama: {training: {beta: 0.1}}}").jobs()["train"] == OF_LLAMA
     assert finished.changed("variants: {composite: {training: {beta: 0.1}}}").jobs()["train"] == 2 * 2
     assert finished.changed("experiments: {injected-flips: {injected_flips: {exact: [0.5]}}}").jobs()["train"] == 2
 
@@ -130,7 +133,7 @@ def test_how_a_study_is_run_is_no_reason_to_run_it_again(finished):
 
 def test_as_many_processes_train_anew_where_rows_are_counted_for_each(finished):
     """Some variants say the rows of a process: what such a run is does not change with their number, a step does."""
-    assert finished.changed("gpus: 2").jobs()["train"] == TRAINED
+    assert finished.changed("gpus: 2").jobs()["train"] == TRAINED + OF_LLAMA
 
 
 def test_methods_that_are_compared_train_next_to_each_other(finished):
@@ -141,7 +144,7 @@ def test_methods_that_are_compared_train_next_to_each_other(finished):
         started[path] = (json.loads(path.read_text())["outcome"]["started"], setting, *cell)
     order = [tuple(where) for _, *where in sorted(started.values())]
     spans = {where: len(order) - order[::-1].index(where) - order.index(where) for where in order}
-    assert len(order) == TRAINED and max(map(order.count, order)) > 2
+    assert len(order) == TRAINED + OF_LLAMA and max(map(order.count, order)) > 2
     assert all(span <= order.count(where) + 3 for where, span in spans.items()), spans
 
 
@@ -227,7 +230,7 @@ def test_a_study_killed_at_twenty_moments_ends_with_the_same_tables(finished, em
 
 def test_the_composite_reward_and_the_other_architecture(finished):
     composite = "{settings: [toy-llama], methods: [mc-grpo], num_generations: [2], variants: [composite]}"
-    overlay = f"experiments: {{composite: {composite}}}\nmodels: {{toy-llama: {{toy: {{warm_start: {{steps: 40}}}}}}}}"
+    overlay = f"experiments: {{composite: {composite}}}"
     run = "results/quick/runs/toy-llama/mc-grpo/G2/composite/seed0"
     finished.changed(overlay).made(run, "--quiet", "all")
     steps = [json.loads(line) for line in (finished.folder / run / "metrics.jsonl").read_text().splitlines()]

@@ -18,6 +18,8 @@ from mcgrpo.study.methods import label
 REPORTS = Path("reports/mini")
 SUMMARY = Path("results/mini/summary.csv")
 FIGURE = Path("docs/figures/mini-accuracy-sampled.png")
+SETTING = "toy-qwen3"
+"""The setting of the tables that show one only."""
 FIGURE_TEXT = "Accuracy against G: mean- and median-centred, three losses"
 BENCHMARK = Path("reports/bench/training.md")
 MAD_ZERO = {
@@ -57,7 +59,8 @@ def changes() -> str:
 
 def one_cell() -> str:
     """The cell of docs/reproduce-one-cell.md: accuracies with mean and median, and their difference."""
-    cells = accuracies(read_frame(SUMMARY, Cell), "in").query("num_generations == 2 and method in ['grpo', 'mc-grpo']")
+    cells = accuracies(read_frame(SUMMARY, Cell), "in")
+    cells = cells.query("setting == @SETTING and num_generations == 2 and method in ['grpo', 'mc-grpo']")
     rows = [
         {
             "Method": f"{label(cell.method)}, G={wording.rollouts(cell.method, cell.num_generations)}",
@@ -75,13 +78,14 @@ def one_cell() -> str:
 def mad_zero() -> str:
     """The effect of each choice of `mad_zero` in the mini study: logged metrics and accuracies."""
     cells = read_frame(SUMMARY, Cell)
+    cells = cells[cells.setting == SETTING]
     cells = cells[(cells.method == "mc-grpo") & cells.variant.isin(MAD_ZERO) & cells.num_generations.isin([2, 4])]
     wanted = [(size, variant) for size in (2, 4) for variant in MAD_ZERO]
     rows = [
         mad_zero_row(cells[(cells.num_generations == size) & (cells.variant == variant)]) for size, variant in wanted
     ]
     text = (
-        "MC-GRPO on the toy model: what was logged, over 40 steps and the seeds, and the accuracy on 512 problems. "
+        f"MC-GRPO on {SETTING}: what was logged, over all steps and seeds, and the accuracy on 512 problems. "
         "Change: paired by seed and problem with `epsilon`, over the seeds of both, with its 95% interval."
     )
     return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
