@@ -26,15 +26,17 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.trainer_callback import PrinterCallback
 
+    from mcgrpo.data.decoding import with_quick_decoding
     from mcgrpo.grade.rewards import reward_functions
     from mcgrpo.train.released import ReleasedConfig, ReleasedTrainer
     from mcgrpo.trainer.trainer import MCGRPOTrainer
 
+    # fp32 master weights: AdamW in bf16 does not move a 0.02 weight at a learning rate of 1e-6
+    policy = AutoModelForCausalLM.from_pretrained(
+        model, dtype=torch.float32, attn_implementation=attention_of(run, args)
+    )
     trainer = (ReleasedTrainer if isinstance(args, ReleasedConfig) else MCGRPOTrainer)(
-        # fp32 master weights: AdamW in bf16 does not move a 0.02 weight at a learning rate of 1e-6
-        model=AutoModelForCausalLM.from_pretrained(
-            model, dtype=torch.float32, attn_implementation=attention_of(run, args)
-        ),
+        model=with_quick_decoding(policy),
         reward_funcs=reward_functions(run.task, list(run.rewards)),
         args=args,
         train_dataset=prompts_of(run, data),
