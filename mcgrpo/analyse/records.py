@@ -80,6 +80,7 @@ class CurvePoint(RunKey):
     frac_scale_zero_signal: float | None
     frac_advantage_zero: float | None
     frac_groups_zero: float | None
+    frac_effective: float | None
     kl_l1_share_logps: float | None
     flips_mean_median: float | None
     flips_loo_mean: float | None

@@ -20,6 +20,8 @@ def diagnose(
     advantage/abs_max: largest |A| among kept rows;
     advantage/frac_zero: share of kept rows with A = 0;
     advantage/frac_groups_zero: share of groups in which every kept row has A = 0;
+    advantage/frac_effective: effective number of kept rows, as a share of them: (sum |A|)^2 / (rows x sum A^2) (Kish
+        1965); 1 if all |A| are equal, 1 / rows if one row has all of it, 0 if none has any;
     advantage/frac_scale_zero: share of groups whose scale (std, MAD) is 0 before `mad_zero` replaces it; only for
         estimators that have a scale;
     advantage/frac_scale_zero_signal: share of groups whose scale is 0 though their rewards differ, as above;
@@ -27,14 +29,16 @@ def diagnose(
     """
     spread = std(rewards, mean(rewards))
     is_zero = (advantages == 0) & keep
+    size = advantages.double().abs() * keep
     values = {
         "drawn/reward": torch.nanmean(rewards),
         "drawn/reward_std": torch.nanmean(spread),
         "drawn/frac_reward_zero_std": torch.isclose(spread, torch.zeros_like(spread)).float().mean(),
         "drawn/frac_unscorable": torch.isnan(rewards).float().mean(),
-        "advantage/abs_max": (advantages.abs() * keep).max(),
+        "advantage/abs_max": size.max(),
         "advantage/frac_zero": is_zero.sum() / keep.sum(),
         "advantage/frac_groups_zero": (is_zero | ~keep).all(dim=1).float().mean(),
+        "advantage/frac_effective": (size.sum().square() / (keep.sum() * size.square().sum())).nan_to_num(nan=0.0),
     }
     if centre is not None:
         values["drawn/centre"] = torch.nanmean(centre)

@@ -142,6 +142,7 @@ def test_training_measures_by_hand():
             "frac_scale_zero_signal": 0.5,
             "frac_advantage_zero": 0.5,
             "frac_groups_zero": 0.5,
+            "frac_effective": 0.5,
             "advantage_abs_max": 0.5,
             "kl_l1_share_logps": 0.5,
             "flips_mean_median": 0.5,
@@ -171,7 +172,7 @@ def test_unsteadiness_is_the_noise_of_a_level_curve():
 
 def test_a_study_by_hand(results):
     found = collect(plan(results), results)
-    assert len(found.scores) == 3 * 2 * 8 + 2 * 17 + 1
+    assert len(found.scores) == 3 * 2 * 8 + 2 * 18 + 1
     assert len(found.values) == 3 * 2 * 8 + 1
     assert len(found.curves) == 2 * 20 and found.missing == []
     scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
@@ -204,14 +205,14 @@ def test_a_study_by_hand(results):
     ("missing", "lost"),
     [
         ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
-        ("runs/toy/grpo/G4/default/seed1/run.json", 17 + 2 * 8),  # grades of no known training are not counted
-        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 17),
+        ("runs/toy/grpo/G4/default/seed1/run.json", 18 + 2 * 8),  # grades of no known training are not counted
+        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 18),
         ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
     ],
 )
 def test_a_part_of_a_study(results, missing, lost):
     (results / missing).unlink()
-    whole = 3 * 2 * 8 + 2 * 17 + 1
+    whole = 3 * 2 * 8 + 2 * 18 + 1
     found = collect(plan(results), results, unfinished=True)
     assert len(found.scores) == whole - lost
     assert found.missing and all(missing in line for line in found.missing)
@@ -307,8 +308,8 @@ def command(results):
 
 def test_the_command_writes_both_files(results):
     done = command(results)
-    assert (done.returncode, done.stdout) == (0, "83 scores and 40 steps\n")
-    assert len(read_frame(results / "scores.csv", Score)) == 83
+    assert (done.returncode, done.stdout) == (0, "85 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 85
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
 
 

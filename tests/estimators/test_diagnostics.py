@@ -27,6 +27,39 @@ def flips(*groups, dtype=torch.float32):
     return [value.item() for value in found.values()]
 
 
+class TestEffectiveRows:
+    """(sum |A|)^2 over rows x sum A^2."""
+
+    @pytest.mark.parametrize(
+        ("advantages", "expected"),
+        [
+            ([[1.0, -1.0], [-1.0, 1.0]], 1.0),
+            ([[1.0, -1.0], [0.0, 0.0]], 0.5),
+            ([[2000.0, 0.0], [0.0, 0.0]], 0.25),
+            ([[3.0, -1.0], [0.0, 0.0]], 16 / 40),
+            ([[0.0, 0.0], [0.0, 0.0]], 0.0),
+        ],
+    )
+    def test_by_hand(self, advantages, expected):
+        advantages = torch.tensor(advantages)
+        found = diagnose(advantages, None, advantages, torch.ones_like(advantages, dtype=torch.bool))
+        assert found["advantage/frac_effective"].item() == pytest.approx(expected)
+
+    def test_rows_that_are_left_out_do_not_count(self):
+        rewards = torch.tensor([[0.0, 0.0, 2.0], [0.0, 1.5, 2.0]])
+        _, _, found = estimate(rewards, "median-mad", 2)  # 0, 2000 and about -3, 1
+        assert found["advantage/frac_effective"].item() == pytest.approx(1 / 4, rel=0.01)
+
+    def test_a_group_whose_mad_is_zero_carries_the_batch(self):
+        rewards = torch.tensor([[0.0, 0.0, 2.0], [0.0, 1.0, 2.0], [0.0, 1.5, 2.0], [2.0, 2.0, 2.0]])
+        shares = {
+            mad_zero: estimate(rewards, "median-mad", 2, mad_zero=mad_zero)[2]["advantage/frac_effective"].item()
+            for mad_zero in ("epsilon", "std", "unit")
+        }
+        assert shares["epsilon"] == pytest.approx(1 / 8, rel=0.01)
+        assert shares["std"] > 0.4 and shares["unit"] > 0.4
+
+
 class TestByHand:
     @pytest.mark.parametrize(
         ("group", "expected"),

@@ -77,7 +77,7 @@ def test_a_rival_that_has_not_been_run_is_missing(tmp_path):
 
 
 def test_the_worst_seed_stands_beside_the_mean(tmp_path):
-    norms = [("grad_norm", 528.4), ("frac_grad_clipped", 1.0), ("clip_ratio", 0.00125)]
+    norms = [("frac_effective", 0.2512), ("grad_norm", 528.4), ("frac_grad_clipped", 1.0), ("clip_ratio", 0.00125)]
     rows = [
         *trained("grpo", 2, 0.5, 640, worst=0.48, collapsed=0.0),
         *trained("mc-grpo", 2, 0.5, 960, worst=0.3, collapsed=1 / 3),
@@ -88,6 +88,6 @@ def test_the_worst_seed_stands_beside_the_mean(tmp_path):
     first, second, third = printed(stability, frame(tmp_path, rows))[0]
     assert (first["Method"], first["Collapsed"], first["Gradient norm"]) == ("GRPO", "0 of 3", "missing")
     assert (second["Method"], second["Sampled (%)"], second["Worst seed (%)"]) == ("MC-GRPO", "50.0", "30.0")
-    assert (second["Collapsed"], second["Gradient norm"]) == ("1 of 3", "528")
+    assert (second["Collapsed"], second["Effective rows"], second["Gradient norm"]) == ("1 of 3", "25.1%", "528")
     assert (second["Steps clipped"], second["Ratio clipped"]) == ("100%", "0.125%")
     assert (third["Variant"], third["Worst seed (%)"]) == ("mad-zero-unit", "45.0")

@@ -16,11 +16,12 @@ from mcgrpo.study.variants import DEFAULT, flips_of
 NAME = "stability"
 TEXT = (
     f"Stability. Collapsed: seeds whose {{decoding}} accuracy is more than {100 * COLLAPSE:g} points below the median "
-    "seed of the mean-centred method at the same G, under the same variant or else the default. Gradient norm: before "
-    "clipping, mean over steps and seeds. Steps clipped: share of optimizer steps whose gradient is longer than "
-    "max_grad_norm. Ratio clipped: share of tokens whose ratio of probabilities is outside the clip range"
+    "seed of the mean-centred method at the same G, under the same variant or else the default. Effective rows: how "
+    "many rows carry the update, (sum |A|)² / sum A² as a share of its rows. Gradient norm: before clipping, mean over "
+    "steps and seeds. Steps clipped: share of optimizer steps whose gradient is longer than max_grad_norm. Ratio "
+    "clipped: share of tokens whose ratio of probabilities is outside the clip range"
 )
-OF_TRAINING = ("grad_norm", "frac_grad_clipped", "clip_ratio")
+OF_TRAINING = ("frac_effective", "grad_norm", "frac_grad_clipped", "clip_ratio")
 KEYS = ["setting", "method", "num_generations", "variant"]
 
 
@@ -48,7 +49,8 @@ def display(cells: pd.DataFrame, title: str) -> Display:
         for shaded in [is_median(row.method)]
     )
     headings = ("Setting", "Benchmark", "Variant", "G", "Method", f"{rows[0].decoding.capitalize()} (%)",
-                "Worst seed (%)", "Collapsed", "Gradient norm", "Steps clipped", "Ratio clipped")  # fmt: skip
+                "Worst seed (%)", "Collapsed", "Effective rows", "Gradient norm", "Steps clipped",
+                "Ratio clipped")  # fmt: skip
     parts = [f"{title}." if title else "", f"{TEXT.format(decoding=rows[0].decoding)}."]
     parts.append(f"{accuracy.problems(rows)}; {accuracy.seeds(rows)}.".capitalize())
     return Display(NAME, " ".join(filter(None, parts)), headings, lines, ruled=3)
@@ -60,6 +62,7 @@ def _entries(row: Any) -> Iterable[Entry]:
     yield Entry(wording.percent(row.worst))
     known = pd.notna(row.collapsed)
     yield Entry(f"{round(row.collapsed * row.seeds)} of {row.seeds}" if known else wording.MISSING)
+    yield Entry(_share(row.frac_effective))
     yield Entry(wording.MISSING if pd.isna(row.grad_norm) else f"{row.grad_norm:.3g}")
     yield Entry(_share(row.frac_grad_clipped))
     yield Entry(_share(row.clip_ratio))
