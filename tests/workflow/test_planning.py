@@ -25,7 +25,7 @@ def test_the_mini_study(mini):
     headline = 2 * 3 * 16  # models x (GRPO, MC-GRPO, GRPO+1) x seeds, at G=2
     main = 6 * 2 * 3  # the same methods at G=4 and 8
     beside = 3 * (3 * 4 + 2 * 3 + 4 + 2 + 2 + 2 + 2)  # other losses, composite, flips, fixed rows, the release's faults
-    beside += 3 * 4 * 2  # what becomes of a MAD of 0
+    beside += 3 * (4 * 2 + 3)  # what becomes of a MAD of 0, and of advantages that are bounded
     beside += 3 * (6 + 3 + 1)  # rivals at G=2, maxrl, and GRPO at G=3
     runs = headline + main + beside
     evaluated = runs + 2 + 3 * 4 + 1  # and the untrained models; GRPO and MC-GRPO at G=2 and 4 out of distribution too
