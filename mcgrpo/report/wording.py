@@ -78,13 +78,6 @@ def count_points(fraction: float) -> str:
     return f"{text} point" if text == "1" else f"{text} points"
 
 
-def interval(difference: float, low: float, high: float) -> str:
-    """A paired difference for prose: "+4.4 points [+2.1, +6.7]"."""
-    if pd.isna(low):
-        return f"{points(difference)} points"
-    return f"{points(difference)} points [{points(low)}, {points(high)}]"
-
-
 def seconds(value: float) -> str:
     """Seconds, with one decimal below 100."""
     if pd.isna(value):

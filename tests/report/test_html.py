@@ -109,13 +109,13 @@ class TestTheClaims:
 
 class TestTables:
     def test_heads_span_the_rows_that_share_them(self, tmp_path):
-        views = {view.table.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()), "")}
+        views = {view.table.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()))}
         main = views["main"]
         assert [heads for heads, *_ in main.rows] == [[("toy_a", 5), ("sums", 5)], [], [], [], []]
         assert len(main.table.headings) == 2 + len(main.rows[0][1])
 
     def test_every_row_fills_its_headings(self, tmp_path):
-        views = contents.table_views(summary_frame(tmp_path, summary(("toy_a", "toy_b"))), "")
+        views = contents.table_views(summary_frame(tmp_path, summary(("toy_a", "toy_b"))))
         assert len(views) == 9
         for view in views:
             blocks = len(view.table.lines[0].block)
@@ -127,7 +127,7 @@ class TestTables:
                 assert min(open_until) > number and blocks + len(entries) == len(view.table.headings)
 
     def test_each_has_its_n_and_its_cells_to_take_along(self, tmp_path):
-        views = {view.table.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()), "")}
+        views = {view.table.name: view for view in contents.table_views(cells.frame(tmp_path, cells.study()))}
         assert views["main"].n == "3 seeds planned, 0 to 3 there of each trained cell; 100 problems on sums"
         kind, text = views["main"].csv.split(",", 1)
         rows = list(csv.DictReader(io.StringIO(unquote(text))))

@@ -26,7 +26,7 @@ def trained(method, budget, mean, rollouts, variant="default", **fields):
 
 
 def printed(module, summary):
-    table = module.display(module.select(summary), "Toys")
+    table = module.display(module.select(summary))
     return [dict(zip(table.headings, (entry.text for entry in row), strict=True)) for row in table.rows()], table
 
 

@@ -20,12 +20,12 @@ def summary(tmp_path):
 
 def shown(name, summary):
     """The texts of a table as they are printed, a dictionary for each line."""
-    table = display(NAMED[name], as_rows(select(NAMED[name], summary)), "")
+    table = display(NAMED[name], as_rows(select(NAMED[name], summary)))
     return [dict(zip(table.headings, (entry.text for entry in row), strict=True)) for row in table.rows()]
 
 
 def caption(name, summary):
-    return display(NAMED[name], as_rows(select(NAMED[name], summary)), "Toys").caption
+    return display(NAMED[name], as_rows(select(NAMED[name], summary))).caption
 
 
 def lines_with(text, *parts):
@@ -99,9 +99,9 @@ def test_markdown_has_the_word_and_bold_instead_of_colours(tmp_path, summary):
     assert "**−6.0 [−7.0, −5.5] worse**" in lines_with(text, "MC-GRPO", "2+1")[0]
 
 
-def test_the_caption_states_seeds_problems_samples_and_title(summary):
+def test_the_caption_states_seeds_problems_and_samples(summary):
     text = caption("main", summary)
-    for part in ("Toys.", "over seeds and problems;", "100 problems on sums", "avg@4", "3 seeds planned, 0 to 3 there"):
+    for part in ("over seeds and problems;", "100 problems on sums", "avg@4", "3 seeds planned, 0 to 3 there"):
         assert part in text
     assert "Published" not in text
 
@@ -228,6 +228,8 @@ def test_the_command_writes_the_same_bytes_again_and_names_what_is_not_planned(t
     tables = {"tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "values.tex"}
     tables |= {"timings.tex", "timings.md"}
     assert set(first) == tables
+    captions = [line for line in first["tables.md"].decode().splitlines() if line.startswith("Toys. ")]
+    assert len(captions) == 3 and b"Toys. Training time" in first["timings.md"] and b"Toys. GRPO" in first["tables.tex"]
     absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, rivals, "
     absent += "sign-flips."
     assert absent in first["tables.md"].decode() and absent in first["tables.tex"].decode()

@@ -10,7 +10,7 @@ workflow/schemas/claims.schema.yaml.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -164,33 +164,21 @@ def _finding(claim: Claim, row: Contrast, word: Verdict, source: Source) -> Find
     chosen = [claim.comparisons[row.comparison - 1]] if row.comparison else list(claim.comparisons)
     of = average(chosen)
     if row.value is not None:
-        low, high = (
-            -math.inf if row.at_least is None else row.at_least,
-            math.inf if row.at_most is None else row.at_most,
-        )
+        low = -math.inf if row.at_least is None else row.at_least
+        high = math.inf if row.at_most is None else row.at_most
         of = replace(of, low=low, high=high)
-    text = describe(of) if len(chosen) == 1 else f"average of {wording.count(row.comparisons, 'comparison')}"
-    margin = None if row.value is None else round(min(row.value - of.low, of.high - row.value), DIGITS)
-    return Finding(
-        claim=claim.id,
-        source=source,
-        kind=row.kind,
-        setting=row.setting,
-        benchmark=row.benchmark,
-        comparison=text,
-        value=row.value,
-        low=row.low,
-        high=row.high,
-        unit=of.unit,
-        threshold=bounds(of),
-        seeds=row.seeds,
-        over=row.over or "",
-        p_holds=row.p_holds,
-        p_fails=row.p_fails,
-        detectable=row.detectable,
-        verdict=word,
-        margin=margin,
-    )
+    same = {field.name: getattr(row, field.name) for field in fields(Finding) if hasattr(row, field.name)}
+    average_of = f"average of {wording.count(row.comparisons, 'comparison')}"
+    in_words = {
+        "source": source,
+        "comparison": describe(of) if len(chosen) == 1 else average_of,
+        "unit": of.unit,
+        "threshold": bounds(of),
+        "over": row.over or "",
+        "verdict": word,
+        "margin": None if row.value is None else round(min(row.value - of.low, of.high - row.value), DIGITS),
+    }
+    return Finding(**same | in_words)
 
 
 def main(arguments: list[str] | None = None) -> None:

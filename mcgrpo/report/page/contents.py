@@ -67,15 +67,15 @@ class FigureView:
     sources: tuple[str, ...]
 
 
-def table_views(summary: pd.DataFrame, title: str) -> list[TableView]:
+def table_views(summary: pd.DataFrame) -> list[TableView]:
     """Every planned table, in the order of tables.md, without the training times."""
-    return [view(cells, display) for cells, display in displays(summary, title)]
+    return [view(cells, table) for cells, table in displays(summary)]
 
 
-def timings_view(summary: pd.DataFrame, title: str) -> TableView | None:
+def timings_view(summary: pd.DataFrame) -> TableView | None:
     """The training times, if any are planned."""
     cells = timings.select(summary)
-    return None if cells.empty else view(cells, timings.display(cells, title))
+    return None if cells.empty else view(cells, timings.display(cells))
 
 
 def view(cells: pd.DataFrame, table: Display) -> TableView:

@@ -14,7 +14,7 @@ from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.variants import DEFAULT, flips_of
 
 
-def display(table: Table, rows: list[Row], title: str) -> Display:
+def display(table: Table, rows: list[Row]) -> Display:
     """The table as it is printed; `rows` must not be empty."""
     decodings = [d for d in DECODINGS if any(d in row.cells for row in rows)]
     published = not table.changes and any(pd.notna(_published(row)) for row in rows)
@@ -24,7 +24,7 @@ def display(table: Table, rows: list[Row], title: str) -> Display:
         for row, own in zip(rows, entries, strict=True)
     )
     headings = ("Setting", "Benchmark", *(["Variant"] if table.changes else []), *entries[0])
-    return Display(table.name, _caption(table, rows, title, published), headings, lines)
+    return Display(table.name, _caption(table, rows, published), headings, lines)
 
 
 def _block(table: Table, row: Row) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def _paired(cell: Any, field: str) -> Entry:
     return difference(cell, field, f"({wording.count(pairs, 'shared seed')})" if fewer else "")
 
 
-def _caption(table: Table, rows: list[Row], title: str, published: bool) -> str:
+def _caption(table: Table, rows: list[Row], published: bool) -> str:
     cells = [cell for row in rows for cell in row.cells.values()]
     trained = [cell for cell in cells if cell.method != UNTRAINED]
     change = "; change: that to the same cell of the variant default" if table.changes else ""
@@ -112,7 +112,6 @@ def _caption(table: Table, rows: list[Row], title: str, published: bool) -> str:
     judged = any(pd.notna(cell.difference_verdict) or pd.notna(cell.change_verdict) for cell in cells)
     paper = "Published: the paper's number and gain, and whether the interval of ours excludes that gain."
     parts = [
-        f"{title}." if title else "",
         f"{table.caption}.",
         "" if any(cell.seeds for cell in cells) else "Nothing of this table has been run.",
         f"Accuracy in percent{intervals(trained)}; {problems(cells)}; {seeds(trained)}.",

@@ -12,6 +12,7 @@ from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, ORACLES, FlipMe
 from mcgrpo.report import wording
 from mcgrpo.report.tables.accuracy import intervals, problems, seeds
 from mcgrpo.report.tables.display import Display, Entry, Line
+from mcgrpo.report.tables.rows import ordered
 from mcgrpo.study.methods import label
 
 NAME = "sign-flips"
@@ -32,43 +33,41 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     cells = summary[summary.role == "flips"]
     parts = pd.DataFrame(map(parse_measure, cells.measure), index=cells.index, columns=FlipMeasure._fields)
     parts = parts.rename(columns={"baseline": "centre"})
-    order = parts.assign(
-        place=pd.factorize(pd.MultiIndex.from_frame(cells[LINE[:5]]))[0],
+    return ordered(
+        cells.join(parts),
+        model=pd.Series(pd.factorize(pd.MultiIndex.from_frame(cells[LINE[:5]]))[0], cells.index),
         convention=parts.convention.map(CONVENTIONS.index),
         oracle=parts.oracle.map(ORACLES.index),
         centre=parts.centre.map(BASELINES.index),
+        k=parts.k,
+        how=parts.how,
     )
-    return cells.join(parts).loc[order.sort_values(["place", "convention", "oracle", "centre", "k", "how"]).index]
 
 
-def display(cells: pd.DataFrame, title: str) -> Display:
+def display(cells: pd.DataFrame) -> Display:
     """The selected cells as printed: a line for each baseline, an entry for each k and way of counting."""
-    places = sorted(set(zip(cells.k, cells.how, strict=True)))
+    columns = sorted(set(zip(cells.k, cells.how, strict=True)))
     lines = [
         Line(
             (setting, benchmark, _model(method, budget), convention, oracle.removeprefix("oracle-")),
-            (Entry(centre), *_rates(rows, places)),
+            (Entry(centre), *_rates(rows, columns)),
             shaded=centre.startswith("median"),
         )
         for (setting, benchmark, method, budget, _, convention, oracle, centre), rows in cells.groupby(LINE, sort=False)
     ]
     headings = ("Setting", "Benchmark", "Model", "Convention", "Oracle", "Baseline")
-    return Display(NAME, _caption(cells, title), (*headings, *(f"k={k} {how}" for k, how in places)), tuple(lines))
+    rows = list(cells.itertuples())
+    caption = f"{TEXT}{intervals(rows)}; {problems(rows)}; {seeds(rows)}."
+    return Display(NAME, caption, (*headings, *(f"k={k} {how}" for k, how in columns)), tuple(lines))
 
 
 def _model(method: str, num_generations: int) -> str:
     return label(method) + (f" G={num_generations}" if num_generations else "")
 
 
-def _rates(rows: pd.DataFrame, places: list[tuple]) -> Iterable[Entry]:
+def _rates(rows: pd.DataFrame, columns: list[tuple]) -> Iterable[Entry]:
     """The rates of a line: blank if the baseline is not defined for k, "missing" if it was not measured."""
     found = {(cell.k, cell.how): cell for cell in rows.itertuples()}
-    for place in places:
-        cell = found.get(place)
+    for column in columns:
+        cell = found.get(column)
         yield Entry(wording.accuracy(cell.mean, cell.low, cell.high) if cell else "")
-
-
-def _caption(cells: pd.DataFrame, title: str) -> str:
-    rows = list(cells.itertuples())
-    parts = [f"{title}." if title else "", f"{TEXT}{intervals(rows)}; {problems(rows)}; {seeds(rows)}."]
-    return " ".join(filter(None, parts))

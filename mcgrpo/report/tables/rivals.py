@@ -9,6 +9,7 @@ from mcgrpo.analyse.frames import accuracies
 from mcgrpo.report import wording
 from mcgrpo.report.tables import accuracy
 from mcgrpo.report.tables.display import Display, Entry, Line, difference
+from mcgrpo.report.tables.rows import ordered
 from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
 from mcgrpo.study.variants import DEFAULT, is_rival, rival_of
 
@@ -37,8 +38,9 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     beside = beside[pd.MultiIndex.from_frame(beside[PLACE]).isin(pd.MultiIndex.from_frame(places))]
     trained = summary[(summary.role == "train") & (summary.measure == "rollouts")]
     found = pd.concat([beside, rivals]).join(trained.set_index(TRAINING)["mean"].rename("rollouts"), on=TRAINING)
-    order = found.assign(other=found.variant != DEFAULT, method=found.method.map(method_order))
-    return found.loc[order.sort_values([*PLACE, "other", "method", "variant"], kind="stable").index]
+    keys = {name: found[name] for name in PLACE}
+    other, method = found.variant != DEFAULT, found.method.map(method_order)
+    return ordered(found, **keys, other=other, method=method, variant=found.variant)
 
 
 def _is_of_rivals(method: str) -> bool:
@@ -51,7 +53,7 @@ def _of_as_many(equal: pd.DataFrame) -> pd.DataFrame:
     return equal[PLACE].assign(num_generations=equal.same_rollouts_generations.astype("int64"))
 
 
-def display(cells: pd.DataFrame, title: str) -> Display:
+def display(cells: pd.DataFrame) -> Display:
     """The selected cells as they are printed, a block for each G."""
     rows = list(cells.itertuples())
     lines = tuple(
@@ -60,7 +62,7 @@ def display(cells: pd.DataFrame, title: str) -> Display:
     )
     headings = ("Setting", "Benchmark", "G", "Method", "Rollouts", f"{rows[0].decoding.capitalize()} (%)",
                 "Gain at the same G", "Gain at as many rollouts", "Seeds")  # fmt: skip
-    return Display(NAME, _caption(rows, title), headings, lines, ruled=3)
+    return Display(NAME, _caption(rows), headings, lines, ruled=3)
 
 
 def _entries(row: Any) -> Iterable[Entry]:
@@ -74,14 +76,13 @@ def _entries(row: Any) -> Iterable[Entry]:
     yield Entry(wording.seeds(row.seeds, row.planned))
 
 
-def _caption(rows: list[Any], title: str) -> str:
+def _caption(rows: list[Any]) -> str:
     margins = (row.equivalence_margin for row in rows if pd.notna(row.equivalence_margin))
     parts = [
-        f"{title}." if title else "",
         f"{TEXT.format(decoding=rows[0].decoding)}.",
         f"Accuracy in percent{accuracy.intervals(rows)}; {accuracy.problems(rows)}; {accuracy.seeds(rows)}.",
         "Gains: paired differences in points to GRPO at the same G, and to GRPO at the G at which a training draws as",
         "many rollouts.",
         wording.about_verdicts(next(margins, None)),
     ]
-    return " ".join(filter(None, parts))
+    return " ".join(parts)

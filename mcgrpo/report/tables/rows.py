@@ -19,11 +19,6 @@ class Row:
     key: CellKey
     cells: dict[str, Any]
 
-    @property
-    def any(self) -> Any:
-        """One of the cells, for the fields that they share."""
-        return next(iter(self.cells.values()))
-
 
 @dataclass(frozen=True)
 class Table:
@@ -72,7 +67,17 @@ def select(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
         default = cells[cells.variant == DEFAULT]
         same = _where(default, chosen, ["setting", "benchmark", "num_generations", "method"])
         beside |= cells.index.isin(same.index)
-    return _sorted(pd.concat([chosen, cells[beside & ~cells.index.isin(chosen.index)]]), cells)
+    rows = pd.concat([chosen, cells[beside & ~cells.index.isin(chosen.index)]])
+    return ordered(
+        rows,
+        setting=as_first_seen(rows.setting, cells.setting),
+        benchmark=as_first_seen(rows.benchmark, cells.benchmark),
+        trained=rows.method != UNTRAINED,
+        variant=rows.variant.map(_variant_order),
+        budget=-rows.num_generations,
+        method=rows.method.map(method_order),
+        decoding=rows.decoding.map(DECODINGS.index),
+    )
 
 
 def _where(rows: pd.DataFrame, found: pd.DataFrame, fields: list[str]) -> pd.DataFrame:
@@ -80,19 +85,14 @@ def _where(rows: pd.DataFrame, found: pd.DataFrame, fields: list[str]) -> pd.Dat
     return rows[pd.MultiIndex.from_frame(rows[fields]).isin(pd.MultiIndex.from_frame(found[fields]))]
 
 
-def _sorted(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    keys = pd.DataFrame(
-        {
-            "setting": rows.setting.map(list(dict.fromkeys(cells.setting)).index),
-            "benchmark": rows.benchmark.map(list(dict.fromkeys(cells.benchmark)).index),
-            "trained": rows.method != UNTRAINED,
-            "variant": rows.variant.map(_variant_order),
-            "budget": -rows.num_generations,
-            "method": rows.method.map(method_order),
-            "decoding": rows.decoding.map(DECODINGS.index),
-        }
-    )
-    return rows.loc[keys.sort_values(list(keys.columns)).index]
+def ordered(rows: pd.DataFrame, **keys: pd.Series) -> pd.DataFrame:
+    """The rows sorted by these keys, the first before the others."""
+    return rows.loc[pd.DataFrame(keys).sort_values(list(keys), kind="stable").index]
+
+
+def as_first_seen(values: pd.Series, among: pd.Series) -> pd.Series:
+    """A key that sorts values in the order in which they first occur in another series."""
+    return values.map(list(dict.fromkeys(among)).index)
 
 
 def _variant_order(variant: str) -> tuple:

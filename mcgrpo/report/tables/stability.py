@@ -40,7 +40,7 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     return cells.loc[order.sort_values(["setting", "other", "variant", "benchmark", "num_generations", "order"]).index]
 
 
-def display(cells: pd.DataFrame, title: str) -> Display:
+def display(cells: pd.DataFrame) -> Display:
     """The selected cells as they are printed, a block for each variant and G."""
     rows = list(cells.itertuples())
     lines = tuple(
@@ -51,9 +51,8 @@ def display(cells: pd.DataFrame, title: str) -> Display:
     headings = ("Setting", "Benchmark", "Variant", "G", "Method", f"{rows[0].decoding.capitalize()} (%)",
                 "Worst seed (%)", "Collapsed", "Effective rows", "Gradient norm", "Steps clipped",
                 "Ratio clipped")  # fmt: skip
-    parts = [f"{title}." if title else "", f"{TEXT.format(decoding=rows[0].decoding)}."]
-    parts.append(f"{accuracy.problems(rows)}; {accuracy.seeds(rows)}.".capitalize())
-    return Display(NAME, " ".join(filter(None, parts)), headings, lines, ruled=3)
+    sizes = f"{accuracy.problems(rows)}; {accuracy.seeds(rows)}.".capitalize()
+    return Display(NAME, f"{TEXT.format(decoding=rows[0].decoding)}. {sizes}", headings, lines, ruled=3)
 
 
 def _entries(row: Any) -> Iterable[Entry]:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from mcgrpo.report import wording
 from mcgrpo.report.tables.display import Display, Entry, Line
+from mcgrpo.report.tables.rows import as_first_seen, ordered
 from mcgrpo.study.methods import METHODS, label, method_order
 from mcgrpo.study.variants import DEFAULT
 
@@ -26,17 +27,15 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     """The seconds of every planned cell of the default variant: settings in file order, G descending."""
     chosen = (summary.role == "train") & (summary.measure == "seconds") & (summary.variant == DEFAULT)
     cells = summary[chosen]
-    keys = pd.DataFrame(
-        {
-            "setting": cells.setting.map(list(dict.fromkeys(cells.setting)).index),
-            "budget": -cells.num_generations,
-            "method": cells.method.map(method_order),
-        }
+    return ordered(
+        cells,
+        setting=as_first_seen(cells.setting, cells.setting),
+        budget=-cells.num_generations,
+        method=cells.method.map(method_order),
     )
-    return cells.loc[keys.sort_values(list(keys.columns)).index]
 
 
-def display(cells: pd.DataFrame, title: str) -> Display:
+def display(cells: pd.DataFrame) -> Display:
     """The selected cells as they are printed, a line for each method beside its baseline.
 
     A baseline without a method to compare has a line of its own. Published seconds appear only if the paper has any.
@@ -52,8 +51,7 @@ def display(cells: pd.DataFrame, title: str) -> Display:
     )
     paper = PLACES["published"] if published else ()
     headings = ("Setting", "G", "Method", *paper, *PLACES["mean"], "Seeds")
-    caption = f"{title}. {TEXT}." if title else f"{TEXT}."
-    caption += " Published: the paper's, on its machine." if published else ""
+    caption = f"{TEXT}. Published: the paper's, on its machine." if published else f"{TEXT}."
     return Display(NAME, caption, headings, lines, ruled=1)
 
 

@@ -7,7 +7,7 @@ as in the summary), headline.md and headline.tex, values.tex (numbers for prose)
 timings.md.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pandas as pd
@@ -68,17 +68,12 @@ OTHERS = (rivals, stability, flip_rates)
 """Modules of the tables that are not lists of accuracies: each has `NAME`, `select` and `display`."""
 
 
-def displays(summary: pd.DataFrame, title: str) -> list[tuple[pd.DataFrame, Display]]:
+def displays(summary: pd.DataFrame) -> list[tuple[pd.DataFrame, Display]]:
     """Every planned table: its cells, and the printed table."""
-    found = [
-        (cells, accuracy.display(table, as_rows(cells), title))
-        for table in TABLES
-        if not (cells := select(table, summary)).empty
-    ]
-    for module in OTHERS:
-        if not (cells := module.select(summary)).empty:
-            found.append((cells, module.display(cells, title)))
-    return found
+    chosen = ((table, select(table, summary)) for table in TABLES)
+    found = [(cells, accuracy.display(table, as_rows(cells))) for table, cells in chosen if not cells.empty]
+    others = ((module, module.select(summary)) for module in OTHERS)
+    return found + [(cells, module.display(cells)) for module, cells in others if not cells.empty]
 
 
 def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title: str = "") -> None:
@@ -89,14 +84,12 @@ def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title
     Raises:
         ValueError: if the study plans none of the tables.
     """
-    found = displays(summary, title)
+    found = [(cells, _titled(table, title)) for cells, table in displays(summary)]
     if not found:
         raise ValueError("the summary has neither an accuracy (greedy or avg@k) of a trained method nor sign flips")
     names = {display.name for _, display in found}
-    left = ", ".join(
-        name for name in (*(table.name for table in TABLES), *(module.NAME for module in OTHERS)) if name not in names
-    )
-    absent = f"Tables without a cell in this study: {left}." if left else ""
+    left = [name for name in (*(table.name for table in TABLES), *(each.NAME for each in OTHERS)) if name not in names]
+    absent = f"Tables without a cell in this study: {', '.join(left)}." if left else ""
     tex = [PREAMBLE + (f"\n% {absent}" if absent else ""), *(latex(display) for _, display in found)]
     md = [*(markdown(display) for _, display in found), *([absent] if absent else [])]
     _write(output / "tables.tex", "\n\n".join(tex) + "\n")
@@ -109,9 +102,14 @@ def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title
     _write_timings(summary, output, title)
 
 
+def _titled(table: Display, title: str) -> Display:
+    """The table with a caption that starts with the title."""
+    return replace(table, caption=f"{title}. {table.caption}") if title else table
+
+
 def _write_timings(summary: pd.DataFrame, output: Path, title: str) -> None:
     cells = timings.select(summary)
-    table = None if cells.empty else timings.display(cells, title)
+    table = None if cells.empty else _titled(timings.display(cells), title)
     absent = "No training time is planned or measured in this study."
     _write(output / "timings.tex", f"{PREAMBLE}\n\n{latex(table, rows=60)}\n" if table else f"% {absent}\n")
     _write(output / "timings.md", f"{markdown(table)}\n" if table else f"{absent}\n")
