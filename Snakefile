@@ -22,6 +22,7 @@ rule all:
     default_target: True
     input:
         REPORT,
+        expand("{reports}/after-{seeds}-seeds/headline.md", reports=REPORTS, seeds=[] if PARTIAL else ANSWERS),
         # Measurements too, so that deleted ones are made again even if the report is up to date.
         [*MEASURED, *CHECKS] if not PARTIAL else [],
 
@@ -49,6 +50,7 @@ localrules:
     summarise,
     contrasts,
     track,
+    answer,
     tables,
     claims,
     figure,

@@ -19,10 +19,13 @@ import yaml
 for handler in workflow.logger_manager.get_log_handlers():
     handler.study = yaml.safe_load(open("study.yaml")) if config["good"] else {"study": "broken"}
 rule all:
-    input: "a.txt", "b.txt"
+    input: "a.txt", "b.txt", "first/headline.md"
 rule good:
     output: "a.txt"
     shell: "sleep {config[pause]}; touch {output}"
+rule answer:
+    output: "first/headline.md", "first/gains.png"
+    shell: "echo '**Does it?** Yes.\\nIn detail' | tee {output} > /dev/null"
 rule bad:
     output: "b.txt"
     log: "logs/bad.log"
@@ -50,7 +53,8 @@ def start(tmp_path):
 def test_progress_is_shown_and_snakemakes_messages_are_in_its_log(start, tmp_path):
     out = (process := start()).communicate()[0]
     assert process.returncode == 0, out
-    assert "trainings 0 of 159 done" in out and "Snakemake: 3 of 3 jobs" in out and "rule good" not in out
+    assert "trainings 0 of " in out and "Snakemake: 4 of 4 jobs" in out and "rule good" not in out
+    assert "Does it? Yes. More: first\n" in out and "In detail" not in out
     (log,) = (tmp_path / ".snakemake/log").iterdir()
     assert "rule good" in log.read_text()
     assert "Nothing to be done" in start().communicate()[0]
@@ -89,4 +93,4 @@ def test_a_reader_that_leaves_ends_nothing(start, tmp_path):
 
 def test_progress_that_cannot_be_shown_is_an_error_once_and_ends_nothing(start):
     out = (process := start(good=0)).communicate()[0]
-    assert process.returncode == 0 and out.count("KeyError: 'experiments'") == 1 and "3 of 3 steps" in out
+    assert process.returncode == 0 and out.count("KeyError: 'experiments'") == 1 and "4 of 4 steps" in out

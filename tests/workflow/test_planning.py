@@ -19,6 +19,7 @@ def mini(empty, root):
 ONCE = ("all", "plan", "collect", "summarise", "contrasts", "tables", "claims", "page", *DOCUMENT)
 REPORT = dict.fromkeys(ONCE, 1) | {"figure": 15}
 CHECKS = {"track": 1, "overlap": 1}
+ANSWERS = {"answer": 3}  # after 4, 8 and 16 seeds
 
 
 def test_the_mini_study(mini):
@@ -29,7 +30,7 @@ def test_the_mini_study(mini):
     beside += 3 * (6 + 3 + 1)  # rivals at G=2, maxrl, and GRPO at G=3
     runs = headline + main + beside
     evaluated = runs + 2 + 3 * 4 + 1  # and the untrained models; GRPO and MC-GRPO at G=2 and 4 out of distribution too
-    assert mini.jobs() == REPORT | CHECKS | {
+    assert mini.jobs() == REPORT | CHECKS | ANSWERS | {
         "model": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
         "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2,
     }  # fmt: skip

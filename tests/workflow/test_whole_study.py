@@ -40,6 +40,16 @@ def test_it_makes_every_table_and_figure(finished):
     assert "Does the median help at G=2 here?" in page and page.count("data:image/png") == len(FIGURES)
 
 
+def test_the_headline_comes_first(finished):
+    """An answer of the first seeds, made before the trainings that it needs nothing of."""
+    answer = finished.folder / "reports/quick/after-2-seeds"
+    assert (answer / "headline.md").read_text().startswith("With 2 of 2 seeds: **Does the median help at G=2 here?**")
+    assert (answer / "gains-sampled.png").read_bytes().startswith(b"\x89PNG")
+    made = (answer / "headline.md").stat().st_mtime
+    others = finished.folder.glob("results/quick/runs/*/*/G4/*/*/run.json")
+    assert sum(json.loads(path.read_text())["outcome"]["started"] > made for path in others) > 3
+
+
 @pytest.mark.parametrize("methods", [["grpo"], ["mc-grpo"], ["grpo-plus1", "mc-grpo"]], ids="+".join)
 def test_any_methods_reach_their_report(finished, tmp_path, methods):
     """A study without a median, of one without its mean, of two without theirs; what they train is there already."""
@@ -109,7 +119,7 @@ def test_a_second_call_runs_no_job(finished):
         ("equivalence_margin: 0.02", {"all", "plan", "overlap", *ANALYSIS}),
         ("title: Another", {"all", "tables", "claims", *DOCUMENT, "page", "track"}),
         ("variants: {other: {rewards: {format: 1.0}}}", {"all", *PLAN, *ANALYSIS}),
-        ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", *SIGN_FLIPS, *ANALYSIS}),
+        ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", "answer", *SIGN_FLIPS, *ANALYSIS}),
         (
             "experiments: {sign-flips: {sign_flips: {subsamples: 5}}}",
             {"all", "plan", "overlap", "sign_flips", *ANALYSIS},

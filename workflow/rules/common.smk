@@ -15,7 +15,7 @@ from mcgrpo import tracking
 from mcgrpo.launch import environment, gpu_limit, study_lock
 from mcgrpo.launch.devices import DeviceError
 from mcgrpo.report import catalogue
-from mcgrpo.study import lock, plan, settings, strict_yaml
+from mcgrpo.study import headline, lock, plan, settings, strict_yaml
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import training_code
 from mcgrpo.study.fingerprint import fingerprint
@@ -47,6 +47,17 @@ def repository(path):
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     study_lock.take_turns(workflow, config["study"])
 
+
+def grades_of(run):
+    """The files of grades of a run."""
+    return [RESULTS.grades(run, benchmark, protocol) for benchmark in EVALUATIONS[run] for protocol in GRADING]
+
+
+def results_of(runs):
+    """The trainings and grades of some runs."""
+    return [*map(RESULTS.run, runs), *(path for run in runs for path in grades_of(run))]
+
+
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
 REPORTS = config["reports"]
@@ -55,16 +66,15 @@ RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that their times are comparable.
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
-TURNS = {name: turn for turn, name in enumerate(sorted(TRAINED, key=lambda name: NEIGHBOURS(RUNS[name])))}
+HEADLINE = headline.headline_runs(RUNS.values())
+ANSWERS = {seeds: [run.name for run in runs] for seeds, runs in headline.answers(HEADLINE).items()}
+FIRST = {run.name for run in HEADLINE}
+IN_ORDER = sorted(TRAINED, key=lambda name: (name not in FIRST, NEIGHBOURS(RUNS[name])))
+TURNS = {name: turn for turn, name in enumerate(IN_ORDER)}
 EVALUATIONS = plan.evaluations(config)
 FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
 GRADING = plan.grading(config)
-GRADES = [
-    RESULTS.grades(name, benchmark, protocol)
-    for name, benchmarks in EVALUATIONS.items()
-    for benchmark in benchmarks
-    for protocol in GRADING
-]
+GRADES = [path for name in EVALUATIONS for path in grades_of(name)]
 FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")

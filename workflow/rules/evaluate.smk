@@ -59,6 +59,7 @@ use rule generate as rollouts with:
         FILES.log("rollouts", "{run}/{benchmark}"),
     benchmark:
         RESULTS.benchmark("rollouts", "{run}/{benchmark}")
+    priority: -len(HEADLINE)
     params:
         prompt=lambda wildcards: run_of(wildcards).prompt,
         settings=rollout_settings,

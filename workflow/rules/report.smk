@@ -50,6 +50,33 @@ rule tables:
         "--title {params.title:q} > {log:q} 2>&1"
 
 
+rule answer:
+    input:
+        lambda wildcards: results_of(ANSWERS[int(wildcards.seeds)]),
+        # It says what was known then: only other results of its runs make it anew.
+        plan=ancient(rules.plan.output),
+        published=ancient(PUBLISHED),
+    output:
+        headline=f"{REPORTS}/after-{{seeds}}-seeds/headline.md",
+        figures=multiext(f"{REPORTS}/after-{{seeds}}-seeds/gains-sampled", ".pdf", ".png"),
+    log:
+        FILES.log("answer", "{seeds}"),
+    benchmark:
+        RESULTS.benchmark("answer", "{seeds}")
+    priority: 1
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        results=lambda wildcards: str(RESULTS.folder),
+        seeds=lambda wildcards: f"{wildcards.seeds} of {max(ANSWERS)}",
+        folder=subpath(output.headline, parent=True),
+    shell:
+        # Whatever else is finished by then is in it, too.
+        "python -m mcgrpo.launch mcgrpo.report.answer --plan {input.plan:q} --results {params.results:q} "
+        "--published {input.published:q} --seeds {params.seeds:q} --output {params.folder:q} > {log:q} 2>&1"
+
+
 rule claims:
     input:
         contrasts=rules.contrasts.output,

@@ -1,0 +1,48 @@
+"""The headline of an unfinished study, with its figure, from what is finished: `python -m mcgrpo.report.answer`."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mcgrpo import command_line
+from mcgrpo.analyse import summarise
+from mcgrpo.analyse.collect import collect
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import Cell, Gain, Score
+from mcgrpo.files import atomic, read_json, write_csv, write_jsonl
+from mcgrpo.report import figures
+from mcgrpo.report.tables import headline
+from mcgrpo.sums import seal
+
+FIGURE = "gains-sampled"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Write headline.md and the figure of the gains."""
+    parser = command_line.parser(main.__doc__)
+    parser.add_argument("--plan", type=Path, required=True, help="plan.json of the study")
+    parser.add_argument("--results", type=Path, required=True, help="results/STUDY")
+    parser.add_argument("--published", type=Path, required=True, help="the paper's numbers")
+    parser.add_argument("--seeds", required=True, help="how many seeds of the headline are finished, in words")
+    parser.add_argument("--output", type=Path, required=True, help="folder of both")
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory() as folder:
+        scores, values, summary, gains = (
+            Path(folder, name) for name in ("scores.csv", "values.jsonl", "summary.csv", "gains.csv")
+        )
+        found = collect(read_json(options.plan), options.results, unfinished=True)
+        write_csv(scores, Score, found.scores)
+        write_jsonl(values, found.values)
+        for path in (scores, values):
+            seal(path)
+        inputs = ["--plan", options.plan, "--scores", scores, "--values", values, "--published", options.published]
+        outputs = ["--output", summary, "--gains", gains]
+        summarise.main([*map(str, (*inputs, *outputs))])
+        answer = headline.headline(read_frame(summary, Cell), read_frame(gains, Gain))
+        with atomic(options.output / "headline.md") as temporary:
+            temporary.write_text(f"With {options.seeds} seeds: {headline.markdown(answer)}", encoding="utf-8")
+        sources = ["--summary", summary, "--gains", gains, "--output", options.output / FIGURE]
+        figures.main([FIGURE, *map(str, sources), "--unfinished"])
+
+
+if __name__ == "__main__":
+    main()
