@@ -17,9 +17,13 @@ from mcgrpo.commands.progress.left import Left, left
 from mcgrpo.commands.progress.screen import Screen
 from mcgrpo.commands.progress.state import Study
 from mcgrpo.commands.progress.text import block, duration
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.read import ROOT
 
-CHANGE = {"experiments": {"main": {"methods": ["grpo", "mc-grpo"], "num_generations": [2], "seeds": [0, 1]}}}
+CHANGE = {
+    "training": {"max_steps": 40},
+    "experiments": {"main": {"methods": ["grpo", "mc-grpo"], "num_generations": [2], "seeds": [0, 1]}},
+}
 SMALL = {**studies.changed(studies.load("mini"), CHANGE), "study": "small", "reports": "reports/small"}
 SMALL["experiments"] = {"main": SMALL["experiments"]["main"]}
 NOW = 1_800_000_000.0
@@ -160,6 +164,26 @@ class TestStatus:
         training[FIRST].outputs[0].unlink()
         assert "evaluations  0 of 5 done" in shown()
 
+    def test_whatever_runs_is_named_and_counts_as_running(self, here):
+        files = StudyFiles("small")
+        write(files.log("model", "toy-1.7b"), "")
+        write(files.log("plan"), "")
+        write(files.results.benchmark("plan"), "")
+        write(files.log("tables"), "tables: error: no\nValueError: no\n")
+        write(files.log("generate", f"{FIRST}/two-step"), "")
+        study = Study(SMALL)
+        assert list(study.others(NOW + 40)) == ["model toy-1.7b"]
+        text = "\n".join(Screen(SMALL).lines())
+        assert "other jobs   1 running: model toy-1.7b, since " in text
+        write(files.results.benchmark("model", "toy-1.7b"), "")
+        assert not study.others(NOW + 41)
+
+    def test_a_study_whose_models_are_made_is_not_idle(self, here):
+        write(StudyFiles("small").log("model", "toy-qwen3"), "")
+        study = Study(SMALL)
+        assert left(study.read(NOW + 40), NOW + 40).at_once == 0
+        assert left(study.read(NOW + 40), NOW + 40, [*study.others(NOW + 40).values()]).at_once == 1
+
     def test_only_what_has_changed_is_read_again(self, here, monkeypatch):
         for job in jobs(SMALL):
             end(job, 1.0)
@@ -204,8 +228,17 @@ class TestTimeLeft:
     def test_what_is_unlike_anything_measured_is_said_to_be_left_out(self, here):
         end(named(TRAIN)[FIRST], 60.0)
         begin(named(TRAIN)[SECOND], steps=20, pace=3.0)
-        assert rest().unknown == rest().jobs - 2  # the one of the same method, and the one that has taken steps
+        assert rest().unknown == rest().jobs - 3  # trainings; no evaluation has ended
         assert "unknown for the others" in shown()
+
+    def test_a_training_unlike_those_measured_takes_as_long_as_it_is_large(self, here):
+        """MC-GRPO draws 24 rollouts a step and GRPO 16; a step costs as much as 24 beside them."""
+        trainings = named(TRAIN)
+        for name in (FIRST, FIRST.replace("seed0", "seed1")):
+            end(trainings[name], 80.0)
+        begin(trainings[SECOND])
+        found = Study(SMALL).read(NOW)
+        assert left(found, NOW).seconds * left(found, NOW).at_once == pytest.approx(2 * 80.0 * 48 / 40)
 
     def test_a_training_that_runs_goes_on_at_its_own_pace(self, here):
         begin(named(TRAIN)[SECOND], steps=30, pace=3.0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mcgrpo.commands.forecast.batches import batches, drawn
 from mcgrpo.commands.forecast.times import work
 from mcgrpo.records import Run
 from mcgrpo.study.methods import UNTRAINED
@@ -15,6 +16,8 @@ from mcgrpo.study.plan import Config, evaluations, expand, figures, grading
 TRAIN, GENERATE, GRADE, ROLLOUTS, GRADE_ROLLOUTS, SIGN_FLIPS = (
     "train", "generate", "grade", "rollouts", "grade_rollouts", "sign_flips",
 )  # fmt: skip
+STEP_ROWS = 24
+"""What a training step costs beside its rollouts, in rollouts (as measured with the mini study's models)."""
 TABLES = ("tables.tex", "claims.md", "report.html")
 
 
@@ -29,6 +32,7 @@ class Job:
         outputs: the files that exist once it is done.
         kind: jobs of the same kind take about as long.
         after: the job whose output is its input, if that is a job of the run.
+        size: jobs of a rule take about as long as they are large.
     """
 
     rule: str
@@ -37,6 +41,7 @@ class Job:
     outputs: tuple[Path, ...]
     kind: tuple[str, ...]
     after: "Job | None" = None
+    size: float = 1.0
 
     @cached_property
     def name(self) -> str:
@@ -60,7 +65,8 @@ def jobs(config: Config) -> Iterator[Job]:
     for name, entry in expand(config).items():
         run, trained = entry.run, None
         if run.method != UNTRAINED:
-            yield (trained := Job(TRAIN, run, "", (files.run(name) / "run.json",), (TRAIN, work(config, run))))
+            record = files.run(name) / "run.json"
+            yield (trained := Job(TRAIN, run, "", (record,), (TRAIN, work(config, run)), size=_size(config, run)))
         chains = [(benchmark, _evaluation(config, files, name, benchmark)) for benchmark in evaluated[name]]
         if entry.flips:
             benchmark = entry.flips["benchmark"]
@@ -70,6 +76,14 @@ def jobs(config: Config) -> Iterator[Job]:
             last = trained
             for rule, paths in outputs.items():
                 yield (last := Job(rule, run, benchmark, paths, (rule, run.setting, benchmark), last))
+
+
+def _size(config: Config, run: Run) -> float:
+    """Rollouts that a training draws, and what its steps cost beside them."""
+    splits = config["datasets"][run.dataset].get("splits", {})
+    plan = batches(run, config.get("gpus", 0), splits.get("train", {}).get("rows"))
+    rows = plan.processes * plan.rows * plan.accumulation * drawn(run) / run.num_generations
+    return (plan.steps or 1) * (rows + STEP_ROWS)
 
 
 def _evaluation(config: Config, files, name: str, benchmark: str) -> dict[str, tuple[Path, ...]]:

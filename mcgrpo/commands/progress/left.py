@@ -1,7 +1,7 @@
-"""The time that a study has left, from its own finished jobs of the same kind."""
+"""The time that a study has left, from its own finished jobs of the same kind, or else of the same rule."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -31,24 +31,37 @@ class Left:
     jobs: int
 
 
-def left(found: Mapping[Job, Status], now: float) -> Left:
-    """The time left of the jobs that are not done: their work, shared among as many at a time as before."""
-    measured = defaultdict(list)
+def left(found: Mapping[Job, Status], now: float, others: Sequence[Status] = ()) -> Left:
+    """The time left of the jobs that are not done: their work, shared among as many at a time as before.
+
+    Args:
+        others: the jobs that run and are not among these.
+    """
+    measured, of_rule = defaultdict(list), defaultdict(list)
     for job, status in found.items():
         if status.state == "done" and status.seconds is not None:
             measured[job.kind].append(status.seconds)
+            of_rule[job.rule].append((status.seconds, job.size))
+    paces = {
+        rule: sum(seconds for seconds, _ in each) / sum(size for _, size in each) for rule, each in of_rule.items()
+    }
     remaining = {job: status for job, status in found.items() if status.state not in ("done", "failed")}
-    work = [seconds for job, how in remaining.items() if (seconds := _seconds(how, measured[job.kind])) is not None]
-    at_once = _at_once(found.values(), now)
+    whole = {
+        job: mean(measured[job.kind]) if job.kind in measured else paces[job.rule] * job.size
+        for job in remaining
+        if job.rule in paces
+    }
+    work = [seconds for job, how in remaining.items() if (seconds := _seconds(how, whole.get(job))) is not None]
+    at_once = _at_once([*found.values(), *others], now)
     seconds = max(sum(work) / at_once, *work) if work and at_once else None
     return Left(seconds, len(remaining) - len(work), at_once, len(remaining))
 
 
-def _seconds(status: Status, measured: list[float]) -> float | None:
-    """Seconds that a job has left: at its own pace, or else the mean of its kind."""
+def _seconds(status: Status, whole: float | None) -> float | None:
+    """Seconds that a job has left: at its own pace, or else its share of what it takes as a whole."""
     if status.steps and status.pace is not None:
         return status.pace * (status.steps - status.step)
-    return mean(measured) * (1 - status.step / (status.steps or 1)) if measured else None
+    return None if whole is None else whole * (1 - status.step / (status.steps or 1))
 
 
 def _at_once(found: Iterable[Status], now: float) -> float:

@@ -70,7 +70,21 @@ class Study:
                 outdated.add(job)
             elif job.rule == TRAIN and not done:
                 outdated.add(job)
-            found[job] = done or (self._training(job, now) if job.rule == TRAIN else self._other(job, now))
+            found[job] = done or (
+                self._training(job, now) if job.rule == TRAIN else self._logged(job.log, job.timed, now)
+            )
+        return found
+
+    def others(self, now: float) -> dict[str, Status]:
+        """The running jobs of other rules (data, models, tables, figures ...) by name, from their logs."""
+        files, rules = StudyFiles(self.config["study"]), {job.rule for job in self.jobs}
+        found = {}
+        for first in files.logs.glob("*"):
+            for log in [first] if first.is_file() else first.rglob("*.log") if first.name not in rules else ():
+                name = log.relative_to(files.logs).with_suffix("")
+                how = self._logged(log, files.results.benchmark(*name.parts[:1], "/".join(name.parts[1:])), now)
+                if how.state == "running":
+                    found[" ".join(name.parts)] = how
         return found
 
     def _cached(self, path: Path, stamp: Any, read: Callable[[], Any]) -> Any:
@@ -85,11 +99,12 @@ class Study:
         timed = _mtime(job.timed)
         return self._cached(job.outputs[0], (stamps, timed), lambda: _ended(job, max(stamps), timed, self.config))
 
-    def _other(self, job: Job, now: float) -> Status:
-        start = _mtime(job.log)
-        if start is None or (_mtime(job.timed) or 0.0) >= start:  # done, and its output was deleted since
+    def _logged(self, log: Path, timed: Path, now: float) -> Status:
+        """The status of a job without its outputs, from its log and its benchmark file."""
+        start = _mtime(log)
+        if start is None or (_mtime(timed) or 0.0) >= start:  # done, and its output was deleted since
             return Status("waiting")
-        if self._cached(job.log, start, lambda: bool(FAILURE.search(_tail(job.log)))):
+        if self._cached(log, start, lambda: bool(FAILURE.search(_tail(log)))):
             return Status("failed", start=start)
         return Status("running" if now - start < LOG_SILENCE_SECONDS else "stopped", start=start)
 

@@ -13,12 +13,15 @@ STAGES = {"trainings": (TRAIN, TRAIN), "evaluations": (GENERATE, GRADE), "sign f
 """The first and the last rule of each stage."""
 
 
-def block(study: str, found: Mapping[Job, Status], report: str, rest: Left, now: float) -> list[str]:
+def block(
+    study: str, found: Mapping[Job, Status], report: str, rest: Left, now: float, others: Mapping[str, Status] = {}
+) -> list[str]:
     """A line for each stage, the names of jobs that run or failed (indented), and the time left.
 
     Args:
         report: how much of it there is, in words.
         now: in seconds since the epoch.
+        others: the running jobs of other rules, by name.
     """
     lines = [f"study {study}, {_clock(now)}"]
     for title, (first, last) in STAGES.items():
@@ -33,6 +36,9 @@ def block(study: str, found: Mapping[Job, Status], report: str, rest: Left, now:
             for state, jobs in by_state.items():
                 lines += [f"  {job.name}  {_details(job, found[job])}" for job in jobs[:LISTED]]
                 lines += [f"  ... and {len(jobs) - LISTED} more {state}"] if len(jobs) > LISTED else []
+    if others:
+        running = [f"{name}, since {_clock(status.start)}" for name, status in sorted(others.items())]
+        lines.append(f"{'other jobs':12} {len(others)} running: {'; '.join(running[:LISTED])}")
     if not rest.jobs:
         return [*lines, f"{'report':12} {report}"]
     return [*lines, f"{'report':12} comes last", _time_left(rest, now)]
