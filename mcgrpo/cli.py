@@ -7,6 +7,7 @@ import sys
 from signal import SIGPIPE
 
 COMMANDS = {
+    "advise": ("mcgrpo.commands.advise", "rank estimators and G by the signal that they leave for one's own model"),
     "bundle": ("mcgrpo.commands.evidence.bundle", "pack a study into one archive that can be verified"),
     "claims": ("mcgrpo.report.claims", "judge the paper's claims by its numbers and by a study's"),
     "doctor": ("mcgrpo.commands.doctor", "check that this machine can run a study"),

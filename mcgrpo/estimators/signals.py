@@ -62,6 +62,7 @@ class Signal:
         rho: variance of a score within its level, in units in which a level's mean score is e_l - p.
         levels: (levels,) rewards.
         probabilities: (prompts, levels).
+        climb: (prompts, levels), grad P(correct): the direction in which the success rate rises.
         direction: (prompts, levels), w_l = E[sum of A_i over level l] / (G p_l), so that E[g] = sum_l w_l grad p_l; its
             limit where p_l is 0. Only differences between levels matter, since the grad p_l add up to 0.
         moments: of the update.
@@ -76,6 +77,7 @@ class Signal:
     rho: float
     levels: Tensor
     probabilities: Tensor
+    climb: Tensor
     direction: Tensor
     moments: Moments
     best: Moments
@@ -83,7 +85,7 @@ class Signal:
     groups: Enumeration
 
     def __getitem__(self, prompts: Any) -> "Signal":
-        tensors = {name: getattr(self, name)[prompts] for name in ("probabilities", "direction", "active")}
+        tensors = {name: getattr(self, name)[prompts] for name in ("probabilities", "climb", "direction", "active")}
         moments = {name: Moments(*(field[prompts] for field in getattr(self, name))) for name in ("moments", "best")}
         return replace(self, **tensors, **moments)
 
@@ -181,7 +183,7 @@ def signal(
     direction = _direction(groups, num_generations, chances)
     moments, active = _moments(groups, num_generations, chances, direction, climb)
     best = _best(drawn, levels, chances, climb)
-    return Signal(num_generations, drawn, rho, levels, chances, direction, moments, best, active, groups)
+    return Signal(num_generations, drawn, rho, levels, chances, climb, direction, moments, best, active, groups)
 
 
 def _direction(groups: Enumeration, num_generations: int, chances: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Which estimator and G leave the most signal for one's own model: `mcgrpo advise`."""
