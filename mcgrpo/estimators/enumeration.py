@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators.estimation import estimate
+from mcgrpo.estimators.estimation import check_options, compute_estimate
 from mcgrpo.estimators.registry import get_estimator
 from mcgrpo.estimators.ties_by_order import expected_kept, find_ties, orders_of_ties
 
@@ -55,14 +55,17 @@ class Enumeration(NamedTuple):
     outcomes: Outcomes
 
 
-def enumerate_groups(estimator: str, num_generations: int, levels: Tensor, **options: Any) -> Enumeration:
-    """What `estimate` makes of every group of rewards on these levels.
+def enumerate_groups(
+    estimator: str, num_generations: int, levels: Tensor, max_advantage: float | None = None, **options: Any
+) -> Enumeration:
+    """What `estimate` makes of every group of rewards on these levels, without its diagnostics, which take longer.
 
     Args:
         estimator: a name that `get_estimator` knows.
         num_generations: G.
         levels: (levels,) distinct rewards, float64.
-        **options: of `estimate`: `extra_rollouts`, `epsilon`, `mad_zero`, `max_advantage`.
+        max_advantage: as in `estimate`.
+        **options: of `estimate`: `extra_rollouts`, `epsilon`, `mad_zero`.
 
     Raises:
         ValueError: for an estimator that looks at anything but the rewards of one group, or at their order other than
@@ -76,9 +79,12 @@ def enumerate_groups(estimator: str, num_generations: int, levels: Tensor, **opt
     extra = options.get("extra_rollouts")
     counts = count_vectors(len(levels), num_generations + (rule.extra_rollouts if extra is None else extra))
 
+    check_options(max_advantage=max_advantage)
+    bound = math.inf if max_advantage is None else max_advantage
+
     def outcomes(rows: Tensor) -> Outcomes:
-        advantages, keep, _ = estimate(levels[rows], estimator, num_generations, **options)
-        return _sum_by_level(rows, advantages, keep, len(levels))
+        estimated = compute_estimate(levels[rows], estimator, num_generations, **options)
+        return _sum_by_level(rows, estimated.advantages.clamp(-bound, bound), estimated.keep, len(levels))
 
     rows, group = _orders(counts)
     found = outcomes(rows)

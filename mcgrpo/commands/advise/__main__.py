@@ -24,7 +24,7 @@ SIZES = (2, 4, 8, 16)
 RHOS = (0.1, 1.0, 10.0, 100.0)
 RHO = 10.0
 """Many completions share a reward, so scores vary mostly within a level; from here on the ranking hardly changes."""
-RESAMPLES = 400
+RESAMPLES = 200
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -48,12 +48,12 @@ def draw(
         colours = sns.color_palette("colorblind")
         for index, (name, per_unit, weight) in enumerate(curves):
             look = {"color": colours[index % len(colours)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.5}
-            middle.plot(RATES, per_unit, label=name, **look)
-            right.plot(RATES, weight, **look)
+            middle.plot(RATES, per_unit.tolist(), label=_short(name), **look)
+            right.plot(RATES, weight.tolist(), **look)
         bars = _where_prompts_are(middle, shares)
         middle.set_title(f"signal per {unit}, at G = {rows[0].num_generations}")
         middle.set_ylabel("squared signal to noise")
-        right.set_title("what the objective counts a prompt")
+        right.set_title("weight of a prompt in the objective")
         right.set_ylabel("over a prompt of success rate 1/2")
         right.set_yscale("log", base=2)
         right.yaxis.set_major_formatter("{x:g}")
@@ -73,7 +73,7 @@ def _ranking(axes: Axes, rows: Sequence[Row], of: int, unit: str) -> None:
     values = np.array([row.of_first for row in rows])
     ends = np.array([[row.of_first_low, row.of_first_high] for row in rows]).T
     axes.errorbar(values, places, xerr=np.clip([values - ends[0], ends[1] - values], 0, None), fmt="o", color="0.2")
-    axes.set_yticks(places, [f"{row.estimator}, G = {row.num_generations}" for row in rows])
+    axes.set_yticks(places, [f"{_short(row.estimator)}, G = {row.num_generations}" for row in rows])
     axes.invert_yaxis()
     axes.set_xlim(left=0)
     axes.axvline(1, color="0.6", linewidth=0.8)
@@ -81,10 +81,20 @@ def _ranking(axes: Axes, rows: Sequence[Row], of: int, unit: str) -> None:
     axes.set_title(f"signal per {unit}: the first {len(rows)} of {of}" if len(rows) < of else f"signal per {unit}")
 
 
+def _short(name: str) -> str:
+    """At most two of the names of equal estimators."""
+    names = name.split(" = ")
+    return " = ".join([*names[:2], "..."] if len(names) > 2 else names)
+
+
 def _where_prompts_are(axes: Axes, shares: Tensor) -> BarContainer:
     below = axes.twinx()
     bars = below.bar(
-        np.linspace(0.05, 0.95, len(shares)), shares, width=0.09, color="0.88", label="share of prompts (0 to 1)"
+        np.linspace(0.05, 0.95, len(shares)),
+        shares.tolist(),
+        width=0.09,
+        color="0.88",
+        label="share of prompts (0 to 1)",
     )
     below.set_ylim(0, 1)
     below.set_yticks([])
