@@ -28,7 +28,6 @@ Python's, which have no limit: slower, and as exact. Needs numpy; a composition 
 C(k + L - 1, L - 1) of them (1287 at k = 8 and six levels).
 """
 
-import argparse
 import itertools
 import math
 from collections import Counter
@@ -240,19 +239,19 @@ def read_rewards(path: Path) -> dict[str, list[float]]:
     }
 
 
-def _whole(text: str, least: int = 1) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, {least} or more")
-    return int(text)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Sign-flip rates of every prompt of a file of grades, under every convention."""
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--grades", type=Path, required=True, help="many sampled completions a problem")
-    parser.add_argument("--k", type=_whole, nargs="+", default=[2, 4, 8], help="rollouts that reach the update")
-    parser.add_argument("--subsamples", type=_whole, default=20, help="random subsets per problem (%(default)s)")
-    parser.add_argument("--seed", type=partial(_whole, least=0), default=0, help="of the random subsets (%(default)s)")
+    parser.add_argument(
+        "--k", type=command_line.whole, nargs="+", default=[2, 4, 8], help="rollouts that reach the update"
+    )
+    parser.add_argument(
+        "--subsamples", type=command_line.whole, default=20, help="random subsets per problem (%(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=partial(command_line.whole, least=0), default=0, help="of the random subsets (%(default)s)"
+    )
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     try:

@@ -251,8 +251,8 @@ class TestErrors:
         [
             (["--rollout-seconds", "1"], "--row-seconds"),
             (["--rollout-seconds", "0", "--row-seconds", "0"], "both 0"),
-            (["--rollout-seconds", "-1", "--row-seconds", "0"], "'-1' should be a number of at least 0"),
-            (["--num-generations", "1"], "'1' should be a whole number of at least 2"),
+            (["--rollout-seconds", "-1", "--row-seconds", "0"], "'-1' should be a number, 0 or more"),
+            (["--num-generations", "1"], "'1' should be a whole number, 2 or more"),
             (["--estimators", "no-such"], "unknown estimator 'no-such'"),
             (["--estimators", "batch-std"], "'batch-std' looks beyond one group"),
             (["--estimators", "bnpo"], "need binary rewards"),

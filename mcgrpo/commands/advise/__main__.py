@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -13,6 +12,7 @@ from matplotlib import pyplot as plt
 from tabulate import tabulate
 from torch import Tensor
 
+from mcgrpo import command_line
 from mcgrpo.commands.advise.mixture import mixtures, part
 from mcgrpo.commands.advise.picture import curves_of, draw
 from mcgrpo.commands.advise.ranking import Candidate, Costs, Row, candidates, rank
@@ -139,38 +139,23 @@ def _histogram(points: Tensor, shares: Tensor) -> Tensor:
     return torch.zeros(10, dtype=shares.dtype).scatter_add(0, tenths, shares)
 
 
-def _number(text: str, least: float, most: float = math.inf) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (least <= value <= most and math.isfinite(value)):
-        limits = f"of at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
-        raise argparse.ArgumentTypeError(f"{text!r} should be a number {limits}")
-    return value
-
-
-def _whole(text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number of at least {least}")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    positive, share = partial(_number, least=0.0), partial(_number, least=0.0, most=1.0)
+    parser = command_line.parser(main.__doc__)
+    positive, share = partial(command_line.number, least=0.0), partial(command_line.number, least=0.0, most=1.0)
     parser.add_argument(
         "samples_file",
         type=Path,
         metavar="SAMPLES",
         help="grades (mcgrpo grade), or a CSV file with a column pass_rate",
     )
-    parser.add_argument("--samples", type=partial(_whole, least=2), metavar="K", help="behind each pass rate")
+    parser.add_argument(
+        "--samples", type=partial(command_line.whole, least=2), metavar="K", help="behind each pass rate"
+    )
     parser.add_argument(
         "--rewards", type=float, nargs=2, metavar=("FAILURE", "SUCCESS"), help="instead of the file's own"
     )
     parser.add_argument("--estimators", nargs="+", metavar="NAME", help="default: all that have a signal of their own")
-    sizes = partial(_whole, least=2)
+    sizes = partial(command_line.whole, least=2)
     parser.add_argument(
         "--num-generations", type=sizes, nargs="+", default=SIZES, metavar="G", help="default: 2 4 8 16"
     )
@@ -186,8 +171,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--easy", type=share, default=0.75, help="smallest success rate of an easy prompt (%(default)g)"
     )
-    parser.add_argument("--top", type=partial(_whole, least=1), default=20, help="rows to print (%(default)s)")
-    parser.add_argument("--seed", type=partial(_whole, least=0), default=0, help="of the bootstrap (%(default)s)")
+    parser.add_argument(
+        "--top", type=partial(command_line.whole, least=1), default=20, help="rows to print (%(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=partial(command_line.whole, least=0), default=0, help="of the bootstrap (%(default)s)"
+    )
     parser.add_argument("--picture", type=Path, default=Path("advice.png"), help="default: %(default)s")
     parser.add_argument("--csv", type=Path, help="write all rows")
     return parser
