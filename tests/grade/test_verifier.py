@@ -1,29 +1,20 @@
-import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from grader_processes import PATIENCE_SECONDS, TOWER, linux, one, processor_seconds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcgrpo.grade import verifier as verifier_module
-from mcgrpo.grade.answers import Judgement
-from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier, WorkerError
+from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier
 from mcgrpo.records import VERDICTS
 
 pytestmark = pytest.mark.slow
-
-PATIENCE_SECONDS = 60
-"""For what is killed after half a second, and would go on for ever."""
-TOWER = "\\boxed{9^{9^{9^{9}}}}"
 HOSTILE = Path(__file__).parents[2] / "bench" / "hostile.py"
-linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
 @pytest.fixture(scope="module")
@@ -37,36 +28,6 @@ def quick():
     with Verifier(2, timeout=0.5) as two:
         two.start()
         yield two
-
-
-def one(verifier, answer, completion, solution=""):
-    return verifier.judge([answer], [solution], [completion])[0]
-
-
-def below(pid):
-    """The processes below one, as {pid: state}."""
-    rows = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue
-        rows[int(path.parent.name)] = (int(parent), state)
-    found = [pid]
-    for one in found:
-        found += [child for child, (parent, _) in rows.items() if parent == one]
-    return {child: rows[child][1] for child in found[1:]}
-
-
-def processor_seconds(verifier):
-    """Of all its processes, those that have ended included: unlike the clock, the same on a busy machine."""
-    seconds = 0.0
-    for worker in verifier._all:
-        for pid in (worker._process.pid, *below(worker._process.pid)):
-            with suppress(OSError):  # replaced just now: its parent counts it
-                times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
-                seconds += sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
-    return seconds
 
 
 @pytest.mark.parametrize(
@@ -177,178 +138,6 @@ def test_from_many_threads_at_once(quick):
     assert found == {n: ["correct", "wrong"] for n in range(12)}
 
 
-@linux
-@pytest.mark.parametrize("level", [0, 1])
-def test_a_dead_process_is_replaced(level):
-    others = set(below(os.getpid()))
-    with Verifier(1, timeout=20) as fragile:
-        assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
-        supervisor_and_grader = sorted(set(below(os.getpid())) - others)
-        os.kill(supervisor_and_grader[level], signal.SIGKILL)
-        verdicts = [j.verdict for j in fragile.judge(["5"] * 3, [""] * 3, ["\\boxed{4}", "\\boxed{5}", "\\boxed{6}"])]
-        assert verdicts == ["wrong", "correct", "wrong"]
-        assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
-
-
-@contextmanager
-def killing(level, times, after=0.0):
-    """Kill the processes of a level below this one (0: supervisors, 1: graders) once they are some seconds old."""
-    others, seen, killed, over = set(below(os.getpid())), {}, set(), threading.Event()
-
-    def is_grader(pid):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) != os.getpid()
-
-    def kill():
-        while not over.wait(0.005) and len(killed) < times:
-            for pid in set(below(os.getpid())) - others - killed:
-                with suppress(OSError):
-                    if time.monotonic() - seen.setdefault(pid, time.monotonic()) >= after and is_grader(pid) == level:
-                        os.kill(pid, signal.SIGKILL)
-                        killed.add(pid)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        yield killed
-    finally:
-        over.set()
-        thread.join()
-
-
-@linux
-@pytest.mark.parametrize("level", [0, 1])
-def test_a_process_killed_from_outside_costs_no_verdict(level):
-    with Verifier(1, timeout=20) as fragile:
-        if level:
-            fragile.start()
-        with killing(level, times=1) as killed:  # before it is ready, as the first one starts
-            assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
-            while not killed:  # it may be judged before it is killed
-                assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
-
-
-@linux
-@pytest.mark.parametrize("level", [0, 1])
-def test_a_process_killed_at_work_is_asked_again(level):
-    others = set(below(os.getpid()))
-    with Verifier(1, timeout=6) as fragile:
-        one(fragile, "5", "\\boxed{5}")
-        supervisor_and_grader = sorted(set(below(os.getpid())) - others)
-        threading.Timer(0.5, os.kill, (supervisor_and_grader[level], signal.SIGKILL)).start()
-        judged = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
-        assert [one.verdict for one in judged] == ["timeout", "correct"]
-
-
-@linux
-def test_a_grader_killed_twice_over_one_completion_says_so():
-    with Verifier(1, timeout=20) as fragile, killing(1, times=2, after=3) as killed:
-        slow, right = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
-        assert len(killed) == 2
-    assert slow == Judgement("error", None, note="not judged: its process was killed from outside twice")
-    assert right == Judgement("correct", "5")
-
-
-@linux
-def test_a_worker_that_is_killed_every_time_is_an_error_and_no_verdict():
-    with Verifier(1, timeout=20) as fragile, killing(0, times=10**6) as killed:
-        with pytest.raises(WorkerError, match="killed 3 times"):
-            one(fragile, "5", "\\boxed{5}")
-        assert len(killed) == 3
-
-
-@linux
-def test_a_stopped_worker_is_killed_and_replaced():
-    others = set(below(os.getpid()))
-    with Verifier(1, timeout=0.5) as stuck:
-        one(stuck, "5", "\\boxed{5}")
-        stopped = set(below(os.getpid())) - others
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
-        start = time.monotonic()
-        assert one(stuck, "5", "\\boxed{5}").verdict == "timeout"
-        assert time.monotonic() - start < PATIENCE_SECONDS
-        assert not stopped & set(below(os.getpid()))
-        assert one(stuck, "5", "\\boxed{5}").verdict == "correct"
-
-
-@linux
-def test_a_call_that_a_signal_ends_waits_for_no_completion():
-    class EndedError(Exception):
-        pass
-
-    def end(*_):
-        raise EndedError
-
-    before = signal.signal(signal.SIGALRM, end)
-    try:
-        with Verifier(workers=2, timeout=600) as verifier:
-            verifier.start()
-            signal.setitimer(signal.ITIMER_REAL, 2)
-            begun = time.monotonic()
-            with pytest.raises(EndedError):
-                verifier.judge(["1"] * 99, [""] * 99, [f"$\\boxed{{100000000! + {n}}}$" for n in range(99)])
-            assert time.monotonic() - begun < 300
-            assert one(verifier, "2", "\\boxed{2}").verdict == "correct"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def test_nothing_is_left_behind():
-    before = below(os.getpid())
-    with Verifier(2, timeout=0.3) as brief:
-        brief.judge(["5", "6"], ["", ""], [TOWER, "\\boxed{6}"])
-        assert len(below(os.getpid())) > len(before)
-    assert below(os.getpid()) == before
-
-
-@linux
-@pytest.mark.parametrize("end", ["pass", "os._exit(0)", "os.kill(os.getpid(), 9)", "1 / 0"])
-def test_workers_end_with_their_parent(end):
-    code = (
-        "import os, threading, time; from mcgrpo.grade.verifier import Verifier\n"
-        "verifier = Verifier(1, timeout=1); verifier.start(); print(verifier._all[0]._process.pid, flush=True)\n"
-        f"threading.Thread(target=verifier.judge, args=(['5'], [''], [{TOWER!r}]), daemon=True).start()\n"
-        f"time.sleep(0.3); {end}"
-    )
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while _group_lives(int(done.stdout)):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def _group_lives(group):
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def test_a_forked_child_has_workers_of_its_own():
-    parent = verifier_module.shared()
-    assert one(parent, "5", "\\boxed{5}").verdict == "correct"
-    child = os.fork()
-    if not child:
-        try:
-            mine = verifier_module.shared()
-            right = mine is not parent and one(mine, "5", "\\boxed{5}").verdict == "correct"
-            mine.close()
-        finally:
-            os._exit(0 if right else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert one(parent, "6", "\\boxed{6}").verdict == "correct"
-    parent.close()
-
-
-def test_a_worker_that_cannot_start_is_an_error_not_a_zero(monkeypatch):
-    broken = Verifier(1)
-    monkeypatch.setattr(broken._all[0], "_command", [sys.executable, "-c", "import no_such_module"])
-    with pytest.raises(WorkerError, match="did not start"):
-        one(broken, "5", "\\boxed{5}")
-
-
 @pytest.mark.parametrize("options", [{"timeout": 0}, {"memory_mb": -1}, {"workers": -1}])
 def test_limits_must_be_positive(options):
     with pytest.raises(ValueError, match="positive"):
@@ -421,48 +210,6 @@ def test_hundreds_of_hostile_completions():
     command = [sys.executable, str(HOSTILE), "--count", "400", "--timeout", "0.3"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_reading_faster_reads_the_same():
-    code = r"""
-from latex2sympy2_extended import latex2sympy
-from sympy import srepr
-from mcgrpo.grade.math_grader import speed_up
-
-def read(latex):
-    try:
-        return srepr(latex2sympy(latex))
-    except Exception as error:
-        return type(error).__name__
-
-pieces = ["0", "007", "1,000", "2.50", "12345678901234567890", "9" * 5000, r"\frac{1}{2}", r"\sqrt{8}", "x", "f(x)"]
-signs = ["-", "+", "=", "<", ",", "(", ")", "^", "_", r"\pi", "%", "!", r"\cup", "[", "]", r"\text{a}", "|", "i"]
-texts = [*pieces, *(a + b + c for a in [*pieces, *signs[:4]] for b in signs for c in ["0", "1,000", r"\sqrt{8}", "x"])]
-slow = list(map(read, texts))
-speed_up()
-fast = list(map(read, texts))
-assert slow == fast, [(t, s, f) for t, s, f in zip(texts, slow, fast) if s != f][:3]
-assert len(set(slow)) > 200
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-def test_comparing_rationals_faster_compares_the_same():
-    code = r"""
-from itertools import product
-from math_verify import grader
-from sympy import Integer, Rational, pi
-from mcgrpo.grade.math_grader import speed_up
-
-numbers = [Integer(0), Integer(-3), Integer(10**30), Integer(10**30 + 1), Rational(1, 3), Rational(333333, 10**6), pi]
-slow = [grader.sympy_symbolic_eq(a, b) for a, b in product(numbers, repeat=2)]
-speed_up()
-assert slow == [grader.sympy_symbolic_eq(a, b) for a, b in product(numbers, repeat=2)]
-assert sum(slow) == len(numbers)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.slow

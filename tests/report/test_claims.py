@@ -1,82 +1,21 @@
-import csv
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from claim_rows import cell, claim, claims_of, endpoint, gain, pair, ruled, scores_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcgrpo.analyse.claims import Comparison, Term, read_claims
-from mcgrpo.analyse.contrasts import contrasts, of_printed, p_values
-from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.records import GPUS, Contrast
+from mcgrpo.analyse.contrasts import contrasts, p_values
+from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.stats import Estimate
-from mcgrpo.files import write_csv
-from mcgrpo.report.claims.judge import holm, judge, main, verdicts
+from mcgrpo.report.claims.judge import holm, judge, verdicts
 from mcgrpo.report.claims.tables import evidence
-from mcgrpo.report.page.verdicts import claim_rows
 
 ROOT = Path(__file__).parents[2]
 CLAIMS, PUBLISHED = ROOT / "config/claims.yaml", ROOT / "config/published.csv"
 OURS = read_claims(CLAIMS)
-PRINTED = judge(OURS, of_printed(OURS, as_cells(read_published(PUBLISHED))), "published")
-
-BY_THE_PAPER = {
-    "gap-within-1": "fails",
-    "few-rollouts-cost-accuracy": "holds",
-    "rollout-negligible": "fails",
-    "gap-narrowed": "fails",
-    "qwen3-accuracies": "holds",
-    "near-grpo-8": "fails",
-    "grpo-gains": "holds",
-    "dapo-gains": "holds",
-    "dr-grpo-gains": "fails",
-    "up-to-4.62-on-gsm8k": "holds",
-    "up-to-4.6-on-math500": "holds",
-    "gain-at-4": "fails",
-    "gains-largest-at-small-g": "fails",
-    "gains-diminish-grpo": "fails",
-    "gains-diminish-dapo": "holds",
-    "gains-diminish-dr-grpo": "fails",
-    "competitive-at-8": "holds",
-    "never-worse": "fails",
-    "takes-longer": "holds",
-    "time-marginal": "fails",
-    "time-modest": "holds",
-    "ood": "holds",
-    "composite-gains": "holds",
-    "composite-gains-diminish": "fails",
-    "median-beats-extra-rollout": "holds",
-    "extra-rollout-explains-little": "holds",
-    "extra-rollout-gains-nothing": "fails",
-}
-"""Every claim that the printed numbers can judge."""
-
-
-def test_what_the_printed_numbers_say_of_every_claim():
-    found = {ruling.claim.id: ruling.verdict for ruling in PRINTED}
-    assert {name: kind for name, kind in found.items() if kind in ("holds", "fails", "inconclusive")} == BY_THE_PAPER
-    for ruling in PRINTED:
-        assert (ruling.verdict == "not judged") == bool(ruling.claim.unjudged)
-
-
-def test_the_gap_between_2_and_8_rollouts_as_printed():
-    (gaps,) = [ruling.findings for ruling in PRINTED if ruling.claim.id == "gap-within-1"]
-    beyond = {(row.setting, row.comparison.split()[0]): row.value for row in gaps if row.verdict == "fails"}
-    assert beyond == {
-        ("qwen3-1.7b-gsm8k", "MC-GRPO"): 1.06,
-        ("llama-3.2-3b-gsm8k", "MC-GRPO"): 1.09,
-        ("qwen2.5-math-1.5b-math", "MC-GRPO"): 1.98,
-        ("llama-3.2-3b-gsm8k", "MC-DAPO"): 2.60,
-        ("qwen2.5-math-1.5b-math", "MC-DAPO"): 4.80,
-        ("qwen3-1.7b-gsm8k", "MC-DR-GRPO"): 1.97,
-        ("qwen2.5-math-1.5b-math", "MC-DR-GRPO"): 3.80,
-        ("qwen2.5-7b-math", "MC-DR-GRPO"): 1.40,
-    }
 
 
 @pytest.mark.parametrize(
@@ -110,56 +49,6 @@ def test_a_gain_is_judged_by_its_own_paired_interval(tmp_path, difference, expec
 )
 def test_bounds(tmp_path, bound, expected):
     assert ruled(tmp_path, claim(gain(**bound)), pair(0.02, 0.005)).verdict == expected
-
-
-def test_a_ratio_of_seconds(tmp_path):
-    train = {"role": "train", "measure": "seconds_per_step"}
-    sides = {"numerator": {"method": "mc-grpo"}, "denominator": {"method": "grpo"}}
-    ratio = {name: side | {"num_generations": 4} | train for name, side in sides.items()}
-    ruling = ruled(tmp_path, claim({"at_most": 1.5, "ratio": ratio}), times())
-    assert ruling.verdict == "holds"
-    assert "is 1.2 [1.18, 1.22] times, claimed ≤ 1.5, 5 seeds" in evidence(ruling)
-
-
-def times(budget=4, gpus=1, setting="toy"):
-    """A method that takes 1.2 times as long as its baseline, on GPUs of its own."""
-    base = np.array([100.0, 110.0, 90.0, 105.0, 95.0])
-    of = {"benchmark": "train", "role": "train", "setting": setting}
-    found = [cell("mc-grpo", budget, base * np.array([1.18, 1.2, 1.22, 1.19, 1.21]), measure="seconds_per_step", **of)]
-    found.append(cell("grpo", budget, base, measure="seconds_per_step", **of))
-    return [*found, *(cell(method, budget, gpus, measure=GPUS, **of) for method in ("mc-grpo", "grpo"))]
-
-
-@pytest.mark.parametrize(("gpus", "expected"), [(1, "holds"), (0, "not judged"), ([2, 2, 2, 2, 0], "not judged")])
-def test_times_are_judged_of_trainings_on_gpus_alone(tmp_path, gpus, expected):
-    (longer,) = [each for each in OURS if each.id == "takes-longer"]
-    scores = scores_of(*(times(g, gpus) for g in (2, 4, 8)))
-    (ruling,) = judge([longer], contrasts([longer], scores, {key.without_measure for key in scores}), "ours")
-    assert ruling.verdict == expected
-    assert {row.verdict for row in ruling.findings} == {expected}
-    assert ("jobs on a CPU share its cores" in evidence(ruling)) == (expected == "not judged")
-
-
-def seconds(method, budget=4, **other):
-    return {"method": method, "num_generations": budget, "role": "train", "measure": "seconds_per_step"} | other
-
-
-def test_times_spelt_as_a_difference_are_judged_alike(tmp_path):
-    row = claim({"above": 0, "terms": [seconds("mc-grpo"), seconds("grpo", weight=-1)]})
-    assert ruled(tmp_path, row, times(gpus=1)).verdict == "holds"
-    assert ruled(tmp_path, row, times(gpus=0)).verdict == "not judged"
-
-
-def test_a_time_that_lacks_a_cell_is_not_measured_whatever_the_others_are(tmp_path):
-    ratios = [
-        {"at_most": 2, "ratio": {"numerator": seconds("mc-grpo", g), "denominator": seconds("grpo", g)}} for g in (2, 4)
-    ]
-    ruling = ruled(tmp_path, claim(*ratios), times(2, gpus=0), times(4, gpus=0)[:1])
-    assert ruling.verdict == "not judged"
-    assert [row.verdict for row in ruling.findings] == ["not judged", "not measured"]
-    (row,) = claim_rows([ruling], [ruling], pd.DataFrame(columns=["setting", "benchmark", "n", "role"]))
-    assert [verdict for verdict, _ in row.ours.findings] == ["not judged"]
-    assert row.n == "5 seeds; 1 comparison"
 
 
 def test_rewards_are_not_turned_into_points(tmp_path):
@@ -399,65 +288,3 @@ def test_a_comparison_whose_cells_cancel_is_an_error(tmp_path):
     row = claim({"above": 0, "terms": [term, term | {"weight": -1}]})
     with pytest.raises(ValueError, match="claim it: comparison 1: its cells cancel"):
         ruled(tmp_path, row, cell("grpo", 2))
-
-
-def test_a_ratio_of_no_time_names_its_seed(tmp_path):
-    row = claim({"at_most": 2, "ratio": {"numerator": seconds("mc-grpo"), "denominator": seconds("grpo")}})
-    of = {"benchmark": "train", "role": "train", "measure": "seconds_per_step"}
-    with pytest.raises(ValueError, match="a ratio needs positive numbers, not 0 of seed 1"):
-        ruled(tmp_path, row, cell("mc-grpo", 4, [1.0, 0.0], **of), cell("grpo", 4, [1.0, 1.0], **of))
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """The project's claims over the paper's numbers and a study of one toy setting."""
-    folder = tmp_path_factory.mktemp("claims")
-    scores = scores_of(*(pair(0.05, 0.01, budget=g, base=0.5 + g / 100) for g in (2, 4, 8)))
-    write_csv(folder / "contrasts.csv", Contrast, contrasts(OURS, scores, {key.without_measure for key in scores}))
-    command = ["--claims", str(CLAIMS), "--published", str(PUBLISHED), "--contrasts", str(folder / "contrasts.csv")]
-    main([*command, "--output", str(folder), "--title", "Toys & 100% of_them"])
-    return folder
-
-
-def test_the_command_writes_a_row_for_each_claim_source_setting_and_comparison(files):
-    with (files / "claims.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    mine = [row for row in rows if row["claim"] == "grpo-gains" and row["source"] == "ours"]
-    assert [(row["kind"], row["setting"]) for row in mine] == [("single", "toy"), ("single", "toy"), ("primary", "")]
-    numbers = [float(mine[0][name]) for name in ("value", "low", "high")]
-    assert numbers == pytest.approx([5.0, 4.0, 6.0], abs=1e-4)
-    assert {row["threshold"] for row in mine} == {"> 0"}
-    assert {row["verdict"] for row in mine} == {"holds"}
-    printed = [row for row in rows if row["claim"] == "grpo-gains" and row["source"] == "published"]
-    assert len(printed) == 10 + 2 + 1 and {row["low"] for row in printed} == {""}
-
-
-def test_the_list_and_the_table_give_every_claim_its_verdicts(files, capsys):
-    main(["--claims", str(CLAIMS), "--published", str(PUBLISHED), "--output", str(files / "alone")])
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == [ruling.claim.id for ruling in PRINTED]
-    assert ["gain-at-4", "published:", "fails"] in [line.split() for line in lines]
-    text = (files / "claims.md").read_text()
-    (row,) = [line for line in text.splitlines() if "`gain-at-4`" in line]
-    assert "of 5, 4 hold, 1 fail; worst: qwen2.5-7b-math/math500" in row
-    assert "+2.20 points, claimed ≥ 2.35 and ≤ 2.67" in row
-    assert "**fails**: toy/sums: gain of MC-GRPO at G=4 is +5.0 [+4.0, +6.0] points" in row
-    assert "By this study" not in (files / "alone/claims.md").read_text()
-
-
-def test_missing_contrasts_end_in_one_line(tmp_path):
-    command = ["--claims", str(CLAIMS), "--published", str(PUBLISHED), "--output", str(tmp_path)]
-    with pytest.raises(SystemExit, match=r"claims: .*none.csv: no such file"):
-        main([*command, "--contrasts", str(tmp_path / "none.csv")])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
-def test_the_table_compiles(files):
-    wrapper = r"\documentclass[a4paper]{article}\usepackage[margin=20mm]{geometry}\usepackage{booktabs,longtable}"
-    wrapper += r"\usepackage[table]{xcolor}"
-    (files / "all.tex").write_text(wrapper + r"\begin{document}\input{claims.tex}\end{document}")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
-    done = subprocess.run(command, cwd=files, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert r"Overfull \hbox" not in done.stdout

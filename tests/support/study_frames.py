@@ -7,8 +7,8 @@ import pandas as pd
 
 from mcgrpo.analyse.frames import is_median, read_frame
 from mcgrpo.analyse.records import Cell, CurvePoint, ProblemValues, Score
-from mcgrpo.analyse.summarise import summarise
-from mcgrpo.files import write_csv
+from mcgrpo.analyse.summarise import main, summarise
+from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.records import Run
 from mcgrpo.study.methods import METHODS
 
@@ -112,3 +112,25 @@ def curve_points(methods=("grpo", "mc-grpo"), budgets=(2, 4), seeds=3, steps=20)
         for seed in range(seeds)
         for step in range(1, steps + 1)
     ]
+
+
+def cells(folder, rows, plan=None, values=None, **options):
+    scores = read_frame(write_scores(folder, rows), Score)
+    values = values_of(rows) if values is None else values
+    found = summarise(plan or plan_of(rows), scores, values, **options)
+    return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found.cells}
+
+
+def cell(found, method, measure="greedy", budget=2, variant="default", benchmark="sums"):
+    return found[method, budget, variant, benchmark, measure]
+
+
+def command(folder, plan, rows, values, *options):
+    write_json(folder / "plan.json", plan)
+    write_jsonl(folder / "values.jsonl", values)
+    files = {"plan": folder / "plan.json", "scores": write_scores(folder, rows), "values": folder / "values.jsonl"}
+    output = folder / "new" / "summary.csv"
+    files |= {"gains": folder / "new" / "gains.csv"}
+    flags = [part for name, path in {**files, "output": output}.items() for part in (f"--{name}", str(path))]
+    main([*flags, *options])
+    return output
