@@ -88,7 +88,9 @@ def test_a_number_without_an_interval_is_never_bold():
 
 class TestTheBlocksOfThePages:
     def test_one_cell_has_mean_and_median_with_n_and_seeds(self, tmp_path, monkeypatch):
-        frame(tmp_path, [cell("grpo", 2, 0.5), cell("mc-grpo", 2, 0.54, gain=SURE), cell("mc-grpo", 4, 0.6, gain=SURE)])
+        there = {"setting": readme.SETTING}
+        cells = [cell("grpo", 2, 0.5, **there), cell("mc-grpo", 2, 0.54, gain=SURE, **there), cell("grpo", 2, 0.7)]
+        frame(tmp_path, [*cells, cell("mc-grpo", 4, 0.6, gain=SURE, **there)])
         monkeypatch.setattr(readme, "SUMMARY", tmp_path / "summary.csv")
         assert lines(readme.one_cell(), "| ")[1:] == [
             ["GRPO, G=2", "greedy", "50.0 [48.0, 52.0]", "", "100", "3"],

@@ -21,6 +21,11 @@ FIGURE = Path("docs/figures/mini-accuracy-sampled.png")
 SETTING = "toy-qwen3"
 """The setting of the tables that show one only."""
 FIGURE_TEXT = "Accuracy against G: mean- and median-centred, three losses"
+FIGURES = {
+    FIGURE_TEXT: FIGURE,
+    "Accuracy of the rollouts drawn against steps, rollouts and seconds": Path("docs/figures/mini-budget.png"),
+}
+"""Figures of docs/mini-study.md, by what is said in their place."""
 BENCHMARK = Path("reports/bench/training.md")
 MAD_ZERO = {
     "default": "`epsilon` (the paper)",
@@ -142,13 +147,14 @@ def summary() -> str:
 
 def mini_study() -> str:
     """The body of docs/mini-study.md."""
-    figure = f"![{FIGURE_TEXT}]({FIGURE.relative_to('docs')})"
-    return "\n\n".join([headline(), figure, section("control"), changes(), claims()])
+    figure, budget = (f"![{text}]({path.relative_to('docs')})" for text, path in FIGURES.items())
+    return "\n\n".join([headline(), figure, section("control"), section("rivals"), budget, changes(), claims()])
 
 
 def main() -> None:
     """Rewrite the generated blocks of README.md and docs/."""
-    shutil.copyfile(REPORTS / "figures/accuracy-sampled.png", FIGURE)
+    for path in FIGURES.values():
+        shutil.copyfile(REPORTS / f"figures/{path.name.removeprefix('mini-')}", path)
     put(Path("README.md"), "mini study", summary())
     put(Path("docs/mini-study.md"), "mini study", mini_study())
     put(Path("docs/mad-zero.md"), "mini", mad_zero())
