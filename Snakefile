@@ -29,6 +29,7 @@ rule all:
 
 onstart:
     check_gpus()
+    scheduling.without_rate_limit(workflow)
     tracking.follow_study(str(RESULTS.folder))
 
 

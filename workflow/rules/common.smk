@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from mcgrpo import tracking
-from mcgrpo.launch import environment, gpu_limit, study_lock
+from mcgrpo.launch import environment, gpu_limit, scheduling, study_lock
 from mcgrpo.launch.devices import DeviceError
 from mcgrpo.report import catalogue
 from mcgrpo.study import headline, lock, plan, settings, strict_yaml
