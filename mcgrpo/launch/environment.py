@@ -17,6 +17,8 @@ def prepare(config: dict[str, Any]) -> None:
     # Jobs write to log files, in which a progress bar is noise (transformers heeds the hub's variable, too).
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    # Else TRL imports mlflow, which takes a second or two; trainings are tracked by `mcgrpo.tracking` alone.
+    os.environ.setdefault("DISABLE_MLFLOW_INTEGRATION", "TRUE")
     # Under Slurm a server would die with the job that happened to start it, and take other jobs along.
     if not config.get("preload") or "SLURM_JOB_ID" in os.environ:
         os.environ["MCGRPO_PRELOAD"] = "off"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from transformers.integrations import is_mlflow_available
 
 from mcgrpo import tracking
 from mcgrpo.commands import made
@@ -106,6 +107,7 @@ def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
     assert os.environ["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/bin"
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert os.environ["MCGRPO_PRELOAD"] == "off"
+    assert not is_mlflow_available()
     assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
     tracking.use_store({"tracking_uri": "sqlite:///there.db"})
     assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
