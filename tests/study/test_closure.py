@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -31,23 +30,35 @@ STAGES = (
 )
 
 LOADED = """
-import ast, importlib, json, sys
+import ast, importlib, json, multiprocessing, sys
 from pathlib import Path
+import datasets, math_verify, mlflow, pandas, peft, seaborn, torch, transformers, trl  # once for all stages
 
 def ours():
     return sorted(name for name in sys.modules if name.split(".")[0] == "mcgrpo")
 
-importlib.import_module(sys.argv[1])
-waiting = ours()
-while waiting:  # what they import within functions too, by running those very statements
-    for node in ast.walk(ast.parse(Path(sys.modules[waiting.pop()].__file__).read_text())):
-        extras = ("vllm", "deepspeed")
-        if isinstance(node, ast.Import | ast.ImportFrom) and not any(name in ast.unparse(node) for name in extras):
-            before = set(ours())
-            exec(compile(ast.Module([node], []), "lazy", "exec"), {})
-            waiting += set(ours()) - before
-print(json.dumps(ours()))
+def loaded(module):
+    importlib.import_module(module)
+    waiting = ours()
+    while waiting:  # what they import within functions too, by running those very statements
+        for node in ast.walk(ast.parse(Path(sys.modules[waiting.pop()].__file__).read_text())):
+            extras = ("vllm", "deepspeed")
+            if isinstance(node, ast.Import | ast.ImportFrom) and not any(name in ast.unparse(node) for name in extras):
+                before = set(ours())
+                exec(compile(ast.Module([node], []), "lazy", "exec"), {})
+                waiting += set(ours()) - before
+    return ours()
+
+assert not ours()
+with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as stages:  # a process of its own for each
+    print(json.dumps(dict(zip(sys.argv[1:], stages.map(loaded, sys.argv[1:], chunksize=1)))))
 """
+
+
+@pytest.fixture(scope="module")
+def before():
+    """The fingerprint of training, here; that of any copy is the same."""
+    return closure.fingerprint("mcgrpo.train")
 
 
 @pytest.fixture
@@ -75,14 +86,20 @@ def fingerprint_after(path, *changes):
     return closure.fingerprint("mcgrpo.train")
 
 
+@pytest.fixture(scope="module")
+def loaded():
+    """Module of a stage -> our modules that are loaded with it."""
+    modules = [closure.main_module(f"mcgrpo.{stage}") for stage in STAGES]
+    done = subprocess.run([sys.executable, "-c", LOADED, *modules], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_closure_holds_every_module_that_is_loaded(stage):
+def test_the_closure_holds_every_module_that_is_loaded(loaded, stage):
     module = closure.main_module(f"mcgrpo.{stage}")
-    command = [sys.executable, "-c", LOADED, module]
-    loaded = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ).stdout)
-    assert module in loaded
-    seen = {module for module in loaded if module not in closure.VIEWS and not module.startswith("mcgrpo.tracking.")}
+    assert module in loaded[module]
+    seen = {name for name in loaded[module] if name not in closure.VIEWS and not name.startswith("mcgrpo.tracking.")}
     assert seen <= set(closure.closure(f"mcgrpo.{stage}"))
 
 
@@ -139,8 +156,7 @@ def test_views_cannot_be_imported_for_what_they_hold():
         ("__init__.py", [("0.1.0", "0.2.0")]),
     ],
 )
-def test_cosmetic_edits_and_views_leave_the_fingerprint(package, file, changes):
-    before = closure.fingerprint("mcgrpo.train")
+def test_cosmetic_edits_and_views_leave_the_fingerprint(before, package, file, changes):
     assert fingerprint_after(package / file, *changes) == before
 
 
@@ -156,8 +172,7 @@ def test_cosmetic_edits_and_views_leave_the_fingerprint(package, file, changes):
         ("train/arguments.py", ('"gradient_checkpointing": False', '"gradient_checkpointing": True')),
     ],
 )
-def test_a_changed_constant_changes_the_fingerprint(package, file, change):
-    before = closure.fingerprint("mcgrpo.train")
+def test_a_changed_constant_changes_the_fingerprint(before, package, file, change):
     assert fingerprint_after(package / file, change) != before
 
 
@@ -181,15 +196,10 @@ def test_a_change_of_a_figure_redraws_what_uses_it(package, file, change, redraw
     assert {name for name in FIGURES if before[name] != after[name]} == redrawn
 
 
-def test_the_fingerprint_is_that_of_any_checkout(package):
-    copied = closure.fingerprint("mcgrpo.train")
-    command = [
-        sys.executable,
-        "-c",
-        "from mcgrpo.study.fingerprint import fingerprint; print(fingerprint('mcgrpo.train'))",
-    ]
-    here = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-    assert copied == here
+def test_the_fingerprint_is_that_of_any_checkout_and_process(before, package):
+    code = "from mcgrpo.study.fingerprint import fingerprint; print(fingerprint('mcgrpo.train'))"
+    here = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+    assert closure.fingerprint("mcgrpo.train") == before == here
 
 
 def test_a_stage_that_runs_nothing_is_refused(package):
