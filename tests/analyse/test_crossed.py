@@ -234,8 +234,8 @@ def test_two_wins_of_a_thousand_are_no_effect():
 def test_a_study_of_the_papers_size_takes_seconds():
     generator = np.random.default_rng(3)
     values = (generator.random((100, 5, 1319)) < 0.8).astype(float)
-    start = time.perf_counter()
+    start = time.process_time()
     estimates = [share(each) for each in values]
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     for low, high in (each.limits() for each in estimates[:3]):
         assert low < 0.8 < high

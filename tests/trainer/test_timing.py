@@ -8,6 +8,14 @@ import pytest
 from mcgrpo.trainer.timing import PHASES, PhaseTimer
 
 
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """It runs while somebody sleeps, and at no other time."""
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.append(now.pop() + seconds))
+
+
 def test_a_phase_within_another_is_counted_once():
     timer = PhaseTimer(found := defaultdict(list))
     timer.on_step_begin(None, None, None)
@@ -17,7 +25,7 @@ def test_a_phase_within_another_is_counted_once():
         time.sleep(0.01)
     timer.on_step_end(None, None, None)
     generation, logprobs = (found[f"seconds/{name}"][0] for name in ("generation", "logprobs"))
-    assert generation >= 0.2 and 0.01 <= logprobs < generation
+    assert (generation, logprobs) == pytest.approx((0.2, 0.01))
 
 
 def test_a_phase_of_an_observer_is_logged_in_none():
@@ -27,7 +35,7 @@ def test_a_phase_of_an_observer_is_logged_in_none():
         time.sleep(0.2)
     timer.on_step_end(None, None, None)
     assert {name.removeprefix("seconds/") for name in found} == set(PHASES)
-    assert sum(values[0] for values in found.values()) < 0.2 <= timer.seconds["observers"]
+    assert {values[0] for values in found.values()} == {0.0} and timer.seconds["observers"] == 0.2
 
 
 def test_seconds_before_a_step_are_not_of_it():
