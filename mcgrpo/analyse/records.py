@@ -180,6 +180,59 @@ class Gain(RunKey):
 
 
 @dataclass(frozen=True)
+class CellSignal:
+    """A row of `signals.csv`: the exact signal of a cell's estimator at the rewards that one model gets.
+
+    `source` is the run whose many rollouts give each prompt's reward probabilities, `success` their mean success rate
+    over `prompts`. `per_step` to `of_best` are fields of `mcgrpo.estimators.Signal`.
+
+    `predicted` is `per_step` over that of the cell that this one is compared with, minus 1: `kind` and `baseline` as in
+    `Gain`. Beside it stands the measured gain of the cell's sampled accuracy (`measure`, on the benchmark that the
+    rollouts are of), as in `Cell`. Empty if the study plans no such cell, or where the estimator is the same.
+    """
+
+    setting: str
+    source: str
+    method: str
+    num_generations: int
+    variant: str
+    drawn: int
+    prompts: int
+    success: float
+    per_step: float
+    per_rollout: float
+    per_row: float
+    of_best: float
+    kind: Literal["difference", "change"] | None = None
+    baseline: str | None = None
+    predicted: float | None = None
+    measure: str | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    gain_seeds: int | None = None
+
+
+@dataclass(frozen=True)
+class SignalPoint:
+    """A row of `signal-curves.csv`: the signal of a method on a prompt with success rate `rate`.
+
+    Successes are spread over the levels of reward as in the rollouts of `source`. `per_rollout` and `objective` are
+    those of `mcgrpo.estimators.Signal`; `slope` is what the objective gains by a higher success rate, over what it does
+    at a rate of 1/2.
+    """
+
+    setting: str
+    source: str
+    method: str
+    num_generations: int
+    rate: float
+    per_rollout: float
+    slope: float
+    objective: float
+
+
+@dataclass(frozen=True)
 class Contrast:
     """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, computed per seed and problem.
 

@@ -63,6 +63,16 @@ class ResultFiles:
         return self.folder / "contrasts.csv"
 
     @property
+    def signals(self) -> Path:
+        """One `CellSignal` a row."""
+        return self.folder / "signals.csv"
+
+    @property
+    def signal_curves(self) -> Path:
+        """One `SignalPoint` a row."""
+        return self.folder / "signal-curves.csv"
+
+    @property
     def tables(self) -> tuple[Path, ...]:
         """All tables of numbers, in the order in which they are made."""
         return self.scores, self.values, self.curves, self.summary, self.gains, self.contrasts

@@ -24,6 +24,7 @@ STAGES = (
     "report.figures",
     "report.page",
     "analyse.sign_flips",
+    "analyse.signals",
     "study.check",
     "data.audit",
     "data.overlap",

@@ -112,4 +112,27 @@ rule contrasts:
         "--claims {input.claims:q} --output {output:q} > {log:q} 2>&1"
 
 
+rule signals:
+    input:
+        plan=rules.plan.output,
+        summary=rules.summarise.output.summary,
+        rollouts=[] if PARTIAL else FLIP_GRADES,
+    output:
+        signals=RESULTS.signals,
+        curves=RESULTS.signal_curves,
+    log:
+        FILES.log("signals"),
+    benchmark:
+        RESULTS.benchmark("signals")
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        results=subpath(output.signals, parent=True),
+        code=fingerprint("mcgrpo.analyse.signals"),
+    shell:
+        "python -m mcgrpo.analyse.signals --plan {input.plan:q} --results {params.results:q} "
+        "--summary {input.summary:q} --output {output.signals:q} --curves {output.curves:q} > {log:q} 2>&1"
+
+
 CHECKS = [*AUDITS, *rules.overlap.output]

@@ -1,0 +1,212 @@
+"""How much signal each method of a study has at the study's own success rates, beside what its trainings gained.
+
+`python -m mcgrpo.analyse.signals --plan plan.json --results results/STUDY --summary summary.csv --output signals.csv
+    --curves signal-curves.csv`
+
+The success rates are those of the many rollouts of each prompt on which sign flips are measured, of the untrained model
+and of whichever trained ones the study has. Shares of k rollouts are taken as probabilities: with 128 of each prompt
+their p (1 - p) is 1/128 too small. See `mcgrpo.estimators.signals` for what a signal leaves out.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from mcgrpo import command_line
+from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.frames import accuracies, read_frame
+from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
+from mcgrpo.analyse.sign_flips import read_rewards
+from mcgrpo.estimators import Signal, signal
+from mcgrpo.files import RecordError, as_record, read_json, write_csv
+from mcgrpo.grade.rewards import UNPARSABLE_GOLD
+from mcgrpo.records import Run
+from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.variants import DEFAULT
+from mcgrpo.sums import seal
+
+OPTIONS = {"extra_rollouts": "extra_rollouts", "advantage_epsilon": "epsilon", "mad_zero": "mad_zero",
+           "max_advantage": "max_advantage"}  # fmt: skip
+"""Hyper-parameters that change an estimator, and the options of `signal` that they are."""
+RATES = torch.linspace(0.01, 0.99, 50, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """The reward probabilities that one model has: `levels`, ascending from a failure, and (prompts, levels)."""
+
+    source: str
+    setting: str
+    benchmark: str
+    levels: tuple[float, ...]
+    probabilities: Tensor
+
+    @property
+    def success(self) -> float:
+        """The mean success rate."""
+        return 1 - self.probabilities[:, 0].mean().item()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What an estimator's signal depends on: its name, G and options."""
+
+    estimator: str
+    num_generations: int
+    options: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, run: Run) -> "Trained":
+        """The estimator of a training; a variant may replace the method's."""
+        options = {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
+        return cls(run.training.get("estimator", run.estimator), run.num_generations, tuple(sorted(options.items())))
+
+
+def read_probabilities(path: Path, run: Run, benchmark: str) -> Rewards:
+    """The shares of reward levels of each prompt, from a file of grades; prompts without a parsable gold are left out.
+
+    Raises:
+        RecordError: for a line that is no grade, or no prompt with a gold.
+    """
+    drawn = [rewards for rewards in read_rewards(path).values() if UNPARSABLE_GOLD not in rewards]
+    if not drawn:
+        raise RecordError(f"{path}: no prompt has an answer to compare with")
+    levels = tuple(sorted({0.0, 2.0}.union(*drawn)))
+    shares = [[rewards.count(level) / len(rewards) for level in levels] for rewards in drawn]
+    return Rewards(run.name, run.setting, benchmark, levels, torch.tensor(shares, dtype=torch.float64))
+
+
+def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) -> Iterator[CellSignal]:
+    """A row for each trained cell of the setting, in the order of the plan, whose estimator looks at one group.
+
+    Args:
+        plan: of `mcgrpo.study.plan`: its `runs` are read.
+        rewards: of one model.
+        summary: a row per `Cell`.
+    """
+    cells = cells_of(plan, rewards.setting)
+
+    @cache
+    def of(trained: Trained) -> Signal | None:
+        try:
+            return _signal(rewards, trained, rewards.probabilities)
+        except ValueError:  # it compares prompts
+            return None
+
+    gains = _gains(summary, rewards)
+    for key, trained in cells.items():
+        own = of(trained)
+        if own is None:
+            continue
+        shared = {"setting": rewards.setting, "source": rewards.source, "prompts": len(rewards.probabilities)}
+        numbers = {name: getattr(own, name) for name in ("per_step", "per_rollout", "per_row", "of_best", "drawn")}
+        compared = {}
+        for kind, other in (("difference", _baseline(key)), ("change", (*key[:2], DEFAULT))):
+            baseline = cells.get(other)
+            if not compared and baseline and baseline != trained and of(baseline) and of(baseline).per_step:
+                compared = {"kind": kind, "baseline": other[0] if kind == "difference" else other[2]}
+                compared |= {"predicted": own.per_step / of(baseline).per_step - 1, **gains.get((*key, kind), {})}
+        method, size, variant = key
+        place = {"method": method, "num_generations": size, "variant": variant, "success": rewards.success}
+        yield CellSignal(**shared, **place, **numbers, **compared)
+
+
+def cells_of(plan: Mapping[str, Any], setting: str) -> dict[tuple[str, int, str], Trained]:
+    """The estimator of each trained (method, G, variant) of a setting whose groups are of one prompt and one reward.
+
+    Left out are injected flips, rewards other than accuracy alone, and groups by position, as in the released code.
+    """
+    cells = {}
+    for row in plan["runs"]:
+        run = as_record(Run, row, "plan")
+        plain = set(run.rewards) == {"accuracy"} and not run.training.get("advantage_flip_rate")
+        plain = plain and run.training.get("group_by", "prompt") == "prompt"
+        if run.setting == setting and run.method != UNTRAINED and plain:
+            cells[run.method, run.num_generations, run.variant] = Trained.of(run)
+    return cells
+
+
+def _baseline(key: tuple[str, int, str]) -> tuple[str | None, int, str]:
+    return METHODS[key[0]].baseline, *key[1:]
+
+
+def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal:
+    levels, options = list(rewards.levels), dict(trained.options)
+    return signal(trained.estimator, trained.num_generations, levels, probabilities, **options)
+
+
+def _gains(summary: pd.DataFrame, rewards: Rewards) -> dict[tuple[str, int, str, str], dict[str, Any]]:
+    """The measured gains in sampled accuracy on the benchmark of the rollouts, by cell and kind."""
+    rows = accuracies(summary, "in", variant=None)
+    rows = rows[(rows.setting == rewards.setting) & (rows.benchmark == rewards.benchmark)]
+    found = {}
+    for cell in rows[rows.decoding == "sampled"].itertuples(index=False):
+        key = CellKey.of(cell)
+        for kind in ("difference", "change"):
+            names = {"gain": kind} | {f"gain_{end}": f"{kind}_{end}" for end in ("low", "high", "seeds")}
+            values = {name: getattr(cell, column) for name, column in names.items()}
+            values = {name: None if pd.isna(value) else value for name, value in values.items()}
+            found[key.method, key.num_generations, key.variant, kind] = {"measure": key.measure, **values}
+    return found
+
+
+def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
+    """The signal of each method under the variant `default`, at each of `RATES`."""
+    successes = rewards.probabilities.sum(dim=0).index_fill(0, torch.tensor([0]), 0.0)
+    rates = torch.cat([RATES, torch.tensor([0.5], dtype=torch.float64)]).unsqueeze(1)
+    points = rates * successes / successes.sum()
+    points[:, 0] = 1 - rates[:, 0]
+    for (method, size, variant), trained in cells_of(plan, rewards.setting).items():
+        if variant != DEFAULT:
+            continue
+        found = _signal(rewards, trained, points)
+        slope = found.gain / found.climb.square().sum(dim=1)
+        point = partial(SignalPoint, rewards.setting, rewards.source, method, size)
+        for index, rate in enumerate(RATES.tolist()):
+            alone = found[index : index + 1].per_rollout
+            yield point(rate, alone, (slope[index] / slope[-1]).item(), found.objective[index].item())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Compute the exact signal of every method at a study's own success rates."""
+    parser = command_line.parser(main.__doc__)
+    parser.add_argument("--plan", required=True, help="plan.json of the study")
+    parser.add_argument("--results", required=True, type=Path, help="results/STUDY, with the grades of rollouts")
+    parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
+    parser.add_argument("--output", required=True, type=Path, help="signals.csv, one CellSignal a row")
+    parser.add_argument("--curves", required=True, type=Path, help="signal-curves.csv, one SignalPoint a row")
+    options = parser.parse_args(arguments)
+    try:
+        plan, summary = read_json(options.plan), read_frame(options.summary, Cell)
+        measured = list(_measured(plan, ResultFiles(options.results)))
+        write_csv(options.output, CellSignal, (row for each in measured for row in signals(plan, each, summary)))
+        write_csv(options.curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
+    except ValueError as error:
+        raise SystemExit(f"signals: {error}") from None
+    for path in (options.output, options.curves):
+        seal(path)
+
+
+def _measured(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:
+    """The rewards of every model whose sign flips are measured; of an unfinished study, of those that are there.
+
+    Models that always fail or always succeed leave no estimator a signal.
+    """
+    runs = {run.name: run for run in (as_record(Run, row, "plan") for row in plan["runs"])}
+    for name, spec in plan["flips"].items():
+        path = files.rollout_grades(name, spec["benchmark"])
+        if path.is_file():
+            found = read_probabilities(path, runs[name], spec["benchmark"])
+            if 0 < found.success < 1:
+                yield found
+
+
+if __name__ == "__main__":
+    main()
