@@ -2,15 +2,19 @@
 
 import gc
 import os
+import shutil
 import signal
 import sqlite3
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("DISABLE_MLFLOW_INTEGRATION", "TRUE")  # as for a study's jobs
+os.environ.setdefault("MCGRPO_PRELOAD_IDLE", "300")  # other tests come between those that use a server
 os.environ.pop("MLFLOW_TRACKING_URI", None)
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 settings.register_profile("project", deadline=None)
@@ -18,6 +22,7 @@ settings.load_profile("project")
 
 LONGEST = (
     "workflow/test_whole_study.py",
+    "workflow/test_killed_study.py",
     "trainer/test_processes.py",
     "train/test_attempts.py",
     "commands/test_bundle.py",
@@ -40,6 +45,25 @@ def pytest_collection_finish():
 def heed_ctrl_c():
     """As at a terminal, in all that tests start: a background job's processes inherit that SIGINT is ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """Name, maker -> the folder that the maker has filled, once for all processes of the session."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made_once(name, make):
+        folder, done = base / name, base / f"{name}.done"
+        with FileLock(base / f"{name}.lock"):
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made_once
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
+from studies import ROOT, planned, subset
 
-ROOT = Path(__file__).parents[2]
 CUT_DOWN = ["--configfile", str(ROOT / "config/mini.yaml"), str(ROOT / "config/cut-down.yaml")]
 
 
@@ -48,20 +49,12 @@ class Study:
     def jobs(self, *arguments: str) -> dict[str, int]:
         """Rule -> number of jobs that a dry run plans."""
         log = self.made(*arguments, "--dry-run", "--quiet", "rules")
-        if "Job stats:" not in log:
-            return {}
-        lines = log.split("Job stats:")[1].split("total")[0].splitlines()[3:]
-        return {row.split()[0]: int(row.split()[1]) for row in lines if row.strip()}
-
-    def killed_after(self, seconds: float, *arguments: str) -> bool:
-        """Run, and SIGKILL Snakemake and all its jobs after some seconds; False if it had ended before."""
-        end = time.monotonic() + seconds
-        return self.killed_when(lambda: time.monotonic() >= end, *arguments)
+        return planned(log)
 
     def killed_when(self, is_time: Callable[[], bool], *arguments: str) -> bool:
-        """The same at the moment that `is_time` says."""
+        """Run, and SIGKILL Snakemake and all its jobs when `is_time` says; False if it had ended before."""
         process = subprocess.Popen(
-            self.command("--quiet", "all", *arguments),
+            self.command(*arguments, "--quiet", "all"),
             cwd=ROOT,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -88,11 +81,29 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory) -> Study:
+def finished(made_once) -> Study:
     """The cut-down mini study, from nothing to its tables, once for all tests (which leave its results alone)."""
-    study = Study(tmp_path_factory.mktemp("study"))
-    study.made("--quiet", "rules")
-    return study
+    return Study(made_once("study", lambda folder: Study(folder).made("--quiet", "rules")))
+
+
+@pytest.fixture(scope="session")
+def reported(finished, made_once) -> Callable[[list[str]], tuple[Study, str]]:
+    """Methods -> the study of these, reported from what is trained already, and what Snakemake said."""
+
+    def study_of(folder: Path) -> Study:
+        return Study(folder, ["--configfile", str(folder / "subset.yaml")])
+
+    def reported(methods: list[str]) -> tuple[Study, str]:
+        def make(folder: Path) -> None:
+            shutil.copytree(finished.folder, folder, dirs_exist_ok=True)
+            shutil.rmtree(folder / "reports")
+            (folder / "subset.yaml").write_text(yaml.safe_dump(subset(methods), sort_keys=False))
+            (folder / "said").write_text(study_of(folder).made("reports/quick/report.html", "--quiet", "rules"))
+
+        folder = made_once(f"study-{'+'.join(methods)}", make)
+        return study_of(folder), (folder / "said").read_text()
+
+    return reported
 
 
 @pytest.fixture

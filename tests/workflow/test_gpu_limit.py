@@ -26,8 +26,9 @@ def small(empty, monkeypatch):
         monkeypatch.setenv("MCGRPO_DEVICES", here)
         study = changed(load("mini"), load("cut-down"))
         main = {**study["experiments"]["main"], "methods": ["grpo"], "num_generations": [2]}
-        study |= {"seeds": [0, 1, 2], "gpus": gpus, "preload": False, "experiments": {"main": main}}
+        study |= {"seeds": [0, 1, 2], "gpus": gpus, "experiments": {"main": main}}
         study["training"]["max_steps"] = 1
+        study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
         (empty.folder / "study.yaml").write_text(yaml.safe_dump(study))
         empty.configfiles = ["--configfile", str(empty.folder / "study.yaml")]
         return empty

@@ -2,27 +2,30 @@
 
 import csv
 import json
-import random
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 import yaml
 from document import DOCUMENT
-from studies import changed, load
+from studies import changed, load, planned, subset
+
+from mcgrpo.commands.evidence import regenerate
+from mcgrpo.report.figures import main as draw
+from mcgrpo.report.page import write as page
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.plan import as_json, expand, figures
 
 pytestmark = pytest.mark.slow
 ANALYSIS = ("collect", "summarise", "contrasts", "tables", "claims", "figure", *DOCUMENT, "page", "track")
-TRAINED = 2 * (14 + 2 + 2) + 2 + 2 + 1 + 2 + 4 + 5 + 1  # two seeds of the grid, composite and flips; one of the others
-OF_LLAMA = 2 * 3  # two seeds of the headline
+STUDY = changed(load("mini"), load("cut-down"))
+TRAINED = Counter(entry.run.setting for entry in expand(STUDY).values() if entry.run.method != UNTRAINED)
 PLAN = ("plan", "overlap")
 SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
-FIGURES = (
-    "overview", "gains-sampled", "gains-greedy", "accuracy-first", "accuracy-greedy", "accuracy-sampled", "rewards",
-    "latency", "ood", "composite", "injected-flips", "variants", "sign-flips", "sign-flip-conventions",
-)  # fmt: skip
+FIGURES = figures(STUDY)
 
 
 def rows(path):
@@ -50,19 +53,28 @@ def test_the_headline_comes_first(finished):
     assert sum(json.loads(path.read_text())["outcome"]["started"] > made for path in others) > 3
 
 
-@pytest.mark.parametrize("methods", [["grpo"], ["mc-grpo"], ["grpo-plus1", "mc-grpo"]], ids="+".join)
-def test_any_methods_reach_their_report(finished, tmp_path, methods):
-    """A study without a median, of one without its mean, of two without theirs; what they train is there already."""
-    study = finished.copied(tmp_path / "study")
-    shutil.rmtree(study.folder / "reports")
-    config = changed(load("mini"), load("cut-down"))
-    config["experiments"] = {"main": {**config["experiments"]["main"], "methods": methods}}
-    (study.folder / "subset.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    study.configfiles = ["--configfile", str(study.folder / "subset.yaml")]
-    page = "reports/quick/report.html"
-    assert not {"train", "generate", "grade"} & study.jobs(page).keys()
-    study.made(page, "--quiet", "rules")
-    assert (study.folder / page).is_file() and all(study.tables().values())
+@pytest.mark.parametrize("method", ["grpo", "mc-grpo"])
+def test_one_method_alone_reaches_its_report(finished, root, tmp_path, monkeypatch, method):
+    """Without a median, without its mean: by what the rules call, from what is trained already."""
+    monkeypatch.chdir(root)
+    config = subset([method])
+    planned, drawn = as_json(config), figures(config)
+    for step in regenerate.STEPS.values():
+        step(finished.folder, config, planned, tmp_path)
+    results, reports = tmp_path / "results/quick", tmp_path / "reports/quick"
+    (results / "runs").symlink_to(finished.folder / "results/quick/runs")
+    tables = [part for name in ("summary", "gains", "curves") for part in (f"--{name}", str(results / f"{name}.csv"))]
+    for name in drawn:
+        draw([name, *tables, "--output", str(reports / "figures" / name)])
+    page.main(["--results", str(results), "--reports", str(reports), "--figures", *drawn])
+    assert all((reports / name).stat().st_size for name in ("tables.tex", "headline.md", "claims.md", "report.html"))
+
+
+def test_two_methods_without_theirs_reach_their_report(reported):
+    """What they train is there already."""
+    study, said = reported(["grpo-plus1", "mc-grpo"])
+    assert planned(said)["page"] == 1 and not {"train", "generate", "grade"} & planned(said).keys()
+    assert (study.folder / "reports/quick/report.html").is_file() and all(study.tables().values())
 
 
 def test_every_number_comes_from_its_runs(finished):
@@ -109,8 +121,8 @@ def test_the_runs_are_in_mlflow(finished):
         assert "accuracy/two-step/greedy" in run.data.metrics
 
 
-def test_a_second_call_runs_no_job(finished):
-    assert finished.jobs() == {}
+def test_a_second_call_runs_no_job_however_often_checkpoints_are_written(finished):
+    assert finished.changed("save_steps: 3").jobs() == {}
 
 
 @pytest.mark.parametrize(
@@ -131,19 +143,15 @@ def test_a_change_reruns_what_it_concerns(finished, change, rerun):
 
 
 def test_a_hyper_parameter_retrains_its_runs_only(finished):
-    assert finished.changed("settings: {toy-qwen3: {training: {beta: 0.1}}}").jobs()["train"] == TRAINED
-    assert finished.changed("settings: {toy-llama: {training: {beta: 0.1}}}").jobs()["train"] == OF_LLAMA
+    assert finished.changed("settings: {toy-qwen3: {training: {beta: 0.1}}}").jobs()["train"] == TRAINED["toy-qwen3"]
+    assert finished.changed("settings: {toy-llama: {training: {beta: 0.1}}}").jobs()["train"] == TRAINED["toy-llama"]
     assert finished.changed("variants: {composite: {training: {beta: 0.1}}}").jobs()["train"] == 2 * 2
     assert finished.changed("experiments: {injected-flips: {injected_flips: {exact: [0.5]}}}").jobs()["train"] == 2
 
 
-def test_how_a_study_is_run_is_no_reason_to_run_it_again(finished):
-    assert finished.changed("save_steps: 3").jobs() == {}
-
-
 def test_as_many_processes_train_anew_where_rows_are_counted_for_each(finished):
     """Some variants say the rows of a process: what such a run is does not change with their number, a step does."""
-    assert finished.changed("gpus: 2").jobs()["train"] == TRAINED + OF_LLAMA
+    assert finished.changed("gpus: 2").jobs()["train"] == TRAINED.total()
 
 
 def test_methods_that_are_compared_train_next_to_each_other(finished):
@@ -154,7 +162,7 @@ def test_methods_that_are_compared_train_next_to_each_other(finished):
         started[path] = (json.loads(path.read_text())["outcome"]["started"], setting, *cell)
     order = [tuple(where) for _, *where in sorted(started.values())]
     spans = {where: len(order) - order[::-1].index(where) - order.index(where) for where in order}
-    assert len(order) == TRAINED + OF_LLAMA and max(map(order.count, order)) > 2
+    assert len(order) == TRAINED.total() and max(map(order.count, order)) > 2
     assert all(span <= order.count(where) + 3 for where, span in spans.items()), spans
 
 
@@ -191,14 +199,17 @@ def test_a_figure_alone(finished):
 
 def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_path):
     """The trainings of a variant fail (the model has no such layer): the rest is made, and tables name the gap."""
-    broken = "variants: {composite: {training: {lora: {r: 2, target_modules: [none-such]}}}}"
-    study = finished.copied(tmp_path / "copy").changed(broken)
+    study = finished.copied(tmp_path / "copy")
+    shutil.rmtree(study.folder / "reports")
+    broken = {"training": {"lora": {"r": 2, "target_modules": ["none-such"]}}}
+    config = changed(STUDY, {"variants": {"composite": broken}, "experiments": {"main": {"num_generations": [2]}}})
+    config["experiments"] = {name: config["experiments"][name] for name in ("main", "composite")}
+    (study.folder / "broken.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    study.configfiles = ["--configfile", str(study.folder / "broken.yaml")]
     done = study.run("--keep-going", "--quiet", "rules")
     assert done.returncode != 0
     assert "What is finished can be reported" in done.log and "none-such" in done.log
-    partial = study.changed("partial: true")
-    assert "train" not in partial.jobs() and "generate" not in partial.jobs()
-    partial.made("--quiet", "rules")
+    assert not {"train", "generate"} & planned(study.changed("partial: true").made("--quiet", "rules")).keys()
     cells = {(row["method"], row["variant"]): row for row in rows(study.folder / "results/quick/summary.csv")
              if row["measure"] == "greedy" and row["num_generations"] == "2" and row["role"] == "in"}  # fmt: skip
     missing, there = cells["mc-grpo", "composite"], cells["mc-grpo", "default"]
@@ -209,33 +220,8 @@ def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_
     assert "missing" not in tables.split("## main")[1].split("##")[0]
     page = (study.folder / "reports/quick/report.html").read_text()
     assert re.search(r"4 of \d+ planned trainings are not finished", page) and "none-such" in page
-    made = study.folder / "reports/quick/reproduction.pdf"
-    assert not DOCUMENT or made.stat().st_mtime > (study.folder / "results/quick/summary.csv").stat().st_mtime
-
-
-def test_what_is_left_of_a_killed_study_is_reported(empty):
-    assert empty.killed_after(40)
-    partial = empty.changed("partial: true")
-    partial.made("--nolock", "--quiet", "rules")
-    assert "missing" in empty.tables()["tables.md"].decode()
-    assert all((empty.folder / f"reports/quick/figures/{figure}.png").is_file() for figure in FIGURES)
-
-
-def test_a_study_killed_at_twenty_moments_ends_with_the_same_tables(finished, empty):
-    """SIGKILL for Snakemake and its jobs, in planning, training, generation and analysis as it falls.
-
-    Once within a training that has a checkpoint, however fast the machine is.
-    """
-    moments = random.Random(0)
-    checkpoints = "results/quick/unfinished/**/checkpoint-[12]/complete.json"
-    assert empty.killed_when(lambda: any(empty.folder.glob(checkpoints)), "--nolock")
-    assert all(empty.killed_after(moments.uniform(4, 8), "--nolock") for _ in range(19))
-    empty.made("--nolock", "--quiet", "all")
-    logs = [path.read_text() for path in empty.folder.glob("logs/quick/train/**/*.log")]
-    assert any("going on from" in log for log in logs), "no training was resumed"
-    assert not [path for path in empty.folder.glob("results/quick/unfinished/**/*") if path.is_file()]
-    assert empty.tables() == finished.tables()
-    assert empty.jobs() == {}
+    made = (*(f"figures/{name}.png" for name in figures(config)), *(f"{name}.pdf" for name in DOCUMENT))
+    assert "figures/composite.png" in made and all((study.folder / "reports/quick" / name).is_file() for name in made)
 
 
 def test_the_composite_reward_and_the_other_architecture(finished):
@@ -251,8 +237,10 @@ def test_the_composite_reward_and_the_other_architecture(finished):
 
 
 def test_gsm8k_through_every_stage(empty, root):
+    """To its tables and claims; figures and the page have only those to draw."""
     empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
-    empty.made("--quiet", "all", "--config", f"datasets={{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}")
+    targets = ["reports/smoke/headline.md", "reports/smoke/claims.md", "resources/data/smoke/gsm8k.audit.json"]
+    empty.made("--quiet", "all", *targets, "--config", f"datasets={{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}")
     assert "tiny-random on gsm8k" in (empty.folder / "reports/smoke/headline.md").read_text()
     audit = json.loads((empty.folder / "resources/data/smoke/gsm8k.audit.json").read_text())
     assert {name: split["rows"] for name, split in audit["splits"].items()} == {"train": 10, "test": 6}

@@ -1,0 +1,82 @@
+"""A study whose Snakemake and jobs are killed again and again: what is left is reported, and it ends as ever."""
+
+import random
+import time
+
+import pandas as pd
+import pytest
+import yaml
+from studies import subset
+
+pytestmark = pytest.mark.slow
+
+METHODS = ["grpo-plus1", "mc-grpo"]
+TARGETS = [f"reports/quick/{name}" for name in ("tables.tex", "claims.md")]
+CHECKPOINT = "results/quick/unfinished/**/checkpoint-[12]/complete.json"
+MOMENTS = (
+    "dataset", "model", "plan", CHECKPOINT, "train", "train", "train", "generate", "generate", "generate", "grade",
+    "grade", "rollouts", "grade_rollouts", "sign_flips", "collect", "summarise", "contrasts", "tables", "claims",
+)  # fmt: skip
+"""Rules, roughly in their order: a job of each is killed at some time, or one of a later rule where all have ended."""
+
+
+def logs(study, rules):
+    """When each job of some rules has last written to its log."""
+    found = [path for rule in rules for path in study.folder.glob(f"logs/quick/{rule}*/**/*.log")]
+    found += [path for rule in rules for path in study.folder.glob(f"logs/quick/{rule}.log")]
+    return {path: path.stat().st_mtime_ns for path in found}
+
+
+def within(study, rules, seconds):
+    """A moment some seconds after the next job of these rules has started."""
+    before, begun = logs(study, rules), []
+
+    def is_time():
+        if logs(study, rules) != before:
+            begun.append(time.monotonic())
+        return bool(begun) and time.monotonic() >= begun[0] + seconds
+
+    return is_time
+
+
+def seconds_of(study, rule):
+    """How long a job of a rule took in a study that has finished."""
+    files = [*study.folder.glob(f"results/quick/benchmarks/{rule}/**/*.tsv")]
+    files += study.folder.glob(f"results/quick/benchmarks/{rule}.tsv")
+    return sum(pd.read_csv(path, sep="\t")["s"].mean() for path in files) / len(files)
+
+
+@pytest.fixture
+def killed(empty):
+    """A study of four trainings, before anything is run."""
+    (empty.folder / "subset.yaml").write_text(yaml.safe_dump(subset(METHODS), sort_keys=False))
+    empty.configfiles = ["--configfile", str(empty.folder / "subset.yaml")]
+    return empty
+
+
+def test_a_study_killed_at_twenty_moments_ends_with_the_same_tables(killed, reported, tmp_path):
+    """SIGKILL in planning, training, generation and analysis as it falls, once in a training that has a checkpoint.
+
+    What is left then is reported, in a copy.
+    """
+    share = random.Random(0)
+    whole, _ = reported(METHODS)
+    for place, rule in enumerate(MOMENTS):
+        if rule == CHECKPOINT:
+            assert killed.killed_when(lambda: any(killed.folder.glob(CHECKPOINT)), *TARGETS, "--nolock")
+            assert_what_is_left_is_reported(killed.copied(tmp_path / "copy"))
+        else:
+            moment = within(killed, MOMENTS[place:], share.uniform(0, 0.5) * seconds_of(whole, rule))
+            assert killed.killed_when(moment, *TARGETS, "--nolock"), rule
+    killed.made(*TARGETS, "--nolock", "--quiet", "all")
+    trained = [path.read_text() for path in killed.folder.glob("logs/quick/train/**/*.log")]
+    assert any("going on from" in log for log in trained), "no training was resumed"
+    assert not [path for path in killed.folder.glob("results/quick/unfinished/**/*") if path.is_file()]
+    assert killed.tables() == whole.tables()
+    assert killed.jobs(*TARGETS) == {}
+
+
+def assert_what_is_left_is_reported(study):
+    study = study.changed("partial: true")
+    study.made(*TARGETS, "reports/quick/figures/rewards.png", "--nolock", "--quiet", "all")
+    assert "missing" in study.tables()["tables.md"].decode()
