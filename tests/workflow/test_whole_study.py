@@ -240,7 +240,7 @@ def test_gsm8k_through_every_stage(empty, root):
     """To its tables and claims; figures and the page have only those to draw."""
     empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
     targets = ["reports/smoke/headline.md", "reports/smoke/claims.md", "resources/data/smoke/gsm8k.audit.json"]
-    empty.made("--quiet", "all", *targets, "--config", f"datasets={{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}")
+    empty.made(*targets, "--quiet", "all", "--config", f"datasets={{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}")
     assert "tiny-random on gsm8k" in (empty.folder / "reports/smoke/headline.md").read_text()
     audit = json.loads((empty.folder / "resources/data/smoke/gsm8k.audit.json").read_text())
     assert {name: split["rows"] for name, split in audit["splits"].items()} == {"train": 10, "test": 6}
