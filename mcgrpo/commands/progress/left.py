@@ -10,6 +10,8 @@ from mcgrpo.commands.progress.state import Status
 
 PAUSE_SECONDS = 300.0
 """After a pause of that length, the jobs before it do not count for how many run at a time."""
+RECENT = 6
+"""Jobs of a kind that count, the last ones: the machine may have been busier, or less so, before."""
 IDLE_SECONDS = 60.0
 """Nothing is running if no job shows that it runs and none has ended for so long."""
 
@@ -38,16 +40,17 @@ def left(found: Mapping[Job, Status], now: float, others: Sequence[Status] = ())
         others: the jobs that run and are not among these.
     """
     measured, of_rule = defaultdict(list), defaultdict(list)
-    for job, status in found.items():
+    for job, status in sorted(found.items(), key=lambda item: item[1].end):
         if status.state == "done" and status.seconds is not None:
             measured[job.kind].append(status.seconds)
             of_rule[job.rule].append((status.seconds, job.size))
     paces = {
-        rule: sum(seconds for seconds, _ in each) / sum(size for _, size in each) for rule, each in of_rule.items()
+        rule: sum(seconds for seconds, _ in each[-RECENT:]) / sum(size for _, size in each[-RECENT:])
+        for rule, each in of_rule.items()
     }
     remaining = {job: status for job, status in found.items() if status.state not in ("done", "failed")}
     whole = {
-        job: mean(measured[job.kind]) if job.kind in measured else paces[job.rule] * job.size
+        job: mean(measured[job.kind][-RECENT:]) if job.kind in measured else paces[job.rule] * job.size
         for job in remaining
         if job.rule in paces
     }

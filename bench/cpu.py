@@ -1,0 +1,173 @@
+"""Where the time of a command goes: `python bench/cpu.py --csv reports/bench/cpu.csv COMMAND ...`.
+
+Runs the command and prints the CPU seconds of all its processes by kind of work. A process is recognised by an
+environment variable that it inherits, and its kind by its log (`logs/STUDY/RULE/`) or its command line; servers that
+leave the terminal session are included. Processes are looked at every `INTERVAL_SECONDS`: what they use after the last
+look is `not seen`. The seconds of a training are divided among its phases in proportion to `metrics.jsonl`.
+"""
+
+import argparse
+import csv
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from mcgrpo.files import atomic
+
+INTERVAL_SECONDS = 0.1
+MARK = "MCGRPO_PRELOAD_MEASURED"
+"""The variable. With this start of its name, a study has a preload server of its own (`mcgrpo.launch.preload`)."""
+TICKS = os.sysconf("SC_CLK_TCK")
+LOG = re.compile(r"logs/([^/]+)/([a-z_]+)[./]")
+KINDS = {
+    "preload_server.py": "imports shared by jobs",
+    "mcgrpo.tracking.follow": "tracking: follower",
+    "pytest": "pytest",
+    "execnet": "pytest",
+    "snakemake": "Snakemake",
+}
+"""A word of the command line -> the kind of a process that has no log of a job. The first that fits."""
+
+
+class Process(NamedTuple):
+    """A process: its id and its start, in ticks since boot."""
+
+    pid: int
+    start: int
+
+
+def ticks(pid: int) -> tuple[int, int, int]:
+    """Start of a process, and the ticks that it and its reaped children have used."""
+    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(parts[19]), int(parts[11]) + int(parts[12]), int(parts[13]) + int(parts[14])
+
+
+def kind(pid: int) -> str:
+    """The kind of work of a process; empty for one that ends."""
+    words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    if not words:
+        return ""
+    job = LOG.search(str(Path(f"/proc/{pid}/fd/1").readlink()))
+    if job:
+        return f"job: {job[2]}" if "preload_server.py" in words or "mcgrpo.launch" not in words else "starting jobs"
+    return next((name for word, name in KINDS.items() if word in words), "other")
+
+
+class Sampler:
+    """The ticks of all processes that inherit `MARK=value`."""
+
+    def __init__(self, value: str):
+        self.mark = f"{MARK}={value}".encode()
+        self.mine: dict[Process, bool] = {}
+        self.kinds: dict[Process, str] = {}
+        self.used: dict[Process, int] = {}
+        self.reaped: dict[Process, int] = {}
+
+    def look(self) -> int:
+        """Look at every process once; returns how many there are."""
+        alive = 0
+        for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")):
+            try:
+                start, own, reaped = ticks(pid)
+                process = Process(pid, start)
+                if process not in self.mine:
+                    self.mine[process] = self.mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                if self.mine[process]:
+                    alive += 1
+                    if name := kind(pid):  # again each time: a fork of the server gets its log, a shell becomes a job
+                        self.kinds[process] = name
+                    self.used[process], self.reaped[process] = own, reaped
+            except OSError:
+                continue
+        return alive
+
+    def seconds(self) -> Counter:
+        """CPU seconds by kind."""
+        found: Counter = Counter()
+        for process, used in self.used.items():
+            found[self.kinds.get(process, "other")] += used / TICKS
+        return found
+
+    def served(self) -> float:
+        """CPU seconds of the ended jobs of preload servers, exactly."""
+        return sum(
+            self.reaped[process] / TICKS for process, name in self.kinds.items() if name == KINDS["preload_server.py"]
+        )
+
+
+def phases(results: Path, since: float) -> Counter:
+    """Wall seconds of the trainings that ended since then, by phase; the rest is `start and end`."""
+    from mcgrpo.trainer.timing import PHASES  # its import takes seconds
+
+    found: Counter = Counter()
+    for record in results.glob("runs/**/run.json"):
+        if record.stat().st_mtime < since:
+            continue
+        found["start and end"] += json.loads(record.read_text())["outcome"]["seconds"]
+        for line in (record.parent / "metrics.jsonl").read_text().splitlines():
+            row = json.loads(line)
+            for name in PHASES:
+                found[name] += row[f"seconds/{name}"]
+                found["start and end"] -= row[f"seconds/{name}"]
+    return found
+
+
+def busy() -> float:
+    """CPU seconds that all processes of the machine have used."""
+    user, nice, system, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
+    return (user + nice + system) / TICKS
+
+
+def measure(command: list[str], results: Path | None) -> list[tuple[str, float]]:
+    """Run a command; returns the rows of the table."""
+    sampler, before, begun, started = Sampler(str(os.getpid())), busy(), time.time(), time.monotonic()
+    environment = os.environ | {MARK: str(os.getpid()), "MCGRPO_PRELOAD_IDLE": "5"}
+    child = subprocess.Popen(command, env=environment)
+    while child.poll() is None:
+        sampler.look()
+        time.sleep(INTERVAL_SECONDS)
+    wall = time.monotonic() - started
+    while sampler.look():  # a server of which all jobs are done ends soon
+        time.sleep(INTERVAL_SECONDS)
+    others = busy() - before
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = sampler.seconds()
+    detached = {"imports shared by jobs", "tracking: follower"}
+    total = children.ru_utime + children.ru_stime + sampler.served() + sum(found[name] for name in detached)
+    found["not seen"] = total - sum(found.values())
+    if results and (parts := phases(results, begun)):
+        trained, whole = found.pop("job: train", 0.0), sum(parts.values())
+        for name, seconds in parts.items():
+            found[f"job: train, {name}"] = trained * seconds / whole
+    rows = sorted(found.items(), key=lambda item: -item[1])
+    cores = len(os.sched_getaffinity(0))
+    idle = wall * cores - others
+    others = ("other processes of the machine", others - total)
+    return [*rows, ("all", total), ("wall-clock time", wall), others, (f"idle, of {cores} cores", idle)]
+
+
+def main() -> None:
+    """Run a command and print where its time went."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--results", type=Path, help="results/STUDY of the command, for the phases of trainings")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    rows = measure(options.command, options.results)
+    print("| kind of work | seconds |\n|---|---|")
+    for name, seconds in rows:
+        print(f"| {name} | {seconds:.1f} |")
+    if options.csv:
+        with atomic(options.csv) as temporary, temporary.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([("kind", "seconds"), *rows])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
