@@ -215,7 +215,7 @@ class CellSignal:
 
 @dataclass(frozen=True)
 class SignalPoint:
-    """A row of `signal-curves.csv`: the signal of a method on a prompt with success rate `rate`.
+    """A row of `signal_curves.csv`: the signal of a method on a prompt with success rate `rate`.
 
     Successes are spread over the levels of reward as in the rollouts of `source`. `per_rollout` and `objective` are
     those of `mcgrpo.estimators.Signal`; `slope` is what the objective gains by a higher success rate, over what it does

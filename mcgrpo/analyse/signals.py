@@ -1,7 +1,7 @@
 """How much signal each method of a study has at the study's own success rates, beside what its trainings gained.
 
 `python -m mcgrpo.analyse.signals --plan plan.json --results results/STUDY --summary summary.csv --output signals.csv
-    --curves signal-curves.csv`
+    --curves signal_curves.csv`
 
 The success rates are those of the many rollouts of each prompt on which sign flips are measured, of the untrained model
 and of whichever trained ones the study has. Shares of k rollouts are taken as probabilities: with 128 of each prompt
@@ -95,10 +95,7 @@ def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) ->
 
     @cache
     def of(trained: Trained) -> Signal | None:
-        try:
-            return _signal(rewards, trained, rewards.probabilities)
-        except ValueError:  # it compares prompts
-            return None
+        return _signal(rewards, trained, rewards.probabilities)
 
     gains = _gains(summary, rewards)
     for key, trained in cells.items():
@@ -137,9 +134,13 @@ def _baseline(key: tuple[str, int, str]) -> tuple[str | None, int, str]:
     return METHODS[key[0]].baseline, *key[1:]
 
 
-def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal:
+def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal | None:
+    """None for an estimator that looks beyond the rewards of one group."""
     levels, options = list(rewards.levels), dict(trained.options)
-    return signal(trained.estimator, trained.num_generations, levels, probabilities, **options)
+    try:
+        return signal(trained.estimator, trained.num_generations, levels, probabilities, **options)
+    except ValueError:
+        return None
 
 
 def _gains(summary: pd.DataFrame, rewards: Rewards) -> dict[tuple[str, int, str, str], dict[str, Any]]:
@@ -160,13 +161,15 @@ def _gains(summary: pd.DataFrame, rewards: Rewards) -> dict[tuple[str, int, str,
 def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
     """The signal of each method under the variant `default`, at each of `RATES`."""
     successes = rewards.probabilities.sum(dim=0).index_fill(0, torch.tensor([0]), 0.0)
+    if not successes.any():
+        successes[-1] = 1.0
     rates = torch.cat([RATES, torch.tensor([0.5], dtype=torch.float64)]).unsqueeze(1)
     points = rates * successes / successes.sum()
     points[:, 0] = 1 - rates[:, 0]
     for (method, size, variant), trained in cells_of(plan, rewards.setting).items():
-        if variant != DEFAULT:
+        found = _signal(rewards, trained, points) if variant == DEFAULT else None
+        if found is None:
             continue
-        found = _signal(rewards, trained, points)
         slope = found.gain / found.climb.square().sum(dim=1)
         point = partial(SignalPoint, rewards.setting, rewards.source, method, size)
         for index, rate in enumerate(RATES.tolist()):
@@ -181,7 +184,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", required=True, type=Path, help="results/STUDY, with the grades of rollouts")
     parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
     parser.add_argument("--output", required=True, type=Path, help="signals.csv, one CellSignal a row")
-    parser.add_argument("--curves", required=True, type=Path, help="signal-curves.csv, one SignalPoint a row")
+    parser.add_argument("--curves", required=True, type=Path, help="signal_curves.csv, one SignalPoint a row")
     options = parser.parse_args(arguments)
     try:
         plan, summary = read_json(options.plan), read_frame(options.summary, Cell)
@@ -195,17 +198,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _measured(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:
-    """The rewards of every model whose sign flips are measured; of an unfinished study, of those that are there.
-
-    Models that always fail or always succeed leave no estimator a signal.
-    """
+    """The rewards of every model whose sign flips are measured; of an unfinished study, of those that are there."""
     runs = {run.name: run for run in (as_record(Run, row, "plan") for row in plan["runs"])}
     for name, spec in plan["flips"].items():
         path = files.rollout_grades(name, spec["benchmark"])
         if path.is_file():
-            found = read_probabilities(path, runs[name], spec["benchmark"])
-            if 0 < found.success < 1:
-                yield found
+            yield read_probabilities(path, runs[name], spec["benchmark"])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ class Figure(NamedTuple):
     """The module that draws a figure, and its arguments.
 
     Args:
-        sources: which of `summary`, `gains` and `curves` it shows.
+        sources: which of `summary`, `gains`, `curves` and `signal_curves` it shows.
         module: in `mcgrpo.report.figures`, with a function `draw`; with sources, it draws what the function of this
             name in `mcgrpo.report.shown` selects from them.
         options: further arguments of that function.
@@ -31,6 +31,7 @@ FIGURES = {
     "latency": Figure(("curves",), "latency"),
     "sign-flips": Figure(("summary",), "sign_flips"),
     "sign-flip-conventions": Figure(("summary",), "flip_conventions"),
+    "signal": Figure(("signal_curves",), "signal"),
     "injected-flips": Figure(("summary",), "injected_flips"),
     "composite": Figure(("summary",), "composite"),
     "variants": Figure(("summary",), "variants"),

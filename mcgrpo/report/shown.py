@@ -1,8 +1,8 @@
 """The cells and trainings that each figure shows. Figures draw them, and the n under a figure counts them.
 
 There is a function for each module of `mcgrpo.report.figures` that shows data, of the same name. It is given the frames
-that `mcgrpo.report.catalogue` names (a row per `Cell`, `Gain` or `CurvePoint`). The cells of a figure include planned
-cells without a measurement; if no cell has one, a ValueError says that there is nothing to show.
+that `mcgrpo.report.catalogue` names (a row per `Cell`, `Gain`, `CurvePoint` or `SignalPoint`). The cells of a figure
+include planned cells without a measurement; if no cell has one, a ValueError says that there is nothing to show.
 """
 
 from collections.abc import Iterable
@@ -169,6 +169,20 @@ def budget(curves: pd.DataFrame) -> pd.DataFrame:
     if points.empty:
         raise ValueError("nothing to show: no step of GRPO's loss has rollouts and an accuracy (variant default)")
     return points
+
+
+def signal(signal_curves: pd.DataFrame) -> pd.DataFrame:
+    """The computed signal at the rewards of one model, see `first_source`."""
+    if signal_curves.empty:
+        raise ValueError("nothing to show: no model has the many rollouts that sign flips are measured on")
+    return first_source(signal_curves)
+
+
+def first_source(signals: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first model that signals are computed for, an untrained one if there is one."""
+    sources = list(dict.fromkeys(signals.source))
+    untrained = [source for source in sources if f"/{UNTRAINED}/" in source]
+    return signals[signals.source == (untrained or sources)[0]]
 
 
 def latency(curves: pd.DataFrame) -> pd.DataFrame:

@@ -70,7 +70,7 @@ class ResultFiles:
     @property
     def signal_curves(self) -> Path:
         """One `SignalPoint` a row."""
-        return self.folder / "signal-curves.csv"
+        return self.folder / "signal_curves.csv"
 
     @property
     def tables(self) -> tuple[Path, ...]:

@@ -191,6 +191,7 @@ def figures(config: Config) -> list[str]:
         "variants": bool(others - swept),
         "sign-flips": any(entry.flips for entry in entries),
         "sign-flip-conventions": any(entry.flips for entry in entries),
+        "signal": bool(plain) and any(entry.flips for entry in entries),
     }
     return [name for name, is_wanted in wanted.items() if is_wanted]
 

@@ -67,7 +67,7 @@ def study(tmp_path):
         cell("mc-grpo", 2, 0.5, variant="mad-zero-std", change=(0.03, 0.01, 0.05), baseline=None, **sampled),
     ]
     write_csv(tmp_path / "summary.csv", Cell, [dataclasses.replace(each, baseline=each.baseline) for each in cells])
-    named = {"plan": "plan.json", "summary": "summary.csv", "output": "signals.csv", "curves": "signal-curves.csv"}
+    named = {"plan": "plan.json", "summary": "summary.csv", "output": "signals.csv", "curves": "signal_curves.csv"}
     return [
         "--results",
         str(tmp_path),
@@ -118,7 +118,7 @@ def test_cells_that_a_signal_does_not_describe_have_no_row(signals):
 
 
 def test_curves_are_of_prompts_with_each_success_rate(signals, tmp_path):
-    curves = read_frame(tmp_path / "signal-curves.csv", SignalPoint)
+    curves = read_frame(tmp_path / "signal_curves.csv", SignalPoint)
     assert set(zip(curves.method, curves.num_generations, strict=True)) == {
         (method, budget) for method in ("grpo", "mc-grpo") for budget in (2, 4)
     }
@@ -135,6 +135,15 @@ def test_an_unfinished_study_has_the_rows_of_the_rollouts_that_are_there(study, 
     (tmp_path / f"rollout-grades/{SOURCE}/sums.jsonl").unlink()
     main(study)
     assert read_frame(tmp_path / "signals.csv", CellSignal).empty
+
+
+def test_a_model_that_always_fails_has_rows_without_signal(study, tmp_path):
+    grades = tmp_path / f"rollout-grades/{SOURCE}/sums.jsonl"
+    grades.write_text(grades.read_text().replace("correct", "wrong").replace("equivalent", "wrong"))
+    main(study)
+    signals = read_frame(tmp_path / "signals.csv", CellSignal)
+    assert len(signals) == 5 and (signals.per_step == 0).all() and signals.predicted.isna().all()
+    assert len(read_frame(tmp_path / "signal_curves.csv", SignalPoint)) == 4 * 50
 
 
 def test_a_file_that_cannot_be_read_is_named(study, tmp_path):

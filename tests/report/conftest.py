@@ -1,13 +1,19 @@
 from functools import partial
 
 import pytest
-from synthetic import curves_frame, summary_frame
+from synthetic import curves_frame, signals_frame, summary_frame
 
 
 @pytest.fixture
 def frame(tmp_path):
     """Cells -> the summary, through its file."""
     return partial(summary_frame, tmp_path)
+
+
+@pytest.fixture
+def signal_frame(tmp_path):
+    """Points -> the computed signal, through its file."""
+    return partial(signals_frame, tmp_path)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import subprocess
 import sys
 
 import pytest
-from synthetic import BOTH, cell, curves, gains_frame, paired, point, study
+from synthetic import BOTH, cell, curves, gains_frame, paired, point, signal_points, study
 
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.figures import main
@@ -21,14 +21,16 @@ WHERE = (
 
 def files_of(folder, cells=()):
     gains_frame(folder, cells)
-    return [part for name in ("summary", "gains", "curves") for part in (f"--{name}", str(folder / f"{name}.csv"))]
+    names = ("summary", "gains", "curves", "signal_curves")
+    return [part for name in names for part in (f"--{name.replace('_', '-')}", str(folder / f"{name}.csv"))]
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name == "accuracy-first" else pytest.mark.slow) for name in FIGURES]
 )
-def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, name):
+def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, signal_frame, name):
     frame(map(paired, study(("toy_a",))))
+    signal_frame(signal_points())
     curve_frame(curves(("toy_a",), BOTH, steps=3))
     arguments = [*files_of(tmp_path, map(paired, study(("toy_a",)))), "--output"]
     for folder in "ab":
@@ -41,7 +43,8 @@ def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, n
 
 @pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if figure.sources])
 @pytest.mark.parametrize("rows", ["none", "missing"])
-def test_a_figure_with_nothing_to_show_is_an_error(tmp_path, frame, curve_frame, name, rows):
+def test_a_figure_with_nothing_to_show_is_an_error(tmp_path, frame, curve_frame, signal_frame, name, rows):
+    signal_frame([])
     missing = [cell("grpo", 2, None, **where) for where in WHERE]
     frame(missing if rows == "missing" else [])
     curve_frame([point("grpo", 2, 0, 1, seconds=[None] * 4, reward=None, accuracy=None)] if rows == "missing" else [])

@@ -137,15 +137,14 @@ class TestTables:
 
 class TestFigures:
     def test_every_figure_has_a_caption_and_an_n(self, study):
-        frames = {
-            name: html.read_frame(study.results / f"{name}.csv", kind)
-            for name, kind in (("summary", html.Cell), ("gains", html.Gain), ("curves", html.CurvePoint))
-        }
+        kinds = {"summary": html.Cell, "gains": html.Gain, "curves": html.CurvePoint, "signal_curves": html.SignalPoint}
+        frames = {name: html.read_frame(study.results / f"{name}.csv", kind) for name, kind in kinds.items()}
         views = contents.figure_views(list(FIGURES), study.reports, ROOT / "workflow/report", frames)
         assert all(view.title and view.caption.endswith(".") for view in views)
         told = {view.name: view.n for view in views}
         assert told["accuracy-greedy"] == "5 seeds planned, 0 to 5 there of each trained cell; 100 problems on sums"
         assert told["rewards"] == "36 runs, 3 seeds a cell, 3 steps each"
+        assert told["signal"] == "computed from the rewards of toy_a/none/G0/default/seed0"
         assert told["ood"] == "5 seeds of each trained cell; 100 problems on far"
         assert [name for name, n in told.items() if n == "a drawing, without data"] == ["overview"]
         assert all("nothing" not in n for n in told.values())

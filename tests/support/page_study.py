@@ -13,7 +13,7 @@ from runs import RUN
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
-from mcgrpo.analyse.records import Cell, Contrast, CurvePoint, Gain
+from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.records import Rollout
 from mcgrpo.report.catalogue import FIGURES
@@ -91,6 +91,8 @@ class PageStudy:
         write_csv(self.results / "contrasts.csv", Contrast, evaluated())
         write_csv(self.results / "gains.csv", Gain, synthetic.gains_of(summary()))
         write_csv(self.results / "curves.csv", CurvePoint, synthetic.curves(("toy_a",), steps=3))
+        write_csv(self.results / "signals.csv", CellSignal, synthetic.cell_signals())
+        write_csv(self.results / "signal_curves.csv", SignalPoint, synthetic.signal_points())
         write_json(self.results / "plan.json", {"study": "toy", "runs": [asdict(each) for each in RUNS]})
         for each in RUNS:
             outcome_of(self.results, each)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, CurvePoint, Gain
+from mcgrpo.analyse.records import Cell, CellSignal, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import write_csv
 from mcgrpo.report import shown
 from mcgrpo.report.figures import style
@@ -162,6 +162,39 @@ def curves_frame(folder, points):
     """The curves, through their file."""
     write_csv(folder / "curves.csv", CurvePoint, points)
     return read_frame(folder / "curves.csv", CurvePoint)
+
+
+SOURCE = "toy_a/none/G0/default/seed0"
+SIGNAL_RATES = (0.25, 0.5, 0.75)
+
+
+def signal_points(methods=("grpo", "mc-grpo", "dapo"), budgets=(2, 4), source=SOURCE):
+    """Curves whose signal is p (1 - p), and whose objective is p times G."""
+    return [
+        SignalPoint("toy_a", source, method, budget, rate, rate * (1 - rate), 1.0, rate * budget)
+        for method in methods
+        for budget in budgets
+        for rate in SIGNAL_RATES
+    ]
+
+
+def cell_signals(source=SOURCE):
+    """Four cells, of which the three that are told from 0 gained in the direction that was computed."""
+    gains = ((2, -0.4, -0.03), (4, -0.3, -0.02), (8, -0.1, 0.001), (16, 0.2, 0.03))
+    numbers = {"drawn": 3, "prompts": 128, "success": 0.3, "per_step": 1.0, "per_rollout": 0.1, "per_row": 0.1}
+    return [
+        CellSignal(
+            "toy_a", source, "mc-grpo", budget, "default", **numbers, of_best=0.5, kind="difference", baseline="grpo",
+            predicted=predicted, measure="avg@4", gain=gain, gain_low=gain - 0.01, gain_high=gain + 0.01, gain_seeds=3,
+        )
+        for budget, predicted, gain in gains
+    ]  # fmt: skip
+
+
+def signals_frame(folder, points):
+    """The computed signal, through its file."""
+    write_csv(folder / "signal_curves.csv", SignalPoint, points)
+    return read_frame(folder / "signal_curves.csv", SignalPoint)
 
 
 class Line(NamedTuple):

@@ -106,6 +106,7 @@ rule figure:
         summary=rules.summarise.output.summary,
         gains=rules.summarise.output.gains,
         curves=rules.collect.output.curves,
+        signal_curves=rules.signals.output.curves,
     output:
         pdf=f"{REPORTS}/figures/{{figure}}.pdf",
         png=f"{REPORTS}/figures/{{figure}}.png",
@@ -123,7 +124,7 @@ rule figure:
     shell:
         "python -m mcgrpo.launch mcgrpo.report.figures "
         "{wildcards.figure} --summary {input.summary:q} --gains {input.gains:q} "
-        "--curves {input.curves:q} --output {params.stem:q} {params.unfinished:q} > {log:q} 2>&1"
+        "--curves {input.curves:q} --signal-curves {input.signal_curves:q} --output {params.stem:q} {params.unfinished:q} > {log:q} 2>&1"
 
 
 rule reproduction:
@@ -160,6 +161,7 @@ rule page:
         contrasts=rules.contrasts.output,
         gains=rules.summarise.output.gains,
         curves=rules.collect.output.curves,
+        signals=rules.signals.output,
         runs=[] if PARTIAL else map(RESULTS.run, TRAINED),
         claims=repository("config/claims.yaml"),
         schema=repository("workflow/schemas/claims.schema.yaml"),

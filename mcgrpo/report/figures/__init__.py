@@ -1,4 +1,4 @@
-"""Draw figures from summary.csv, gains.csv and curves.csv, as STEM.pdf and STEM.png (the same bytes at every rerun).
+"""Draw figures from the CSV files of the analysis, as STEM.pdf and STEM.png (the same bytes at every rerun).
 
     python -m mcgrpo.report.figures accuracy-greedy --summary summary.csv --output reports/figures/accuracy-greedy
     python -m mcgrpo.report.figures rewards --curves curves.csv --output reports/figures/rewards
@@ -15,12 +15,12 @@ from matplotlib import pyplot as plt
 
 from mcgrpo import command_line
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, CurvePoint, Gain
+from mcgrpo.analyse.records import Cell, CurvePoint, Gain, SignalPoint
 from mcgrpo.report.catalogue import FIGURES, stages
 from mcgrpo.report.figures import style
 from mcgrpo.report.shown import select
 
-SOURCES = {"summary": Cell, "gains": Gain, "curves": CurvePoint}
+SOURCES = {"summary": Cell, "gains": Gain, "curves": CurvePoint, "signal_curves": SignalPoint}
 """The data files of figures, and their records."""
 
 
@@ -31,13 +31,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--summary", help="summary.csv, one Cell a row")
     parser.add_argument("--gains", help="gains.csv, one Gain a row")
     parser.add_argument("--curves", help="curves.csv, one CurvePoint a row")
+    parser.add_argument("--signal-curves", help="signal_curves.csv, one SignalPoint a row")
     parser.add_argument("--output", required=True, type=Path, help="path without a suffix")
     parser.add_argument("--unfinished", action="store_true", help="the study goes on: a figure may be empty yet")
     options = parser.parse_args(arguments)
     sources = FIGURES[options.name].sources
     for source in sources:
         if not getattr(options, source):
-            parser.error(f"{options.name} is drawn from --{source}")
+            parser.error(f"{options.name} is drawn from --{source.replace('_', '-')}")
     plt.switch_backend("agg")
     draw = import_module(stages(options.name)[1]).draw
     with style.styled():

@@ -120,7 +120,8 @@ def figure_views(names: list[str], folder: Path, captions: Path, frames: dict[st
         names: keys of `mcgrpo.report.catalogue.FIGURES`.
         folder: where NAME.png are.
         captions: the folder of captions.
-        frames: `summary` (rows of `Cell`), `gains` (of `Gain`) and `curves` (of `CurvePoint`).
+        frames: `summary` (rows of `Cell`), `gains` (of `Gain`), `curves` (of `CurvePoint`) and
+            `signal_curves` (of `SignalPoint`).
 
     Raises:
         ValueError: names the file of a missing caption.
@@ -157,6 +158,8 @@ def _figure_n(name: str, **frames: pd.DataFrame) -> str:
         rows = select(name, (frames[source] for source in sources))
     except ValueError:
         return "nothing measured yet"
+    if "signal_curves" in sources:
+        return f"computed from the rewards of {rows.source.iloc[0]}"
     return _runs(rows) if "curves" in sources else sizes(rows)
 
 

@@ -22,7 +22,7 @@ from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.records import Cell, CurvePoint, Gain
+from mcgrpo.analyse.records import Cell, CellSignal, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import atomic, read_json
 from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
@@ -30,6 +30,7 @@ from mcgrpo.report.claims.judge import judge, read_contrasts
 from mcgrpo.report.claims.tables import CAPTION, HEADINGS, counts
 from mcgrpo.report.page import completions, contents, jobs, verdicts
 from mcgrpo.report.page.answer import answer
+from mcgrpo.report.page.prediction import sentence
 from mcgrpo.report.tables.latex import SMALL, VERDICT
 from mcgrpo.study.paths import ResultFiles
 
@@ -72,7 +73,8 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     claims = read_claims(options.claims)
     published = judge(claims, of_printed(claims, as_cells(read_published(options.published))), "published")
     ours = judge(claims, read_contrasts(files.contrasts), "ours")
-    frames = {"summary": summary, "gains": gains, "curves": curves}
+    points = read_frame(files.signal_curves, SignalPoint)
+    frames = {"summary": summary, "gains": gains, "curves": curves, "signal_curves": points}
     figures = contents.figure_views(options.figures, options.reports / "figures", options.captions, frames)
     return {
         "title": options.title or study,
@@ -82,6 +84,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
         "to_results": os.path.relpath(options.results, page.parent),
         "to_reports": os.path.relpath(options.reports, page.parent),
         "answer": answer(summary, gains),
+        "prediction": sentence(read_frame(files.signals, CellSignal)),
         "sources": [(HEADINGS[each[0].source], counts(each)) for each in (published, ours)],
         "claims": verdicts.claim_rows(published, ours, summary),
         "claims_caption": CAPTION,

@@ -1,0 +1,28 @@
+"""One sentence of the first screen: whether computed signal says which method gains."""
+
+import pandas as pd
+
+from mcgrpo.analyse.signal_agreement import agreement
+from mcgrpo.report import wording
+from mcgrpo.report.shown import first_source
+
+
+def sentence(signals: pd.DataFrame) -> str:
+    """How computed signal and measured gains agree; empty without a rank correlation.
+
+    Args:
+        signals: a row per `CellSignal`.
+    """
+    if signals.empty:
+        return ""
+    found = agreement(first_source(signals))
+    if found.correlation is None:
+        return ""
+    text = (
+        "The signal that each method leaves, computed from the rewards of the untrained model without training, has a "
+        f"rank correlation of {found.correlation:.2f} with the measured gains in sampled accuracy (95% interval "
+        f"{found.low:.2f} to {found.high:.2f}, {wording.count(found.cells, 'cell')})"
+    )
+    if found.decided:
+        text += f"; of {wording.count(found.decided, 'gain')} that can be told from 0, {found.right} have its sign"
+    return f"{text}."
