@@ -54,7 +54,7 @@ rule answer:
     input:
         lambda wildcards: results_of(ANSWERS[int(wildcards.seeds)]),
         # It says what was known then: only other results of its runs make it anew.
-        plan=ancient(rules.plan.output),
+        plan=ancient(str(RESULTS.plan)),
         published=ancient(PUBLISHED),
     output:
         headline=f"{REPORTS}/after-{{seeds}}-seeds/headline.md",
