@@ -203,8 +203,8 @@ def test_memory_is_compared_with_the_device_if_there_is_one(two_gpus, monkeypatc
 
 def test_batches_are_listed_once_for_all_variants_that_have_them():
     found = [check.finding for check in demands.check_batches(MINI, TRAINED, sizes(MINI))]
-    assert len(found) == 4
-    assert any("x 16 rows x 1 accumulated = 2 prompts x G=8 per step, 160 steps" in line for line in found)
+    assert len(found) == 7
+    assert any("x 16 rows x 1 accumulated = 2 prompts x G=8 per step, 120 steps" in line for line in found)
 
 
 def test_a_data_set_smaller_than_a_batch_is_an_error():
@@ -216,7 +216,7 @@ def test_a_data_set_smaller_than_a_batch_is_an_error():
 def test_too_little_disk_is_an_error(here):
     known = sizes(MINI)
     huge = replace(known, models={**known.models, "toy-qwen3": Model(10**12)})
-    unknown = Sizes({"toy-qwen3": Model()}, known.rows, {("models", "toy-qwen3"): Answer("unreachable")})
+    unknown = Sizes(dict.fromkeys(known.models, Model()), known.rows, {("models", "toy-qwen3"): Answer("unreachable")})
     assert [demands.check_disk(MINI, each).status for each in (known, huge, unknown)] == ["ok", "error", "warning"]
 
 
