@@ -50,6 +50,8 @@ localrules:
     collect,
     summarise,
     contrasts,
+    signals,
+    signal_table,
     track,
     answer,
     tables,

@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 from synthetic import SIGNAL_RATES, cell_signals, drawn, signal_points
 
+from mcgrpo.analyse.records import CellSignal
+from mcgrpo.files import write_csv
 from mcgrpo.report.figures import signal
 from mcgrpo.report.page.prediction import sentence
+from mcgrpo.report.tables import signal as table
 
 TRAINED = "toy_a/grpo/G8/default/seed0"
 
@@ -46,3 +49,23 @@ def test_the_sentence_has_the_correlation_its_interval_and_the_signs():
 @pytest.mark.parametrize("signals", [[], cell_signals()[:3]])
 def test_without_enough_cells_there_is_no_sentence(signals):
     assert sentence(rows(*signals)) == ""
+
+
+def test_the_table_has_predicted_beside_measured_gains_of_each_model(tmp_path):
+    signals = [*cell_signals(TRAINED), *cell_signals()]
+    write_csv(tmp_path / "signals.csv", CellSignal, signals)
+    table.main(["--signals", str(tmp_path / "signals.csv"), "--output", str(tmp_path), "--title", "Toys"])
+    text = (tmp_path / "signal.md").read_text()
+    first = next(line for line in text.splitlines() if line.startswith("| toy_a, untrained (30.0%)"))
+    cells = [cell.strip(" *") for cell in first.strip("|").split("|")]
+    assert cells[1:] == ["2", "MC-GRPO", "3", "100", "50", "GRPO", "−40%", "−3.0 [−4.0, −2.0]"]
+    assert text.count("Toys. Computed signal") == 1 and "of 128 prompts. Rank correlation" in text
+    assert "toy_a, GRPO G8 seed0 (30.0%)" in text
+    assert "\\DefineTable{signal}" in (tmp_path / "signal.tex").read_text()
+
+
+def test_a_study_without_rollouts_says_that_it_has_no_signal(tmp_path):
+    write_csv(tmp_path / "signals.csv", CellSignal, [])
+    table.main(["--signals", str(tmp_path / "signals.csv"), "--output", str(tmp_path)])
+    for name in ("signal.md", "signal.tex"):
+        assert table.ABSENT in (tmp_path / name).read_text()

@@ -21,6 +21,7 @@ STAGES = (
     "analyse.summarise",
     "analyse.contrasts",
     "report.tables",
+    "report.tables.signal",
     "report.figures",
     "report.page",
     "analyse.sign_flips",

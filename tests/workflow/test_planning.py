@@ -16,7 +16,8 @@ def mini(empty, root):
     return empty
 
 
-ONCE = ("all", "plan", "collect", "summarise", "signals", "contrasts", "tables", "claims", "page", *DOCUMENT)
+ANALYSE = ("plan", "collect", "summarise", "signals", "contrasts")
+ONCE = ("all", *ANALYSE, "tables", "signal_table", "claims", "page", *DOCUMENT)
 REPORT = dict.fromkeys(ONCE, 1) | {"figure": 16}
 CHECKS = {"track": 1, "overlap": 1}
 ANSWERS = {"answer": 3}  # after 4, 8 and 16 seeds

@@ -24,7 +24,8 @@ FIGURES = expand(
 # Without LaTeX everything else is still made.
 DOCUMENT = [f"{REPORTS}/reproduction.pdf"] if shutil.which("latexmk") else []
 PAGE = f"{REPORTS}/report.html"
-REPORT = [*TABLES, *CLAIMS, *FIGURES, *DOCUMENT, PAGE]
+SIGNAL = expand("{reports}/signal.{suffix}", reports=REPORTS, suffix=["tex", "md"])
+REPORT = [*TABLES, *SIGNAL, *CLAIMS, *FIGURES, *DOCUMENT, PAGE]
 
 
 rule tables:
@@ -47,6 +48,27 @@ rule tables:
     shell:
         "python -m mcgrpo.launch mcgrpo.report.tables "
         "--summary {input.summary:q} --gains {input.gains:q} --output {params.folder:q} "
+        "--title {params.title:q} > {log:q} 2>&1"
+
+
+rule signal_table:
+    input:
+        rules.signals.output.signals,
+    output:
+        SIGNAL,
+    log:
+        FILES.log("signal_table"),
+    benchmark:
+        RESULTS.benchmark("signal_table")
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        folder=subpath(output[0], parent=True),
+        title=title,
+        code=fingerprint("mcgrpo.report.tables.signal"),
+    shell:
+        "python -m mcgrpo.launch mcgrpo.report.tables.signal --signals {input:q} --output {params.folder:q} "
         "--title {params.title:q} > {log:q} 2>&1"
 
 
@@ -130,6 +152,7 @@ rule figure:
 rule reproduction:
     input:
         TABLES,
+        SIGNAL,
         CLAIMS,
         FIGURES,
         document=repository("reports/reproduction.tex"),
@@ -154,6 +177,7 @@ rule reproduction:
 rule page:
     input:
         TABLES,
+        SIGNAL,
         CLAIMS,
         FIGURES,
         plan=rules.plan.output,

@@ -13,7 +13,7 @@ import pandas as pd
 from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.shown import select
-from mcgrpo.report.tables import accuracy, timings
+from mcgrpo.report.tables import accuracy, signal, timings
 from mcgrpo.report.tables.display import Display, Entry
 from mcgrpo.report.tables.markdown import markdown
 from mcgrpo.report.tables.write import displays
@@ -32,6 +32,7 @@ TITLES = {
     "stability": "Stability",
     "sign-flips": "Measured sign-flip rates",
     "timings": "Training time",
+    "signal": "Computed signal",
 }
 SCALE = 0.42
 """CSS pixels per figure pixel. Figures have 300 pixels per inch: 8 point type is then 14 CSS pixels high."""
@@ -78,12 +79,21 @@ def timings_view(summary: pd.DataFrame) -> TableView | None:
     return None if cells.empty else view(cells, timings.display(cells))
 
 
-def view(cells: pd.DataFrame, table: Display) -> TableView:
-    """A table, and its cells as files to download."""
+def signal_view(signals: pd.DataFrame) -> TableView | None:
+    """The computed signal, if the study has rollouts to compute it from."""
+    if signals.empty:
+        return None
+    rows = signal.select(signals)
+    prompts = wording.span(signals.groupby("source").prompts.first())
+    return view(rows, signal.display(rows), f"{wording.count(signals.source.nunique(), 'model')}, {prompts} prompts")
+
+
+def view(cells: pd.DataFrame, table: Display, n: str = "") -> TableView:
+    """A table, and its cells as files to download; `n` by default that of cells with seeds and problems."""
     return TableView(
         table=table,
         title=TITLES.get(table.name, table.name),
-        n=sizes(cells),
+        n=n or sizes(cells),
         rows=tuple(_rows(table)),
         csv=_data("text/csv", cells.to_csv(index=False, lineterminator="\n")),
         markdown=_data("text/markdown", markdown(table) + "\n"),

@@ -73,7 +73,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     claims = read_claims(options.claims)
     published = judge(claims, of_printed(claims, as_cells(read_published(options.published))), "published")
     ours = judge(claims, read_contrasts(files.contrasts), "ours")
-    points = read_frame(files.signal_curves, SignalPoint)
+    points, signals = read_frame(files.signal_curves, SignalPoint), read_frame(files.signals, CellSignal)
     frames = {"summary": summary, "gains": gains, "curves": curves, "signal_curves": points}
     figures = contents.figure_views(options.figures, options.reports / "figures", options.captions, frames)
     return {
@@ -84,11 +84,12 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
         "to_results": os.path.relpath(options.results, page.parent),
         "to_reports": os.path.relpath(options.reports, page.parent),
         "answer": answer(summary, gains),
-        "prediction": sentence(read_frame(files.signals, CellSignal)),
+        "prediction": sentence(signals),
         "sources": [(HEADINGS[each[0].source], counts(each)) for each in (published, ours)],
         "claims": verdicts.claim_rows(published, ours, summary),
         "claims_caption": CAPTION,
         "tables": contents.table_views(summary),
+        "signal": contents.signal_view(signals),
         "figures": figures,
         "shown": (shown := completions.completions(options.results, found)),
         "groups": {view.name: asdict(view) for view in shown.runs},

@@ -44,6 +44,10 @@ class Display:
     lines: tuple[Line, ...]
     ruled: int = 2
 
+    def titled(self, title: str) -> "Display":
+        """The table with a caption that starts with the title, if there is one."""
+        return replace(self, caption=f"{title}. {self.caption}") if title else self
+
     @property
     def starts(self) -> np.ndarray:
         """Lines x entries of the block: whether an entry, or one before it, differs from the line above."""

@@ -7,7 +7,7 @@ as in the summary), headline.md and headline.tex, values.tex (numbers for prose)
 timings.md.
 """
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
@@ -84,7 +84,7 @@ def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title
     Raises:
         ValueError: if the study plans none of the tables.
     """
-    found = [(cells, _titled(table, title)) for cells, table in displays(summary)]
+    found = [(cells, table.titled(title)) for cells, table in displays(summary)]
     if not found:
         raise ValueError("the summary has neither an accuracy (greedy or avg@k) of a trained method nor sign flips")
     names = {display.name for _, display in found}
@@ -102,14 +102,9 @@ def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title
     _write_timings(summary, output, title)
 
 
-def _titled(table: Display, title: str) -> Display:
-    """The table with a caption that starts with the title."""
-    return replace(table, caption=f"{title}. {table.caption}") if title else table
-
-
 def _write_timings(summary: pd.DataFrame, output: Path, title: str) -> None:
     cells = timings.select(summary)
-    table = None if cells.empty else _titled(timings.display(cells), title)
+    table = None if cells.empty else timings.display(cells).titled(title)
     absent = "No training time is planned or measured in this study."
     _write(output / "timings.tex", f"{PREAMBLE}\n\n{latex(table, rows=60)}\n" if table else f"% {absent}\n")
     _write(output / "timings.md", f"{markdown(table)}\n" if table else f"{absent}\n")
