@@ -20,19 +20,8 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import as_json, expand, figures
 
 pytestmark = pytest.mark.slow
-ANALYSIS = (
-    "collect",
-    "summarise",
-    "signals",
-    "contrasts",
-    "tables",
-    "signal_table",
-    "claims",
-    "figure",
-    *DOCUMENT,
-    "page",
-    "track",
-)
+REPORT = ("tables", "signal_table", "claims", "figure", *DOCUMENT, "page")
+ANALYSIS = ("collect", "summarise", "signals", "contrasts", *REPORT, "track")
 STUDY = changed(load("mini"), load("cut-down"))
 TRAINED = Counter(entry.run.setting for entry in expand(STUDY).values() if entry.run.method != UNTRAINED)
 PLAN = ("plan", "overlap")
