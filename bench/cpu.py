@@ -125,9 +125,16 @@ def busy() -> float:
     return (user + nice + system) / TICKS
 
 
+def children_seconds() -> float:
+    """CPU seconds of the children of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def measure(command: list[str], results: Path | None) -> list[tuple[str, float]]:
     """Run a command; returns the rows of the table."""
     sampler, before, begun, started = Sampler(str(os.getpid())), busy(), time.time(), time.monotonic()
+    earlier = children_seconds()
     environment = os.environ | {MARK: str(os.getpid()), "MCGRPO_PRELOAD_IDLE": "5"}
     child = subprocess.Popen(command, env=environment)
     while child.poll() is None:
@@ -137,10 +144,9 @@ def measure(command: list[str], results: Path | None) -> list[tuple[str, float]]
     while sampler.look():  # a server of which all jobs are done ends soon
         time.sleep(INTERVAL_SECONDS)
     others = busy() - before
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = sampler.seconds()
     detached = {"imports shared by jobs", "tracking: follower"}
-    total = children.ru_utime + children.ru_stime + sampler.served() + sum(found[name] for name in detached)
+    total = children_seconds() - earlier + sampler.served() + sum(found[name] for name in detached)
     found["not seen"] = total - sum(found.values())
     if results and (parts := phases(results, begun)):
         trained, whole = found.pop("job: train", 0.0), sum(parts.values())

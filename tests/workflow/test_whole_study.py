@@ -13,6 +13,7 @@ import yaml
 from document import DOCUMENT
 from studies import changed, load, planned, subset
 
+from mcgrpo.analyse import signals
 from mcgrpo.commands.evidence import regenerate
 from mcgrpo.report.figures import main as draw
 from mcgrpo.report.page import write as page
@@ -63,8 +64,13 @@ def test_one_method_alone_reaches_its_report(finished, root, tmp_path, monkeypat
     for step in regenerate.STEPS.values():
         step(finished.folder, config, planned, tmp_path)
     results, reports = tmp_path / "results/quick", tmp_path / "reports/quick"
-    (results / "runs").symlink_to(finished.folder / "results/quick/runs")
+    for name in ("runs", "rollout-grades"):
+        (results / name).symlink_to(finished.folder / "results/quick" / name)
+    signal_curves, summary = str(results / "signal_curves.csv"), str(results / "summary.csv")
+    of_signals = ["--output", str(results / "signals.csv"), "--curves", signal_curves, "--summary", summary]
+    signals.main(["--plan", str(results / "plan.json"), "--results", str(results), *of_signals])
     tables = [part for name in ("summary", "gains", "curves") for part in (f"--{name}", str(results / f"{name}.csv"))]
+    tables += ["--signal-curves", signal_curves]
     for name in drawn:
         draw([name, *tables, "--output", str(reports / "figures" / name)])
     page.main(["--results", str(results), "--reports", str(reports), "--figures", *drawn])
