@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic import SIGNAL_RATES, cell_signals, drawn, signal_points
+from synthetic import SIGNAL_RATES, SOURCE, cell_signals, drawn, signal_points
 
 from mcgrpo.analyse.records import CellSignal
 from mcgrpo.files import write_csv
@@ -62,6 +62,13 @@ def test_the_table_has_predicted_beside_measured_gains_of_each_model(tmp_path):
     assert text.count("Toys. Computed signal") == 1 and "of 128 prompts. Rank correlation" in text
     assert "toy_a, GRPO G8 seed0 (30.0%)" in text
     assert "\\DefineTable{signal}" in (tmp_path / "signal.tex").read_text()
+
+
+def test_the_label_of_a_part_is_one_that_latex_takes(tmp_path):
+    """A long table has a part for each model; a success rate with its percent sign is in the model's heading."""
+    signals = [cell for source in (TRAINED, SOURCE) for cell in cell_signals(source)]
+    parts = table.display(table.select(rows(*signals))).parts(rows=1)
+    assert [part.name for part in parts] == ["signal-toy_a-GRPO-G8-seed0-30.0-", "signal-toy_a-untrained-30.0-"]
 
 
 def test_a_study_without_rollouts_says_that_it_has_no_signal(tmp_path):

@@ -1,5 +1,6 @@
 """A table as it is printed, independent of LaTeX and Markdown: rows of entries, each a text with a tone."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -67,7 +68,9 @@ class Display:
         if len(self.lines) <= rows or len(names) == 1:
             return [self]
         lines = {name: tuple(line for line in self.lines if line.block[0] == name) for name in names}
-        return [replace(self, name=f"{self.name}-{name}", lines=own) for name, own in lines.items()]
+        # Names are labels in LaTeX, where a percent sign starts a comment
+        named = {f"{self.name}-{re.sub(r'[^a-zA-Z0-9_.-]+', '-', name)}": own for name, own in lines.items()}
+        return [replace(self, name=name, lines=own) for name, own in named.items()]
 
 
 def difference(cell: Any, field: str, note: str = "") -> Entry:
