@@ -53,7 +53,7 @@ def changes() -> str:
         {
             "Variant": cell.variant,
             "Method": f"{label(cell.method)}, G={cell.num_generations}",
-            "Change of sampled accuracy": wording.interval(cell.change, cell.change_low, cell.change_high),
+            "Change of sampled accuracy": wording.signed(cell.change, cell.change_low, cell.change_high),
             "Seeds": cell.change_seeds,
         }
         for cell in cells.sort_values(["variant", "num_generations", "method"], kind="stable").itertuples()
@@ -101,7 +101,7 @@ def mad_zero_row(cells: pd.DataFrame) -> dict[str, str]:
     (variant,), (size,) = cells.variant.unique(), cells.num_generations.unique()
     trained = cells[cells.role == "train"].set_index("measure")["mean"]
     (sampled,) = accuracies(cells, "in", variant=variant).query("decoding == 'sampled'").itertuples()
-    change = wording.interval(sampled.change, sampled.change_low, sampled.change_high) if variant != "default" else ""
+    change = wording.signed(sampled.change, sampled.change_low, sampled.change_high) if variant != "default" else ""
     return {
         "G": f"{size}+1",
         "`mad_zero`": MAD_ZERO[variant],
