@@ -149,6 +149,6 @@ def test_what_is_finished_is_reported_without_a_training(paper):
 
 
 def test_a_run_that_the_study_does_not_have_is_named(mini):
-    done = mini.run("results/mini/runs/toy-qwen3/grpo/G3/default/seed0", "--dry-run")
+    done = mini.run("results/mini/runs/toy-qwen3/grpo/G5/default/seed0", "--dry-run")
     assert done.returncode != 0
-    assert "study 'mini' has no run 'toy-qwen3/grpo/G3/default/seed0'" in done.log
+    assert "study 'mini' has no run 'toy-qwen3/grpo/G5/default/seed0'" in done.log
