@@ -6,7 +6,7 @@ study = snakemake --nolock --cores all --logger mcgrpo --configfile $(1)
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini quick smoke readme test test-fast test-vllm test-slurm bench bench-grading lint format lock clean
+.PHONY: help setup paper mini quick smoke readme test test-fast test-trl test-vllm test-slurm bench bench-grading lint format lock clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -42,6 +42,27 @@ test: .venv/ready ## all tests
 
 test-fast: .venv/ready ## all tests that are not marked slow, in minutes
 	$(PYTEST) -m "not slow"
+
+# Each environment has that TRL over the packages of .venv, the first also the oldest transformers. The loss of 1.15 is
+# made of Triton kernels alone: on a CPU they are interpreted, which is slow, so it is given one law of each kind.
+TRLS = 1.9.2 1.12.0 1.15.0 1.16.0
+BESIDE_1.9.2 = transformers==5.6.2 tokenizers==0.22.2
+BESIDE_1.15.0 = triton==3.9.0
+LAWS_1.15.0 = -k "async or surface or dapo-2 or 4-median-mad or dapo-whole or ends_as_an_uninterrupted_one[compact]"
+
+test-trl: $(TRLS:%=test-trl-%) ## the trainer's laws with four versions of TRL, each in an environment of its own
+
+test-trl-%: .venv-trl/%/ready
+	TRITON_INTERPRET=1 .venv-trl/$*/bin/python -m pytest -q -m law $(LAWS_$*) tests/trainer
+
+.PRECIOUS: .venv-trl/%/ready
+.venv-trl/%/ready: .venv/ready
+	.venv/bin/python -m venv --clear --without-pip $(@D)
+	.venv/bin/python -c "from pathlib import Path; from sysconfig import get_path; \
+	  own, packages = get_path('purelib', vars={'base': '$(@D)'}), get_path('purelib'); \
+	  Path(own, 'venv.pth').write_text(f'import site; site.addsitedir({packages!r})')"
+	.venv/bin/pip --python $(@D)/bin/python install --quiet --no-deps trl==$* $(BESIDE_$*)
+	@touch $@
 
 test-slurm: .venv/ready ## a study through a real SLURM with two fake GPUs, started here (as root)
 	pytest tests/slurm

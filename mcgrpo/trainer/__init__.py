@@ -3,7 +3,12 @@
 from importlib import import_module
 from typing import Any
 
-_MODULES = {"MCGRPOConfig": "mcgrpo.trainer.config", "MCGRPOTrainer": "mcgrpo.trainer.trainer"}
+_MODULES = {
+    "MCAsyncGRPOConfig": "mcgrpo.trainer.async_grpo",
+    "MCAsyncGRPOTrainer": "mcgrpo.trainer.async_grpo",
+    "MCGRPOConfig": "mcgrpo.trainer.config",
+    "MCGRPOTrainer": "mcgrpo.trainer.trainer",
+}
 
 __all__ = list(_MODULES)
 

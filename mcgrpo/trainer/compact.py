@@ -92,15 +92,20 @@ class CompactTrainer(ResumableTrainer):
         return super()._compute_loss(model, inputs) * inputs.get("loss_scale", 1.0)
 
     def _get_per_token_logps_and_entropies(
-        self, model: Any, input_ids: Tensor, attention_mask: Tensor, logits_to_keep: int, **kwargs: Any
+        self,
+        model: Any,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,  # TRL gives it by position before 1.14
+        **kwargs: Any,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         compute = super()._get_per_token_logps_and_entropies
         is_active = self._batch.active
         if is_active is None or not self.packs:
-            logps, *others = compute(model, input_ids, attention_mask, logits_to_keep, **kwargs)
+            logps, *others = compute(model, input_ids, attention_mask, logits_to_keep, batch_size=batch_size, **kwargs)
             self._batch.logps = logps.detach()
             return logps, *others
-        size = kwargs["batch_size"]
         parts = {"prompt": slice(None, -logits_to_keep), "completion": slice(-logits_to_keep, None)}
         batch = {f"{name}_ids": input_ids[:, part] for name, part in parts.items()}
         batch |= {f"{name}_mask": attention_mask[:, part] for name, part in parts.items()}
@@ -111,7 +116,7 @@ class CompactTrainer(ResumableTrainer):
         logps = torch.zeros(input_ids[:, -logits_to_keep:].shape, device=input_ids.device)
         self._batch.computed = torch.isin(torch.arange(len(logps), device=rows.device), rows)
         logps[~self._batch.computed] = torch.nan
-        for part in packing.divide(rows, lengths, size, -(-count // size)):
+        for part in packing.divide(rows, lengths, batch_size, -(-count // batch_size)):
             short = self._trimmed({name: value[part] for name, value in batch.items()})
             ids, mask = (torch.cat([short[f"prompt_{of}"], short[f"completion_{of}"]], dim=1) for of in ("ids", "mask"))
             width = short["completion_ids"].size(1)

@@ -3,21 +3,16 @@
 import warnings
 from dataclasses import dataclass, field
 
-import trl
 from trl import GRPOConfig
 
 from mcgrpo.estimators import MadZero, check_options, get_estimator
 from mcgrpo.estimators.statistics import median
 from mcgrpo.trainer.flips import FlipRule, check_flips
 
-TESTED_TRL = "1.16.0"
-
 
 @dataclass
-class MCGRPOConfig(GRPOConfig):
-    """Configuration class for `MCGRPOTrainer`: every parameter of `GRPOConfig`, and these.
-
-    Warns if the installed TRL is not `TESTED_TRL`: the trainer overrides methods that TRL may change.
+class EstimatorArguments:
+    """How rewards become advantages: fields of `MCGRPOConfig` and `MCAsyncGRPOConfig`.
 
     Args:
         estimator: a name in `mcgrpo.estimators.ESTIMATORS`, or `module:attribute` for your own; replaces TRL's
@@ -28,14 +23,6 @@ class MCGRPOConfig(GRPOConfig):
         mad_zero: the divisor of a group whose scale is 0 though its rewards differ (docs/mad-zero.md): `epsilon` (the
             paper), `std`, `mean_absolute_deviation`, `unit` or `skip`.
         max_advantage: advantages are clamped to [-max_advantage, max_advantage]; None for no bound.
-        compact_updates: leave rows that do not change the gradient out of log-probabilities and updates, and pack the
-            others by length, wherever the gradient stays the same up to rounding (`mcgrpo.trainer.compact`). TRL's
-            metrics of updates (entropy, clip_ratio) then describe the computed rows only, and kl, a mean over
-            micro-batches, depends on the packing. Without it, TRL's estimators give TRL's losses bit for bit.
-        advantage_flip_rate: share of advantages that are negated on purpose, to see what wrong signs do to training
-            (MC-GRPO, section 2); 0 for none.
-        advantage_flip_rule: `bernoulli` negates each advantage with that probability; `exact` negates that share of the
-            kept rows of every group, which must be a whole number of rows. See `mcgrpo.trainer.flips.draw_flips`.
     """
 
     estimator: str = field(default="median-mad", metadata={"help": "Advantage estimator; see mcgrpo.estimators."})
@@ -49,6 +36,48 @@ class MCGRPOConfig(GRPOConfig):
         default="epsilon", metadata={"help": "The divisor of a group whose scale is 0 though its rewards differ."}
     )
     max_advantage: float | None = field(default=None, metadata={"help": "Bound on |A|; None for no bound."})
+
+    @property
+    def num_extra_rollouts(self) -> int:
+        """Rollouts drawn for each prompt beside `num_generations`: `extra_rollouts`, or the estimator's own number."""
+        return get_estimator(self.estimator).extra_rollouts if self.extra_rollouts is None else self.extra_rollouts
+
+    def check_estimator(self, num_generations: int) -> None:
+        """Refuse invalid arguments; warns if the median of a group of this size is no rollout's reward.
+
+        Raises:
+            ValueError: for an unknown estimator or an invalid option.
+        """
+        centre, extra = get_estimator(self.estimator).centre, self.num_extra_rollouts
+        check_options(
+            mad_zero=self.mad_zero,
+            max_advantage=self.max_advantage,
+            extra_rollouts=self.extra_rollouts,
+            epsilon=self.advantage_epsilon,
+        )
+        if centre is median and extra and (num_generations + extra) % 2 == 0:
+            warnings.warn(
+                f"num_generations={num_generations} with {extra} extra makes groups of even size, in which no "
+                "rollout is the median: the dropped rollout has an advantage. Choose an even num_generations.",
+                stacklevel=4,
+            )
+
+
+@dataclass
+class MCGRPOConfig(EstimatorArguments, GRPOConfig):
+    """Configuration class for `MCGRPOTrainer`: parameters of `GRPOConfig` and `EstimatorArguments`, and these.
+
+    Args:
+        compact_updates: leave rows that do not change the gradient out of log-probabilities and updates, and pack the
+            others by length, wherever the gradient stays the same up to rounding (`mcgrpo.trainer.compact`). TRL's
+            metrics of updates (entropy, clip_ratio) then describe the computed rows only, and kl, a mean over
+            micro-batches, depends on the packing. Without it, TRL's estimators give TRL's losses bit for bit.
+        advantage_flip_rate: share of advantages that are negated on purpose, to see what wrong signs do to training
+            (MC-GRPO, section 2); 0 for none.
+        advantage_flip_rule: `bernoulli` negates each advantage with that probability; `exact` negates that share of the
+            kept rows of every group, which must be a whole number of rows. See `mcgrpo.trainer.flips.draw_flips`.
+    """
+
     advantage_flip_rate: float = field(
         default=0.0, metadata={"help": "Share of advantages to negate on purpose, in [0, 1]."}
     )
@@ -64,31 +93,12 @@ class MCGRPOConfig(GRPOConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if trl.__version__ != TESTED_TRL:
-            warnings.warn(
-                f"TRL {trl.__version__} is installed, and mcgrpo was tested with TRL {TESTED_TRL} only: what it "
-                "overrides may have changed, and losses with it",
-                stacklevel=3,
-            )
-        rule = get_estimator(self.estimator)
-        check_options(
-            mad_zero=self.mad_zero,
-            max_advantage=self.max_advantage,
-            extra_rollouts=self.extra_rollouts,
-            epsilon=self.advantage_epsilon,
-        )
+        self.check_estimator(self.num_generations)
         check_flips(self.advantage_flip_rate, self.advantage_flip_rule, self.num_generations)
         if self.scale_rewards != "group" or self.multi_objective_aggregation != "sum_then_normalize":
             raise ValueError(
                 "scale_rewards and multi_objective_aggregation are replaced by the estimator: leave both at TRL's "
                 f"defaults and set `estimator` (now {self.estimator!r})"
-            )
-        extra = self.num_extra_rollouts
-        if rule.centre is median and extra and (self.num_generations + extra) % 2 == 0:
-            warnings.warn(
-                f"num_generations={self.num_generations} with {extra} extra makes groups of even size, in which no "
-                "rollout is the median: the dropped rollout has an advantage. Choose an even num_generations.",
-                stacklevel=3,
             )
         rows = self.per_device_train_batch_size * self.steps_per_generation
         if rows % self.num_generations:
@@ -97,8 +107,3 @@ class MCGRPOConfig(GRPOConfig):
                 f"generates at a time (per_device_train_batch_size={self.per_device_train_batch_size} x "
                 f"steps_per_generation={self.steps_per_generation}): a group would straddle two processes"
             )
-
-    @property
-    def num_extra_rollouts(self) -> int:
-        """Rollouts drawn for each prompt beside `num_generations`: `extra_rollouts`, or the estimator's own number."""
-        return get_estimator(self.estimator).extra_rollouts if self.extra_rollouts is None else self.extra_rollouts

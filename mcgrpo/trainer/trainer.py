@@ -14,6 +14,7 @@ from mcgrpo.trainer.drawn import Drawn, Rollouts
 from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.kl_share import gradient_parts, is_known
 from mcgrpo.trainer.packing import MEAN_OF_ROWS, Batch, needs_whole_batches
+from mcgrpo.trainer.surface import check_attributes, check_batch, check_trl
 from mcgrpo.trainer.timing import PhaseTimer
 from mcgrpo.trainer.unsupported import check_arguments, check_processor, check_row
 from mcgrpo.trainer.watch import Watch
@@ -45,14 +46,17 @@ class MCGRPOTrainer(CompactTrainer):
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
         ValueError: for environments, tools and images; for a batch whose rows are not grouped by prompt.
+        RuntimeError: for a TRL of which a part that is overridden or read has changed (`mcgrpo.trainer.surface`).
     """
 
     _tag_names = ["trl", "grpo", "mc-grpo"]  # noqa: RUF012 (TRL's own attribute)
 
     def __init__(self, *args, **kwargs):
+        check_trl()
         check_arguments(args, kwargs)
         with vllm_rollouts.used_by(self):
             super().__init__(*args, **kwargs)
+        check_attributes(self)
         check_processor(self.processing_class)  # TRL may have loaded it
         self.observers: list[Callable[[Drawn], None]] = []
         self._watch = Watch(self.args, warns=self.accelerator.is_main_process)
@@ -176,6 +180,7 @@ class MCGRPOTrainer(CompactTrainer):
         rewards = drawn.rewards_per_func[drawn.keep.flatten()]
         with self._batch.staged(drawn.rollouts.pick(rows), rewards, advantages != 0), self._timer.phase("logprobs"):
             output = super()._generate_and_score_completions([drawn.inputs[row] for row in rows])
+        check_batch(output)
         output["advantages"] = advantages
         self._finish_old_logps(output)
         return output

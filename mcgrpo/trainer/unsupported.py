@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from textwrap import shorten
 from typing import Any
 
+import trl
 from datasets import Dataset
 from transformers import ProcessorMixin
-from trl import GRPOConfig
+from trl import GRPOConfig, GRPOTrainer
 
 from mcgrpo.trainer.config import MCGRPOConfig
 
@@ -16,7 +17,7 @@ def check_arguments(args: tuple, kwargs: Mapping[str, Any]) -> None:
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
-        ValueError: for tools, environments, or images.
+        ValueError: for tools, environments, or images, and for Liger's loss with compact updates.
     """
     for name in ("tools", "environment_factory"):
         if kwargs.get(name):
@@ -24,6 +25,11 @@ def check_arguments(args: tuple, kwargs: Mapping[str, Any]) -> None:
     config = kwargs.get("args") or next((each for each in args if isinstance(each, GRPOConfig)), None)
     if not isinstance(config, MCGRPOConfig):
         raise TypeError(f"MCGRPOTrainer needs args=MCGRPOConfig(...), not {type(config).__name__}")
+    if config.use_liger_kernel and config.compact_updates and hasattr(GRPOTrainer, "compute_liger_loss"):
+        raise ValueError(
+            f"TRL {trl.__version__} computes the loss of `use_liger_kernel` apart from the one that compact updates "
+            "rescale: set compact_updates=False, or install TRL 1.14 or later"
+        )
     check_processor(kwargs.get("processing_class"))
     if isinstance(dataset := kwargs.get("train_dataset"), Dataset) and len(dataset):
         check_row(dataset[0])

@@ -15,7 +15,10 @@ NAMES = [
         f"mcgrpo.estimators:{name}"
         for name in ("ESTIMATORS", "Estimator", "estimate", "get_estimator", "register", "signal")
     ),
-    *(f"mcgrpo.trainer:{name}" for name in ("MCGRPOConfig", "MCGRPOTrainer")),
+    *(
+        f"mcgrpo.trainer:{name}"
+        for name in ("MCAsyncGRPOConfig", "MCAsyncGRPOTrainer", "MCGRPOConfig", "MCGRPOTrainer")
+    ),
     *(f"mcgrpo.rewards:{name}" for name in ("format_reward", "judge", "reward_functions")),
 ]
 

@@ -154,7 +154,10 @@ WINDOWS = {
 class TestGradients:
     @pytest.mark.parametrize(
         "windows",
-        [pytest.param(WINDOWS[name], id=name, marks=() if name == "whole" else pytest.mark.slow) for name in WINDOWS],
+        [
+            pytest.param(WINDOWS[name], id=name, marks=pytest.mark.law if name == "whole" else pytest.mark.slow)
+            for name in WINDOWS
+        ],
     )
     @pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo"])
     def test_are_those_of_all_rows(self, loss_type, windows, tmp_path):
@@ -238,6 +241,7 @@ PENALTY = {"beta": 0.04, **WINDOWS["reused and accumulated"]}
 class TestWithAPenalty:
     """beta > 0: every row is computed, packed by length."""
 
+    @pytest.mark.law
     def test_the_gradient_is_the_same_and_less_padding_is_computed(self, tmp_path):
         whole, expected = gradients(tmp_path, False, **PENALTY)
         part, found = gradients(tmp_path, True, **PENALTY)

@@ -57,13 +57,19 @@ def assert_resumed_alike(tmp_path, steps, recipe, **inputs):
             assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param(recipe, id=name, marks=pytest.mark.law if name in ("all", "compact") else ())
+        for name, recipe in RECIPES.items()
+    ],
+)
 @pytest.mark.slow
 def test_a_resumed_training_ends_as_an_uninterrupted_one(recipe, tmp_path):
     assert_resumed_alike(tmp_path, (3, 7), recipe)
 
 
-@pytest.mark.parametrize(("recipe", "prompts"), [("second-epoch", 12), ("all", 4)])
+@pytest.mark.parametrize(("recipe", "prompts"), [pytest.param("second-epoch", 12, marks=pytest.mark.law), ("all", 4)])
 @pytest.mark.slow
 def test_a_streaming_data_set_is_resumed_in_its_second_epoch(recipe, prompts, tmp_path):
     """Which has neither a sampler nor a length: an epoch is 3 steps here, or 4 that share a generation batch."""

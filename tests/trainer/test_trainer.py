@@ -19,6 +19,7 @@ def prompts_of(trainer, batch):
     return texts_of(trainer, batch, "prompt_ids")
 
 
+@pytest.mark.law
 class TestMeanIsTRL:
     @pytest.mark.parametrize("num_iterations", [1, 2])
     @pytest.mark.parametrize("loss_type", LOSSES)
@@ -45,6 +46,7 @@ class TestMeanIsTRL:
         assert not any(torch.equal(a, b) for a, b in zip(theirs.losses, ours.losses, strict=True))
 
 
+@pytest.mark.law
 class TestGroups:
     @pytest.mark.parametrize("estimator", ["median-mad", "median", "mean-std-plus1"])
     @pytest.mark.parametrize("num_generations", [2, 4, 8])

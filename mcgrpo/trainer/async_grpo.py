@@ -1,0 +1,188 @@
+"""TRL's asynchronous GRPO with the estimators of `mcgrpo.estimators`, also with tools and environments.
+
+TRL's rollout worker scores each group in a process of its own and puts its rows into the queue that training reads.
+Here that worker draws the estimator's extra rollouts, and the rows of those that the estimator drops do not enter the
+queue: they are in no forward pass, no loss and none of its denominators.
+"""
+
+import logging
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import trl
+from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer, async_grpo_trainer
+from trl.experimental.async_grpo.async_rollout_worker import (
+    AsyncRolloutWorker,
+    RolloutGroup,
+    RolloutSample,
+    TrainingSequence,
+    _AsyncRolloutLoop,
+)
+
+from mcgrpo.estimators import Estimator, estimate, get_estimator
+from mcgrpo.trainer.config import EstimatorArguments
+
+WARN_AFTER = 100
+"""Consecutive groups without a signal after which a worker that leaves them out says so."""
+_NO_TOKENS = TrainingSequence([], [], [], "")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class MCAsyncGRPOConfig(EstimatorArguments, AsyncGRPOConfig):
+    """Configuration class for `MCAsyncGRPOTrainer`: those of `AsyncGRPOConfig` and `EstimatorArguments`, and this.
+
+    Args:
+        drop_groups_without_signal: leave out groups in which every kept rollout has an advantage of 0. More groups are
+            then drawn for each step; an epoch counts the groups trained on, and a resumed training starts again from
+            the first prompt that was left out.
+    """
+
+    drop_groups_without_signal: bool = field(
+        default=False, metadata={"help": "Leave out groups in which every advantage is 0."}
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_estimator(self.num_generations)
+        _check_one_group(self)
+
+
+class MCRolloutLoop(_AsyncRolloutLoop):
+    """TRL's rollout loop with an estimator; runs in the worker's process.
+
+    The only change is `_score_group`: TRL's own method scores the group, then advantages are estimated from the rewards
+    of its rollouts, and the rows of dropped rollouts are left out. A rollout may have several rows (its conversation
+    was retokenized differently), which share its advantage, or none (no token to train on), and still counts as one of
+    its group. Diagnostics of all rollouts drawn are logged with TRL's metrics (`mcgrpo.estimators.diagnostics`), and
+    `drawn/groups_dropped_total`.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_generations: int,
+        estimation: EstimatorArguments,
+        drop_groups_without_signal: bool = False,
+        **others,
+    ):
+        super().__init__(num_generations=num_generations + estimation.num_extra_rollouts, **others)
+        self.estimation, self.kept, self.drops = estimation, num_generations, drop_groups_without_signal
+        self._without_signal = 0
+
+    async def _score_group(self, group: RolloutGroup) -> list[RolloutSample]:
+        sequences = [rows or [_NO_TOKENS] for rows in group.completions_sequences]  # a row at least, with the reward
+        samples = iter(await super()._score_group(replace(group, completions_sequences=sequences)))
+        rollouts = [list(islice(samples, len(rows))) for rows in sequences]
+        args = self.estimation
+        advantages, keep, diagnostics = estimate(
+            torch.tensor([[rows[0].metrics["reward"] for rows in rollouts]], dtype=torch.float64),
+            args.estimator,
+            self.kept,
+            lengths=torch.tensor([[len(ids) for ids in group.completions_ids]]),
+            extra_rollouts=args.extra_rollouts,
+            epsilon=args.advantage_epsilon,
+            mad_zero=args.mad_zero,
+            max_advantage=args.max_advantage,
+        )
+        has_signal = bool(advantages[keep].any())
+        self._count(has_signal)
+        self._push_metrics({name: value.item() for name, value in diagnostics.items()})
+        if self.drops and not has_signal:
+            return []
+        return [
+            replace(row, advantage=advantage)
+            for rows, has_tokens, kept, advantage in zip(
+                rollouts, group.completions_sequences, keep[0].tolist(), advantages[0].tolist(), strict=True
+            )
+            if has_tokens and kept
+            for row in rows
+        ]
+
+    def _count(self, has_signal: bool) -> None:
+        self._without_signal = 0 if has_signal else self._without_signal + 1
+        if not self.drops:
+            return
+        self._counters["drawn/groups_dropped_total"] += not has_signal
+        if self._without_signal and self._without_signal % WARN_AFTER == 0:
+            logger.warning(
+                "the last %d groups had no signal and were left out: training waits for one that has",
+                self._without_signal,
+            )
+
+
+class MCRolloutWorker(AsyncRolloutWorker):
+    """TRL's `AsyncRolloutWorker` with an estimator: `MCRolloutLoop` is what it runs.
+
+    Args:
+        estimation: the estimator and its options.
+        num_generations: G, the rollouts of each prompt that are trained on.
+        drop_groups_without_signal: see `MCAsyncGRPOConfig`.
+        others: arguments of `AsyncRolloutWorker`.
+
+    Raises:
+        RuntimeError: if TRL is older than 1.11.
+        ValueError: for an invalid option, or an estimator that compares the groups of a batch.
+    """
+
+    _loop_cls = MCRolloutLoop
+
+    def __init__(self, *, num_generations: int, estimation: EstimatorArguments, **others: Any):
+        _check_trl()
+        estimation.check_estimator(num_generations)
+        _check_one_group(estimation)
+        super().__init__(num_generations=num_generations, estimation=estimation, **others)
+
+
+class MCAsyncGRPOTrainer(AsyncGRPOTrainer):
+    """TRL's `AsyncGRPOTrainer` whose rollout worker is an `MCRolloutWorker`; that is the only change.
+
+    Raises:
+        RuntimeError: if TRL is older than 1.11.
+        TypeError: for arguments that are not an `MCAsyncGRPOConfig`, or another `rollout_worker`.
+    """
+
+    def __init__(self, *args, **kwargs):
+        _check_trl()
+        given = kwargs.get("args") or next((each for each in args if isinstance(each, AsyncGRPOConfig)), None)
+        own_worker = kwargs.get("rollout_worker")
+        if own_worker is not None and not isinstance(own_worker, MCRolloutWorker):
+            raise TypeError(f"rollout_worker should be an MCRolloutWorker, not {type(own_worker).__name__}")
+        if not isinstance(given, MCAsyncGRPOConfig):
+            raise TypeError(f"MCAsyncGRPOTrainer needs args=MCAsyncGRPOConfig(...), not {type(given).__name__}")
+        estimation = EstimatorArguments(**{each.name: getattr(given, each.name) for each in fields(EstimatorArguments)})
+        worker = partial(
+            MCRolloutWorker, estimation=estimation, drop_groups_without_signal=given.drop_groups_without_signal
+        )
+        with patch.object(async_grpo_trainer, "AsyncRolloutWorker", worker):  # there is no argument for its class
+            super().__init__(*args, **kwargs)
+
+
+def _check_trl() -> None:
+    if not hasattr(AsyncRolloutWorker, "_loop_cls") or not hasattr(_AsyncRolloutLoop, "_push_metrics"):
+        raise RuntimeError(f"asynchronous GRPO needs TRL 1.11 or later: the rollout loop of {trl.__version__} is fixed")
+
+
+def _check_one_group(args: EstimatorArguments) -> None:
+    """Refuse an estimator whose centre or scale depends on other groups: a worker scores one group at a time."""
+    rule = get_estimator(args.estimator)
+    size = args.num_extra_rollouts + 4
+    groups = (torch.arange(size) < torch.tensor([[1], [3]])).double()  # one success, three successes
+    together = [part[:1].expand(1, size) for part in _parts(rule, groups)]
+    alone = [part.expand(1, size) for part in _parts(rule, groups[:1])]
+    if not all(map(torch.equal, together, alone)):
+        raise ValueError(
+            f"estimator {args.estimator!r} compares the groups of a batch, but asynchronous GRPO scores one at a time: "
+            "choose another, such as 'median-mad'"
+        )
+
+
+def _parts(rule: Estimator, rewards: torch.Tensor) -> list[torch.Tensor]:
+    """The centre and, if there is one, the scale."""
+    centre = rule.centre(rewards, lengths=torch.ones_like(rewards)) if rule.needs_lengths else rule.centre(rewards)
+    return [centre] if rule.scale is None else [centre, rule.scale(rewards, centre)]

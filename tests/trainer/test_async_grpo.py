@@ -1,0 +1,243 @@
+"""TRL's asynchronous GRPO through its own rollout loop: what the estimator drops is not trained on."""
+
+import asyncio
+import multiprocessing
+import queue
+from contextlib import contextmanager
+from threading import Thread
+
+import pytest
+import torch
+import trl
+from completion_server import QUESTIONS, Environment, add, chat_tokenizer, digit_reward, serving
+from datasets import Dataset
+from packaging.version import Version
+from trl.experimental.async_grpo import async_rollout_worker
+from trl.experimental.async_grpo.async_grpo_trainer import DataCollatorForRollout, FixedCountBatcher
+from trl.experimental.async_grpo.async_rollout_worker import AsyncRolloutWorker, RolloutGroup, TrainingSequence
+
+from mcgrpo import estimate
+from mcgrpo.trainer.async_grpo import MCAsyncGRPOConfig, MCAsyncGRPOTrainer, MCRolloutLoop, MCRolloutWorker
+from mcgrpo.trainer.config import EstimatorArguments
+
+MEDIAN = EstimatorArguments(estimator="median-mad", mad_zero="std")
+pytestmark = [
+    pytest.mark.law,
+    pytest.mark.skipif(not hasattr(AsyncRolloutWorker, "_loop_cls"), reason="TRL's loop cannot be replaced"),
+]
+
+
+class Recorded(MCRolloutLoop):
+    """Keeps the groups that it scores."""
+
+    def __init__(self, **arguments):
+        self.groups = []
+        super().__init__(**arguments)
+
+    async def _score_group(self, group):
+        self.groups.append(group)
+        return await super()._score_group(group)
+
+
+def loop_of(estimation=MEDIAN, num_generations=4, url="http://nowhere", **changes):
+    value = multiprocessing.get_context("spawn").Value
+    given = {
+        "model_name": "none",
+        "dataset": Dataset.from_list(QUESTIONS),
+        "reward_funcs": [digit_reward],
+        "processing_class": chat_tokenizer(),
+        "rollout_buffer": queue.Queue(),
+        "model_version_value": value("i", 0),
+        "heartbeat_value": value("d", 0.0),
+        "failed_event": multiprocessing.Event(),
+        "exception_info_queue": queue.Queue(),
+        "metrics_queue": queue.Queue(),
+        "max_inflight_tasks": 5,
+        "max_tokens": 99,
+        "vllm_server_url": url,
+    }
+    if Version(trl.__version__) >= Version("1.13"):
+        given["eos_token_ids"] = [chat_tokenizer().eos_token_id]
+    return Recorded(num_generations=num_generations, estimation=estimation, **given | changes)
+
+
+def group_of(rewards, rows=None):
+    """A group as the generate loop leaves it: the tokens of rollout i are 10 + i, in `rows[i]` rows."""
+    rows = [1] * len(rewards) if rows is None else rows
+    return RolloutGroup(
+        prompts=[QUESTIONS[0]["prompt"]] * len(rewards),
+        reward_kwargs={"answer": [0] * len(rewards), "reward": rewards},
+        completions=[[{"role": "assistant", "content": "It is 1."}] for _ in rewards],
+        completions_ids=[[10 + i] * (i + 1) for i in range(len(rewards))],
+        completions_sequences=[
+            [TrainingSequence([1, 10 + i], [0, 1], [0.0, -1.0], str(i)) for _ in range(count)]
+            for i, count in enumerate(rows)
+        ],
+        tool_call_counts=[0] * len(rewards),
+        tool_failure_counts=[0] * len(rewards),
+        model_version=0,
+        group_id=7,
+        env_rewards=[None] * len(rewards),
+        rollout_rewards=[None] * len(rewards),
+    )
+
+
+def given_reward(reward, **columns):
+    return reward
+
+
+def scored(rewards, rows=None, **changes):
+    """(rollout, advantage) of each row that TRL's loop puts into the queue; and the loop."""
+    loop = loop_of(reward_funcs=[given_reward], **changes)
+    samples = asyncio.run(loop._score_group(group_of(rewards, rows)))
+    return [(int(sample.input_ids[-1]) - 10, sample.advantage) for sample in samples], loop
+
+
+class TestGroups:
+    @pytest.mark.parametrize("name", ["median-mad", "median", "mean-std-plus1", "pods", "opo", "rloo", "quantile-0.4"])
+    def test_are_estimated_as_elsewhere(self, name):
+        estimation = EstimatorArguments(estimator=name)
+        rewards = [((7 * i) % 5) / 2 for i in range(4 + estimation.num_extra_rollouts)]
+        lengths = torch.arange(1, len(rewards) + 1)[None]
+        advantages, keep, _ = estimate(torch.tensor([rewards]).double(), name, 4, lengths=lengths)
+        kept = keep[0].nonzero().flatten().tolist()
+        assert scored(rewards, estimation=estimation)[0] == [(i, advantages[0, i].item()) for i in kept]
+
+    def test_lose_the_pivot_wherever_it_is(self):
+        for pivot in range(5):
+            rewards = [0.0, 1.0, 3.0, 4.0]
+            rewards.insert(pivot, 2.0)
+            samples, _ = scored(rewards)
+            assert [rollout for rollout, _ in samples] == [i for i in range(5) if i != pivot]
+            assert all(advantage for _, advantage in samples)
+
+    def test_lose_an_unscorable_rollout_first(self):
+        samples, _ = scored([0.0, 1.0, None, 2.0, 3.0])
+        assert [rollout for rollout, _ in samples] == [0, 1, 3, 4]
+
+    def test_of_a_rollout_with_several_rows_all_are_kept_or_dropped(self):
+        samples, _ = scored([0.0, 1.0, 2.0, 3.0, 4.0], rows=[2, 1, 3, 1, 2])
+        assert [rollout for rollout, _ in samples] == [0, 0, 1, 3, 4, 4]
+        assert len(set(samples)) == 4
+
+    def test_count_a_rollout_without_a_token_to_train_on(self):
+        """Its reward moves the median, though there is no row of it."""
+        samples, _ = scored([0.0, 1.0, 2.0, 3.0, 4.0], rows=[1, 1, 1, 1, 0])
+        assert [rollout for rollout, _ in samples] == [0, 1, 3]
+        assert scored([0.0, 1.0, 2.0, 3.0, 4.0])[0][:3] == samples
+
+    @pytest.mark.parametrize("rewards", [[1.0] * 5, [None] * 5])
+    def test_without_a_signal_stay_unless_asked(self, rewards):
+        samples, _ = scored(rewards)
+        assert len(samples) == 4 and not any(advantage for _, advantage in samples)
+        samples, loop = scored(rewards, drop_groups_without_signal=True)
+        assert samples == []
+        assert loop._metrics_queue.get_nowait()["drawn/groups_dropped_total"] == 1
+
+    def test_log_all_rollouts_drawn(self):
+        _, loop = scored([0.0, 1.0, 2.0, 3.0, 9.0], drop_groups_without_signal=True)
+        logged = loop._metrics_queue.get_nowait()
+        assert logged["drawn/reward"] == 3.0 and logged["drawn/groups_dropped_total"] == 0
+
+    def test_a_worker_that_leaves_all_of_them_out_says_so(self, caplog):
+        loop = loop_of(reward_funcs=[given_reward], drop_groups_without_signal=True)
+        for _ in range(100):
+            assert asyncio.run(loop._score_group(group_of([1.0] * 5))) == []
+        assert [record.getMessage() for record in caplog.records if record.name == "mcgrpo.trainer.async_grpo"] == [
+            "the last 100 groups had no signal and were left out: training waits for one that has"
+        ]
+
+
+@contextmanager
+def running(loop):
+    """TRL's generate and score loops, in a thread."""
+    thread = Thread(target=loop.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop._loop.call_soon_threadsafe(loop._stop_event.set)
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+SOURCES = {
+    "text": ({}, False),
+    "tools": ({"tools": [add]}, True),
+    "environment": ({"environment_factory": Environment, "reward_funcs": []}, True),
+}
+
+
+@pytest.mark.parametrize(("given", "calls"), SOURCES.values(), ids=SOURCES)
+def test_the_loop_leaves_the_dropped_rollout_out(given, calls):
+    """With a server that answers 0 to 4 in turn, by way of a tool where there is one: the pivot is the 2."""
+    with serving(calls) as url:
+        loop = loop_of(url=url, **given)
+        with running(loop):
+            samples = [loop.rollout_buffer.get(timeout=60) for _ in range(12)]
+    for group in loop.groups[:3]:
+        rewards = torch.tensor([digit_reward(group.completions)]).double()
+        advantages, keep, _ = estimate(rewards, "median-mad", 4, mad_zero="std")
+        assert sorted(rewards[0].tolist()) == [0, 1, 2, 3, 4] and rewards[~keep].tolist() == [2]
+        assert group.tool_call_counts == [int(calls)] * 5
+        found = [each for each in samples if each.group_id == group.group_id]
+        assert [each.advantage for each in found] == advantages[keep].tolist()
+        rows = [row for row, kept in zip(group.completions_sequences, keep[0].tolist(), strict=True) if kept]
+        assert [list(each.input_ids) for each in found] == [list(row.input_ids) for (row,) in rows]
+
+
+def test_no_token_of_a_pivot_reaches_the_loss():
+    """The rows of a micro-batch as TRL's batcher and collator make them, and the tokens that its loss divides by."""
+    rewards = [0.0, 1.0, 2.0, 3.0, 4.0]
+    loop = loop_of(reward_funcs=[given_reward])
+    samples = asyncio.run(loop._score_group(group_of(rewards)))
+    names = ("input_ids", "completion_mask", "old_log_probs", "advantage", "group_id", "metrics")
+    rows = [{name: getattr(sample, name) for name in names} for sample in samples]
+    (batch,) = FixedCountBatcher(rows, 1, 4)
+    tensors = DataCollatorForRollout(pad_token_id=0)([batch])
+    assert sorted({*tensors["input_ids"].flatten().tolist()} - {0, 1}) == [10, 11, 13, 14]
+    assert tensors["global_n_tokens"].tolist() == [4.0]
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize("name", ["batch-std", "reinforce++", "batch-mean", "james-stein", "bnpo"])
+    def test_an_estimator_that_compares_groups(self, name, tmp_path):
+        with pytest.raises(ValueError, match=f"estimator '{name.replace('+', '[+]')}' compares the groups of a batch"):
+            MCAsyncGRPOConfig(str(tmp_path), use_cpu=True, estimator=name)
+
+    @pytest.mark.parametrize("name", ["mean-std", "median-mad", "rloo", "opo", "sign", "maxrl", "pods"])
+    def test_no_other_estimator(self, name, tmp_path):
+        assert MCAsyncGRPOConfig(str(tmp_path), use_cpu=True, estimator=name).estimator == name
+
+    def test_arguments_of_trl(self, tmp_path):
+        with pytest.raises(TypeError, match=r"needs args=MCAsyncGRPOConfig\(\.\.\.\), not NoneType"):
+            MCAsyncGRPOTrainer(model="unused")
+
+    def test_another_worker(self, tmp_path):
+        with pytest.raises(TypeError, match="rollout_worker should be an MCRolloutWorker, not object"):
+            MCAsyncGRPOTrainer(model="unused", rollout_worker=object())
+
+
+@pytest.mark.slow
+def test_a_worker_runs_it_in_a_process_of_its_own(monkeypatch):
+    """TRL asks whether vLLM is installed here; only the server needs it."""
+    monkeypatch.setattr(async_rollout_worker, "is_vllm_available", lambda: True)
+    with serving() as url:
+        given = {"model_name": "none", "dataset": Dataset.from_list(QUESTIONS), "reward_funcs": [digit_reward]}
+        if Version(trl.__version__) >= Version("1.13"):
+            given["eos_token_ids"] = [chat_tokenizer().eos_token_id]
+        worker = MCRolloutWorker(
+            **given,
+            processing_class=chat_tokenizer(),
+            num_generations=4,
+            estimation=MEDIAN,
+            max_inflight_tasks=5,
+            vllm_server_url=url,
+        )
+        worker.start()
+        try:
+            samples = [worker.rollout_buffer.get(timeout=120) for _ in range(4)]
+        finally:
+            worker.stop()
+    assert {sample.group_id for sample in samples} == {0}
+    assert not any("It is 2" in sample.completion[-1]["content"] for sample in samples)
