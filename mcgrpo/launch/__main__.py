@@ -1,7 +1,8 @@
 """Start a job as the machine wants it: `python -m mcgrpo.launch --gpus N --processes N MODULE [ARGS...]`.
 
-On GPUs that no other job has (`mcgrpo.launch.gpus`); as several processes (torchrun), or as one that may share its
-imports with other jobs (`mcgrpo.launch.preload`). No result depends on it, and so no rule's `code` does.
+On GPUs that no other job has (`mcgrpo.launch.gpus`), or where it sees none; as several processes (torchrun), or as one
+that may share its imports with other jobs (`mcgrpo.launch.preload`). No result depends on it, and so no rule's `code`
+does.
 """
 
 import argparse
@@ -28,6 +29,8 @@ def main() -> None:
     options = parser.parse_args()
     if not options.job:
         parser.error("which module?")
+    if not options.gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a job without GPUs computes on the CPU wherever it runs
     if not options.gpus and options.processes <= 1:  # without starting Python a second time: most jobs last seconds
         from mcgrpo.launch import preload
 

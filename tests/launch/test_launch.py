@@ -35,11 +35,19 @@ def test_a_job_without_gpus_runs_with_its_arguments():
     assert done.returncode == 0 and "usage: " in done.stdout, done.stderr
 
 
+VISIBLE = ["timeit", "-n1", "-r1", "import os; print('visible:', repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"]
+
+
+@pytest.mark.parametrize("around", [{}, {"CUDA_VISIBLE_DEVICES": "0"}])
+def test_a_job_without_gpus_sees_none(around):
+    """Else a study with `gpus: 0` would train on the CPU and be evaluated on a GPU, which others may use."""
+    done = run("--gpus", "0", *VISIBLE, **around)
+    assert "visible: ''" in done.stdout.splitlines(), done.stderr
+
+
 def test_a_job_gets_its_gpus(tmp_path):
     pretended = {"MCGRPO_DEVICES": "a,b", "MCGRPO_LOCKS": str(tmp_path)}
     done = run("--gpus", "3", "json.tool", **pretended)
     assert done.returncode != 0 and "3 GPUs wanted" in done.stderr
-    done = run(
-        "--gpus", "2", "timeit", "-n1", "-r1", "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])", **pretended
-    )
-    assert "a,b" in done.stdout.splitlines(), done.stderr
+    done = run("--gpus", "2", *VISIBLE, **pretended)
+    assert "visible: 'a,b'" in done.stdout.splitlines(), done.stderr

@@ -149,6 +149,11 @@ def model_folder(name):
     return FILES.model(name)
 
 
+def model_gpus(wildcards):
+    """GPUs of making a model: one for a warm start, unless that runs where a cluster's jobs are submitted."""
+    return int(GPUS > 0 and workflow.nodes is None and "warm_start" in config["models"][wildcards.model].get("toy", {}))
+
+
 # Snakemake compares folders by time only, and a copied study has other times. So models that are made here are `ancient`:
 # a trained model is compared by its checksums, an initial model by its entry in the study and the code that makes it.
 def start_model(wildcards):

@@ -1,7 +1,8 @@
 """Build a tiny model from a spec: random, or warm-started on the toy task so that RL can improve it.
 
 `python -m mcgrpo.data.toy.models --spec JSON --output DIR` writes config, generation config, safetensors and tokenizer.
-The same spec gives the same weights with the same number of threads.
+A warm start is trained on a GPU if torch sees one.
+The same spec gives the same weights on the same device, with the same number of threads.
 """
 
 import json
@@ -84,17 +85,17 @@ def create(spec: Mapping[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenize
             eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
         )
         if warm is not None:
-            warm_start(model, tokenizer, warm, checked.seed)
-    return model.eval(), tokenizer
+            warm_start(model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer, warm, checked.seed)
+    return model.cpu().eval(), tokenizer
 
 
 def _check(spec: ModelSpec, warm: WarmStart | None) -> None:
     sizes = {name: value for name, value in vars(spec).items() if isinstance(value, int) and name != "seed"}
     if warm is not None:
-        shares = ("three_step_share", "slip_low", "slip_high")
+        shares = ("three_step_share", "slip_low", "slip_high", "until_solved")
         sizes |= {f"warm_start.{name}": value for name, value in vars(warm).items() if name not in shares}
         for name in shares:
-            if not 0 <= getattr(warm, name) <= 1:
+            if not 0 <= (getattr(warm, name) or 0) <= 1:
                 raise ValueError(f"model spec: warm_start.{name} {getattr(warm, name)} is not within 0..1")
         if warm.slip_low > warm.slip_high:
             raise ValueError(f"model spec: warm_start.slip_low {warm.slip_low} is above slip_high {warm.slip_high}")

@@ -42,6 +42,7 @@ STUDY_FILES = {
     "mini": " --configfile config/mini.yaml",
     "quick": " --configfile config/mini.yaml config/cut-down.yaml",
     "smoke": " --configfile config/smoke.yaml",
+    "gpu-small": " --configfile config/gpu-small.yaml",
 }
 """By study: how Snakemake is told of it; another study has a file of its own."""
 

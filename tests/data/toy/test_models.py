@@ -101,6 +101,30 @@ def test_a_warm_start_sees_its_own_split_only(monkeypatch):
     assert set(seen) <= set(own)
 
 
+class TestUntilSolved:
+    def test_a_warm_start_ends_at_the_first_check_that_finds_the_share(self, capsys):
+        models.create(spec(warm_start={**WARM, "steps": 500, "until_solved": 0.0}))
+        assert capsys.readouterr().out.count("of held-out problems solved after 20 steps\n") == 1
+
+    def test_one_that_does_not_get_there_is_an_error(self, tmp_path):
+        with pytest.raises(ValueError, match=r"until_solved 0\.9: 0\.000 of held-out problems .* after 3 steps"):
+            models.build(spec(warm_start={**WARM, "until_solved": 0.9}), tmp_path / "tiny")
+        assert not list(tmp_path.iterdir())
+
+    def test_the_share_is_that_of_accurate_samples(self):
+        """Of a model that knows the answer to one of two problems by heart."""
+        known, other = task.problems("two-step", "train", 2, 0)
+        model, words = models.create(spec())
+        pair = (known.question, demonstrate(known, random.Random(0), Habits(bare=1, slip_high=0)))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        for _ in range(60):
+            model(**encode(words, [pair])).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        torch.manual_seed(0)
+        assert warm_start.share_solved(model, words, [known] * 30 + [other] * 10) == pytest.approx(0.75, abs=0.05)
+
+
 def test_only_completions_are_labelled():
     words = word_tokenizer()
     batch = encode(words, [("Sam has 5 cards.", "5+4=9"), ("Sam has 15.", "9")])
@@ -123,6 +147,7 @@ def test_only_completions_are_labelled():
         ({"warm_start": {**WARM, "three_step_share": 1.5}}, "three_step_share"),
         ({"warm_start": {**WARM, "slip_high": 1.5}}, "warm_start.slip_high 1.5 is not within 0..1"),
         ({"warm_start": {**WARM, "slip_low": 0.9}}, "warm_start.slip_low 0.9 is above slip_high 0.8"),
+        ({"warm_start": {**WARM, "until_solved": 1.5}}, "warm_start.until_solved 1.5 is not within 0..1"),
         ({"warm_start": WARM, "tokenizer": "bytes"}, "tokenizer"),
         ({"hidden_size": 64, "heads": 4}, "heads"),
     ],

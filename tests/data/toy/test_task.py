@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcgrpo.data.toy import demonstrator, task
-from mcgrpo.data.toy.demonstrator import Habits, demonstrate
+from mcgrpo.data.toy.demonstrator import Habits, demonstrate, is_solved
+from mcgrpo.grade.rewards import is_accurate, judge
 
 KIND = pytest.mark.parametrize("kind", task.KINDS)
 STEPS = {"two-step": 2, "three-step": 3}
@@ -128,3 +129,14 @@ def test_a_demonstration_without_slips_or_frills_is_exact():
     assert text == "<reasoning>5-4=1;1+5=6</reasoning><answer>6</answer>"
     boxed = demonstrate(problem, random.Random(0), Habits(bare=0, decimal=0, boxed=1, slip_low=1, slip_high=1))
     assert boxed == r"<reasoning>5+4=9;9+5=14;\boxed{14}</reasoning><answer>14 cards</answer>"
+
+
+def test_what_is_solved_is_what_the_grader_accepts():
+    rng, solved = random.Random(0), 0
+    for problem in task.problems("two-step", "train", 200, 0):
+        text = demonstrate(problem, rng, Habits())
+        for said in (text, text[:-3], f"{text}<answer>", f"<answer>0</answer>{text}", text.partition("<answer>")[2]):
+            (judged,) = judge("gsm8k", [said], [problem.steps[-1].value])
+            assert is_solved(problem, said) == is_accurate(judged.verdict), said
+            solved += is_solved(problem, said)
+    assert 100 < solved < 400

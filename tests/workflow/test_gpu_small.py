@@ -1,0 +1,51 @@
+"""config/gpu-small.yaml with a smaller model and fewer steps, on a pretended GPU: the CPU computes, in bf16."""
+
+import json
+
+import pytest
+from studies import ROOT, load
+
+from mcgrpo.commands.forecast.sizes import of_toy
+from mcgrpo.study import plan
+from mcgrpo.study.read import read
+
+FILE = ROOT / "config/gpu-small.yaml"
+CUT_DOWN = """
+models:
+  small-qwen3:
+    toy:
+      {hidden_size: 64, layers: 1, heads: 2, intermediate_size: 64,
+       warm_start: {steps: 40, batch_size: 4, problems: 50, until_solved: 0.0}}
+datasets: {two-step: {splits: {train: {rows: 32}, test: {rows: 8}}}}
+training: {max_steps: 2}
+seeds: [0]
+experiments: {main: {num_generations: [2]}}
+"""
+
+
+def test_its_model_has_20_to_100_million_parameters():
+    assert 20e6 < of_toy(load("gpu-small")["models"]["small-qwen3"]["toy"]).parameters < 100e6
+
+
+def test_it_has_five_methods_at_three_g_with_several_seeds():
+    trained = [run for run in plan.runs(read([FILE])) if run.training]
+    assert {run.method for run in trained} == {"grpo", "mc-grpo", "grpo-plus1", "dr-grpo", "mc-dr-grpo"}
+    assert len(trained) == 5 * 3 * 3 and {run.num_generations for run in trained} == {2, 4, 8}
+    assert all(run.training["bf16"] for run in trained)
+
+
+@pytest.mark.slow
+def test_it_runs_from_its_warm_start_to_its_report(empty, monkeypatch):
+    monkeypatch.setenv("MCGRPO_DEVICES", "pretended")
+    monkeypatch.setenv("MCGRPO_LOCKS", str(empty.folder / "locks"))
+    empty.configfiles = ["--configfile", str(FILE)]
+    empty.changed(CUT_DOWN).made("--quiet", "rules")
+    folder = empty.folder
+    assert "solved after 20 steps" in (folder / "logs/gpu-small/model/small-qwen3.log").read_text()
+    for method in ("grpo", "mc-grpo", "grpo-plus1", "dr-grpo", "mc-dr-grpo"):
+        run = folder / f"results/gpu-small/runs/small-qwen3/{method}/G2/default/seed0"
+        record = json.loads((run / "run.json").read_text())
+        assert record["outcome"]["status"] == "finished" and record["training"]["bf16"]
+        log = folder / f"logs/gpu-small/train/small-qwen3/{method}/G2/default/seed0.log"
+        assert "takes pretended" in log.read_text()
+    assert (folder / "reports/gpu-small/report.html").is_file() and (folder / "reports/gpu-small/tables.tex").is_file()
