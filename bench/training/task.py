@@ -58,9 +58,9 @@ def stage(name: str, *arguments: Any) -> None:
 
 
 def scripted_reward(share: float) -> Callable[..., list[float]]:
-    """Right or wrong by the text alone, right in that share of texts: for completions whose length is forced."""
+    """Right or wrong by the tokens alone, right in that share of completions: for those whose length is forced."""
 
-    def reward(completions: list[str], **kwargs: Any) -> list[float]:
-        return [2.0 * (random.Random(text).random() < share) for text in completions]
+    def reward(completion_ids: list[list[int]], **kwargs: Any) -> list[float]:
+        return [2.0 * (random.Random(str(ids)).random() < share) for ids in completion_ids]
 
     return reward

@@ -205,7 +205,7 @@ def test_a_folder_without_weights_has_a_shape_at_most(tmp_path):
 
 def memory_of(gpus=2, **training):
     run = replace(runs.RUN, training={"per_device_train_batch_size": 4, "max_completion_length": 100, **training})
-    return memory(run, Model(1000, 10, 3, 50), batches(run, gpus, None))
+    return memory(run.training, Model(1000, 10, 3, 50), batches(run, gpus, None))
 
 
 def test_memory_by_hand():

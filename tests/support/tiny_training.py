@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from datasets import Dataset
+from device import ON_GPU
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
@@ -68,7 +69,7 @@ def trainer_of(kind, tmp_path, reward=digits_reward, data=None, **settings):
     model = AutoModelForCausalLM.from_pretrained(model_folder(), dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(model_folder(), padding_side="left")
     defaults = {
-        "use_cpu": True,
+        "use_cpu": not ON_GPU,
         "bf16": False,
         "report_to": "none",
         "save_strategy": "no",

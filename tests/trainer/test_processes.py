@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import scripted
 import torch
+from device import ON_GPU
 from safetensors.torch import load_file
 
 from mcgrpo.data.toy.models import build
@@ -50,9 +51,11 @@ def inputs(tmp_path_factory):
     return folder
 
 
-def case(inputs, folder, method, processes, gpus=0, num_generations=G, **training):
+def case(inputs, folder, method, processes, gpus=int(ON_GPU), num_generations=G, **training):
     loss_type, estimator = METHODS[method]
     rows = ROWS // processes // TRAINING["gradient_accumulation_steps"]
+    if ON_GPU and processes > 1:
+        training["ddp_backend"] = "gloo"  # NCCL takes no two processes on one GPU
     return {
         "folder": str(folder),
         "model": str(inputs / "model"),
@@ -74,7 +77,9 @@ def alone(cases):
 def launch(cases):
     """Run cases one after the other in two processes."""
     command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", scripted.__file__]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # On one GPU the second process has no number of its own for accelerate to give to DDP
+    environment |= {"ACCELERATE_BYPASS_DEVICE_MAP": "true"} if ON_GPU else {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [sys.executable, *command, json.dumps(cases)], capture_output=True, text=True, env=environment, timeout=600
     )

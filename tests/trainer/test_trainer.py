@@ -39,6 +39,11 @@ class TestMeanIsTRL:
         ours = trained(Ours, tmp_path, **shared, estimator="mean-std", compact_updates=False)
         assert all(torch.equal(a, b) for a, b in zip(theirs.losses, ours.losses, strict=True))
 
+    def test_in_bf16(self, tmp_path):
+        theirs = trained(TRL, tmp_path, bf16=True)
+        ours = trained(Ours, tmp_path, bf16=True, estimator="mean-std", compact_updates=False)
+        assert any(loss != 0 for loss in theirs.losses) and same_training(theirs, ours)
+
     def test_the_median_is_not(self, tmp_path):
         """So that the tests above can fail."""
         theirs = trained(TRL, tmp_path)

@@ -49,7 +49,7 @@ def check_memory(config: Config, runs: Sequence[Run], sizes: Sizes) -> Iterator[
     by_setting = defaultdict(list)
     for run in runs:
         by_setting[run.setting].append(
-            (memory(run, sizes.models[run.model], batches_of(config, run, sizes)), run.model)
+            (memory(run.training, sizes.models[run.model], batches_of(config, run, sizes)), run.model)
         )
     for setting, found in by_setting.items():
         most, model = max(found, key=lambda each: each[0].device)

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from mcgrpo.commands.forecast.batches import Batches
 from mcgrpo.commands.forecast.sizes import Model
-from mcgrpo.records import Run
 
 GIB = 2**30
 WEIGHTS, GRADIENTS, ADAMW = 4, 4, 8
@@ -53,9 +52,8 @@ class Memory(NamedTuple):
         return (self.state + self.activations) / (1 - self.vllm_share)
 
 
-def memory(run: Run, model: Model, found: Batches) -> Memory:
-    """The estimate for a training; the module's docstring has the formula."""
-    training = run.training
+def memory(training: dict[str, Any], model: Model, found: Batches) -> Memory:
+    """The estimate for the `training` of a run; the module's docstring has the formula."""
     colocated = training.get("use_vllm", False) and training.get("vllm_mode", "colocate") == "colocate"
     share = training.get("vllm_gpu_memory_utilization", VLLM_SHARE) if colocated else 0.0
     return Memory(_state(training, model, found.processes), _activations(training, model, found.rows), share)

@@ -1,0 +1,57 @@
+"""`make gpu-check` on a CPU, at a tiny shape."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from bench.gpu import checks
+from bench.gpu.checks import ROOT
+
+pytestmark = pytest.mark.slow
+LAW = "tests/trainer/test_trainer.py::TestMeanIsTRL::test_in_bf16"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Its rows, with one law."""
+    file = tmp_path_factory.mktemp("gpu") / "gpu.csv"
+    command = [sys.executable, "-m", "bench.gpu", "--device", "cpu", "--csv", str(file), "--laws", LAW]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with file.open(encoding="utf-8") as rows:
+        return list(csv.DictReader(rows))
+
+
+def test_every_part_has_rows_and_nothing_failed(table):
+    assert list(dict.fromkeys(row["part"] for row in table)) == ["machine", "doctor", "estimators", "laws", "steps"]
+    assert [row for row in table if row["status"] == "failed"] == []
+    (law,) = [row for row in table if row["part"] == "laws"]
+    assert law["case"].endswith("TestMeanIsTRL::test_in_bf16") and float(law["value"]) > 0
+
+
+def test_a_step_is_timed_phase_by_phase_for_every_trainer(table):
+    cases: dict[str, dict[str, str]] = {}
+    for row in table:
+        if row["part"] == "steps":
+            cases.setdefault(row["case"], {})[row["quantity"]] = row["value"]
+    assert len(cases) == 8 and "TRL, mean, G+1, G=4, beta=0.04" in cases
+    for found in cases.values():
+        phases = [float(found[f"seconds of {name}"]) for name in ("generation", "rewards", "logprobs", "update")]
+        assert all(phases) and sum(phases) < 2 * float(found["seconds a step"])
+        assert float(found["estimated memory, GiB"]) > 0 and not found["allocated memory, GiB"]
+
+
+def test_what_is_lacking_is_skipped_by_name(table):
+    lacking = {(row["part"], row["case"] or row["quantity"]) for row in table if row["status"] == "skipped"}
+    assert ("machine", "vllm") in lacking
+    assert [row.note for row in checks.laws("cpu", [LAW], 0.0)] == ["not finished after 0 s"]
+
+
+def test_a_law_that_is_broken_fails(tmp_path):
+    (tmp_path / "test_broken.py").write_text("def test_sums():\n    assert 1 + 1 == 3, 'sums are wrong'\n")
+    (row,) = checks.laws("cpu", [str(tmp_path / "test_broken.py")], 60)
+    assert row.status == "failed" and "assert (1 + 1) == 3" in row.note
