@@ -6,14 +6,16 @@ study = snakemake --nolock --cores all --logger mcgrpo --configfile $(1)
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini quick smoke readme test test-fast test-trl test-vllm test-slurm bench bench-grading lint format lock clean
+.PHONY: help setup paper mini quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-slurm bench bench-grading lint format lock clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
-setup: .venv/ready ## create .venv and install
-.venv/ready: pyproject.toml envs/cpu.txt
+REQUIREMENTS ?= envs/cpu.txt
+
+setup: .venv/ready ## create .venv and install (REQUIREMENTS=envs/gpu.txt for vLLM as well)
+.venv/ready: pyproject.toml $(REQUIREMENTS)
 	$(PYTHON) -m venv .venv
-	.venv/bin/pip install --quiet -r envs/cpu.txt
+	.venv/bin/pip install --quiet -r $(REQUIREMENTS)
 	.venv/bin/pip install --quiet --no-deps --editable .
 	@touch $@
 
@@ -31,6 +33,10 @@ quick: .venv/ready ## all steps of the mini study with almost no training, in mi
 smoke: .venv/ready ## word problems in GSM8K's format through every stage, with a tiny random model
 	@$(call study,config/smoke.yaml)
 	@python -m mcgrpo.commands.made reports/smoke
+
+gpu-small: .venv/ready ## five methods in bf16 on one GPU, without a download, in reports/gpu-small
+	@$(call study,config/gpu-small.yaml)
+	@python -m mcgrpo.commands.made reports/gpu-small
 
 readme: mini ## write the results of the mini study into README.md and docs/
 	@python workflow/scripts/readme.py
@@ -84,6 +90,9 @@ test-vllm: .venv-vllm/ready ## training and evaluation with vLLM's CPU build (in
 bench: .venv/ready ## time per step of TRL's trainer, the released code's method and ours: reports/bench
 	python -m bench.training
 
+gpu-check: ## this machine's GPU: versions, doctor, laws, cost of a step; under 10 minutes, no network: reports/gpu-check.csv
+	python3 -m bench.gpu
+
 bench-grading: .venv/ready ## the MATH grader against math-verify in a loop; GOLDS=file.jsonl for your own answers
 	python bench/grading.py $(if $(GOLDS),--golds $(GOLDS)) --csv reports/bench/grading.csv
 
@@ -105,4 +114,4 @@ lock: .venv/ready ## update envs/*.txt after a change of pyproject.toml (needs u
 	{ echo "# CPU, Linux: what make setup and CI install. Made by make lock."; pip freeze --exclude-editable | sed 's/+cpu$$//'; } > envs/cpu.txt
 
 clean: ## remove results, reports and logs (not .venv)
-	rm -rf results resources logs .snakemake reports/mini reports/quick reports/smoke
+	rm -rf results resources logs .snakemake reports/mini reports/quick reports/smoke reports/gpu-small
