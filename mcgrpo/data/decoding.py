@@ -49,15 +49,19 @@ class QuickDecoder:
         return BaseModelOutputWithPast(last_hidden_state=hidden, past_key_values=past_key_values)
 
     def fits(self, input_ids: Tensor | None, past_key_values: Any, others: dict[str, Any]) -> bool:
-        """Whether this is a step after a prompt, without gradient, of plain layers (no adapters, shards, GPUs)."""
+        """Whether this is a step after a prompt, without gradient, of plain fp32 layers (no adapters, shards, GPUs)."""
         if torch.is_grad_enabled() or input_ids is None or input_ids.shape[1] != 1 or input_ids.is_cuda:
+            return False
+        if torch.is_autocast_enabled("cpu"):
             return False
         if past_key_values is None or others.get("attention_mask") is None or others["attention_mask"].dim() != 2:
             return False
-        if any(others[name] for name in others.keys() - {"attention_mask", "position_ids", "use_cache"}):
+        rest = others.keys() - {"attention_mask", "position_ids", "use_cache"}
+        if not all(others[name] is None or others[name] is False for name in rest):
             return False
         if not self.weights:
-            plain = all(type(each) is nn.Parameter for each in self.model.parameters())
+            # In another dtype `rms_norm` rounds at other places than the model's norms.
+            plain = all(type(each) is nn.Parameter and each.dtype is torch.float32 for each in self.model.parameters())
             if plain and not any(hasattr(each, "base_layer") for each in self.model.modules()):
                 self.weights = [self._weights(layer) for layer in self.model.layers]
         return bool(self.weights) and others.get("position_ids") is not None
@@ -94,9 +98,7 @@ class QuickDecoder:
         """Add a token to a layer's cache, which is a view of a larger tensor: nothing else is copied."""
         length = layer.keys.shape[2]
         grown = self.cache.setdefault(index, [])
-        if (
-            not grown or grown[0].data_ptr() != layer.keys.data_ptr()
-        ):  # a new cache, or one that a beam search reordered
+        if not grown or grown[0].data_ptr() != layer.keys.data_ptr():  # a new cache, or reordered by a beam search
             grown[:] = [layer.keys, layer.values]
         if grown[0].shape[2] == length:
             grown[:] = [

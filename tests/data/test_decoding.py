@@ -56,6 +56,16 @@ def test_a_step_uses_the_weights_as_they_are_now(models):
     assert torch.equal(generated(changed, tokenizer, TEXTS, do_sample=False).sequences, after.sequences)
 
 
+@pytest.mark.parametrize("weights, autocast", [(torch.bfloat16, False), (torch.float32, True)])
+def test_bf16_and_autocast_are_those_of_transformers_to_the_bit(models, weights, autocast):
+    plain, quick, tokenizer, _ = models
+    pair = plain, with_quick_decoding(copy.deepcopy(plain))
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        expected, given = (generated(copy.deepcopy(m).to(weights), tokenizer, TEXTS, do_sample=False) for m in pair)
+    assert torch.equal(expected.sequences, given.sequences)
+    assert all(map(torch.equal, expected.logits, given.logits))
+
+
 def test_adapters_and_gradients_take_the_long_way(models):
     plain, quick, tokenizer, calls = models
     config = peft.LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False)
