@@ -58,7 +58,7 @@ def test_a_step_uses_the_weights_as_they_are_now(models):
 
 @pytest.mark.parametrize("weights, autocast", [(torch.bfloat16, False), (torch.float32, True)])
 def test_bf16_and_autocast_are_those_of_transformers_to_the_bit(models, weights, autocast):
-    plain, quick, tokenizer, _ = models
+    plain, _, tokenizer, _ = models
     pair = plain, with_quick_decoding(copy.deepcopy(plain))
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         expected, given = (generated(copy.deepcopy(m).to(weights), tokenizer, TEXTS, do_sample=False) for m in pair)
