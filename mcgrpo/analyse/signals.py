@@ -24,6 +24,7 @@ from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
 from mcgrpo.analyse.sign_flips import read_rewards
 from mcgrpo.estimators import Signal, signal
+from mcgrpo.estimators.enumeration import EnumerationError
 from mcgrpo.files import RecordError, as_record, read_json, write_csv
 from mcgrpo.grade.rewards import UNPARSABLE_GOLD
 from mcgrpo.records import Run
@@ -135,11 +136,12 @@ def _baseline(key: tuple[str, int, str]) -> tuple[str | None, int, str]:
 
 
 def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal | None:
-    """None for an estimator that looks beyond the rewards of one group."""
+    """None, with the reason printed, for an estimator whose signal cannot be enumerated."""
     levels, options = list(rewards.levels), dict(trained.options)
     try:
         return signal(trained.estimator, trained.num_generations, levels, probabilities, **options)
-    except ValueError:
+    except EnumerationError as error:
+        print(f"left out: {error}")
         return None
 
 

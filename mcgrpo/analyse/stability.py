@@ -1,5 +1,6 @@
 """Cells beside others that draw as many rollouts, and seeds that end far below the rest."""
 
+from collections.abc import Iterable
 from statistics import median
 
 from mcgrpo.analyse.cells import CellKey
@@ -13,7 +14,7 @@ That is the method of the same loss at the same G, under the same variant, or un
 """
 
 
-def same_rollouts(key: CellKey, scores: Scores) -> CellKey | None:
+def same_rollouts(key: CellKey, scores: Scores, sizes: Iterable[int]) -> CellKey | None:
     """The mean-centred cell of the default variant whose trainings draw as many rollouts, at another G or batch.
 
     None for the untrained model, and if there is none or nothing is known of the rollouts.
@@ -22,11 +23,9 @@ def same_rollouts(key: CellKey, scores: Scores) -> CellKey | None:
     if key.method == UNTRAINED or rollouts is None:
         return None
     own = key.mean_centred
-    for other in scores:
-        at_other_g = own._replace(num_generations=other.num_generations)
-        if other == at_other_g and other != own and _rollouts(other, scores) == rollouts:
-            return other
-    return None
+    others = (own._replace(num_generations=size) for size in sizes)
+    equal = (other for other in others if other in scores and other != own and _rollouts(other, scores) == rollouts)
+    return next(equal, None)
 
 
 def _rollouts(key: CellKey, scores: Scores) -> float | None:

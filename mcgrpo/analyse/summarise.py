@@ -112,7 +112,8 @@ def _cell(
     key: CellKey, scores: Scores, planned: Planned, printed: tuple[float | None, float | None], margin: float
 ) -> Cell:
     own, baseline = paired.mean(key, scores), _baseline(key, planned)
-    equal = stability.same_rollouts(key, scores) if _is_accuracy(key) else None
+    sizes = sorted({each.num_generations for each in planned})
+    equal = stability.same_rollouts(key, scores, sizes) if _is_accuracy(key) else None
     difference, change, of_equal = (paired.difference(key, other, scores) for other in (baseline, key.default, equal))
     low, high = own.limits()
     margin_of = margin if _is_accuracy(key) else None

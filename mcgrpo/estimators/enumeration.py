@@ -55,6 +55,10 @@ class Enumeration(NamedTuple):
     outcomes: Outcomes
 
 
+class EnumerationError(ValueError):
+    """A group's rewards alone do not determine what an estimator makes of it, or there are too many groups."""
+
+
 def enumerate_groups(
     estimator: str, num_generations: int, levels: Tensor, max_advantage: float | None = None, **options: Any
 ) -> Enumeration:
@@ -68,12 +72,13 @@ def enumerate_groups(
         **options: of `estimate`: `extra_rollouts`, `epsilon`, `mad_zero`.
 
     Raises:
-        ValueError: for an estimator that looks at anything but the rewards of one group, or at their order other than
-            `keep_largest` does; for too many groups to enumerate; and whatever `estimate` raises.
+        EnumerationError: for an estimator that looks at anything but the rewards of one group, or at their order other
+            than `keep_largest` does; for too many groups.
+        ValueError: of `estimate`.
     """
     rule = get_estimator(estimator)
     if rule.needs_lengths:
-        raise ValueError(
+        raise EnumerationError(
             f"estimator {estimator!r} looks beyond the rewards of one group: it needs the lengths of completions"
         )
     extra = options.get("extra_rollouts")
@@ -97,7 +102,7 @@ def enumerate_groups(
     expected = [expected_kept(*each, counts, first.kept, ties) for each in ((rows, group), (tied_rows, tied_group))]
     same_sums = torch.isclose(found.sums, first.sums[group], rtol=1e-9, atol=1e-9).all(dim=1) | ~untied[group]
     if not same_sums.all() or not torch.equal(torch.cat([found.kept, split.kept]), torch.cat(expected)):
-        raise ValueError(
+        raise EnumerationError(
             f"estimator {estimator!r} depends on the order of a group's rollouts in another way than that the first "
             "drawn of equally close ones are dropped, so its signal cannot be enumerated"
         )
@@ -113,11 +118,11 @@ def count_vectors(levels: int, size: int) -> Tensor:
     """Every way to spread `size` rollouts over some levels, (C(size + levels - 1, levels - 1), levels).
 
     Raises:
-        ValueError: for more than `MOST_GROUPS`.
+        EnumerationError: for more than `MOST_GROUPS`.
     """
     groups = math.comb(size + levels - 1, levels - 1)
     if groups > MOST_GROUPS:
-        raise ValueError(
+        raise EnumerationError(
             f"{size} rollouts fall on {levels} levels in {groups} ways, over {MOST_GROUPS}: use fewer levels"
         )
     bars = torch.tensor(list(itertools.combinations(range(size + levels - 1), levels - 1))).view(groups, levels - 1)
@@ -158,7 +163,7 @@ def _check_alone(estimator: str, together: Outcomes, outcomes: Callable[[Tensor]
     for index in torch.linspace(0, len(rows) - 1, min(PROBES, len(rows))).long().tolist():
         alone = outcomes(rows[index : index + 1])
         if not torch.allclose(alone.sums, together.sums[index], rtol=1e-9, atol=1e-9):
-            raise ValueError(
+            raise EnumerationError(
                 f"estimator {estimator!r} looks beyond one group: its advantages depend on the other prompts of the "
                 "batch, so one prompt's reward levels do not determine its signal"
             )

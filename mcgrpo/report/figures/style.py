@@ -120,8 +120,19 @@ def draw_means(axes: Axes, x: np.ndarray, rows: pd.DataFrame, **look) -> None:
 
 
 def draw_line(axes: Axes, rows: pd.DataFrame, x: str, values: Sequence, offset: float, **look) -> None:
-    """Draw means against the column `x`, at 0, 1, 2, ... for these values; a missing one leaves a gap."""
-    draw_means(axes, np.arange(len(values)) + offset, rows.set_index(x).reindex(values), **look)
+    """Draw means against the column `x`, at 0, 1, 2, ... for these values; a row without a mean leaves a gap."""
+    rows = rows[rows[x].isin(values)].sort_values(x)
+    draw_means(axes, np.array([list(values).index(value) for value in rows[x]], dtype=float) + offset, rows, **look)
+
+
+def leave_empty(grid: np.ndarray, drawn: np.ndarray) -> None:
+    """Show nothing but names in panels that are not `drawn`; the lowest other one of a column labels the ticks of x."""
+    for axes in grid[~drawn]:
+        axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
+        axes.grid(visible=False, which="both")
+        axes.spines[:].set_visible(False)
+    for column in range(grid.shape[1]):
+        grid[np.flatnonzero(drawn[:, column])[-1], column].tick_params(labelbottom=True)
 
 
 def accuracy_axis(axes: Axes, untrained: pd.DataFrame) -> None:
