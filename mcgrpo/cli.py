@@ -47,7 +47,10 @@ def _run() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         sys.argv = [f"mcgrpo {name}", *sys.argv[2:]]
-        runpy.run_module(COMMANDS[name][0], run_name="__main__")
+        try:
+            runpy.run_module(COMMANDS[name][0], run_name="__main__")
+        except ModuleNotFoundError as error:
+            sys.exit(f"mcgrpo {name}: no module {error.name!r}; the commands need: pip install 'mcgrpo[workflow]'")
         return
     listed = "\n".join(f"  {command:12}{what}" for command, (_, what) in COMMANDS.items())
     text = f"usage: mcgrpo COMMAND [--help] ...\n\n{listed}"

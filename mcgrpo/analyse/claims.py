@@ -10,13 +10,12 @@ from typing import Any, Literal
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from mcgrpo import shipped
 from mcgrpo.analyse.curves import COLUMNS
 from mcgrpo.analyse.flip_measures import parse_measure
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.variants import DEFAULT
-
-SCHEMA = Path(__file__).parents[2] / "workflow/schemas/claims.schema.yaml"
 
 _ACCURACIES = (
     r"(exact-|released-|robust-)?(greedy|avg@\d+)|pass@\d+|maj@\d+|released-any@\d+|rate-(unparseable|timeout|error)"
@@ -128,7 +127,7 @@ def read_claims(path: str | Path) -> list[Claim]:
         content = strict_yaml.load(path)
     except strict_yaml.YamlError as error:
         raise ClaimError(str(error)) from None
-    schema = strict_yaml.load(SCHEMA)
+    schema = strict_yaml.load(shipped.CLAIMS_SCHEMA)
     if error := best_match(Draft202012Validator(schema).iter_errors(content)):
         raise ClaimError(f"{path}: {_place(content, list(error.absolute_path))}: {error.message}")
     claims = [_claim(row) for row in content["claims"]]

@@ -7,6 +7,17 @@ from pathlib import Path
 from typing import Any
 
 
+def package_alone(folder: Path = Path(".snakemake/package")) -> Path:
+    """The folder, with a link to this package as all that is in it: for the path of another environment's Python."""
+    folder.mkdir(parents=True, exist_ok=True)
+    package, link = Path(__file__).parents[1], folder / "mcgrpo"
+    if not link.is_symlink() or link.readlink() != package:
+        new = folder / f".{os.getpid()}"
+        new.symlink_to(package)
+        new.replace(link)
+    return folder.resolve()
+
+
 def prepare(config: dict[str, Any]) -> None:
     """Set what a study's jobs need; what the user has set (MLFLOW_TRACKING_URI, OMP_NUM_THREADS ...) stays."""
     # A job's Python is that of Snakemake, also where the environment is not activated.

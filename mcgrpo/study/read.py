@@ -5,15 +5,17 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcgrpo import shipped
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.lock import lock_file, pin, read_lock
 from mcgrpo.study.plan import Config
 
-ROOT = Path(__file__).parents[2]
-SCHEMA = ROOT / "workflow/schemas/study.schema.yaml"
 DEFAULT = Path("config/config.yaml")
-"""The study of a call that names none; what names no `study` of its own is laid over it, as by the Snakefile."""
+"""The study of a call that names none, or where there is no such file the paper's.
+
+What names no `study` of its own is laid over it, as by the Snakefile.
+"""
 
 
 def read(files: Sequence[str | Path] = ()) -> Config:
@@ -43,7 +45,8 @@ def merged(files: Sequence[str | Path]) -> tuple[Config, list[Path]]:
     layers = [Path(file) for file in files]
     contents = [_load(file) for file in layers]
     if not any("study" in content for content in contents):
-        layers, contents = [DEFAULT, *layers], [_load(DEFAULT), *contents]
+        base = DEFAULT if DEFAULT.is_file() else shipped.STUDY
+        layers, contents = [base, *layers], [_load(base), *contents]
     config: Config = {}
     for content in contents:
         update_config(config, content)
@@ -58,20 +61,18 @@ def _load(file: Path) -> Config:
 
 
 def schema() -> Config:
-    """The schema of study files.
-
-    Raises:
-        StudyError: where there is none, outside a checkout.
-    """
-    if not SCHEMA.is_file():
-        raise StudyError(f"{SCHEMA}: no such file; studies are run from a checkout of the repository")
-    return _load(SCHEMA)
+    """The schema of study files."""
+    return _load(shipped.STUDY_SCHEMA)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give a command the options that `resolve` reads."""
     parser.add_argument(
-        "studies", type=Path, nargs="*", metavar="STUDY.yaml", help=f"laid over one another (default: {DEFAULT})"
+        "studies",
+        type=Path,
+        nargs="*",
+        metavar="STUDY.yaml",
+        help=f"laid over one another (default: {DEFAULT})",
     )
     parser.add_argument("--directory", type=Path, help="where the study is run, as Snakemake's option (default: here)")
 

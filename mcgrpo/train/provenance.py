@@ -6,6 +6,7 @@ from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import shipped
 from mcgrpo.files import iter_json_lines
 
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
@@ -26,14 +27,28 @@ def provenance() -> dict[str, Any]:
     """Commit (`-dirty` if the work tree differs from it), device and versions."""
     import torch
 
-    git = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-    )
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    return {"commit": git.stdout.strip() or None, "device": device, "versions": versions()}
+    return {"commit": commit(), "device": device, "versions": versions()}
+
+
+def commit() -> str | None:
+    """The commit of this code, `-dirty` where the work tree differs from it; None where it is not known.
+
+    In a checkout git knows it, and a released wheel has it in a file.
+    """
+    # An environment may lie in a repository of something else.
+    if _git("ls-files", "--error-unmatch", Path(__file__).name):
+        return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") or None
+    return shipped.COMMIT.read_text().strip() if shipped.COMMIT.is_file() else None
+
+
+def _git(*arguments: str) -> str:
+    """What git prints about the folder of this code; nothing where it fails or is not installed."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=Path(__file__).parent, capture_output=True, text=True)
+    except FileNotFoundError:
+        return ""
+    return "" if done.returncode else done.stdout.strip()
 
 
 def versions() -> dict[str, str]:

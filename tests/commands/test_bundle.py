@@ -457,7 +457,7 @@ class TestAHostileStudy:
     def test_with_the_papers_numbers_changed_is_found(self, content):
         with (content / "config/published.csv").open("a") as file:
             file.write("main,1,,grpo,2,default,gsm8k,accuracy,99.9,,,\n")
-        assert "config/published.csv: not that of this checkout" in failures(forged(content))["study"][0]
+        assert "config/published.csv: not that of this mcgrpo" in failures(forged(content))["study"][0]
 
 
 class TestWhatIsNamed:

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2] / "mcgrpo"
 
 LAYERS = (
-    ("records", "files", "command_line"),  # one record per file; reading and writing records; parsers
+    ("records", "files", "command_line", "shipped"),  # one record per file; reading, writing; parsers; data files
     ("sums",),  # checksums of files
     ("estimators",),  # library: rewards -> advantages and kept rows
     ("trainer",),  # library: TRL's GRPOTrainer with these estimators

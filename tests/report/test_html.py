@@ -10,6 +10,7 @@ from claim_rows import claim, claims_of, gain, pair, scores_of
 from page_study import COMMIT, ROOT, RUNS, PageStudy, drawn_of, outcome_of, rollouts, run, summary
 from synthetic import summary_frame
 
+from mcgrpo import shipped
 from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.report.catalogue import FIGURES
@@ -258,7 +259,7 @@ class TestThePage:
 
     def test_colours_are_told_apart_from_their_grounds(self):
         """Contrast of text on its background, by WCAG 2: at least 4.5, in light and in dark."""
-        css = (html.TEMPLATES / "style.css").read_text()
+        css = (shipped.PAGE / "style.css").read_text()
         themes = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in css.split("@media")[:2]]
         inks = ("ink", "soft", "link", "good", "bad")
         pairs = [(ink, ground) for ink in inks for ground in ("paper", "card", "shade")]

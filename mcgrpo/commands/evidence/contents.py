@@ -5,19 +5,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import shipped
 from mcgrpo.analyse.collect import collect
 from mcgrpo.files import RecordError, read_json
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.estimators import with_neighbours
+from mcgrpo.study.fingerprint import ROOT
 from mcgrpo.study.lock import lock_file
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, as_json
-from mcgrpo.study.read import ROOT
 
 STUDY = "study/study.json"
 """The study as it was run: its files laid over one another, and pinned."""
-PUBLISHED, CLAIMS = "config/published.csv", "config/claims.yaml"
+OF_THE_PAPER = {"config/published.csv": shipped.PUBLISHED, "config/claims.yaml": shipped.CLAIMS}
+"""The paper's numbers and claims, by their names in the archive."""
 REPORTS = (
     "tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "timings.tex", "timings.md", "values.tex",
     "claims.tex", "claims.md", "claims.csv",
@@ -61,7 +63,7 @@ def strangers(names: list[str], config: Config, planned: dict[str, Any], study_f
         planned: its plan.
         study_files: its files in the archive.
     """
-    known = {STUDY, PUBLISHED, CLAIMS, *study_files, *(str(lock_file(name)) for name in study_files)}
+    known = {STUDY, *OF_THE_PAPER, *study_files, *(str(lock_file(name)) for name in study_files)}
     known |= planned_files(config, planned).keys()
     runs = {str(StudyFiles(config["study"]).results.run(run)) for run in planned["evaluations"]}
     has_modules = any(":" in run["estimator"] for run in planned["runs"])
@@ -107,8 +109,9 @@ def contents(config: Config, layers: list[Path], planned: dict[str, Any], comple
         found.add(str(lock_file(found.study_files[-1])), lock_file(layer), is_needed=False)
     for module in own_modules(planned):
         found.add(f"study/{module}", module)
-    for path in (PUBLISHED, CLAIMS, *(f"envs/{path.name}" for path in (ROOT / "envs").glob("*.txt"))):
-        found.add(path, ROOT / path)
+    locked = {f"envs/{path.name}": path for path in (ROOT / "envs").glob("*.txt")}  # of a checkout alone
+    for name, path in (OF_THE_PAPER | locked).items():
+        found.add(name, path)
     for name, kind in planned_files(config, planned).items():
         if kind != "text" or completions:
             path = Path(config["reports"], Path(name).name) if Path(name).parent == reports(config) else Path(name)

@@ -2,7 +2,6 @@
 
 import json
 import platform
-import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.paths import ResultFiles, StudyFiles
 from mcgrpo.study.plan import Config, title
+from mcgrpo.train.provenance import commit
 
 FORMAT = 1
 """Of the archive; a reader refuses any other."""
@@ -66,13 +66,6 @@ def installed() -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "stages": {stage: fingerprint(stage) for stage in STAGES},
     }
-
-
-def commit() -> str | None:
-    """The commit of this code, `-dirty` where the work tree differs from it; None outside a git repository."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    git = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
-    return git.stdout.strip() or None
 
 
 def manifest(config: Config, planned: dict[str, Any], found: Contents, own: Mapping[str, bytes]) -> Manifest:

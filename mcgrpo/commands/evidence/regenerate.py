@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import shipped
 from mcgrpo.analyse import sign_flips, summarise
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.collect import collect
@@ -16,14 +17,13 @@ from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Cell, Contrast, CurvePoint, Gain, Score
 from mcgrpo.analyse.scored import found_scores, planned_seeds
-from mcgrpo.commands.evidence.contents import CLAIMS, PUBLISHED, reports
+from mcgrpo.commands.evidence.contents import reports
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.grade import completions as grade
 from mcgrpo.report.claims.judge import judge, read_contrasts, write_rulings
 from mcgrpo.report.tables.write import write_tables
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, as_json, title
-from mcgrpo.study.read import ROOT
 
 Step = Callable[[Path, Config, dict[str, Any], Path], None]
 """(unpacked archive, study, its plan, folder for what is made): writes files under their names in the archive."""
@@ -58,11 +58,11 @@ def make_summary(source: Path, config: Config, planned: dict[str, Any], output: 
     """summary.csv, gains.csv and contrasts.csv, from the scores made before."""
     made = StudyFiles(config["study"], output).results
     scores, values = read_frame(made.scores, Score), summarise.read_values(made.values)
-    summary = summarise.summarise(planned, scores, values, as_cells(read_published(ROOT / PUBLISHED)))
+    summary = summarise.summarise(planned, scores, values, as_cells(read_published(shipped.PUBLISHED)))
     write_csv(made.summary, Cell, summary.cells)
     write_csv(made.gains, Gain, summary.gains)
     again, seeds = summarise.read_values(made.values), planned_seeds(planned)
-    found = contrasts(read_claims(ROOT / CLAIMS), found_scores(scores, again, seeds), seeds)
+    found = contrasts(read_claims(shipped.CLAIMS), found_scores(scores, again, seeds), seeds)
     write_csv(made.contrasts, Contrast, found)
 
 
@@ -71,7 +71,7 @@ def make_reports(source: Path, config: Config, planned: dict[str, Any], output: 
     folder, called = output / reports(config), title(config)
     made = StudyFiles(config["study"], output).results
     write_tables(read_frame(made.summary, Cell), read_frame(made.gains, Gain), folder, called)
-    claims, published = read_claims(ROOT / CLAIMS), as_cells(read_published(ROOT / PUBLISHED))
+    claims, published = read_claims(shipped.CLAIMS), as_cells(read_published(shipped.PUBLISHED))
     contrasts = read_contrasts(made.contrasts)
     rulings = [judge(claims, of_printed(claims, published), "published"), judge(claims, contrasts, "ours")]
     write_rulings(rulings, folder, called)

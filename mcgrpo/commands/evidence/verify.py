@@ -19,14 +19,13 @@ from mcgrpo import command_line
 from mcgrpo.commands.evidence import contents, regenerate
 from mcgrpo.commands.evidence import limits as bounds
 from mcgrpo.commands.evidence.check import Check, failed, judged
-from mcgrpo.commands.evidence.contents import CLAIMS, NO_FILE, PUBLISHED, STUDY, planned_files
+from mcgrpo.commands.evidence.contents import NO_FILE, OF_THE_PAPER, STUDY, planned_files
 from mcgrpo.commands.evidence.limits import Limits, bounded
 from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, installed, read_manifest, run_outcomes, sums
 from mcgrpo.commands.evidence.study import layer_differences, read_config, read_plan
 from mcgrpo.commands.evidence.trainings import check_problems, check_rollouts
 from mcgrpo.commands.evidence.unpack import Unpacked, printable, unpack
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.read import ROOT
 
 NEEDED = ("manifest", "study")
 """Checks that read what the others need."""
@@ -136,9 +135,9 @@ class Archived:
             return Check("study", "not that of its files", (told,), "FAILED")
         keys = layer_differences(self.folder, self.listed, self.config)
         culprits = [f"{STUDY}: {key} is not what the study files say" for key in keys]
-        for name in (PUBLISHED, CLAIMS):
-            if not (self.folder / name).is_file() or (self.folder / name).read_bytes() != (ROOT / name).read_bytes():
-                culprits.append(f"{name}: not that of this checkout, whose numbers and claims of the paper are taken")
+        for name, ours in OF_THE_PAPER.items():
+            if not (self.folder / name).is_file() or (self.folder / name).read_bytes() != ours.read_bytes():
+                culprits.append(f"{name}: not that of this mcgrpo, whose numbers and claims of the paper are taken")
         listed = ", ".join(name.removeprefix("study/") for name in names)
         return judged("study", f"{self.config['study']}: {listed}", "not that of its files", culprits)
 

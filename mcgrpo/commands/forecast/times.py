@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator
 from statistics import mean
 from typing import Any, NamedTuple
 
+from mcgrpo import shipped
 from mcgrpo.commands.forecast.batches import drawn
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.records import Run
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, runs
-from mcgrpo.study.read import ROOT, read
+from mcgrpo.study.read import read
 from mcgrpo.study.variants import DEFAULT
 
-PAPER, NUMBERS = ROOT / "config/config.yaml", ROOT / "config/published.csv"
 FREE = (
     "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "max_grad_norm", "epsilon", "epsilon_high",
     "advantage_epsilon", "mad_zero", "max_advantage", "advantage_flip_rate", "advantage_flip_rule", "group_by",
@@ -71,14 +71,12 @@ def finished(config: Config, trainings: Iterable[Run]) -> Iterator[tuple[Run, di
 
 def _published(config: Config) -> Iterator[tuple[str, float]]:
     """The paper's training times in seconds, by work; read without pandas, whose import takes longer than the rest."""
-    if not NUMBERS.is_file():
-        return
-    with NUMBERS.open(encoding="utf-8", newline="") as file:
+    with shipped.PUBLISHED.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if (row["measure"], row["variant"]) == ("seconds", DEFAULT)]
     printed = {(row["setting"], row["method"], int(row["num_generations"])): float(row["value"]) for row in rows}
     if not {setting for setting, *_ in printed} & config["settings"].keys():
         return
-    paper = read([PAPER])
+    paper = read([shipped.STUDY])
     for run in runs(paper):
         cell = (run.setting, run.method, run.num_generations)
         if cell in printed and (run.variant, run.seed) == (DEFAULT, 0):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mcgrpo import command_line
+from mcgrpo import command_line, shipped
 from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
 from mcgrpo.analyse.contrasts import DIGITS, of_printed
 from mcgrpo.analyse.frames import read_frame
@@ -184,10 +184,8 @@ def _finding(claim: Claim, row: Contrast, word: Verdict, source: Source) -> Find
 def main(arguments: list[str] | None = None) -> None:
     """Judge the claims, write the files, print the list."""
     parser = command_line.parser("Judge the paper's claims.")
-    parser.add_argument("--claims", default="config/claims.yaml", help="the claims (default: %(default)s)")
-    parser.add_argument(
-        "--published", default="config/published.csv", help="the paper's numbers (default: %(default)s)"
-    )
+    parser.add_argument("--claims", default=shipped.CLAIMS, help="the claims (default: the paper's)")
+    parser.add_argument("--published", default=shipped.PUBLISHED, help="numbers (default: those that the paper prints)")
     parser.add_argument("--contrasts", help="contrasts.csv of a study; without it the published numbers alone")
     parser.add_argument("--output", type=Path, help="folder for claims.md, claims.tex and claims.csv")
     parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")

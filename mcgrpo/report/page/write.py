@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from mcgrpo import command_line
+from mcgrpo import command_line, shipped
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_frame
@@ -34,7 +34,6 @@ from mcgrpo.report.page.prediction import sentence
 from mcgrpo.report.tables.latex import SMALL, VERDICT
 from mcgrpo.study.paths import ResultFiles
 
-TEMPLATES = Path(__file__).parent
 LARGEST = 15_000_000
 """Maximum size of the page in bytes."""
 STUDY_FILES = {
@@ -116,13 +115,13 @@ def command(study: str, page: Path) -> str:
 def render(values: dict[str, Any]) -> str:
     """The page as HTML."""
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=FileSystemLoader(shipped.PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"spelt": spelt, "duration": duration, "count": wording.count, "percent": wording.percent}
     environment.filters["points"] = lambda gain: wording.points(gain, 2)
     template = environment.get_template("report.html")
-    parts = {name: Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("style.css", "script.js")}
+    parts = {name: Markup((shipped.PAGE / name).read_text(encoding="utf-8")) for name in ("style.css", "script.js")}
     return template.render(**values, style=parts["style.css"], script=parts["script.js"]) + "\n"
 
 
@@ -148,9 +147,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, required=True, help="results/STUDY: summary.csv, curves.csv, runs, ...")
     parser.add_argument("--reports", type=Path, required=True, help="folder of the tables and of figures/")
     parser.add_argument("--figures", nargs="*", default=[], choices=FIGURES, metavar="NAME", help="what to show")
-    parser.add_argument("--captions", type=Path, default=Path("workflow/report"), help="folder of NAME.rst")
-    parser.add_argument("--claims", default="config/claims.yaml")
-    parser.add_argument("--published", default="config/published.csv")
+    parser.add_argument("--captions", type=Path, default=shipped.CAPTIONS, help="folder of NAME.rst")
+    parser.add_argument("--claims", default=shipped.CLAIMS)
+    parser.add_argument("--published", default=shipped.PUBLISHED)
     parser.add_argument("--title", default="", help="what the study is called")
     parser.add_argument("--output", type=Path, help="default: report.html in the reports")
     options = parser.parse_args(arguments)

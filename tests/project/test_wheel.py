@@ -1,0 +1,140 @@
+"""The wheel alone, in an environment and a folder that know nothing of the repository."""
+
+import json
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from evidence_archives import packed_study
+from installed_wheel import build, environment, install
+from studies import ROOT
+
+import mcgrpo
+from mcgrpo import shipped
+
+pytestmark = pytest.mark.slow
+
+
+def run(python, folder, *arguments):
+    command = [python, *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, env=environment(python), capture_output=True, text=True)
+
+
+def ok(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory):
+    """That of an environment with the wheel and its dependencies."""
+    return install(wheel, tmp_path_factory.mktemp("installed") / "environment")
+
+
+@pytest.fixture(scope="module")
+def bare_python(wheel, tmp_path_factory):
+    """That of an environment with the wheel alone."""
+    return install(wheel, tmp_path_factory.mktemp("alone") / "environment", with_dependencies=False)
+
+
+@pytest.fixture
+def command(python, tmp_path):
+    """What `mcgrpo ARGUMENTS` prints in an empty folder."""
+    return lambda *arguments: ok(run(python, tmp_path, "-m", "mcgrpo.cli", *arguments))
+
+
+class TestTheArchive:
+    def test_has_every_module_of_the_repository_and_nothing_else_of_it(self, wheel):
+        with zipfile.ZipFile(wheel) as archive:
+            names = set(archive.namelist())
+        packages = ("mcgrpo", "snakemake_logger_plugin_mcgrpo")
+        modules = {str(path.relative_to(ROOT)) for name in packages for path in (ROOT / name).rglob("*.py")}
+        assert {name for name in names if name.endswith(".py")} == modules
+        assert {name.split("/")[0] for name in names} == {*packages, f"mcgrpo-{mcgrpo.__version__}.dist-info"}
+
+    def test_has_every_file_that_the_package_reads(self, wheel):
+        below = (
+            Path(folder, name) for folder, _, names in os.walk(ROOT / "mcgrpo", followlinks=True) for name in names
+        )
+        kept = [path for path in below if path.suffix not in (".py", ".pyc")]
+        with zipfile.ZipFile(wheel) as archive:
+            packed = {str(path.relative_to(ROOT)): archive.read(str(path.relative_to(ROOT))) for path in kept}
+        assert {name: path.read_bytes() for name, path in zip(packed, kept, strict=True)} == packed
+        assert {"mcgrpo/shipped/captions/signal.rst", "mcgrpo/report/page/report.html"} <= packed.keys()
+
+
+class TestACommandInAnyFolder:
+    def test_runs_the_wheel(self, python, tmp_path):
+        path = ok(run(python, tmp_path, "-c", "from mcgrpo import shipped; print(shipped.CLAIMS)"))
+        assert path.startswith(str(python.parents[1]))
+
+    def test_claims_are_all_judged(self, command):
+        assert len(command("claims").splitlines()) == shipped.CLAIMS.read_text().count("- id: ")
+
+    def test_plan_without_a_study_is_of_the_papers(self, command):
+        *_, total = json.loads(command("plan", "--json"))
+        assert total["experiment"] == "total" and total["trainings"] == 620
+
+    def test_doctor_of_a_study_of_ones_own(self, command, tmp_path):
+        (tmp_path / "mine.yaml").write_text(
+            (ROOT / "config/mini.yaml").read_text().replace("study: mini", "study: mine")
+        )
+        told = command("doctor", "mine.yaml")
+        assert "mine: " in told and "required packages are installed" in told
+
+    def test_grades_lead_to_flips_and_advice(self, command, tmp_path):
+        rows = [
+            {"id": name, "sample": sample, "completion": f"<answer>{sample % base}</answer>", "answer": "1"}
+            for name, base in (("a", 2), ("b", 3))
+            for sample in range(4)
+        ]
+        (tmp_path / "completions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        command("grade", "--task", "gsm8k", "--input", "completions.jsonl", "--output", "grades.jsonl")
+        grades = [json.loads(line) for line in (tmp_path / "grades.jsonl").read_text().splitlines()]
+        assert [grade["verdict"] == "correct" for grade in grades] == [0, 1, 0, 1, 0, 1, 0, 0]
+        flips = ["--k", 2, "--subsamples", 3, "--seed", 0, "--output", "flips.jsonl"]
+        command("sign-flips", "--grades", "grades.jsonl", *flips)
+        assert "/k2/" in (tmp_path / "flips.jsonl").read_text()
+        assert "signal/rollout" in command("advise", "grades.jsonl")
+
+    def test_verify_makes_the_tables_of_a_study_again(self, command):
+        told = command("verify", packed_study())
+        assert "tables" in told and "FAILED" not in told
+
+    @pytest.mark.parametrize("name", ["advise", "claims", "doctor", "plan"])
+    def test_says_what_to_install_where_its_packages_are_not(self, name, bare_python, tmp_path):
+        done = run(bare_python, tmp_path, "-m", "mcgrpo.cli", name)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1
+        assert done.stderr.startswith(f"mcgrpo {name}: no module ")
+        assert "pip install 'mcgrpo[workflow]'" in done.stderr
+
+
+class TestTheCommit:
+    COMMIT = "from mcgrpo.train.provenance import commit; print(commit())"
+
+    def test_is_not_that_of_the_repository_that_the_environment_lies_in(self, wheel, tmp_path):
+        def git(*arguments):
+            identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+            subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+        python = install(wheel, tmp_path / ".venv", with_dependencies=False)
+        git("init")
+        (tmp_path / "something.py").touch()
+        git("add", "something.py")
+        git("commit", "--message", "something else")
+        assert ok(run(python, tmp_path, "-c", self.COMMIT)) == "None\n"
+
+    def test_is_that_of_the_release(self, tmp_path):
+        python = install(build(tmp_path, commit=40 * "a"), tmp_path / "environment", with_dependencies=False)
+        assert ok(run(python, tmp_path, "-c", self.COMMIT)) == f"{40 * 'a'}\n"
+
+    def test_is_not_known_without_git(self, bare_python, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert ok(run(bare_python, tmp_path, "-c", self.COMMIT)) == "None\n"
