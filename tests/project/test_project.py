@@ -22,7 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 def test_the_conda_environment_is_what_pip_installs():
     (pip,) = (
         part["pip"]
-        for part in yaml.safe_load((ROOT / "envs/workflow.yaml").read_text())["dependencies"]
+        for part in yaml.safe_load((ROOT / "workflow/envs/workflow.yaml").read_text())["dependencies"]
         if isinstance(part, dict)
     )
     extras = PROJECT["optional-dependencies"]
@@ -76,10 +76,11 @@ def test_public_names_are_found():
         mcgrpo.Trainer  # noqa: B018
 
 
-def test_the_version_is_stated_once():
+def test_all_that_state_the_version_agree():
     import mcgrpo
 
-    assert mcgrpo.__version__ == PROJECT["version"]
+    (rules,) = re.findall(r'^VERSION = "(.+)"$', (ROOT / "workflow/Snakefile").read_text(), re.MULTILINE)
+    assert mcgrpo.__version__ == PROJECT["version"] == rules
 
 
 def tracked():

@@ -9,7 +9,7 @@ rule plan:
     benchmark:
         RESULTS.benchmark("plan")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         config=lambda wildcards: json.dumps(plan.plan_part(config)),
@@ -29,7 +29,7 @@ rule overlap:
     benchmark:
         RESULTS.benchmark("overlap")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         data=lambda wildcards, input: Path(input.data[0]).parent,
@@ -51,7 +51,7 @@ rule collect:
     benchmark:
         RESULTS.benchmark("collect")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         results=subpath(output.scores, parent=True),
@@ -69,7 +69,7 @@ rule summarise:
         plan=rules.plan.output,
         scores=rules.collect.output.scores,
         values=rules.collect.output.values,
-        published=PUBLISHED,
+        published=str(shipped.PUBLISHED),
     output:
         summary=RESULTS.summary,
         gains=RESULTS.gains,
@@ -78,7 +78,7 @@ rule summarise:
     benchmark:
         RESULTS.benchmark("summarise")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         code=fingerprint("mcgrpo.analyse.summarise"),
@@ -93,8 +93,8 @@ rule contrasts:
         plan=rules.plan.output,
         scores=rules.collect.output.scores,
         values=rules.collect.output.values,
-        claims=repository("config/claims.yaml"),
-        schema=repository("workflow/schemas/claims.schema.yaml"),
+        claims=str(shipped.CLAIMS),
+        schema=str(shipped.CLAIMS_SCHEMA),
     output:
         RESULTS.contrasts,
     log:
@@ -102,7 +102,7 @@ rule contrasts:
     benchmark:
         RESULTS.benchmark("contrasts")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         code=fingerprint("mcgrpo.analyse.contrasts"),
@@ -125,7 +125,7 @@ rule signals:
     benchmark:
         RESULTS.benchmark("signals")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         results=subpath(output.signals, parent=True),

@@ -9,13 +9,13 @@ import sys
 from operator import attrgetter
 from pathlib import Path
 
-import yaml
+from snakemake.settings.types import DeploymentMethod
 
-from mcgrpo import tracking
+from mcgrpo import shipped, tracking
 from mcgrpo.launch import environment, gpu_limit, scheduling, study_lock
 from mcgrpo.launch.devices import DeviceError
 from mcgrpo.report import catalogue
-from mcgrpo.study import headline, lock, plan, settings, strict_yaml
+from mcgrpo.study import headline, lock, plan, read, settings, strict_yaml
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import training_code
 from mcgrpo.study.fingerprint import fingerprint
@@ -29,19 +29,13 @@ try:
     # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
         strict_yaml.load(file)
-    check(config, yaml.safe_load(Path(workflow.source_path("../schemas/study.schema.yaml")).read_text()))
+    check(config, read.schema())
     # The file on top is pinned by its own lock. The default `configfile:` is last in the list, but lowest in priority.
-    default = str(Path(workflow.basedir) / "config/config.yaml")
-    for file in sorted(reversed(workflow.configfiles), key=lambda file: str(Path(file).resolve()) == default):
+    for file in sorted(reversed(workflow.configfiles), key=lambda file: Path(file).resolve() == read.DEFAULT.resolve()):
         lock.pin(config, lock.read_lock(lock.lock_file(file)))
 except (StudyError, strict_yaml.YamlError) as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
-
-
-def repository(path):
-    """The path of a file of the repository, from any working directory."""
-    return str(Path(workflow.basedir) / path)
 
 
 if workflow.is_main_process and not workflow.output_settings.dryrun:
@@ -79,7 +73,6 @@ FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in
 FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
-PUBLISHED = repository("config/published.csv")
 DATASETS = sorted(
     {run.dataset for run in RUNS.values()}
     | {benchmark for run in RUNS.values() for benchmark in plan.benchmarks(config, run.setting)}
@@ -90,6 +83,9 @@ for handler in workflow.logger_manager.get_log_handlers():
     handler.study = config  # of `--logger mcgrpo`
 
 environment.prepare(config)
+if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method:
+    # Jobs in conda's environment run the package that the rules are read with. A prefix, as Snakemake unsets PYTHONPATH.
+    shell.prefix(f"export PYTHONPATH={shlex.quote(str(environment.package_alone()))}; ")
 tracking.use_store(config)
 
 GPUS = config.get("gpus", 0)

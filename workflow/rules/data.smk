@@ -10,7 +10,7 @@ rule dataset:
     benchmark:
         RESULTS.benchmark("dataset", "{dataset}")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         spec=lambda wildcards: json.dumps(config["datasets"][wildcards.dataset]),
@@ -30,7 +30,7 @@ rule audit:
     benchmark:
         RESULTS.benchmark("audit", "{dataset}")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         task=lambda wildcards: config["datasets"][wildcards.dataset]["task"],
@@ -48,7 +48,7 @@ rule model:
     benchmark:
         RESULTS.benchmark("model", "{model}")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     resources:
         gpu=model_gpus,

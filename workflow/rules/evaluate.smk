@@ -13,7 +13,7 @@ rule generate:
     benchmark:
         RESULTS.benchmark("generate", "{run}/{benchmark}")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     resources:
         gpu=GENERATION_GPUS,
@@ -41,7 +41,7 @@ rule grade:
     benchmark:
         RESULTS.benchmark("grade", "{run}/{benchmark}")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         task=lambda wildcards: config["datasets"][wildcards.benchmark]["task"],
@@ -95,7 +95,7 @@ rule sign_flips:
     benchmark:
         RESULTS.benchmark("sign_flips", "{run}/{benchmark}")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         k=lambda wildcards: FLIPS[wildcards.run]["subset_sizes"],

@@ -26,6 +26,16 @@ DOCUMENT = [f"{REPORTS}/reproduction.pdf"] if shutil.which("latexmk") else []
 PAGE = f"{REPORTS}/report.html"
 SIGNAL = expand("{reports}/signal.{suffix}", reports=REPORTS, suffix=["tex", "md"])
 REPORT = [*TABLES, *SIGNAL, *CLAIMS, *FIGURES, *DOCUMENT, PAGE]
+# File, caption, category and labels of what `snakemake --report` shows.
+SHOWN = [
+    (PAGE, "page", "Study report", {"document": "HTML"}),
+    *((path, "document", "Study report", {"document": "PDF"}) for path in DOCUMENT),
+    (f"{REPORTS}/tables.csv", "tables", "Tables", {"table": "Accuracy"}),
+    (f"{REPORTS}/claims.csv", "claims", "Tables", {"table": "Claims"}),
+    *((f"{REPORTS}/figures/{name}.png", name, "Figures", {"figure": name}) for name in plan.figures(config)),
+]
+# Captions are relative to the Snakefile of rule `all`, which takes these files.
+FEATURED = [report(path, f"report/{name}.rst", category, labels=labels) for path, name, category, labels in SHOWN]
 
 
 rule tables:
@@ -39,7 +49,7 @@ rule tables:
     benchmark:
         RESULTS.benchmark("tables")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
@@ -61,7 +71,7 @@ rule signal_table:
     benchmark:
         RESULTS.benchmark("signal_table")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
@@ -77,7 +87,7 @@ rule answer:
         lambda wildcards: results_of(ANSWERS[int(wildcards.seeds)]),
         # It says what was known then: only other results of its runs make it anew.
         plan=ancient(str(RESULTS.plan)),
-        published=ancient(PUBLISHED),
+        published=ancient(str(shipped.PUBLISHED)),
     output:
         headline=f"{REPORTS}/after-{{seeds}}-seeds/headline.md",
         figures=multiext(f"{REPORTS}/after-{{seeds}}-seeds/gains-sampled", ".pdf", ".png"),
@@ -87,7 +97,7 @@ rule answer:
         RESULTS.benchmark("answer", "{seeds}")
     priority: 1
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         results=lambda wildcards: str(RESULTS.folder),
@@ -102,9 +112,9 @@ rule answer:
 rule claims:
     input:
         contrasts=rules.contrasts.output,
-        claims=repository("config/claims.yaml"),
-        schema=repository("workflow/schemas/claims.schema.yaml"),
-        published=PUBLISHED,
+        claims=str(shipped.CLAIMS),
+        schema=str(shipped.CLAIMS_SCHEMA),
+        published=str(shipped.PUBLISHED),
     output:
         CLAIMS,
     log:
@@ -112,7 +122,7 @@ rule claims:
     benchmark:
         RESULTS.benchmark("claims")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
@@ -137,7 +147,7 @@ rule figure:
     benchmark:
         RESULTS.benchmark("figure", "{figure}")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         stem=subpath(output.pdf, strip_suffix=".pdf"),
@@ -155,7 +165,7 @@ rule reproduction:
         SIGNAL,
         CLAIMS,
         FIGURES,
-        document=repository("reports/reproduction.tex"),
+        document=str(shipped.DOCUMENT),
     output:
         f"{REPORTS}/reproduction.pdf",
     log:
@@ -163,7 +173,7 @@ rule reproduction:
     benchmark:
         RESULTS.benchmark("reproduction")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
@@ -187,11 +197,11 @@ rule page:
         curves=rules.collect.output.curves,
         signals=rules.signals.output,
         runs=[] if PARTIAL else map(RESULTS.run, TRAINED),
-        claims=repository("config/claims.yaml"),
-        schema=repository("workflow/schemas/claims.schema.yaml"),
-        published=PUBLISHED,
-        template=expand(repository("mcgrpo/report/page/{part}"), part=["report.html", "style.css", "script.js"]),
-        captions=expand(repository("workflow/report/{figure}.rst"), figure=plan.figures(config)),
+        claims=str(shipped.CLAIMS),
+        schema=str(shipped.CLAIMS_SCHEMA),
+        published=str(shipped.PUBLISHED),
+        template=expand(f"{shipped.PAGE}/{{part}}", part=["report.html", "style.css", "script.js"]),
+        captions=expand(f"{shipped.CAPTIONS}/{{figure}}.rst", figure=plan.figures(config)),
     output:
         PAGE,
     log:
@@ -199,17 +209,16 @@ rule page:
     benchmark:
         RESULTS.benchmark("page")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         results=lambda wildcards, input: Path(input.curves).parent,
         folder=subpath(output[0], parent=True),
-        captions=lambda wildcards, input: Path(input.captions[0]).parent,
         figures=plan.figures(config),
         title=title,
         mtimes=lambda wildcards: mtimes(map(RESULTS.run, TRAINED)) if PARTIAL else [],
         code=fingerprint("mcgrpo.report.page"),
     shell:
         "python -m mcgrpo.launch mcgrpo.report.page --results {params.results:q} --reports {params.folder:q} "
-        "--figures {params.figures:q} --captions {params.captions:q} --claims {input.claims:q} --published {input.published:q} "
+        "--figures {params.figures:q} --claims {input.claims:q} --published {input.published:q} "
         "--title {params.title:q} > {log:q} 2>&1"

@@ -13,7 +13,7 @@ rule track:
     benchmark:
         RESULTS.benchmark("track")
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     params:
         results=subpath(output[0], parent=True),

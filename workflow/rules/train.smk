@@ -16,7 +16,7 @@ rule train:
         RESULTS.benchmark("train", "{run}")
     priority: lambda wildcards: -TURNS[wildcards.run]
     conda:
-        "../../envs/workflow.yaml"
+        "../envs/workflow.yaml"
     threads: 1
     resources:
         gpu=GPUS,

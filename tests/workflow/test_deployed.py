@@ -1,0 +1,144 @@
+"""The workflow as a module: what snakedeploy writes, in an environment that has the wheel, far from the repository."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from installed_wheel import build, environment, install
+from studies import ROOT, changed, load
+
+pytestmark = pytest.mark.slow
+
+# As snakedeploy 0.17 writes it, for a tag of a repository on this machine.
+SNAKEFILE = """
+from snakemake.utils import min_version
+
+min_version("6.10.0")
+
+configfile: "config/config.yaml"
+
+module mcgrpo:
+    snakefile:
+        "{snakefile}"
+    config:
+        config
+
+use rule * from mcgrpo
+"""
+
+
+def small_study():
+    study = changed(load("mini"), load("cut-down"))
+    main = {**study["experiments"]["main"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
+    study |= {"study": "own", "reports": "reports/own", "seeds": [0], "experiments": {"main": main}}
+    study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
+    study["training"]["max_steps"] = 2
+    return study
+
+
+class Deployed:
+    """A folder into which the workflow is deployed, and the environment that it is run in."""
+
+    def __init__(self, folder, python, snakefile):
+        self.folder, self.python = folder, python
+        shutil.copytree(ROOT / "config", folder / "config")
+        (folder / "workflow").mkdir()
+        (folder / "workflow/Snakefile").write_text(SNAKEFILE.format(snakefile=snakefile))
+
+    def run(self, *arguments, **variables):
+        return subprocess.run(
+            [self.python, "-m", "snakemake", "--cores", "2", *arguments],
+            cwd=self.folder,
+            env=environment(self.python) | variables,
+            capture_output=True,
+            text=True,
+        )
+
+    def made(self, *arguments):
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("deployed")
+    for name in ("dist", "repository", "here"):
+        (folder / name).mkdir()
+    # The workflow alone, as a module takes it: without the package and the repository around it.
+    shutil.copytree(ROOT / "workflow", folder / "repository/workflow")
+    for command in (["init"], ["add", "."], ["commit", "--message", "all"], ["tag", "v1"]):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *identity, *command], cwd=folder / "repository", check=True, capture_output=True)
+    python = install(build(folder / "dist"), folder / "environment")
+    return Deployed(folder / "here", python, f"git+file://{folder}/repository/workflow/Snakefile@v1")
+
+
+@pytest.fixture(scope="module")
+def finished(deployed):
+    """A small study of one's own in config/config.yaml, run to its end."""
+    (deployed.folder / "config/config.yaml").write_text(yaml.safe_dump(small_study()))
+    deployed.made("--quiet", "rules")
+    return deployed
+
+
+def test_a_deployed_copy_runs_a_study_to_its_report(finished):
+    reports = finished.folder / "reports/own"
+    assert {"report.html", "tables.tex", "claims.md", "headline.md"} <= {path.name for path in reports.iterdir()}
+    assert "Nothing to be done" in finished.made()
+
+
+def caption(name):
+    """The title of a caption."""
+    return (ROOT / f"workflow/report/{name}.rst").read_text().split("**")[1]
+
+
+def test_snakemakes_report_has_the_answer_first_then_documents_tables_and_figures(finished):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("no chromium is installed")
+    finished.made("--report", "study.html")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page, errors = chromium.new_page(), []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((finished.folder / "study.html").as_uri())
+        front = page.inner_text("body")
+        shown = page.evaluate("Object.fromEntries(Object.entries(results).map(([path, each]) => [path, each.caption]))")
+        page.get_by_role("link", name="report.html").click()
+        page.get_by_text(caption("page")).wait_for(timeout=5000)
+        chromium.close()
+    answer, *_ = (finished.folder / "reports/own/headline.md").read_text().splitlines()
+    assert answer.replace("**", "") in front and errors == []
+    assert [name for name in ("Figures", "Study report", "Tables") if name not in front] == []
+    captions = {Path(path).stem: text for path, text in shown.items()}
+    figures = {path.stem for path in (finished.folder / "reports/own/figures").glob("*.png")}
+    assert captions.keys() - {"report", "reproduction", "tables", "claims"} == figures
+    assert [name for name in (*figures, "tables", "claims") if caption(name) not in captions[name]] == []
+
+
+def test_its_commands_read_the_study_in_its_folder(finished):
+    def mcgrpo(*arguments):
+        command = [finished.python, "-m", "mcgrpo.cli", *arguments]
+        return subprocess.run(
+            command, cwd=finished.folder, env=environment(finished.python), capture_output=True, text=True
+        )
+
+    assert re.search(r"own: .* runs", mcgrpo("doctor").stdout)
+    assert mcgrpo("claims", "--contrasts", "results/own/contrasts.csv").returncode == 0
+
+
+def test_another_study_replaces_that_of_the_copy(deployed):
+    study = ["--replace-workflow-config", "--configfile", "config/mini.yaml"]
+    assert "results/mini/plan.json" in deployed.made(*study, "--dry-run", "results/mini/plan.json")
+
+
+def test_a_package_of_another_version_is_refused(deployed, tmp_path):
+    (tmp_path / "mcgrpo").mkdir()
+    (tmp_path / "mcgrpo/__init__.py").write_text('__version__ = "9.9"')
+    done = deployed.run("--dry-run", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1 and "installed is 9.9: pip install 'mcgrpo[workflow]==" in done.stdout + done.stderr
