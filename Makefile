@@ -6,7 +6,7 @@ study = snakemake --nolock --cores all --logger mcgrpo --configfile $(1)
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-slurm bench bench-grading lint format lock clean
+.PHONY: help setup paper mini quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-slurm bench bench-grading lint format site lock clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -107,9 +107,21 @@ format: .venv/ready ## format the code
 	ruff format .
 	snakefmt Snakefile workflow
 
+site: .venv-site/ready ## the documentation with an API reference as web pages in build/site
+	.venv-site/bin/sphinx-build -W --keep-going -q -c docs . build/site
+	@echo "open build/site/index.html"
+
+SITE = furo myst-parser sphinx-autoapi
+
+.venv-site/ready: envs/site.txt
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/pip install --quiet --no-deps -r envs/site.txt
+	@touch $@
+
 lock: .venv/ready ## update envs/*.txt after a change of pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra gpu --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	  --no-annotate --output-file envs/gpu.txt --custom-compile-command "make lock"
+	printf '%s\n' $(SITE) | uv pip compile - --python-version 3.11 --no-annotate --output-file envs/site.txt --custom-compile-command "make lock"
 	pip install --quiet --upgrade --upgrade-strategy eager --editable '.[dev]'
 	{ echo "# CPU, Linux: what make setup and CI install. Made by make lock."; pip freeze --exclude-editable | sed 's/+cpu$$//'; } > envs/cpu.txt
 

@@ -18,6 +18,9 @@ default_role = "code"  # docstrings quote code once
 
 # From the source alone: nothing of ours, torch or TRL is imported.
 autoapi_dirs = [str(ROOT / "mcgrpo")]
+autoapi_ignore = [
+    f"{package}/*" for package in (ROOT / "mcgrpo").iterdir() if package.name not in ("estimators", "trainer", "grade")
+]
 autoapi_generate_api_docs = False
 autoapi_add_toctree_entry = False
 autoapi_keep_files = False
@@ -27,7 +30,7 @@ autoapi_options = ["members", "undoc-members"]
 def _contents() -> str:
     """The table of contents: the sections of docs/README.md and the pages that they link to."""
     _, *sections = re.split(r"^## ", (ROOT / "docs/README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    trees = []
+    trees = ["```{toctree}\n:hidden:\n\ndocs/README\n```"]
     for section in sections:
         pages = dict.fromkeys((ROOT / "docs" / link).resolve() for link in re.findall(r"\]\(([^)#]+\.md)", section))
         names = [str(page.relative_to(ROOT).with_suffix("")) for page in pages]
