@@ -93,10 +93,13 @@ def run(count: int, timeout: float, workers: int, seed: int, target: Path) -> li
     with Verifier(workers, timeout) as verifier, ThreadPoolExecutor(workers) as threads:
         verifier.start()
 
-        def judge(text: str, answer: str) -> tuple[str, float]:
+        def judge(text: str, answer: str, again: int = 2) -> tuple[str, float]:
             start = time.monotonic()
             (judgement,) = verifier.judge([answer], [""], [text])
-            return judgement.verdict, time.monotonic() - start
+            seconds = time.monotonic() - start
+            if seconds > timeout + 1 and again:  # the completion, or the machine? A slow completion is slow each time
+                return min((judgement.verdict, seconds), judge(text, answer, again - 1), key=lambda each: each[1])
+            return judgement.verdict, seconds
 
         began = time.monotonic()
         batch = max(1, count // 20)
