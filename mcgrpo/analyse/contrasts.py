@@ -75,18 +75,10 @@ def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
 def _of_claim(claim: Claim, scores: Scores, planned: Sequence[CellKey], printed: bool) -> Iterator[Contrast]:
     if claim.unjudged:
         return
-    cells = [cell for cell in planned if not claim.settings or cell.setting in claim.settings]
-    by_number = {
-        number: _singles(claim.id, number, comparison, scores, cells)
-        for number, comparison in enumerate(claim.comparisons, 1)
-    }
+    by_number = _by_number(claim, scores, planned)
 
     def row(kind: ContrastKind, number: int, scope: Scope, singles: Sequence[Single]) -> Contrast:
-        of = average([claim.comparisons[single.number - 1] for single in singles])
-        weights: Weights = defaultdict(float)
-        for single in singles:
-            for key, weight in single.weights.items():
-                weights[key] += weight / len(singles)
+        of, weights = _averaged(claim, singles)
         row = _contrast(claim.id, kind, number, scope, of, weights, scores, printed)
         low, high = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
         count = len({single.number for single in singles})
@@ -108,6 +100,33 @@ def _of_claim(claim: Claim, scores: Scores, planned: Sequence[CellKey], printed:
             yield row("setting", 0, (setting, None), [each for each in everywhere if each.scope[0] == setting])
     elif chosen := measured[claim.primary] if claim.primary else everywhere:
         yield row("primary", claim.primary, (None, None), chosen)
+
+
+def endpoint(claim: Claim, scores: Scores, planned: Iterable[CellKey]) -> tuple[Comparison, Weights] | None:
+    """What decides a claim: the average over its measured comparisons (or its primary one), and the weights of cells.
+
+    None where a comparison is measured nowhere. Where some setting is enough, give the cells of one.
+    """
+    by_number = _by_number(claim, scores, sorted(planned))
+    measured = {number: [each for each in singles if each.weights] for number, singles in by_number.items()}
+    if not measured or not all(measured.values()):
+        return None
+    primary = [claim.primary] if claim.primary and claim.quantifier == "all" else measured
+    return _averaged(claim, [each for number in primary for each in measured[number]])
+
+
+def _by_number(claim: Claim, scores: Scores, planned: Sequence[CellKey]) -> dict[int, list[Single]]:
+    cells = [cell for cell in planned if not claim.settings or cell.setting in claim.settings]
+    numbered = enumerate(claim.comparisons, 1)
+    return {number: _singles(claim.id, number, comparison, scores, cells) for number, comparison in numbered}
+
+
+def _averaged(claim: Claim, singles: Sequence[Single]) -> tuple[Comparison, Weights]:
+    weights: Weights = defaultdict(float)
+    for single in singles:
+        for key, weight in single.weights.items():
+            weights[key] += weight / len(singles)
+    return average([claim.comparisons[single.number - 1] for single in singles]), weights
 
 
 def _singles(

@@ -61,9 +61,13 @@ def _rows(config: Config, dataset: str) -> int | None:
 def check_form(config: Config, schema: Config) -> None:
     """Refuse a study that breaks the schema or names what it does not define; no file is looked at, nothing planned.
 
+    Experiments that are null are removed: so an overlay leaves out one of the file below.
+
     Raises:
         StudyError: for the first mistake found.
     """
+    if isinstance(experiments := config.get("experiments"), dict):
+        config["experiments"] = {name: each for name, each in experiments.items() if each is not None}
     if error := best_match(Draft202012Validator(schema).iter_errors(config)):
         raise StudyError(_explain(error))
     _check_names(config)

@@ -10,6 +10,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tabulate import SEPARATING_LINE, tabulate
@@ -19,6 +20,7 @@ from mcgrpo.commands.forecast import effects, space
 from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.sizes import Sizes, sizes
 from mcgrpo.commands.forecast.times import Time, finished, times, work
+from mcgrpo.files import RecordError
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.methods import UNTRAINED
@@ -28,6 +30,7 @@ UNKNOWN = "unknown"
 SOURCES = {
     "measured": "mean time of finished trainings with the same setting, G, rollouts and batch",
     "published": "the paper's time, on two B200, for the same setting, G, rollouts and batch",
+    "scaled": "the paper's GPU-hours, on two B200, for the same batches; not measured on this number of GPUs",
     UNKNOWN: "no time of such a training is known; it is not part of the hours",
 }
 
@@ -165,8 +168,37 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(
             option, type=float, default=100 * default, metavar="X", help=f"{what} (default: %(default)g)"
         )
+    parser.add_argument("--spread", type=Path, metavar="FOLDER", help="results/STUDY whose gains give --seed-sd")
+    parser.add_argument(
+        "--budget", type=float, metavar="HOURS", help="choose the part of the study that decides most claims"
+    )
+    parser.add_argument("--claims", nargs="+", default=[], metavar="ID", help="with --budget: decide these only")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="with --budget: write the overlay study file")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, the total last")
     return parser
+
+
+def _spread(options: argparse.Namespace) -> effects.Spread:
+    assumed = effects.Spread(*(getattr(options, key) / 100 for key in ("seed_sd", "problem_sd", "disagreement")))
+    if options.spread is None:
+        return assumed
+    from mcgrpo.commands.forecast.power import measured_spread  # pandas takes a second to import
+
+    try:
+        return measured_spread(options.spread, assumed)[0]
+    except (RecordError, OSError) as error:
+        raise StudyError(f"--spread: {error}") from None
+
+
+def _plan_within(config: Config, known: Sizes, spread: effects.Spread, options: argparse.Namespace) -> None:
+    from mcgrpo.commands.forecast import within  # likewise
+
+    found = within.within(config, known, spread, options.budget, options.claims)
+    print(*within.listing(config, found, spread), sep="\n")
+    if options.output and not found.choice.seeds:
+        raise StudyError(f"--budget {options.budget:g}: decides no claim; {options.output} is not written")
+    if options.output:
+        within.write(options.output, config, found, spread, options.studies)
 
 
 def main() -> None:
@@ -176,6 +208,10 @@ def main() -> None:
         config = study_file.read(study_file.resolve(options))
         gpus = config.get("gpus", 0)
         known = sizes(config)
+        spread = _spread(options)
+        if options.budget is not None:
+            _plan_within(config, known, spread, options)
+            return
         left = jobs(config, known)
         below = list(notes(known, left, _at_once(gpus, options)))
     except StudyError as error:
@@ -184,7 +220,6 @@ def main() -> None:
     if options.json:
         print(json.dumps(found, indent=2))
         return
-    spread = effects.Spread(*(getattr(options, key) / 100 for key in ("seed_sd", "problem_sd", "disagreement")))
     print(listing(found, gpus), "", *below, *effects.listing(effects.effects(config, known, spread), spread), sep="\n")
 
 

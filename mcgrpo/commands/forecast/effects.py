@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from mcgrpo.analyse.crossed import total_variance
+from mcgrpo.analyse.crossed import Component, total_variance
 from mcgrpo.analyse.stats import detectable
 from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.study.methods import METHODS
@@ -56,22 +56,40 @@ def smallest_gain(seeds: int, problems: int, spread: Spread) -> float | None:
     """The detectable gain; None for one seed, which gives no variance between seeds, or without problems."""
     if seeds < 2 or problems < 1:
         return None
-    residual = spread.disagreement / (seeds * problems)
-    of_seeds = (spread.seeds**2 / seeds + residual, seeds - 1)
-    of_problems = (spread.problems**2 / problems + residual, problems - 1) if problems > 1 else (0.0, 0)
-    freedom = (seeds - 1) * (problems - 1)
-    variance, freedom = total_variance([of_seeds], [of_problems], [(residual, freedom) if freedom else (0.0, 0)])
+    variance, freedom = variance_of(seeds, [(1.0, problems)], spread)
     return detectable(variance**0.5, freedom)
+
+
+def variance_of(seeds: int, parts: Sequence[tuple[float, int]], spread: Spread) -> Component:
+    """The variance of a sum of cells, and its degrees of freedom.
+
+    Args:
+        seeds: of each cell, 2 or more.
+        parts: for each benchmark, half the sum of its squared weights (1 for a gain), and its number of problems.
+    """
+    of_seeds, of_problems, of_rest = 0.0, [], []
+    for scale, problems in parts:
+        residual = scale * spread.disagreement / (seeds * problems)
+        of_seeds += scale * spread.seeds**2 / seeds + residual
+        if problems > 1:
+            of_problems.append((scale * spread.problems**2 / problems + residual, problems - 1))
+            of_rest.append((residual, (seeds - 1) * (problems - 1)))
+    return total_variance([(of_seeds, seeds - 1)], of_problems or [(0.0, 0)], of_rest or [(0.0, 0)])
 
 
 def effects(config: Config, sizes: Sizes, spread: Spread) -> list[Effect]:
     """One for each setting, benchmark and number of seeds that gains are planned with."""
     found = []
     for (setting, benchmark, seeds), cells in sorted(_gains(config).items()):
-        problems = sizes.rows[benchmark].get("test") or TEST_PROBLEMS.get(config["datasets"][benchmark].get("hub"))
+        problems = problems_of(config, sizes, benchmark)
         gain = smallest_gain(seeds, problems or 0, spread)
         found.append(Effect(setting, benchmark, cells, seeds, problems, gain))
     return found
+
+
+def problems_of(config: Config, sizes: Sizes, benchmark: str) -> int | None:
+    """The number of problems of a benchmark, if it is known."""
+    return sizes.rows[benchmark].get("test") or TEST_PROBLEMS.get(config["datasets"][benchmark].get("hub"))
 
 
 def _gains(config: Config) -> Counter[tuple[str, str, int]]:

@@ -55,9 +55,10 @@ def sizes(config: Config) -> Sizes:
 
 
 def _to_fetch(config: Config) -> Iterator[tuple[Entry, dict[str, Any]]]:
-    """Every model and data set of the hub that a setting uses and that is not under `resources` yet."""
+    """Every model and data set of the hub that an experiment uses and that is not under `resources` yet."""
     used = set()
-    for setting in config["settings"].values():
+    for name in {name for experiment in config["experiments"].values() for name in experiment["settings"]}:
+        setting = config["settings"][name]
         names = [setting["dataset"], *(name for names in setting["benchmarks"].values() for name in names)]
         used |= {("models", setting["model"]), *(("datasets", name) for name in names)}
     for kind, name in sorted(used):

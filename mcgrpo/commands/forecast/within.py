@@ -1,0 +1,182 @@
+"""`mcgrpo plan --budget HOURS`: the part of a study that decides most of the paper's claims, as an overlay file."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from tabulate import tabulate
+
+from mcgrpo import shipped
+from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.claims import ClaimError, bounds, read_claims
+from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.stats import POWER
+from mcgrpo.commands.forecast.budget import MOST_SEEDS, CellName, Choice, choose, seeds_needed
+from mcgrpo.commands.forecast.effects import Spread, problems_of
+from mcgrpo.commands.forecast.power import Planned, planned
+from mcgrpo.commands.forecast.sizes import Sizes
+from mcgrpo.commands.forecast.times import times, work
+from mcgrpo.files import atomic
+from mcgrpo.study.check import StudyError
+from mcgrpo.study.methods import UNTRAINED, method_order
+from mcgrpo.study.plan import Config, evaluations, expand
+from mcgrpo.study.variants import DEFAULT, flips_of
+
+
+class Within(NamedTuple):
+    """The answer: what is chosen, what could have been, and why the rest was not.
+
+    Args:
+        options: what decides each claim in each setting.
+        needed: claim and setting -> the fewest seeds that decide it.
+        hours: device-hours of one seed of a cell, of those that are known.
+        left: claim -> why it cannot be planned.
+    """
+
+    choice: Choice
+    options: list[Planned]
+    needed: dict[tuple[str, str], int | None]
+    hours: dict[CellName, float]
+    left: dict[str, str]
+
+
+def within(config: Config, sizes: Sizes, spread: Spread, budget: float, names: Sequence[str] = ()) -> Within:
+    """What to train for a budget of device-hours.
+
+    Args:
+        names: ids of the claims to decide; none for all.
+
+    Raises:
+        StudyError: for a claim that does not exist.
+    """
+    try:
+        claims = read_claims(shipped.CLAIMS)
+    except ClaimError as error:
+        raise StudyError(str(error)) from None
+    if unknown := sorted(set(names) - {claim.id for claim in claims}):
+        raise StudyError(f"--claims {unknown[0]}: no such claim in {shipped.CLAIMS.name}")
+    claims = [claim for claim in claims if not names or claim.id in names]
+    known = {each: problems_of(config, sizes, each) for each in config["datasets"]}
+    problems = {each: count for each, count in known.items() if count}
+    options, left = planned(claims, _cells(config), as_cells(read_published(shipped.PUBLISHED)), problems)
+    needed = {(each.claim.id, each.setting): seeds_needed(each, spread) for each in options}
+    hours = _hours(config)
+    return Within(choose(options, needed, hours, budget), options, needed, hours, left)
+
+
+def _cells(config: Config) -> list[CellKey]:
+    evaluated = evaluations(config)
+    runs = [(entry.run, evaluated[name]) for name, entry in expand(config).items()]
+    return sorted(
+        {
+            CellKey(run.setting, run.variant, role, benchmark, "", run.num_generations, run.method)
+            for run, roles in runs
+            for benchmark, role in roles.items()
+        }
+    )
+
+
+def _hours(config: Config) -> dict[CellName, float]:
+    trainings = [entry.run for entry in expand(config).values() if entry.run.method != UNTRAINED]
+    known, devices = times(config, trainings), max(config.get("gpus", 0), 1)
+    return {
+        (run.setting, run.method, run.num_generations, run.variant): time.seconds * devices / 3600
+        for run in trainings
+        if (time := known.get(work(config, run)))
+    }
+
+
+def overlay(config: Config, choice: Choice) -> dict[str, Any]:
+    """The study file that trains what is chosen and nothing else, to be laid over the study's own files."""
+    grids: dict[tuple[str, str, int, bool], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    out = {cell for of, _ in choice.decided.values() for cell in of.cells if _is_out(of)}
+    for cell, number in choice.seeds.items():
+        setting, method, generations, variant = cell
+        grids[setting, variant, number, cell in out][generations].add(method)
+    experiments: dict[str, Any] = dict.fromkeys(config["experiments"])
+    for (setting, variant, number, is_out), methods in sorted(grids.items()):
+        by_methods: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for generations, names in sorted(methods.items()):
+            by_methods[tuple(sorted(names, key=method_order))].append(generations)
+        for names, several in by_methods.items():
+            experiment = {"settings": [setting], "methods": list(names), "num_generations": several}
+            experiment["seeds"] = seeds_of(config, number)
+            experiment |= _variant(variant) | ({"evaluate": ["in", "out"]} if is_out else {})
+            experiments[f"budget-{sum(map(bool, experiments.values())) + 1}"] = experiment
+    return {"experiments": experiments}
+
+
+def _is_out(of: Planned) -> bool:
+    return any(key.role == "out" for key in of.weights)
+
+
+def _variant(variant: str) -> dict[str, Any]:
+    if flips := flips_of(variant):
+        return {"injected_flips": {flips.rule: [flips.rate]}}
+    return {"variants": [variant]} if variant != DEFAULT else {}
+
+
+def seeds_of(config: Config, number: int) -> list[int]:
+    """The study's first seeds, and the smallest numbers that are none of them."""
+    more = (seed for seed in range(number + len(config["seeds"])) if seed not in config["seeds"])
+    return [*config["seeds"], *more][:number]
+
+
+def write(path: Path, config: Config, found: Within, spread: Spread, base: Sequence[Path]) -> None:
+    """Write the overlay, with what it decides as comments."""
+    over = " ".join(map(str, base)) or "config/config.yaml"
+    head = [f"Merged over {over}: snakemake --configfile {over} {path}", *listing(config, found, spread)]
+    comment = "".join(f"# {line}".rstrip() + "\n" for part in head for line in part.splitlines())
+    with atomic(path) as temporary:
+        temporary.write_text(comment + yaml.safe_dump(overlay(config, found.choice), sort_keys=False, width=110))
+
+
+def listing(config: Config, found: Within, spread: Spread) -> Iterator[str]:
+    """What is chosen, with its power, for people."""
+    choice, unit = found.choice, "GPU-hours" if config.get("gpus", 0) else "core-hours"
+    trainings = sum(choice.seeds.values())
+    count = len({each.claim.id for each in found.options} | found.left.keys())
+    yield f"{len(choice.decided)} of {count} claims for {choice.hours:,.1f} {unit} of training ({trainings} trainings):"
+    rows = [_row(each, seeds, spread) for each, seeds in choice.decided.values()]
+    headers = ["claim", "in", "paper", "to show", "seeds", "detectable", "power"]
+    if rows:
+        yield tabulate(rows, headers, "simple", disable_numparse=True)
+    yield (
+        "paper: the claim's endpoint by the printed numbers. detectable: distance from the bound that is seen with "
+        f"power {POWER:.0%}.\nEach is decided in one setting, for that setting alone; evaluation is not in the hours."
+    )
+    yield (
+        f"Assumed: a gain's standard deviation is {100 * spread.seeds:.2g} points between seeds and "
+        f"{100 * spread.problems:.2g} between problems; methods differ in {100 * spread.disagreement:.2g}% of answers."
+    )
+    if rest := dict(_undecided(found, unit)):
+        yield "Not decided:"
+        yield tabulate(rest.items(), tablefmt="plain")
+
+
+def _row(of: Planned, seeds: int, spread: Spread) -> list[str]:
+    measured = [of.claim.id, of.setting, f"{of.value:.2f}", bounds(of.comparison), str(seeds)]
+    return [*measured, f"{of.detectable(seeds, spread):.1f}", f"{of.power(seeds, spread):.0%}"]
+
+
+def _undecided(found: Within, unit: str) -> Iterator[tuple[str, str]]:
+    for name in dict.fromkeys(each.claim.id for each in found.options):
+        if name in found.choice.decided:
+            continue
+        own = [each for each in found.options if each.claim.id == name]
+        timed = [each for each in own if each.cells <= found.hours.keys()]
+        prices = [
+            (seeds * sum(found.hours[cell] for cell in each.cells), seeds, each.setting)
+            for each in timed
+            if (seeds := found.needed[name, each.setting])
+        ]
+        if prices:
+            hours, seeds, setting = min(prices)
+            yield name, f"alone takes {hours:,.1f} {unit}: {seeds} seeds of {setting}"
+        elif not timed:
+            yield name, "no time is known of some of its trainings"
+        else:
+            yield name, f"{MOST_SEEDS} seeds do not suffice in any setting, with the paper's numbers"
+    yield from found.left.items()
