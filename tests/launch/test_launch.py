@@ -1,9 +1,13 @@
 import subprocess
 import sys
+import venv
+from pathlib import Path
 
 import pytest
 
+import mcgrpo
 from mcgrpo.launch.__main__ import command
+from mcgrpo.launch.environment import package_alone
 
 PYTHON = [sys.executable, "-m"]
 TORCHRUN = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
@@ -51,3 +55,20 @@ def test_a_job_gets_its_gpus(tmp_path):
     assert done.returncode != 0 and "3 GPUs wanted" in done.stderr
     done = run("--gpus", "2", *VISIBLE, **pretended)
     assert "visible: 'a,b'" in done.stdout.splitlines(), done.stderr
+
+
+def test_another_environment_imports_the_package_and_nothing_else_from_beside_it(tmp_path):
+    venv.create(tmp_path / "other", with_pip=False)
+    code = "import mcgrpo.files, importlib.util as util; print(mcgrpo.files.__file__, util.find_spec('torch'))"
+    for _ in range(2):  # the link is there already the second time
+        alone = package_alone(tmp_path / "package")
+        command, environment = [tmp_path / "other/bin/python", "-c", code], {"PYTHONPATH": str(alone)}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.stdout == f"{alone}/mcgrpo/files.py None\n", done.stderr
+    assert [path.name for path in alone.iterdir()] == ["mcgrpo"]
+    assert (alone / "mcgrpo").resolve() == Path(mcgrpo.__file__).parent
+
+
+def test_a_link_to_a_package_that_has_moved_is_replaced(tmp_path):
+    (tmp_path / "mcgrpo").symlink_to(tmp_path / "gone")
+    assert (package_alone(tmp_path) / "mcgrpo/__init__.py").is_file()
