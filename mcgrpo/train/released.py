@@ -99,8 +99,7 @@ class ReleasedTrainer(MCGRPOTrainer):
 
     def _count_tokens(self, rollouts: Rollouts) -> Tensor:
         """Completion tokens of all rows drawn, over all processes; 0-dimensional."""
-        lengths = map(len, rollouts.completion_ids) if rollouts.tool_mask is None else map(sum, rollouts.tool_mask)
-        return self.accelerator.gather(torch.tensor(sum(lengths), device=self.accelerator.device)).sum()
+        return self.accelerator.gather(torch.tensor(sum(rollouts.lengths), device=self.accelerator.device)).sum()
 
 
 def positional_order(prompts: int, num_generations: int, extra: int) -> Tensor:

@@ -20,6 +20,11 @@ class Rollouts(NamedTuple):
     images: list | None
     tool_images: list
 
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens that the model drew in each row, without those of tools."""
+        return [len(ids) for ids in self.completion_ids] if self.tool_mask is None else list(map(sum, self.tool_mask))
+
     def pick(self, rows: Sequence[int]) -> "Rollouts":
         """The given rows of every field."""
 
@@ -28,6 +33,14 @@ class Rollouts(NamedTuple):
 
         extra_fields = {name: pick(values) for name, values in self.extra_fields.items()}
         return Rollouts(*map(pick, self))._replace(extra_fields=extra_fields)
+
+
+class GeneratedError(Exception):
+    """Raised by `_generate` to leave TRL's method once it has set up environments and tools: prompts and rollouts."""
+
+    def __init__(self, prompts: list, rollouts: Rollouts):
+        super().__init__()
+        self.prompts, self.rollouts = prompts, rollouts
 
 
 class Drawn(NamedTuple):
@@ -51,6 +64,10 @@ class Drawn(NamedTuple):
 class BatchState:
     """All that one override of `MCGRPOTrainer` leaves for another, about the batch it is working on.
 
+    While TRL draws the rollouts of a generation batch, from `_draw`:
+
+    - `draws`: read by `_generate`, which then raises `GeneratedError`.
+
     While TRL prepares the kept rows of a generation batch, from `_generate_and_score_completions`:
 
     - `rollouts`: read by `_generate`, this process's kept rows;
@@ -70,6 +87,7 @@ class BatchState:
     - `gradient_parts`: (2,) sums over this process's micro-batches, see `mcgrpo.trainer.kl_share`.
     """
 
+    draws: bool = False
     rollouts: Rollouts | None = None
     rewards_per_func: Tensor | None = None
     active: Tensor | None = None

@@ -64,9 +64,12 @@ ATTRIBUTES = (
     "_step",
     "aux_loss_enabled",
     "beta",
+    "environment_factories",
+    "environments",
     "num_generations",
     "pad_to_multiple_of",
     "reward_weights",
+    "tools",
 )
 """Of a `GRPOTrainer`, read or replaced by the overrides."""
 

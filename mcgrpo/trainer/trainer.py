@@ -10,13 +10,13 @@ from torch import Tensor
 from mcgrpo.estimators import Estimate, Ties, clamp_and_diagnose, compute_estimate
 from mcgrpo.trainer import vllm as vllm_rollouts
 from mcgrpo.trainer.compact import CompactTrainer
-from mcgrpo.trainer.drawn import Drawn, Rollouts
+from mcgrpo.trainer.drawn import Drawn, GeneratedError, Rollouts
 from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.kl_share import gradient_parts, is_known
 from mcgrpo.trainer.packing import MEAN_OF_ROWS, Batch, needs_whole_batches
 from mcgrpo.trainer.surface import check_attributes, check_batch, check_trl
 from mcgrpo.trainer.timing import PhaseTimer
-from mcgrpo.trainer.unsupported import check_arguments, check_processor, check_row
+from mcgrpo.trainer.unsupported import check_arguments, check_processor, check_rollouts, check_row
 from mcgrpo.trainer.watch import Watch
 
 
@@ -25,7 +25,8 @@ class MCGRPOTrainer(CompactTrainer):
 
     The only change w.r.t. `GRPOTrainer` is `_generate_and_score_completions`: while training, it draws the estimator's
     extra rollouts, estimates advantages, and gives the `num_generations` kept rows of each prompt to TRL's own method.
-    That method calls `_generate` and `_calculate_rewards`, which then return what was already drawn and scored.
+    That method is called twice: for all rows, up to the end of its `_generate`, and for the kept rows, when `_generate`
+    and `_calculate_rewards` return what was already drawn and scored. Environments are reset the first time only.
     `_compute_loss` is overridden for a metric only. Sampler, batch arithmetic, log-probabilities and losses are TRL's,
     over the kept rows. What overrides share is in `mcgrpo.trainer.drawn.BatchState`. The base classes leave rows
     without an advantage out of updates (`CompactTrainer`) and make checkpoints complete (`ResumableTrainer`).
@@ -45,7 +46,7 @@ class MCGRPOTrainer(CompactTrainer):
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
-        ValueError: for environments, tools and images; for a batch whose rows are not grouped by prompt.
+        ValueError: for images; for a batch whose rows are not grouped by prompt.
         RuntimeError: for a TRL of which a part that is overridden or read has changed (`mcgrpo.trainer.surface`).
     """
 
@@ -67,7 +68,10 @@ class MCGRPOTrainer(CompactTrainer):
         if self._batch.rollouts is not None:
             return self._batch.rollouts
         with self._timer.phase("generation"):
-            return super()._generate(prompts)
+            generated = super()._generate(prompts)
+        if self._batch.draws:
+            raise GeneratedError(prompts, Rollouts(*generated))
+        return generated
 
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
         if self._batch.rewards_per_func is not None:
@@ -98,14 +102,27 @@ class MCGRPOTrainer(CompactTrainer):
             The rows of this process, their rollouts, and the rewards: (rows of all processes, reward functions).
         """
         inputs = self._expand(inputs)
-        prompts = [row["prompt"] for row in inputs]
-        with patch.object(self, "num_generations", self._group_size):  # vLLM and rollout functions read it
-            rollouts = Rollouts(*self._generate(prompts))
+        with self._timer.phase("generation"):
+            prompts, rollouts = self._generate_only(inputs)
         for name, values in rollouts.extra_fields.items():  # as TRL does for its reward functions
             for position, row in enumerate(inputs):
                 row[name] = values[position] if isinstance(values, list) else values
         rewards = self._calculate_rewards(inputs, prompts, rollouts.completions, rollouts.completion_ids)
-        return inputs, rollouts, rewards
+        return [{**row, "prompt": prompt} for row, prompt in zip(inputs, prompts, strict=True)], rollouts, rewards
+
+    def _generate_only(self, inputs: list[dict[str, Any]]) -> tuple[list, Rollouts]:
+        """TRL's method up to its generation: with environments it resets one per row and sets up the tools.
+
+        Returns:
+            The prompts of these rows, with what `reset` returned, and their rollouts.
+        """
+        with patch.object(self, "num_generations", self._group_size), patch.object(self._batch, "draws", True):
+            try:  # vLLM and rollout functions read num_generations
+                super()._generate_and_score_completions(inputs)
+            except GeneratedError as generated:
+                check_rollouts(generated.rollouts)
+                return generated.prompts, generated.rollouts
+        raise RuntimeError("TRL's _generate_and_score_completions did not call _generate, which mcgrpo overrides")
 
     def _expand(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Each prompt's G rows -> G + extra rows, prompt by prompt; a group that is not one prompt is refused."""
@@ -115,8 +132,9 @@ class MCGRPOTrainer(CompactTrainer):
         groups = [inputs[start : start + size] for start in range(0, len(inputs), size)]
         for group in groups:
             check_row(group[0])
-            if any(row["prompt"] != group[0]["prompt"] for row in group):
-                raise ValueError(f"a group of {size} rows holds more than one prompt: {[r['prompt'] for r in group]}")
+            prompts = [row.get("prompt", row) for row in group]  # an environment may give the prompt
+            if any(prompt != prompts[0] for prompt in prompts):
+                raise ValueError(f"a group of {size} rows holds more than one prompt: {prompts}")
         return [dict(group[0]) for group in groups for _ in range(self._group_size)]
 
     @property
@@ -131,7 +149,7 @@ class MCGRPOTrainer(CompactTrainer):
     def _group(self, rewards_per_func: Tensor, rollouts: Rollouts) -> tuple[Tensor, Tensor]:
         """Weighted rewards and lengths (tokens) of all processes' rollouts, both (groups, drawn)."""
         rewards = self.weighted(rewards_per_func).view(-1, self._group_size)
-        lengths = torch.tensor([len(ids) for ids in rollouts.completion_ids], device=rewards.device)
+        lengths = torch.tensor(rollouts.lengths, device=rewards.device)
         return rewards, self.accelerator.gather(lengths).view(rewards.shape)
 
     def _estimate(self, rewards: Tensor, lengths: Tensor) -> Estimate:
@@ -178,7 +196,9 @@ class MCGRPOTrainer(CompactTrainer):
         rows = keep.flatten().nonzero().flatten().tolist()
         self._keep_extra_logs(rows, len(drawn.inputs))
         rewards = drawn.rewards_per_func[drawn.keep.flatten()]
-        with self._batch.staged(drawn.rollouts.pick(rows), rewards, advantages != 0), self._timer.phase("logprobs"):
+        set_up = patch.multiple(self, environment_factories=None, environments=None, tools=[])  # not once more
+        staged = self._batch.staged(drawn.rollouts.pick(rows), rewards, advantages != 0)
+        with set_up, staged, self._timer.phase("logprobs"):
             output = super()._generate_and_score_completions([drawn.inputs[row] for row in rows])
         check_batch(output)
         output["advantages"] = advantages

@@ -1,4 +1,4 @@
-"""What MCGRPOTrainer refuses of what TRL supports: tools, environments, and whatever in a prompt is not text."""
+"""What MCGRPOTrainer refuses of what TRL supports: whatever is not text, and Liger's loss of older versions."""
 
 from collections.abc import Mapping
 from textwrap import shorten
@@ -10,6 +10,7 @@ from transformers import ProcessorMixin
 from trl import GRPOConfig, GRPOTrainer
 
 from mcgrpo.trainer.config import MCGRPOConfig
+from mcgrpo.trainer.drawn import Rollouts
 
 
 def check_arguments(args: tuple, kwargs: Mapping[str, Any]) -> None:
@@ -17,11 +18,8 @@ def check_arguments(args: tuple, kwargs: Mapping[str, Any]) -> None:
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
-        ValueError: for tools, environments, or images, and for Liger's loss with compact updates.
+        ValueError: for images, and for Liger's loss with compact updates.
     """
-    for name in ("tools", "environment_factory"):
-        if kwargs.get(name):
-            raise ValueError(f"MCGRPOTrainer does not support `{name}`: rollouts are drawn before TRL sets it up")
     config = kwargs.get("args") or next((each for each in args if isinstance(each, GRPOConfig)), None)
     if not isinstance(config, MCGRPOConfig):
         raise TypeError(f"MCGRPOTrainer needs args=MCGRPOConfig(...), not {type(config).__name__}")
@@ -54,7 +52,7 @@ def check_row(row: Mapping[str, Any]) -> None:
     Raises:
         ValueError: naming the column or the part, and the prompt.
     """
-    prompt = row["prompt"]
+    prompt = row.get("prompt", "")
     kinds = [f"column {column!r}" for column in ("image", "images") if column in row]
     if not isinstance(prompt, str):
         contents = [message["content"] for message in prompt if isinstance(message.get("content"), list)]
@@ -64,3 +62,13 @@ def check_row(row: Mapping[str, Any]) -> None:
         raise ValueError(
             f"MCGRPOTrainer trains on text alone, but a row has a {kinds[0]}; its prompt: {shorten(str(prompt), 200)}"
         )
+
+
+def check_rollouts(rollouts: Rollouts) -> None:
+    """Refuse rollouts with images, from an environment or a tool.
+
+    Raises:
+        ValueError: if there is one.
+    """
+    if rollouts.images is not None or any(rollouts.tool_images):
+        raise ValueError("MCGRPOTrainer trains on text alone, but an environment or a tool has returned an image")

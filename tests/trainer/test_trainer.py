@@ -286,7 +286,3 @@ class TestRefused:
             MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=GRPOConfig(str(tmp_path), use_cpu=True))
         with pytest.raises(TypeError, match="not NoneType"):
             MCGRPOTrainer(model="unused", reward_funcs=digits_reward)
-
-    def test_tools(self):
-        with pytest.raises(ValueError, match="`tools`"):
-            MCGRPOTrainer(model="unused", reward_funcs=digits_reward, tools=[print])
