@@ -12,7 +12,7 @@ LAYERS = (
     ("records", "files", "command_line", "shipped"),  # one record per file; reading, writing; parsers; data files
     ("sums",),  # checksums of files
     ("estimators",),  # library: rewards -> advantages and kept rows
-    ("trainer",),  # library: TRL's GRPOTrainer with these estimators
+    ("trainer", "engines"),  # library: TRL's GRPOTrainer with these estimators; adapters for other engines
     ("study", "grade", "launch"),  # a study file and its expansion; the grader; how a job is started
     ("data", "analyse", "rewards"),  # stages: data sets and models; scores and summaries. The grader's public name
     ("tracking",),  # MLflow as a view of the files
@@ -22,8 +22,10 @@ LAYERS = (
 )
 """A package or module imports itself and those of the lines above its own, so that there is no circle."""
 
-LIBRARY = {"estimators": set(), "trainer": {"estimators"}}
+LIBRARY = {"estimators": set(), "trainer": {"estimators"}, "engines": {"estimators"}}
 """What the library imports of ours: it can be used without the study."""
+ENGINES = {"skyrl": {"skyrl"}, "slime": set(), "verl": {"verl"}, "verl_trainers": {"verl"}}
+"""Each adapter, and what it imports of the engines."""
 
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 FILES = {path: path.relative_to(ROOT).with_suffix("").parts[0] for path in sorted(ROOT.rglob("*.py"))}
@@ -42,6 +44,15 @@ def imported(source):
         else:
             continue
         yield from (name.split(".")[1] for name in names if name.startswith("mcgrpo."))
+
+
+def from_others(source):
+    """Packages of others that a text imports."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.split(".")[0]
 
 
 def named(source):
@@ -84,3 +95,9 @@ def test_the_library_imports_nothing_of_the_study(package):
     texts = {path: path.read_text(encoding="utf-8") for path, own in FILES.items() if own == package}
     reached = {path.relative_to(ROOT): {*imported(text), *named(text)} - {package} for path, text in texts.items()}
     assert len(reached) > 3 and set().union(*reached.values()) <= LIBRARY[package], reached
+
+
+def test_an_adapter_imports_no_engine_but_its_own():
+    engines = {"skyrl", "slime", "transformers", "trl", "verl", "vllm"}
+    adapters = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "engines").glob("[!_]*.py")}
+    assert {name: engines & {*from_others(text)} for name, text in adapters.items()} == ENGINES

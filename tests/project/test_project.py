@@ -41,9 +41,16 @@ def test_importing_the_package_imports_nothing_heavy():
     assert python(f"import sys, mcgrpo; print(*{HEAVY} & set(sys.modules))") == []
 
 
-def test_the_estimators_need_torch_alone():
-    loaded = python(f"import sys; from mcgrpo import estimate, ESTIMATORS; print(*{HEAVY} & set(sys.modules))")
-    assert loaded == ["torch"]
+@pytest.mark.parametrize("names", ["mcgrpo import estimate, ESTIMATORS", "mcgrpo.engines.slime import *"])
+def test_the_estimators_need_torch_alone(names):
+    assert python(f"import sys; from {names}; print(*{HEAVY} & set(sys.modules))") == ["torch"]
+
+
+def test_no_installation_brings_an_engine_that_was_not_asked_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [each.partition(">")[0] for each in project["dependencies"]] == ["torch"]
+    extras = {name: " ".join(needs) for name, needs in project["optional-dependencies"].items()}
+    assert not [name for name, needs in extras.items() for engine in ("verl", "skyrl", "slime") if engine in needs]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ NAMES = [
         f"mcgrpo.trainer:{name}"
         for name in ("MCAsyncGRPOConfig", "MCAsyncGRPOTrainer", "MCGRPOConfig", "MCGRPOTrainer")
     ),
+    *(f"mcgrpo.estimators.rows:{name}" for name in ("estimate_rows", "estimate_tokens", "over_tokens")),
+    "mcgrpo.engines.slime:post_process_rewards",
     *(f"mcgrpo.rewards:{name}" for name in ("format_reward", "judge", "reward_functions")),
 ]
 

@@ -1,0 +1,1 @@
+"""Adapters for training engines: one module for each, which imports that engine and `mcgrpo.estimators` only."""
