@@ -26,7 +26,7 @@ def check() -> str:
     from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
     from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
 
-    estimators = [name for name in ADV_ESTIMATOR_REGISTRY if name.startswith("mcgrpo/")]
+    estimators = [name for name in ADV_ESTIMATOR_REGISTRY if name.startswith("mcgrpo:")]
     trainers = [name for name in TRAINER_REGISTRY if name.startswith("mcgrpo_")]
     return f"verl {verl.__version__} has loaded {', '.join(estimators)} and the trainers {', '.join(trainers)}"
 

@@ -1,6 +1,6 @@
 """The estimators in SkyRL, registered when this module is imported, and its trainer without the dropped rollouts.
 
-Each name of `ESTIMATORS` becomes `trainer.algorithm.advantage_estimator=mcgrpo/NAME`, with
+Each name of `ESTIMATORS` becomes `trainer.algorithm.advantage_estimator=mcgrpo:NAME`, with
 `generator.n_samples_per_prompt` = G + the extra rollouts. SkyRL's own trainer gives a dropped row an advantage of 0,
 but leaves it in the denominators and in the KL term; `WithoutDropped` leaves it out. docs/engines.md.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 from mcgrpo.estimators import ESTIMATORS, get_estimator
 from mcgrpo.estimators.rows import estimate_rows, estimate_tokens, over_tokens
 
-PREFIX = "mcgrpo/"
+PREFIX = "mcgrpo:"
 
 
 def compute_advantage(
@@ -37,7 +37,7 @@ def compute_advantage(
 
 
 def register(name: str, estimator: str, **options: Any) -> None:
-    """Make an estimator, with keyword arguments of `estimate`, SkyRL's `mcgrpo/{name}`.
+    """Make an estimator, with keyword arguments of `estimate`, SkyRL's `mcgrpo:{name}`.
 
     Raises:
         ValueError: for an unknown estimator, or a name that is taken.

@@ -1,6 +1,6 @@
 """The estimators in verl: a plugin that verl loads by itself, an entry point of the group `verl.plugins`.
 
-Each name of `ESTIMATORS` becomes `algorithm.adv_estimator=mcgrpo/NAME`, with `rollout.n` = G + the extra rollouts and
+Each name of `ESTIMATORS` becomes `algorithm.adv_estimator=mcgrpo:NAME`, with `rollout.n` = G + the extra rollouts and
 the keyword arguments of `estimate` under `+algorithm.mcgrpo`. verl's own trainers give a dropped row an advantage of 0,
 but leave it in the denominators and in the KL term; `mcgrpo.engines.verl_trainers` leave it out. docs/engines.md.
 """
@@ -15,7 +15,7 @@ from verl.trainer.ppo.core_algos import register_adv_est
 from mcgrpo.estimators import ESTIMATORS, get_estimator
 from mcgrpo.estimators.rows import estimate_tokens
 
-PREFIX = "mcgrpo/"
+PREFIX = "mcgrpo:"
 
 
 def settings(algorithm: Any) -> dict[str, Any]:

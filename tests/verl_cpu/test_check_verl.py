@@ -13,7 +13,7 @@ def check(**environment):
 def test_verl_has_loaded_the_estimators_and_the_trainers():
     done = check()
     assert done.returncode == 0, done.stderr
-    assert "mcgrpo/median-mad" in done.stdout and "mcgrpo_sync" in done.stdout
+    assert "mcgrpo:median-mad" in done.stdout and "mcgrpo_sync" in done.stdout
 
 
 def test_a_plugin_that_verl_leaves_out_is_named():

@@ -30,7 +30,7 @@ def trainer_of(kind, drawn, **algorithm):
     cfg.generator.n_samples_per_prompt = drawn
     cfg.generator.inference_engine.enable_ray_prometheus_stats = cfg.trainer.enable_ray_gpu_monitor = False
     cfg.trainer.critic.model.path = None
-    for name, value in {"advantage_estimator": "mcgrpo/median", **algorithm}.items():
+    for name, value in {"advantage_estimator": "mcgrpo:median", **algorithm}.items():
         setattr(cfg.trainer.algorithm, name, value)
     trainer = kind(cfg, None, TOKENIZER, None, None, None)
     trainer.dispatch = SimpleNamespace(get_lcm_dp_size=lambda: 3)  # so that SkyRL adds padding
@@ -69,7 +69,7 @@ def test_every_estimator_gives_in_skyrl_what_estimate_gives(name):
     tokens[:, 0] = rewards.flatten()
     uids = [f"prompt{group}" for group in range(3) for _ in range(drawn)]
     algorithm = SkyRLTrainConfig().trainer.algorithm
-    found, returns = ppo_utils.compute_advantages_and_returns(tokens, mask, uids, f"mcgrpo/{name}", algorithm)
+    found, returns = ppo_utils.compute_advantages_and_returns(tokens, mask, uids, f"mcgrpo:{name}", algorithm)
     advantages, keep, _ = estimate(rewards, name, G, lengths=mask.sum(dim=1).long().view(rewards.shape))
     assert found.any() and torch.equal(found, returns)
     assert torch.equal(found, (advantages * keep).view(-1, 1) * mask)
@@ -86,7 +86,7 @@ def test_dropped_rollouts_are_out_of_the_batch_and_of_every_denominator(reductio
     rows = keep.flatten().nonzero().flatten().tolist()
     everything = output_of(REWARDS, [1 + row % 3 for row in range(REWARDS.numel())])
     kept = {name: values and [values[row] for row in rows] for name, values in everything.items()}
-    plain = trainer_of(RayPPOTrainer, G, advantage_estimator="mcgrpo/given", **options)
+    plain = trainer_of(RayPPOTrainer, G, advantage_estimator="mcgrpo:given", **options)
     data = plain.convert_to_training_input(kept, [f"prompt{row // 5}" for row in rows])
     data["advantages"] = torch.cat([advantages[keep], torch.zeros(1)]).unsqueeze(1) * data["response_mask"]
     boundaries, prompts = (data.metadata[f"policy_{of}_boundaries"] for of in ("mini_batch", "prompt"))
@@ -110,7 +110,7 @@ def test_the_numbers_of_rollouts_in_the_configuration_stay():
 
 def test_options_are_registered_with_a_name():
     skyrl.register("bounded", "median", max_advantage=2.0)
-    trainer = trainer_of(Ours, G + 1, advantage_estimator="mcgrpo/bounded", loss_reduction="seq_mean_token_sum_norm")
+    trainer = trainer_of(Ours, G + 1, advantage_estimator="mcgrpo:bounded", loss_reduction="seq_mean_token_sum_norm")
     trainer.cfg.trainer.algorithm.max_seq_len = 1
     assert trained_on(trainer)["advantages"].max() * PROMPTS * G == 2.0
 

@@ -40,7 +40,7 @@ def uids_of(rewards):
 
 
 def config_for(name, drawn, *overrides):
-    names = [f"algorithm.adv_estimator=mcgrpo/{name}", f"actor_rollout_ref.rollout.n={drawn}"]
+    names = [f"algorithm.adv_estimator=mcgrpo:{name}", f"actor_rollout_ref.rollout.n={drawn}"]
     return config_of(*names, *overrides)
 
 

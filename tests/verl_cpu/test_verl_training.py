@@ -43,7 +43,7 @@ def given(token_level_rewards, response_mask, **_):
 
 
 ADV_ESTIMATOR_REGISTRY["given"] = given
-MEDIAN = ["algorithm.adv_estimator=mcgrpo/median-mad", f"actor_rollout_ref.rollout.n={G + 1}"]
+MEDIAN = ["algorithm.adv_estimator=mcgrpo:median-mad", f"actor_rollout_ref.rollout.n={G + 1}"]
 GIVEN = ["algorithm.adv_estimator=given", f"actor_rollout_ref.rollout.n={G}"]
 
 
