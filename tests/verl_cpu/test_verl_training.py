@@ -11,8 +11,8 @@ from mcgrpo.data.toy.models import build
 NAN = float("nan")
 G = 4
 MODEL = {"architecture": "qwen3", "hidden_size": 64, "layers": 1, "heads": 2, "intermediate_size": 64, "seed": 1}
-# of each step and prompt; one without a reward, a group that lost one rollout, and one that lost two
-REWARDS = [[[0.0, 1.0, 3.0, 6.0, 10.0], [5.0, 2.0, NAN, 3.0, 9.0]], [[1.0, 2.0, 0.0, 5.0], [4.0, 0.0, 1.0]]]
+# of each step and prompt; one rollout has no reward, and the last group has lost two rollouts
+REWARDS = [[[0.0, 1.0, 3.0, 6.0, 10.0], [5.0, 2.0, NAN, 3.0, 9.0]], [[1.0, 2.0, 0.0, 5.0, 7.0], [4.0, 0.0, 1.0]]]
 TOKENS = [[9], [10, 11], [12, 13, 14, 15, 16, 17], [18, 19], [20, 21, 22]]
 
 
@@ -83,7 +83,7 @@ def test_a_training_is_that_of_a_batch_that_never_had_the_dropped_rollouts(train
 def test_what_was_drawn_is_logged(train):
     (first, second), _, _ = train(Ours, drawn, MEDIAN, "token-mean")
     assert first["drawn/reward"] == pytest.approx(39 / 9) and first["drawn/frac_unscorable"] == pytest.approx(0.1)
-    assert second["drawn/frac_unscorable"] == pytest.approx(0.3)
+    assert second["drawn/frac_unscorable"] == pytest.approx(0.2)
 
 
 def test_in_verls_own_trainer_the_pivot_is_in_the_denominators_and_in_the_kl(train):
