@@ -100,6 +100,8 @@ def check_trl(trainer: type = GRPOTrainer, config: type = GRPOConfig) -> None:
             raise _differs(
                 f"{trainer.__name__}.{name} takes ({', '.join(map(str, found))}), not ({', '.join(expected)})"
             )
+    if "_compute_loss" not in inspect.unwrap(trainer.compute_loss).__code__.co_names:  # as unsloth's, on a GPU
+        raise _differs(f"{trainer.__name__}.compute_loss of {trainer.__module__} does not call _compute_loss")
     _check_names("GRPOConfig has no argument", ARGUMENTS, {field.name for field in fields(config)})
 
 

@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 import torch
 import trl
+from accelerate import PartialState
 from completion_server import QUESTIONS, Environment, add, chat_tokenizer, digit_reward, serving
 from datasets import Dataset
 from packaging.version import Version
@@ -40,6 +41,7 @@ class Recorded(MCRolloutLoop):
 
 
 def loop_of(estimation=MEDIAN, num_generations=4, url="http://nowhere", **changes):
+    PartialState()  # as in the worker's process
     value = multiprocessing.get_context("spawn").Value
     given = {
         "model_name": "none",

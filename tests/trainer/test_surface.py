@@ -77,6 +77,16 @@ class TestMethods:
         with pytest.raises(RuntimeError, match=r"TRL .*: Older has no method _calculate_rewards\. Install"):
             check_trl(Older)
 
+    def test_a_loss_that_passes_them_by_is_named(self):
+        """As where unsloth has replaced TRL's trainer: compact updates would not be rescaled."""
+
+        class Replaced(GRPOTrainer):
+            def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+                return inputs["advantages"].sum()
+
+        with pytest.raises(RuntimeError, match=r"Replaced\.compute_loss of test_surface does not call _compute_loss"):
+            check_trl(Replaced)
+
     def test_an_argument_that_is_missing_is_named(self):
         @dataclass
         class Older:
