@@ -53,6 +53,7 @@ ARGUMENTS = (
     "top_entropy_quantile",
     "use_adaptive_entropy",
     "use_bias_correction_kl",
+    "use_transformers_continuous_batching",
 )
 """Of `GRPOConfig`, read by the overrides."""
 

@@ -16,7 +16,13 @@ from mcgrpo.trainer.kl_share import gradient_parts, is_known
 from mcgrpo.trainer.packing import MEAN_OF_ROWS, Batch, needs_whole_batches
 from mcgrpo.trainer.surface import check_attributes, check_batch, check_trl
 from mcgrpo.trainer.timing import PhaseTimer
-from mcgrpo.trainer.unsupported import check_arguments, check_processor, check_rollouts, check_row
+from mcgrpo.trainer.unsupported import (
+    check_arguments,
+    check_precision,
+    check_processor,
+    check_rollouts,
+    check_row,
+)
 from mcgrpo.trainer.watch import Watch
 
 
@@ -46,7 +52,9 @@ class MCGRPOTrainer(CompactTrainer):
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
-        ValueError: for images; for a batch whose rows are not grouped by prompt.
+        ValueError: for images; for a batch whose rows are not grouped by prompt; for continuous batching that would
+            round the weights.
+        ImportError: for Liger's kernels if they are not installed.
         RuntimeError: for a TRL of which a part that is overridden or read has changed (`mcgrpo.trainer.surface`).
     """
 
@@ -59,6 +67,7 @@ class MCGRPOTrainer(CompactTrainer):
             super().__init__(*args, **kwargs)
         check_attributes(self)
         check_processor(self.processing_class)  # TRL may have loaded it
+        check_precision(self.args, self.model)
         self.observers: list[Callable[[Drawn], None]] = []
         self._watch = Watch(self.args, warns=self.accelerator.is_main_process)
         self._timer = PhaseTimer(self._metrics["train"])

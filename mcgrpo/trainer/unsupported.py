@@ -1,12 +1,16 @@
-"""What MCGRPOTrainer refuses of what TRL supports: whatever is not text, and Liger's loss of older versions."""
+"""What MCGRPOTrainer refuses of what TRL supports: whatever is not text, and options that would fail, or change the
+training, only after everything was loaded.
+"""
 
 from collections.abc import Mapping
 from textwrap import shorten
 from typing import Any
 
+import torch
 import trl
 from datasets import Dataset
-from transformers import ProcessorMixin
+from transformers import PreTrainedModel, ProcessorMixin
+from transformers.utils import is_liger_kernel_available
 from trl import GRPOConfig, GRPOTrainer
 
 from mcgrpo.trainer.config import MCGRPOConfig
@@ -19,6 +23,7 @@ def check_arguments(args: tuple, kwargs: Mapping[str, Any]) -> None:
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
         ValueError: for images, and for Liger's loss with compact updates.
+        ImportError: for Liger's kernels if they are not installed.
     """
     config = kwargs.get("args") or next((each for each in args if isinstance(each, GRPOConfig)), None)
     if not isinstance(config, MCGRPOConfig):
@@ -28,6 +33,8 @@ def check_arguments(args: tuple, kwargs: Mapping[str, Any]) -> None:
             f"TRL {trl.__version__} computes the loss of `use_liger_kernel` apart from the one that compact updates "
             "rescale: set compact_updates=False, or install TRL 1.14 or later"
         )
+    if config.use_liger_kernel and not is_liger_kernel_available():  # asked only after vLLM's engine was built
+        raise ImportError("use_liger_kernel=True needs the package liger-kernel, which is not installed")
     check_processor(kwargs.get("processing_class"))
     if isinstance(dataset := kwargs.get("train_dataset"), Dataset) and len(dataset):
         check_row(dataset[0])
@@ -43,6 +50,21 @@ def check_processor(processor: Any) -> None:
         raise ValueError(
             f"MCGRPOTrainer trains on text alone: pass processing_class=processor.tokenizer, not a "
             f"{type(processor).__name__}, which processes images too"
+        )
+
+
+def check_precision(args: GRPOConfig, model: PreTrainedModel) -> None:
+    """Refuse weights that transformers' continuous batching would round for good: TRL casts the model in place.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    half = "bf16" if args.bf16 else "fp16" if args.fp16 else None
+    rounds = args.use_transformers_continuous_batching and not args.use_vllm and half
+    if rounds and any(weight.requires_grad and weight.dtype == torch.float32 for weight in model.parameters()):
+        raise ValueError(
+            f"use_transformers_continuous_batching with {half}=True turns the fp32 weights that are trained into "
+            f"{half} at the first generation: set use_vllm=True, or {half}=False, or load the model in {half}"
         )
 
 

@@ -13,6 +13,7 @@ from trl import GRPOTrainer
 from trl.experimental.async_grpo.async_rollout_worker import AsyncRolloutWorker
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
+from mcgrpo.trainer import unsupported
 from mcgrpo.trainer.surface import TRL_VERSIONS, check_batch, check_trl
 
 ROOT = Path(__file__).parents[2]
@@ -142,6 +143,22 @@ def test_ligers_loss_of_older_versions_is_refused_with_compact_updates(tmp_path,
     args.use_liger_kernel = True
     with pytest.raises(ValueError, match=r"set compact_updates=False, or install TRL 1\.14 or later"):
         MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=args, train_dataset=dataset())
+
+
+def test_ligers_kernels_are_refused_before_a_model_is_loaded_if_they_are_not_installed(tmp_path, monkeypatch):
+    monkeypatch.setattr(unsupported, "is_liger_kernel_available", lambda: False)
+    args = MCGRPOConfig(str(tmp_path), **SETTINGS)
+    args.use_liger_kernel = True
+    with pytest.raises(ImportError, match="use_liger_kernel=True needs the package liger-kernel"):
+        MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=args, train_dataset=dataset())
+
+
+def test_continuous_batching_is_refused_where_it_would_round_the_weights(tmp_path):
+    with pytest.raises(ValueError, match="bf16=True turns the fp32 weights that are trained into bf16 at the first"):
+        trainer_of(Ours, tmp_path, use_transformers_continuous_batching=True, bf16=True)
+    trainer = trainer_of(Ours, tmp_path, use_transformers_continuous_batching=True)
+    trainer.args.bf16 = True
+    unsupported.check_precision(trainer.args, trainer.model.bfloat16())
 
 
 @pytest.mark.law
