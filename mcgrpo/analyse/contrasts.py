@@ -115,6 +115,14 @@ def endpoint(claim: Claim, scores: Scores, planned: Iterable[CellKey]) -> tuple[
     return _averaged(claim, [each for number in primary for each in measured[number]])
 
 
+def cells_of(claim: Claim, planned: Iterable[CellKey]) -> set[CellKey]:
+    """The planned cells (without a measure) that a claim is about, on their benchmarks."""
+    own = [cell for cell in planned if not claim.settings or cell.setting in claim.settings]
+    terms = [term for comparison in claim.comparisons for term in comparison.terms]
+    keys = (key for term in terms for cell in _keys(term, own).values() for key, _ in _expanded(term, cell))
+    return {key.without_measure for key in keys if key} & set(own)
+
+
 def _by_number(claim: Claim, scores: Scores, planned: Sequence[CellKey]) -> dict[int, list[Single]]:
     cells = [cell for cell in planned if not claim.settings or cell.setting in claim.settings]
     numbered = enumerate(claim.comparisons, 1)

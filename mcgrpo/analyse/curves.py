@@ -21,6 +21,7 @@ COLUMNS = {
     "kl": "kl",
     "entropy": "entropy",
     "completion_length": "completions/mean_length",
+    "frac_unscorable": "drawn/frac_unscorable",
     "advantage_abs_max": "advantage/abs_max",
     "frac_scale_zero": "advantage/frac_scale_zero",
     "frac_scale_zero_signal": "advantage/frac_scale_zero_signal",
@@ -87,6 +88,7 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
     rewarded = [point for point in points if point.reward is not None]  # only steps that generate, of num_iterations
     for measure, column, over in (
         ("reward", "reward", rewarded[-max(1, len(rewarded) // 10) :]),
+        ("frac_unscorable", "frac_unscorable", points),
         ("frac_scale_zero", "frac_scale_zero", points),
         ("frac_scale_zero_signal", "frac_scale_zero_signal", points),
         ("frac_advantage_zero", "frac_advantage_zero", points),

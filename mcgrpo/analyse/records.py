@@ -75,6 +75,7 @@ class CurvePoint(RunKey):
     kl: float | None
     entropy: float | None
     completion_length: float | None
+    frac_unscorable: float | None
     advantage_abs_max: float | None
     frac_scale_zero: float | None
     frac_scale_zero_signal: float | None

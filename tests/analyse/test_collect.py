@@ -138,6 +138,7 @@ def test_training_measures_by_hand():
             "seconds": 12.5,
             "seconds_per_step": 2.0,  # four phases of half a second
             "reward": 0.975,  # steps 19 and 20, the last tenth
+            "frac_unscorable": 0.5,
             "frac_scale_zero": 0.55,
             "frac_scale_zero_signal": 0.5,
             "frac_advantage_zero": 0.5,
@@ -172,7 +173,7 @@ def test_unsteadiness_is_the_noise_of_a_level_curve():
 
 def test_a_study_by_hand(results):
     found = collect(plan(results), results)
-    assert len(found.scores) == 3 * 2 * 8 + 2 * 18 + 1
+    assert len(found.scores) == 3 * 2 * 8 + 2 * 19 + 1
     assert len(found.values) == 3 * 2 * 8 + 1
     assert len(found.curves) == 2 * 20 and found.missing == []
     scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
@@ -205,14 +206,14 @@ def test_a_study_by_hand(results):
     ("missing", "lost"),
     [
         ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
-        ("runs/toy/grpo/G4/default/seed1/run.json", 18 + 2 * 8),  # grades of no known training are not counted
-        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 18),
+        ("runs/toy/grpo/G4/default/seed1/run.json", 19 + 2 * 8),  # grades of no known training are not counted
+        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 19),
         ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
     ],
 )
 def test_a_part_of_a_study(results, missing, lost):
     (results / missing).unlink()
-    whole = 3 * 2 * 8 + 2 * 18 + 1
+    whole = 3 * 2 * 8 + 2 * 19 + 1
     found = collect(plan(results), results, unfinished=True)
     assert len(found.scores) == whole - lost
     assert found.missing and all(missing in line for line in found.missing)

@@ -101,3 +101,22 @@ def test_with_comparisons_missing_the_answer_is_so_far(tmp_path):
 def test_a_difference_of_one_shared_seed_is_said_to_be_over_problems(tmp_path):
     shared = cell("mc-grpo", 2, 0.5, gain=ABOVE, difference_seeds=1)
     assert "difference in accuracy, with its 95% interval over problems only" in told(tmp_path, [shared])
+
+
+def test_a_line_beside_the_answer_counts_what_was_lost(tmp_path):
+    """Two of six seeds of the median; rollouts without a reward; completions without an answer."""
+
+    def with_measures(method, **of):
+        seeds = of.pop("seeds", 3)
+        yield cell(method, 2, 0.5, seeds=seeds, gain=ABOVE if method == "mc-grpo" else None)
+        yield cell(method, 2, 0.4, seeds=seeds, measure="avg@4", gain=ABOVE if method == "mc-grpo" else None)
+        for name, value in of.items():
+            trained = {"role": "train", "benchmark": "train"} if name in ("rollouts", "frac_unscorable") else {}
+            yield cell(method, 2, value, seeds=seeds, measure=name.replace("rate_", "rate-"), **trained)
+
+    rows = [*with_measures("grpo", rollouts=200, frac_unscorable=0.0, rate_unparseable=0.02, rate_timeout=0.002)]
+    rows += with_measures("mc-grpo", seeds=1, rollouts=300, frac_unscorable=0.01, rate_unparseable=0.0)
+    assert told(tmp_path, rows).splitlines()[2] == (
+        "Lost: 2 of 6 trainings; 3 of 900 rollouts unscorable; of 2,000 graded completions 30 unparseable, "
+        "3 timed out in grading, 0 failed in grading."
+    )

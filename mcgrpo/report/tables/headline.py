@@ -10,17 +10,21 @@ import pandas as pd
 
 from mcgrpo.analyse.frames import accuracies, is_median
 from mcgrpo.report import wording
+from mcgrpo.report.lost import UNGRADED, Lost
 from mcgrpo.report.tables.accuracy import intervals
 from mcgrpo.report.tables.comparisons import Comparison, at_smallest_g, comparisons
+from mcgrpo.study.variants import DEFAULT
 
 UNTOLD = "Cannot be told."
+CELL = ["setting", "method", "num_generations"]
+PLACE = ["setting", "num_generations", "baseline"]
 
 
 @dataclass(frozen=True)
 class Headline:
     """The `question`, its answer in a `word` or two, the counts of verdicts (`told`), and the comparisons.
 
-    `over` is what intervals are taken over; `margin` as in `Cell`.
+    `over` is what intervals are taken over; `margin` as in `Cell`; `lost` what is not in these comparisons.
     """
 
     question: str
@@ -29,6 +33,7 @@ class Headline:
     comparisons: tuple[Comparison, ...] = ()
     over: str = ""
     margin: float | None = None
+    lost: Lost | None = None
 
 
 def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
@@ -53,7 +58,33 @@ def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
     rows = tuple(comparisons(summary, gains))
     margin = next(iter(medians.equivalence_margin.dropna()), None)
     word, told = _answer([row for row in rows if not row.is_control], margin)
-    return Headline(question, word, told, rows, _over(medians), margin)
+    return Headline(question, word, told, rows, _over(medians), margin, _lost(summary, cells, medians))
+
+
+def _lost(summary: pd.DataFrame, cells: pd.DataFrame, medians: pd.DataFrame) -> Lost:
+    """What was lost of the trainings that the answer compares: median-centred, baselines and controls."""
+    places = pd.MultiIndex.from_frame(medians[PLACE])
+    with_baseline = cells.assign(baseline=cells.baseline.fillna(cells.method))
+    names = with_baseline[pd.MultiIndex.from_frame(with_baseline[PLACE]).isin(places)][CELL].drop_duplicates()
+    own = summary[(summary.variant == DEFAULT) & summary.role.isin(("in", "train"))].merge(names, on=CELL)
+    found, samples = Lost(), own.measure.str.extract(r"^avg@(\d+)$")[0].astype(float).max()
+    by_training = own.groupby(CELL)[["planned", "seeds"]].max()
+    found.planned = int(by_training.planned.sum())
+    found.missing[""] = found.planned - int(by_training.seeds.sum())
+    found.rollouts, found.unscorable = _rollouts(own)
+    for verdict in UNGRADED:
+        rates = own[(own.measure == f"rate-{verdict}") & own["mean"].notna()]
+        completions = rates.seeds * rates.n * (1 + (0 if pd.isna(samples) else samples))
+        found.completions = max(found.completions, round(completions.sum()))
+        found.ungraded[verdict] = round((rates["mean"] * completions).sum())
+    return found
+
+
+def _rollouts(own: pd.DataFrame) -> tuple[int, int]:
+    """Rollouts drawn, and those without a reward, of cells of which both are known."""
+    drawn, shares = (own[own.measure == name].set_index(CELL) for name in ("rollouts", "frac_unscorable"))
+    totals = pd.concat({"drawn": drawn["mean"] * drawn.seeds, "share": shares["mean"]}, axis=1).dropna()
+    return round(totals.drawn.sum()), round((totals.drawn * totals.share).sum())
 
 
 def _over(medians: pd.DataFrame) -> str:
@@ -104,7 +135,7 @@ def _word(found: Counter) -> str:
 
 def markdown(found: Headline) -> str:
     """The answer on the first line; then a line for each loss and decoding by setting and benchmark."""
-    lines = [f"**{found.question}** {found.word} {found.told}"]
+    lines = [f"**{found.question}** {found.word} {found.told}", *(["", f"Lost: {found.lost}"] if found.lost else [])]
     for place, rows in groupby(found.comparisons, key=lambda row: row.place):
         lines += ["", f"**{place}**, difference in accuracy{found.over}:", ""]
         lines += [f"- {text}" for text in _sentences(rows)]
@@ -118,6 +149,7 @@ def latex(found: Headline) -> str:
         return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", wording.escape_latex(text))
 
     lines = [spell(f"**{found.question}** **{found.word}** {found.told}")]
+    lines += ["", spell(f"Lost: {found.lost}")] if found.lost else []
     for place, rows in groupby(found.comparisons, key=lambda row: row.place):
         lines += ["", spell(f"**{place}**, difference in accuracy{found.over}:")]
         lines += [r"\begin{itemize}", *(rf"\item {spell(text)}" for text in _sentences(rows)), r"\end{itemize}"]
