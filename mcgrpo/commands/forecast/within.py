@@ -144,11 +144,12 @@ def listing(config: Config, found: Within, spread: Spread) -> Iterator[str]:
     if rows:
         yield tabulate(rows, headers, "simple", disable_numparse=True)
     yield (
-        "paper: the claim's endpoint by the printed numbers. detectable: distance from the bound that is seen with "
-        f"power {POWER:.0%}.\nEach is decided in one setting, for that setting alone; evaluation is not in the hours."
+        "paper: the claim's endpoint by the numbers printed for the setting, else over the paper's settings.\n"
+        f"detectable: distance from the bound that is seen with power {POWER:.0%}.\n"
+        "Each is decided in one setting, for that setting alone; evaluation is not in the hours."
     )
     yield (
-        f"Assumed: a gain's standard deviation is {100 * spread.seeds:.2g} points between seeds and "
+        f"Gains have a standard deviation of {100 * spread.seeds:.2g} points between seeds (--seed-sd, --spread), "
         f"{100 * spread.problems:.2g} between problems; methods differ in {100 * spread.disagreement:.2g}% of answers."
     )
     if rest := dict(_undecided(found, unit)):
