@@ -5,14 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import studies
 import yaml
 from pretend_machine import PATIENCE_SECONDS
 
-from mcgrpo.study.read import ROOT
-
+ROOT = Path(__file__).parents[2]
 STUDY = {**studies.load("mini"), "study": "small", "reports": "reports/small"}
 SNAKEFILE = """
 import yaml

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mcgrpo.files import write_json
-from mcgrpo.study.read import ROOT
 
+ROOT = Path(__file__).parents[2]
 NAMES = [f"toy/grpo/G2/default/seed{seed}" for seed in range(3)]
 
 

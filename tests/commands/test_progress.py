@@ -18,8 +18,8 @@ from mcgrpo.commands.progress.screen import Screen
 from mcgrpo.commands.progress.state import Study
 from mcgrpo.commands.progress.text import block, duration
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.read import ROOT
 
+ROOT = Path(__file__).parents[2]
 CHANGE = {
     "training": {"max_steps": 40},
     "experiments": {"main": {"methods": ["grpo", "mc-grpo"], "num_generations": [2], "seeds": [0, 1]}},

@@ -3,11 +3,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from mcgrpo.study.read import ROOT
-
+ROOT = Path(__file__).parents[2]
 JOBS = 24
 SNAKEFILE = f"""
 from mcgrpo.launch.scheduling import without_rate_limit
