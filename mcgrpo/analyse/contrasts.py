@@ -137,11 +137,9 @@ def _averaged(claim: Claim, singles: Sequence[Single]) -> tuple[Comparison, Weig
     return average([claim.comparisons[single.number - 1] for single in singles]), weights
 
 
-def _singles(
-    claim: str, number: int, comparison: Comparison, scores: Scores, planned: Sequence[CellKey]
-) -> list[Single]:
+def _singles(claim: str, number: int, comparison: Comparison, scores: Scores, cells: Sequence[CellKey]) -> list[Single]:
     """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
-    columns = [_keys(term, planned) for term in comparison.terms]
+    columns = [_keys(term, cells) for term in comparison.terms]
     singles = []
     for scope in sorted(set().union(*columns)):
         weights: Weights = defaultdict(float)
