@@ -309,8 +309,8 @@ def command(results):
 
 def test_the_command_writes_both_files(results):
     done = command(results)
-    assert (done.returncode, done.stdout) == (0, "85 scores and 40 steps\n")
-    assert len(read_frame(results / "scores.csv", Score)) == 85
+    assert (done.returncode, done.stdout) == (0, "87 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 87
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
 
 

@@ -67,7 +67,8 @@ def test_a_study_killed_at_twenty_moments_ends_with_the_same_tables(killed, repo
             assert killed.killed_when(lambda: any(killed.folder.glob(CHECKPOINT)), *TARGETS, "--nolock")
             assert_what_is_left_is_reported(killed.copied(tmp_path / "copy"))
         else:
-            moment = within(killed, MOMENTS[place:], share.uniform(0, 0.5) * seconds_of(whole, rule))
+            # At most a second: `whole` may have run on a busier machine than the few jobs that are left now.
+            moment = within(killed, MOMENTS[place:], min(1, share.uniform(0, 0.5) * seconds_of(whole, rule)))
             assert killed.killed_when(moment, *TARGETS, "--nolock"), rule
     killed.made(*TARGETS, "--nolock", "--quiet", "all")
     trained = [path.read_text() for path in killed.folder.glob("logs/quick/train/**/*.log")]

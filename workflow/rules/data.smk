@@ -54,8 +54,7 @@ rule model:
         gpu=model_gpus,
     params:
         spec=lambda wildcards: json.dumps(config["models"][wildcards.model]),
-        gpus=model_gpus,
         code=fingerprint("mcgrpo.data.models"),
     shell:
-        "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.data.models --spec {params.spec:q} --output {output:q} "
+        "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.data.models --spec {params.spec:q} --output {output:q} "
         "--threads {threads} > {log:q} 2>&1"
