@@ -19,7 +19,9 @@ default_role = "code"  # docstrings quote code once
 # From the source alone: nothing of ours, torch or TRL is imported.
 autoapi_dirs = [str(ROOT / "mcgrpo")]
 autoapi_ignore = [
-    f"{package}/*" for package in (ROOT / "mcgrpo").iterdir() if package.name not in ("estimators", "trainer", "grade")
+    f"{package}/*"
+    for package in (ROOT / "mcgrpo").iterdir()
+    if package.name not in ("estimators", "trainer", "engines", "grade")
 ]
 autoapi_generate_api_docs = False
 autoapi_add_toctree_entry = False
