@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from mcgrpo import command_line
 from mcgrpo.analyse import paired
+from mcgrpo.analyse.bounds import DIGITS, in_unit, p_equivalent, p_values
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
@@ -31,10 +31,9 @@ from mcgrpo.analyse.scored import Found, Scores, found_scores, planned_seeds, re
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.plan import EQUIVALENCE_MARGIN
 from mcgrpo.sums import seal
 
-DIGITS = 9
-"""Decimals of a value: the difference of two printed numbers is exact at these."""
 ON_CPU = "jobs on a CPU share its cores, so their times depend on what else ran"
 Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
@@ -50,7 +49,11 @@ class Single(NamedTuple):
 
 
 def contrasts(
-    claims: Iterable[Claim], scores: Scores, planned: Iterable[CellKey], printed: bool = False
+    claims: Iterable[Claim],
+    scores: Scores,
+    planned: Iterable[CellKey],
+    printed: bool = False,
+    margin: float = EQUIVALENCE_MARGIN,
 ) -> list[Contrast]:
     """The rows of contrasts.csv.
 
@@ -59,9 +62,10 @@ def contrasts(
         scores: by cell and seed.
         planned: the cells and benchmarks that there are to be (keys without a measure).
         printed: whether the scores are numbers that the paper prints, taken as they stand.
+        margin: the study's `equivalence_margin`.
     """
     planned = sorted(planned)
-    return [row for claim in claims for row in _of_claim(claim, scores, planned, printed)]
+    return [row for claim in claims for row in _of_claim(claim, scores, planned, printed, margin)]
 
 
 def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
@@ -72,14 +76,16 @@ def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
     return contrasts(claims, scores, {key.without_measure for key in scores}, printed=True)
 
 
-def _of_claim(claim: Claim, scores: Scores, planned: Sequence[CellKey], printed: bool) -> Iterator[Contrast]:
+def _of_claim(
+    claim: Claim, scores: Scores, planned: Sequence[CellKey], printed: bool, margin: float
+) -> Iterator[Contrast]:
     if claim.unjudged:
         return
     by_number = _by_number(claim, scores, planned)
 
     def row(kind: ContrastKind, number: int, scope: Scope, singles: Sequence[Single]) -> Contrast:
         of, weights = _averaged(claim, singles)
-        row = _contrast(claim.id, kind, number, scope, of, weights, scores, printed)
+        row = _contrast(claim.id, kind, number, scope, of, weights, scores, None if printed else margin)
         low, high = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
         count = len({single.number for single in singles})
         return replace(row, comparisons=count, at_least=low, at_most=high)
@@ -181,16 +187,19 @@ def _contrast(
     of: Comparison,
     weights: Weights,
     scores: Scores,
-    printed: bool,
+    margin: float | None,
 ) -> Contrast:
+    printed = margin is None
     result, over, lone = estimate(weights, scores, of.is_ratio)
-    numbers = (_in_unit(of, number) for number in (result.mean, *result.limits()))
+    numbers = (in_unit(of, number) for number in (result.mean, *result.limits()))
     holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, result, printed)
+    equivalent = None if lone or printed else p_equivalent(of, result, margin)
     seeds = None if printed else result.seeds
     seen = None if lone or of.is_ratio else result.detectable
     detectable = None if seen is None else round(of.scale * seen, DIGITS)
     unjudged = ON_CPU if not printed and _are_times_on_cpu(weights, scores) else None
-    return Contrast(claim, kind, number, *scope, *numbers, holds, fails, seeds, over, detectable, unjudged)
+    row = Contrast(claim, kind, number, *scope, *numbers, holds, fails, seeds, over, detectable, unjudged)
+    return replace(row, p_equivalent=equivalent)
 
 
 def _are_times_on_cpu(weights: Weights, scores: Scores) -> bool:
@@ -246,38 +255,6 @@ def _logarithm(key: CellKey, seed: int, score: Found) -> Found:
     return Found(math.log(score.value), score.n)
 
 
-def p_values(of: Comparison, result: Estimate, certain: bool = False) -> tuple[float, float]:
-    """One-sided: of the test that the truth lies between the bounds, and of the test that it lies outside.
-
-    A number that is taken as it stands, or that all seeds agree on, is on one side for certain.
-    """
-    if certain or result.error == 0:
-        inside = of.holds_at(_in_unit(of, result.mean))
-        return (0.0, 1.0) if inside else (1.0, 0.0)
-    low, high = (_from_unit(of, bound) for bound in (of.low, of.high))
-    holds = max(
-        result.p_value(low, "greater") if math.isfinite(low) else 0.0,
-        result.p_value(high, "less") if math.isfinite(high) else 0.0,
-    )
-    fails = min(
-        result.p_value(low, "less") if math.isfinite(low) else 1.0,
-        result.p_value(high, "greater") if math.isfinite(high) else 1.0,
-    )
-    return holds, fails
-
-
-def _in_unit(of: Comparison, number: float | None) -> float | None:
-    if number is None:
-        return None
-    return round(math.exp(number) if of.is_ratio else of.scale * number, DIGITS)
-
-
-def _from_unit(of: Comparison, bound: float) -> float:
-    if of.is_ratio:
-        return float(np.log(bound)) if bound > 0 else -math.inf
-    return bound / of.scale
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Form the comparisons of claims.yaml."""
     parser = command_line.parser("Evaluate the comparisons of claims, per seed and problem.")
@@ -288,9 +265,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", required=True, help="contrasts.csv, one Contrast a row")
     options = parser.parse_args(arguments)
     try:
-        planned = planned_seeds(read_json(options.plan))
+        plan = read_json(options.plan)
+        planned = planned_seeds(plan)
         scores = found_scores(read_frame(options.scores, Score), read_values(options.values), planned)
-        write_csv(options.output, Contrast, contrasts(read_claims(options.claims), scores, planned))
+        found = contrasts(read_claims(options.claims), scores, planned, margin=plan["equivalence_margin"])
+        write_csv(options.output, Contrast, found)
         seal(Path(options.output))
     except ValueError as error:
         raise SystemExit(f"contrasts: {error}") from None

@@ -243,9 +243,10 @@ class Contrast:
 
     `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty if there is none. `p_holds` is
     the p-value of the one-sided test that the truth lies within the bounds of the claim, `p_fails` that it lies
-    outside, not corrected for the number of tests. `detectable` is the smallest true value that would have been
-    distinguished from 0, `unjudged` the reason why the value must not be judged. `at_least` and `at_most` are the
-    bounds tested, averaged over the measured `comparisons`; empty if there are none.
+    outside; `p_equivalent`, if the bound is 0 points, that it lies within the study's `equivalence_margin` of 0. None
+    is corrected for the number of tests. `detectable` is the smallest true value that would have been distinguished
+    from 0, `unjudged` the reason why the value must not be judged. `at_least` and `at_most` are the bounds tested,
+    averaged over the measured `comparisons`; empty if there are none.
     """
 
     claim: str
@@ -265,6 +266,7 @@ class Contrast:
     comparisons: int = 1
     at_least: float | None = None
     at_most: float | None = None
+    p_equivalent: float | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import read_claims
@@ -95,6 +96,17 @@ def test_with_every_true_difference_zero_no_claim_is_often_judged_wrong(late):
 @pytest.mark.parametrize("claim", ["grpo-gains", "dapo-gains"])
 def test_were_every_printed_gain_true_a_claim_would_hold(claim):
     assert rates(claim, printed_gains(), studies=100).get("holds", 0) >= 0.9
+
+
+@pytest.mark.parametrize("difference", [0.01, -0.01])
+def test_a_difference_as_large_as_the_margin_is_called_equivalent_in_one_study_of_twenty(difference):
+    found = rates("grpo-gains", dict.fromkeys(printed_gains(), difference), studies=400, seed=2)
+    times = round(400 * found.get("equivalent", 0))
+    assert binomtest(times, 400, 0.05, alternative="greater").pvalue > 0.01
+
+
+def test_no_difference_is_called_equivalent():
+    assert rates("never-worse", studies=100).get("equivalent", 0) >= 0.9
 
 
 def test_one_large_loss_is_found_though_the_endpoint_holds():

@@ -62,7 +62,8 @@ def make_summary(source: Path, config: Config, planned: dict[str, Any], output: 
     write_csv(made.summary, Cell, summary.cells)
     write_csv(made.gains, Gain, summary.gains)
     again, seeds = summarise.read_values(made.values), planned_seeds(planned)
-    found = contrasts(read_claims(shipped.CLAIMS), found_scores(scores, again, seeds), seeds)
+    margin = planned["equivalence_margin"]
+    found = contrasts(read_claims(shipped.CLAIMS), found_scores(scores, again, seeds), seeds, margin=margin)
     write_csv(made.contrasts, Contrast, found)
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from mcgrpo import command_line, shipped
+from mcgrpo.analyse.bounds import DIGITS
 from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
-from mcgrpo.analyse.contrasts import DIGITS, of_printed
+from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Contrast
@@ -38,8 +39,10 @@ def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source
 
     An endpoint holds (fails) if the one-sided test that it lies within (outside) its bounds is significant at 2.5%.
     Each of several single comparisons holds (fails) at 1.25% after Holm's correction for their number. A claim fails if
-    its primary endpoint or a single comparison does, holds if the endpoint holds, and is inconclusive otherwise; a
-    claim that is true everywhere fails in less than 5% of studies. If some setting is enough, the claim holds if the
+    its primary endpoint or a single comparison does, and holds if the endpoint holds; a claim that is true everywhere
+    fails in less than 5% of studies. Of the others, the claim that a difference is above or below 0 points is
+    equivalent if two one-sided tests at 5% show the endpoint to lie within the study's margin (as in
+    `mcgrpo.analyse.stats.gain_verdict`); the rest is inconclusive. If some setting is enough, the claim holds if the
     endpoint of one setting does (after Holm's correction for settings), and fails if every setting does, once all are
     measured. A claim with bounds on both sides holds only if every single comparison does, each at 2.5%: losses and
     gains do not cancel. Printed numbers are compared without a test.
@@ -94,7 +97,7 @@ def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
     if not is_alone:
         found = [replace(row, detectable=None) for row in found]
     told = [_finding(claim, row, word, source) for row, word in zip(settings, verdicts(settings), strict=True)]
-    told += [_finding(claim, row, _significant(row.p_holds, row.p_fails), source) for row in averages]
+    told += [_finding(claim, row, *verdicts([row]), source) for row in averages]
     missing = {row.comparison for row in singles} - {row.comparison for row in singles if row.value is not None}
     decide = _in_some if claim.quantifier == "some" else _in_all
     verdict = decide(found, told, bool(missing), two_sided=claim.is_two_sided)
@@ -109,12 +112,15 @@ def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[Verdict]:
     """Verdicts on comparisons that are judged together, corrected for the number that can be judged."""
     tested = [row for row in rows if row.p_holds is not None and min(row.p_holds, row.p_fails) < 1]
     holds, fails = (holm([getattr(row, name) for row in tested]) for name in ("p_holds", "p_fails"))
-    words = {id(row): _significant(*p, level) for row, *p in zip(tested, holds, fails, strict=True)}
+    near = holm([1.0 if row.p_equivalent is None else row.p_equivalent for row in tested])
+    words = {id(row): _word(*p, level) for row, *p in zip(tested, holds, fails, near, strict=True)}
     return ["not measured" if row.value is None else words.get(id(row), "inconclusive") for row in rows]
 
 
-def _significant(p_holds: float, p_fails: float, level: float = TAIL) -> Verdict:
-    return "holds" if p_holds <= level else "fails" if p_fails <= level else "inconclusive"
+def _word(p_holds: float, p_fails: float, p_equivalent: float, level: float) -> Verdict:
+    if p_holds <= level or p_fails <= level:
+        return "holds" if p_holds <= level else "fails"
+    return "equivalent" if p_equivalent <= 2 * level else "inconclusive"
 
 
 def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> Verdict:
@@ -149,10 +155,8 @@ def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: b
         own = [each for each in singles if each.setting == row.setting]
         failed = any(each.verdict == "fails" for each in own)
         words.add("fails" if failed else _endpoint(_uncorrected(row), own, two_sided))
-    unmeasured = any(row.value is None for row in singles)
-    return next(
-        (word for word in ("holds", "inconclusive") if word in words), "not measured" if unmeasured else "fails"
-    )
+    words.add("not measured" if any(row.value is None for row in singles) else "fails")
+    return next(word for word in ("holds", "inconclusive", "not measured", "equivalent", "fails") if word in words)
 
 
 def _uncorrected(row: Finding) -> Finding:

@@ -7,7 +7,7 @@ from mcgrpo.analyse.claims import Claim
 from mcgrpo.analyse.records import ContrastKind
 
 Source = Literal["published", "ours"]
-Verdict = Literal["holds", "fails", "inconclusive", "not measured", "not judged"]
+Verdict = Literal["holds", "fails", "equivalent", "inconclusive", "not measured", "not judged"]
 
 
 @dataclass(frozen=True)

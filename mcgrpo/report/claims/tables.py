@@ -11,7 +11,7 @@ from mcgrpo.report.claims.rulings import Finding, Ruling, Verdict
 from mcgrpo.report.tables.latex import COLOURS
 
 HEADINGS = {"published": "By the paper's own numbers", "ours": "By this study"}
-VERBS = {"holds": "hold", "fails": "fail", "inconclusive": "inconclusive"}
+VERBS = {"holds": "hold", "fails": "fail", "equivalent": "equivalent", "inconclusive": "inconclusive"}
 TONES = {"holds": "above", "fails": "below"}
 UNNAMED = "model not named"
 WIDTHS = {1: (0.34, 0.18, 0.42), 2: (0.25, 0.13, 0.265, 0.28)}
@@ -40,11 +40,12 @@ LONGTABLE = r"""%% Needs \usepackage{booktabs,longtable} and \usepackage[table]{
 CAPTION = (
     "The paper's claims as comparisons (P: a line of its source), each formed per seed and problem. A claim is decided "
     "by one endpoint, named before any result: the average of its comparisons, or of the one that it names, over all "
-    "settings measured. It holds where the endpoint's 95% interval lies on the claimed side, fails where it lies "
-    "on the other side or where a single comparison does (after Holm's correction for their number), and is "
-    "inconclusive otherwise. Where some setting is enough, each setting has its endpoint. Intervals in brackets are of "
-    "one comparison, uncorrected. Printed numbers have no interval and are taken as they stand. Points are percentage "
-    "points."
+    "settings measured. It holds where the endpoint's 95% interval lies on the claimed side, and fails where it lies "
+    "on the other side or where a single comparison does (after Holm's correction for their number). Otherwise, a "
+    "claim of a difference above or below 0 points is equivalent where two one-sided tests at 5% show the endpoint to "
+    "lie within the study's margin of 0. All else is inconclusive. Where some setting is enough, each setting has its "
+    "endpoint. Intervals in brackets are of one comparison, uncorrected. Printed numbers have no interval and are "
+    "taken as they stand. Points are percentage points."
 )
 
 

@@ -81,7 +81,7 @@ def _cell(job: Job) -> tuple[str, str, int, str]:
 def outcome(study: Study, ruling: Ruling, cells: set[CellKey]) -> str:
     """The verdict of a study, labelled where its models are not the paper's."""
     kind = study.kind({cell.setting for cell in cells})
-    judged = ruling.verdict in ("holds", "fails", "inconclusive")
+    judged = ruling.verdict in ("holds", "fails", "equivalent", "inconclusive")
     return f"{ruling.verdict} ({kind})" if kind and judged else ruling.verdict
 
 

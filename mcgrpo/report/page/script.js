@@ -33,7 +33,7 @@
       setTimeout(filter);
     });
 
-  const ORDER = ["holds", "fails", "inconclusive", "not measured", "not judged"];
+  const ORDER = ["holds", "fails", "equivalent", "inconclusive", "not measured", "not judged"];
   const keys = {
     claim: (row) => Number(row.dataset.place),
     published: (row) => ORDER.indexOf(row.dataset.published),
