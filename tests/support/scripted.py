@@ -1,6 +1,6 @@
 """Trainings whose rollouts are scripted, so that one process and several see the same; started by test_processes.py.
 
-`python scripted.py CASES` with a JSON list of cases, each: `folder` (gets a file a rank, and the trained weights),
+`python -m scripted CASES` with a JSON list of cases, each: `folder` (gets a file a rank, and the trained weights),
 `model`, `data`, `loss_type`, `estimator`, `num_generations`, `gpus`, `training`, and, where the second process is to do
 something wrong, `fault`: `scaled` (its gradient by 1.05) or `swapped` (each row has the advantage of the one before).
 """

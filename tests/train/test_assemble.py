@@ -4,18 +4,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tiny_training import Ours, digits_reward, same_training, trained
-from training_jobs import RUN, changed, make_inputs
+from training_jobs import RUN, changed
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import attention_of, save_weights, trainer_of
 
 SMALL_STEP = {"learning_rate": 1e-6, "bf16": True, "max_steps": 1, "max_completion_length": 16}
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return make_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 def assembled(inputs, tmp_path, run):

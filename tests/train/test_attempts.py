@@ -1,147 +1,136 @@
 """Trainings that end before their time, as processes of their own; and those that go on from there."""
 
-import json
-import os
 import signal
 import subprocess
-import sys
 import time
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
+from learning_trainings import (
+    HERE,
+    LONG,
+    TWO_PROCESSES,
+    assert_ended_alike,
+    held_at,
+    killed_at,
+    learned,
+    run,
+)
 from mlflow import MlflowClient
-from training_jobs import RUN, changed, job, make_inputs, outcome, steps
+from training_jobs import RUN, changed, job, outcome, steps
 
+from mcgrpo.files import read_json, read_jsonl
+from mcgrpo.records import VERDICTS, Group, Rollout
 from mcgrpo.train import attempts
 from mcgrpo.train.job import identity, run_job
+from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[2]
-LONG = changed(max_steps=8, num_iterations=2, per_device_train_batch_size=8, lr_scheduler_type="cosine", beta=0.04)
 BEST = replace(LONG, training=LONG.training | {"select_checkpoint": "best-on-test", "eval_steps": 2})
 
 
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return make_inputs(tmp_path_factory.mktemp("inputs"))
-
-
-HERE = os.environ | {"PYTHONPATH": str(ROOT / "tests/support")}
-PRELOADED = ("mcgrpo.launch.preload",)
-TWO_PROCESSES = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--")
-
-
-def command(made, launcher=PRELOADED):
-    """The job as a command line."""
-    places = {"model": made.model, "data": made.data, "test": made.test, "output": made.output}
-    options = {**places, "weights": made.weights, "unfinished": made.home, "run": json.dumps(asdict(made.run))}
-    flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    return [sys.executable, "-m", *launcher, "learning_job", *flags, "--save-steps", str(made.save_steps)]
-
-
-def killed_at(made, step, environment=None, launcher=PRELOADED):
-    """Start a job and SIGKILL it as soon as it has written the checkpoint of a step."""
-    complete = made.checkpoints / f"checkpoint-{step}" / attempts.COMPLETE
-    process = subprocess.Popen(
-        command(made, launcher), env=environment or HERE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    while not complete.is_file():
-        assert process.poll() is None, "it ended before it could be killed"
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
-
-
-def run(made, environment=None, launcher=PRELOADED):
-    return subprocess.run(command(made, launcher), env=environment or HERE, capture_output=True, text=True)
-
-
-def learned(made):
-    """Whether the updates had gradients: of a training without any, all ends are the same."""
-    return min(row["grad_norm"] for row in steps(made.output)) > 0
-
-
-def timeless(rows):
-    return [{key: row[key] for key in row if "time" not in key and "seconds" not in key} for row in rows]
-
-
-@pytest.mark.parametrize("trained", [LONG, BEST], ids=["last", "best-on-test"])
-def test_a_killed_training_ends_as_an_uninterrupted_one(inputs, tmp_path, trained):
-    """Twice killed: the same weights and metrics to the bit, in the same MLflow run."""
-    environment = HERE | {"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db"}
-    whole, broken = (job(inputs, tmp_path / name, trained, save_steps=2) for name in ("whole", "broken"))
-    assert run(whole).returncode == 0 and learned(whole)
-    for step in (2, 6):
+def test_a_killed_training_ends_as_an_uninterrupted_one(inputs, trainings, uri, tmp_path):
+    """Twice killed, once in the second use of its rollouts: in the same MLflow run."""
+    whole, _ = trainings
+    broken, environment = job(inputs, tmp_path, LONG, save_steps=3), HERE | {"MLFLOW_TRACKING_URI": uri}
+    for step in (3, 6):
         killed_at(broken, step, environment)
     kept = steps(broken.home)
     assert outcome(broken.home)["status"] == "running" and len(kept) >= 6
     done = run(broken, environment)
     assert done.returncode == 0, done.stderr
     assert "going on from" in done.stdout and "checkpoint-6" in done.stdout
-    assert timeless(steps(broken.output)) == timeless(steps(whole.output))
-    assert steps(broken.output)[:6] == kept[:6]
-    ends = [(made.weights / "model.safetensors").read_bytes() for made in (whole, broken)]
-    assert ends[0] == ends[1] and not broken.home.exists()
+    assert_ended_alike(whole, broken)
+    assert steps(broken.output)[:6] == kept[:6] and not broken.home.exists()
     assert outcome(broken.output)["seconds"] < time.time() - outcome(broken.output)["started"]
-    (tracked,) = MlflowClient(environment["MLFLOW_TRACKING_URI"]).search_runs(["1"])
-    history = MlflowClient(environment["MLFLOW_TRACKING_URI"]).get_metric_history(tracked.info.run_id, "loss")
+    client = MlflowClient(uri)
+    (tracked,) = client.search_runs([client.get_experiment_by_name(RUN.study).experiment_id])
+    history = client.get_metric_history(tracked.info.run_id, "loss")
     assert [metric.step for metric in history] == list(range(1, 9)) and tracked.info.status == "FINISHED"
 
 
+def test_one_whose_best_checkpoint_is_selected_ends_alike_too(inputs, tmp_path):
+    whole, broken = (job(inputs, tmp_path / name, BEST, save_steps=2) for name in ("whole", "broken"))
+    assert run(whole).returncode == 0 and learned(whole)
+    for step in (2, 6):
+        killed_at(broken, step)
+    done = run(broken)
+    assert done.returncode == 0, done.stderr
+    assert_ended_alike(whole, broken)
+
+
 def test_two_killed_processes_end_as_uninterrupted_ones(inputs, tmp_path):
-    """torchrun is killed, and takes its processes along; a LoRA training has checkpoints of its adapters only."""
+    """torchrun's agent is killed, and its processes with it; a LoRA training has checkpoints of its adapters only."""
     trained = replace(LONG, training=LONG.training | {"lora": {"r": 4, "target_modules": "all-linear"}})
     whole, broken = (job(inputs, tmp_path / name, trained, save_steps=2) for name in ("whole", "broken"))
-    assert run(whole, launcher=TWO_PROCESSES).returncode == 0 and learned(whole)
+    done = run(whole, launcher=TWO_PROCESSES)
+    assert done.returncode == 0, done.stderr
+    assert_one_run_of_two(whole)
     killed_at(broken, 4, launcher=TWO_PROCESSES)
     done = run(broken, launcher=TWO_PROCESSES)
     assert done.returncode == 0, done.stderr
     assert "going on from" in done.stdout
-    assert timeless(steps(broken.output)) == timeless(steps(whole.output))
-    ends = [(made.weights / "model.safetensors").read_bytes() for made in (whole, broken)]
-    assert ends[0] == ends[1]
+    assert_ended_alike(whole, broken)
 
 
-def test_another_training_does_not_go_on_from_it(inputs, tmp_path):
-    made = job(inputs, tmp_path, LONG, save_steps=2)
-    killed_at(made, 2)
-    other = replace(made, run=replace(LONG, seed=LONG.seed + 1))
-    done = run(other)
-    assert f"starting again: run changed since {made.home} was written" in done.stdout
-    assert "going on" not in done.stdout and len(steps(made.output)) == 8
+def assert_one_run_of_two(made):
+    """One record, one row a step, one set of weights, and the rollouts of both processes."""
+    assert outcome(made.output)["status"] == "finished" and learned(made)
+    assert [row["step"] for row in steps(made.output)] == list(range(1, 9))
+    assert (made.weights / "tokenizer.json").is_file()
+    counted = [row for row in steps(made.output) if "verdicts/wrong" in row]
+    for row in counted:  # TRL averages a metric over processes: each scored its own 4 prompts x 3 rollouts
+        assert sum(row[f"verdicts/{verdict}"] for verdict in VERDICTS) == 12
+    assert counted
+    assert_rollouts_are_of_their_groups(made, prompts=8)
 
 
-def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(inputs, tmp_path):
-    made = job(inputs, tmp_path, LONG, save_steps=2)
-    killed_at(made, 4)
-    (made.checkpoints / "checkpoint-4" / attempts.COMPLETE).unlink()
-    assert attempts.last_checkpoint(made.checkpoints) in (None, made.checkpoints / "checkpoint-2")
+def test_rollouts_are_those_of_their_groups(trainings):
+    assert_rollouts_are_of_their_groups(trainings[0], prompts=4)
 
 
-def test_a_later_checkpoint_that_is_not_whole_does_not_outlive_those_to_come(inputs, tmp_path):
+def assert_rollouts_are_of_their_groups(made, prompts):
+    groups = read_jsonl(made.output / GROUPS, Group)
+    assert [row.group for row in groups if row.step == 1] == list(range(prompts))
+    rows = read_jsonl(made.output / ROLLOUTS, Rollout)
+    for step in {row.step for row in rows}:
+        of_step = [row.rewards for row in groups if row.step == step][:3]
+        assert [row.reward for row in rows if row.step == step] == [value for each in of_step for value in each]
+    assert None not in {row.oracle for row in rows}
+
+
+def test_another_training_does_not_go_on_from_it(killed, capsys):
+    left = read_json(killed.home / attempts.IDENTITY)
+    other = replace(killed, run=replace(LONG, seed=LONG.seed + 1))
+    assert identity(killed)["run"] == left["run"] != identity(other)["run"]
+    assert attempts.begin(killed.home, left | {"run": identity(other)["run"]}) == attempts.Earlier()
+    assert f"starting again: run changed since {killed.home} was written" in capsys.readouterr().out
+    assert attempts.last_checkpoint(killed.checkpoints) is None and not (killed.home / "metrics.jsonl").exists()
+
+
+def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(killed):
+    assert attempts.last_checkpoint(killed.checkpoints) == killed.checkpoints / "checkpoint-4"
+    (killed.checkpoints / "checkpoint-4" / attempts.COMPLETE).unlink()
+    assert attempts.last_checkpoint(killed.checkpoints) is None
+
+
+def test_a_later_checkpoint_that_is_not_whole_does_not_outlive_those_to_come(killed):
     """Killed while it wrote that of step 6, and called again with checkpoints at other steps."""
-    made = job(inputs, tmp_path, LONG, save_steps=2)
-    killed_at(made, 4)
-    unfinished = made.checkpoints / "checkpoint-6"
-    unfinished.mkdir(exist_ok=True)
-    (unfinished / attempts.COMPLETE).unlink(missing_ok=True)
-    killed_at(replace(made, save_steps=5), 5)
-    assert attempts.last_checkpoint(made.checkpoints).name == "checkpoint-5" and not unfinished.exists()
+    unfinished = killed.checkpoints / "checkpoint-6"
+    unfinished.mkdir()
+    killed_at(replace(killed, save_steps=5), 5)
+    assert attempts.last_checkpoint(killed.checkpoints).name == "checkpoint-5" and not unfinished.exists()
 
 
-def test_a_training_that_was_killed_while_it_was_cleared_away_starts_afresh(inputs, tmp_path, monkeypatch):
-    made = job(inputs, tmp_path, LONG, save_steps=2)
-    killed_at(made, 4)
-
-    def killed(*args):
+def test_a_training_that_was_killed_while_it_was_cleared_away_starts_afresh(killed, monkeypatch):
+    def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(attempts.shutil, "rmtree", killed)
+    monkeypatch.setattr(attempts.shutil, "rmtree", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        attempts.clear(made.home)
+        attempts.clear(killed.home)
     monkeypatch.undo()
-    assert attempts.begin(made.home, {}) == attempts.Earlier() and not made.checkpoints.exists()
+    assert attempts.begin(killed.home, {}) == attempts.Earlier() and not killed.checkpoints.exists()
 
 
 def test_what_says_only_how_rollouts_are_drawn_does_not_start_it_afresh(inputs, tmp_path):
@@ -213,9 +202,7 @@ def test_a_full_disk_is_named(inputs, small_disk):
 
 def test_ctrl_c_leaves_a_training_to_go_on_with(inputs, tmp_path):
     made = job(inputs, tmp_path, LONG, save_steps=2)
-    process = subprocess.Popen(command(made), env=HERE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not (made.checkpoints / "checkpoint-2" / attempts.COMPLETE).is_file():
-        time.sleep(0.005)
+    process = held_at(made, 2)
     process.send_signal(signal.SIGINT)
     assert process.wait() != 0
     assert outcome(made.home)["status"] == "failed" and "KeyboardInterrupt" in outcome(made.home)["error"]

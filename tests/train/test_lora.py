@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tiny_training import digits_reward
-from training_jobs import changed, job, make_inputs, outcome
+from training_jobs import changed, job, outcome
 from transformers import AutoModelForCausalLM
 
 from mcgrpo.train.arguments import arguments_of
@@ -14,11 +14,6 @@ from mcgrpo.train.job import run_job
 
 LORA = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}
 RUN = changed(lora=LORA, learning_rate=1e-2, beta=0.04)
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return make_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 def state(folder):

@@ -3,47 +3,22 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from test_attempts import LONG, killed_at, run
-from training_jobs import job, make_inputs, outcome, steps
+from learning_trainings import LONG, assert_ended_alike, run
+from training_jobs import job, outcome
 
 from mcgrpo.analyse.collect import check_files
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Score
-from mcgrpo.files import RecordError, write_csv
+from mcgrpo.files import RecordError, read_json, write_csv
+from mcgrpo.generate.complete import main as generate
 from mcgrpo.sums import seal
 from mcgrpo.train import attempts
 from mcgrpo.train.attempts import COMPLETE, IDENTITY
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return make_inputs(tmp_path_factory.mktemp("inputs"))
-
-
-@pytest.fixture(scope="module")
-def killed(inputs):
-    """A training that was killed when it had written its checkpoint of step 4, and one that was not."""
-    folder = inputs.parent / "trainings"
-    whole, broken = (job(inputs, folder / name, LONG, save_steps=4) for name in ("whole", "broken"))
-    assert run(whole).returncode == 0
-    killed_at(broken, 4)
-    return whole, broken
-
-
-def copied(killed, folder):
-    """The killed training once more, elsewhere."""
-    shutil.copytree(killed[1].home, folder / "unfinished")
-    return job(killed[1].model.parent, folder, LONG, save_steps=4)
-
-
-def weights(made):
-    return (made.weights / "model.safetensors").read_bytes()
 
 
 def emptied(path):
@@ -77,54 +52,59 @@ TORN = [
 
 
 @pytest.mark.parametrize(("name", "tear"), TORN, ids=[f"{Path(name).name}-{tear.__name__}" for name, tear in TORN])
-def test_a_torn_checkpoint_is_named_and_the_training_starts_again(killed, tmp_path, name, tear):
-    made = copied(killed, tmp_path)
-    checkpoint = made.checkpoints / "checkpoint-4"
+def test_a_torn_checkpoint_is_named_and_nothing_is_left_of_its_training(killed, capsys, name, tear):
+    checkpoint = killed.checkpoints / "checkpoint-4"
     tear(checkpoint / name)
-    done = run(made)
+    assert attempts.begin(killed.home, read_json(killed.home / IDENTITY)) == attempts.Earlier()
+    said = capsys.readouterr().out
+    assert f"not resuming from {checkpoint}: " in said and Path(name).name in said
+    assert {path.name for path in killed.home.iterdir()} <= {IDENTITY, attempts.LOCK}
+
+
+def test_an_empty_identity_leaves_nothing_of_its_training(killed, capsys):
+    content = read_json(killed.home / IDENTITY)
+    emptied(killed.home / IDENTITY)
+    assert attempts.begin(killed.home, content) == attempts.Earlier()
+    assert f"starting again: {killed.home / IDENTITY}" in capsys.readouterr().out
+    assert {path.name for path in killed.home.iterdir()} <= {IDENTITY, attempts.LOCK}
+
+
+def test_a_training_without_a_checkpoint_that_is_whole_starts_again(trainings, killed):
+    halved(killed.checkpoints / "checkpoint-4" / "optimizer.pt")
+    done = run(killed)
     assert done.returncode == 0, done.stderr
-    assert f"not resuming from {checkpoint}: " in done.stdout and Path(name).name in done.stdout
-    assert weights(made) == weights(killed[0]) and len(steps(made.output)) == 8
+    assert "not resuming from" in done.stdout and "going on from" not in done.stdout
+    assert_ended_alike(trainings[0], killed)
 
 
-def test_an_empty_identity_starts_the_training_afresh(killed, tmp_path):
-    made = copied(killed, tmp_path)
-    emptied(made.home / IDENTITY)
-    done = run(made)
-    assert done.returncode == 0 and f"starting again: {made.home / IDENTITY}" in done.stdout
-    assert weights(made) == weights(killed[0])
-
-
-def test_the_checkpoint_before_a_torn_one_is_resumed_from(killed, tmp_path):
+def test_the_checkpoint_before_a_torn_one_is_resumed_from(trainings, killed):
     """As a crash leaves two: the older one goes only when the newer is complete."""
-    made = copied(killed, tmp_path)
-    torn = made.checkpoints / "checkpoint-6"
-    shutil.copytree(made.checkpoints / "checkpoint-4", torn)
+    torn = killed.checkpoints / "checkpoint-6"
+    shutil.copytree(killed.checkpoints / "checkpoint-4", torn)
     content = json.loads((torn / COMPLETE).read_text())
     (torn / COMPLETE).write_text(json.dumps(content | {"step": 6}))
     halved(torn / "optimizer.pt")
-    done = run(made)
+    done = run(killed)
     assert f"not resuming from {torn}: {torn / 'optimizer.pt'} has changed" in done.stdout
-    assert f"going on from {made.checkpoints / 'checkpoint-4'}" in done.stdout
-    assert weights(made) == weights(killed[0])
+    assert f"going on from {killed.checkpoints / 'checkpoint-4'}" in done.stdout
+    assert_ended_alike(trainings[0], killed)
 
 
-def test_an_untorn_checkpoint_is_resumed_from(killed, tmp_path):
-    made = copied(killed, tmp_path)
-    done = run(made)
-    assert f"going on from {made.checkpoints / 'checkpoint-4'}" in done.stdout and "not resuming" not in done.stdout
-    assert weights(made) == weights(killed[0])
+def test_an_untorn_checkpoint_is_resumed_from(killed, capsys):
+    assert attempts.begin(killed.home, read_json(killed.home / IDENTITY)).started
+    assert "not resuming" not in capsys.readouterr().out
+    assert attempts.last_checkpoint(killed.checkpoints) == killed.checkpoints / "checkpoint-4"
 
 
 class TestAFinishedTraining:
     @pytest.fixture
-    def whole(self, killed, tmp_path):
-        for folder in (killed[0].output, killed[0].weights):
+    def whole(self, trainings, inputs, tmp_path):
+        for folder in (trainings[0].output, trainings[0].weights):
             shutil.copytree(folder, tmp_path / folder.name)
-        return job(killed[0].model.parent, tmp_path, LONG)
+        return job(inputs, tmp_path, LONG)
 
     def test_has_the_sums_of_all_it_left(self, whole):
-        assert outcome(whole.output)["sums"].keys() == {"weights/SHA256SUMS", "metrics.jsonl", "groups.jsonl"}
+        assert outcome(whole.output)["sums"].keys() == {"weights/SHA256SUMS", *attempts.GROWING}
         check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
         done = subprocess.run(check, cwd=whole.weights, capture_output=True, text=True)
         assert done.returncode == 0 and "model.safetensors: OK" in done.stdout
@@ -146,17 +126,19 @@ class TestAFinishedTraining:
         shutil.rmtree(whole.weights)
         check_files(whole.output, whole.weights)
 
-    def test_with_a_flipped_bit_in_its_weights_is_not_evaluated(self, whole, killed):
+    def test_with_a_flipped_bit_in_its_weights_is_not_evaluated(self, whole, monkeypatch):
         flipped(whole.weights / "model.safetensors")
         settings = {"samples": 1, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 4, "batch_size": 8}
-        flags = {"model": whole.weights, "data": killed[0].data, "prompt": "plain", "seed": 0}
+        flags = {"model": whole.weights, "data": whole.data, "prompt": "plain", "seed": 0}
         flags |= {"settings": json.dumps(settings), "output": whole.output / "completions.jsonl"}
-        command = [sys.executable, "-m", "mcgrpo.generate", *(f"--{name}={value}" for name, value in flags.items())]
-        done = subprocess.run([*command, "--sealed"], capture_output=True, text=True)
-        assert done.returncode != 0
-        assert f"{whole.weights / 'model.safetensors'} has changed since it was written" in done.stderr
+        command = ["generate", *(f"--{name}={value}" for name, value in flags.items())]
+        monkeypatch.setattr("sys.argv", [*command, "--sealed"])
+        with pytest.raises(RecordError, match=rf"{whole.weights}/model\.safetensors has changed since it was written"):
+            generate()
         # A model of the user's own may have such a list for other files: nothing is looked at
-        assert subprocess.run(command, capture_output=True).returncode == 0
+        monkeypatch.setattr("sys.argv", command)
+        generate()
+        assert (whole.output / "completions.jsonl").is_file()
 
 
 def test_a_table_cut_at_the_end_of_a_line_is_refused(tmp_path):

@@ -1,10 +1,7 @@
-import json
-import subprocess
-import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
-from training_jobs import RUN, changed, job, make_inputs, outcome, steps
+from training_jobs import RUN, changed, job, outcome, steps
 
 from mcgrpo.grade import rewards
 from mcgrpo.train.arguments import arguments_of
@@ -13,11 +10,6 @@ from mcgrpo.train.released import ReleasedConfig
 from mcgrpo.trainer.config import MCGRPOConfig
 
 BEST = {"select_checkpoint": "best-on-test", "eval_steps": 2}
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return make_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 def test_a_fault_of_the_release_takes_its_trainer(tmp_path):
@@ -54,25 +46,6 @@ def test_the_phases_of_a_step_are_all_of_it(inputs, tmp_path):
     first, *_, last = steps(tmp_path / "run")
     measured = sum(last[f"seconds/{phase}"] for phase in ("generation", "rewards", "logprobs", "update"))
     assert 0.5 * measured < (last["time"] - first["time"]) / 2 < 2 * measured + 0.05
-
-
-@pytest.mark.slow
-def test_two_processes_train_one_run(inputs, tmp_path):
-    """As the workflow starts it on two GPUs, here with gloo: one record, one row a step, one set of weights."""
-    options = {"model": inputs / "model", "data": inputs / "data.jsonl", "output": tmp_path / "run"}
-    options |= {"run": json.dumps(asdict(RUN)), "weights": tmp_path / "weights"}
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--", "mcgrpo.train"]
-    flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    done = subprocess.run([sys.executable, *launch, *flags], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert outcome(tmp_path / "run")["status"] == "finished"
-    assert [row["step"] for row in steps(tmp_path / "run")] == [1, 2, 3]
-    verdicts = ("correct", "equivalent", "wrong", "unparseable", "timeout", "error")
-    for row in steps(
-        tmp_path / "run"
-    ):  # TRL averages a metric over processes: each scored its own 2 prompts x 3 rollouts
-        assert sum(row[f"verdicts/{verdict}"] for verdict in verdicts) == 6
-    assert (tmp_path / "weights/tokenizer.json").is_file()
 
 
 def test_as_many_processes_as_gpus(inputs, tmp_path, monkeypatch):

@@ -1,0 +1,78 @@
+"""Trainings as processes of their own (`learning_job`), which can be killed at a checkpoint."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from training_jobs import changed, steps
+
+from mcgrpo.train import attempts
+
+ROOT = Path(__file__).parents[2]
+LONG = changed(max_steps=8, num_iterations=2, per_device_train_batch_size=8, lr_scheduler_type="cosine", beta=0.04)
+HERE = os.environ | {
+    "PYTHONPATH": str(ROOT / "tests/support"),
+    "MCGRPO_ROLLOUT_TABLES": '{"steps": 3, "prompts": 3, "oracle": 5}',
+}
+PRELOADED = ("mcgrpo.launch.preload",)
+TWO_PROCESSES = (*PRELOADED, "two_processes")
+
+
+def command(made, launcher=PRELOADED):
+    """The job as a command line."""
+    places = {"model": made.model, "data": made.data, "test": made.test, "output": made.output}
+    options = {**places, "weights": made.weights, "unfinished": made.home, "run": json.dumps(asdict(made.run))}
+    flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    return [sys.executable, "-m", *launcher, "learning_job", *flags, "--save-steps", str(made.save_steps)]
+
+
+def held_at(made, step, environment=HERE, launcher=PRELOADED):
+    """Start a job; returns its process when it has written the checkpoint of a step, beyond which it generates none."""
+    complete = made.checkpoints / f"checkpoint-{step}" / attempts.COMPLETE
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command(made, launcher), env=environment | {"HOLD": str(complete)}, **quiet)
+    while not complete.is_file():
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.005)
+    return process
+
+
+def killed_at(made, step, environment=HERE, launcher=PRELOADED):
+    """Start a job, and SIGKILL it, or torchrun's agent, when it has written the checkpoint of a step."""
+    agent = made.home.with_name("agent")
+    agent.parent.mkdir(parents=True, exist_ok=True)
+    process = held_at(made, step, environment | {"AGENT": str(agent)}, launcher)
+    os.kill(int(agent.read_text()) if launcher == TWO_PROCESSES else process.pid, signal.SIGKILL)
+    process.wait()
+    with attempts.alone(made.home):  # its processes have ended too
+        pass
+
+
+def run(made, environment=HERE, launcher=PRELOADED):
+    return subprocess.run(command(made, launcher), env=environment, capture_output=True, text=True)
+
+
+def learned(made):
+    """Whether the updates had gradients: of a training without any, all ends are the same."""
+    return min(row["grad_norm"] for row in steps(made.output)) > 0
+
+
+def weights(made):
+    return (made.weights / "model.safetensors").read_bytes()
+
+
+def timeless(rows):
+    return [{key: row[key] for key in row if "time" not in key and "seconds" not in key} for row in rows]
+
+
+def assert_ended_alike(whole, broken):
+    """The same weights, metrics and rollouts, to the bit."""
+    assert weights(whole) == weights(broken)
+    assert timeless(steps(whole.output)) == timeless(steps(broken.output))
+    for name in attempts.GROWING[1:]:
+        assert (whole.output / name).read_text() == (broken.output / name).read_text()

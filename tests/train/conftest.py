@@ -1,0 +1,34 @@
+import shutil
+
+import pytest
+from learning_trainings import LONG, killed_at, learned, run
+from training_jobs import job, make_inputs
+
+
+@pytest.fixture(scope="session")
+def inputs(made_once):
+    return made_once("training-inputs", make_inputs)
+
+
+@pytest.fixture(scope="session")
+def trainings(inputs, made_once):
+    """A training of eight steps, and one that was killed when it had the checkpoint of step 4."""
+
+    def both(folder):
+        return [job(inputs, folder / name, LONG, save_steps=4) for name in ("whole", "killed")]
+
+    def make(folder):
+        whole, killed = both(folder)
+        done = run(whole)
+        assert done.returncode == 0, done.stderr
+        assert learned(whole)
+        killed_at(killed, 4)
+
+    return both(made_once("trainings", make))
+
+
+@pytest.fixture
+def killed(trainings, inputs, tmp_path):
+    """The killed training once more, elsewhere."""
+    shutil.copytree(trainings[1].home, tmp_path / "unfinished")
+    return job(inputs, tmp_path, LONG, save_steps=4)
