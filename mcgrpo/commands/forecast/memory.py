@@ -6,10 +6,12 @@ With P parameters in n processes of R rows of C completion tokens each, in bytes
     gradients   4 P      and as much again for DDP's buckets, if n > 1 and nothing is sharded
     AdamW       8 P      two fp32 moments
     reference   4 P      the model of the KL term: with beta > 0 and without LoRA
-    activations 3 b R C V                     logits: output, its copy over the temperature, its gradient; vocabulary V
-              + b R (C + 512) H L   x 1 or 16 hidden size H, L layers: only their inputs with gradient checkpointing
+    activations b R (C + 512) H L   x 1 or 16 hidden size H, L layers: only their inputs with gradient checkpointing
+    LM head     b min(R (C + 512), 4096) min(V, 32768)    a tile of the logits; vocabulary V
+              + 4 H (V + R (C + 512))                     fp32 gradients of the head and of its input
 
-with b = 2 under bf16, else 4. The prompt's 512 tokens, the 3 and the 16 are rules of thumb. Fragmentation, CUDA's own
+with b = 2 under bf16, else 4. Before version 1.14, TRL holds all logits: 3 b R C V for them, their copy over the
+temperature and their gradient. The prompt's 512 tokens, the 3 and the 16 are rules of thumb. Fragmentation, CUDA's own
 context (a few hundred MB) and longer prompts come on top.
 
 `sharding` (zero3, fsdp) divides all but the activations by n. With `lora` only the weights count: adapters are small.
@@ -17,7 +19,10 @@ A colocated vLLM takes the share `vllm_gpu_memory_utilization` of the whole GPU;
 is not counted. Neither is evaluation, which has the GPU to itself.
 """
 
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
+
+from packaging.version import Version
 
 from mcgrpo.commands.forecast.batches import Batches
 from mcgrpo.commands.forecast.sizes import Model
@@ -29,6 +34,8 @@ PROMPT_TOKENS = 512
 COMPLETION_TOKENS = 256
 """TRL's default of `max_completion_length`."""
 LOGIT_COPIES, KEPT_PER_LAYER = 3, 16
+TILE = 4096, 32768
+"""Tokens and vocabulary of the logits that TRL's fused LM head holds at a time."""
 VLLM_SHARE = 0.3
 """TRL's default of `vllm_gpu_memory_utilization`."""
 
@@ -72,6 +79,17 @@ def _state(training: dict[str, Any], model: Model, processes: int) -> float:
 def _activations(training: dict[str, Any], model: Model, rows: int) -> float:
     width = 2 if training.get("bf16") else 4
     completion = training.get("max_completion_length", COMPLETION_TOKENS)
-    logits = LOGIT_COPIES * width * rows * completion * model.vocabulary
+    tokens = rows * (completion + PROMPT_TOKENS)
     kept = 1 if training.get("gradient_checkpointing") else KEPT_PER_LAYER
-    return logits + kept * width * rows * (completion + PROMPT_TOKENS) * model.hidden_size * model.layers
+    layers = kept * width * tokens * model.hidden_size * model.layers
+    if _holds_logits():
+        return layers + LOGIT_COPIES * width * rows * completion * model.vocabulary
+    tile = width * min(tokens, TILE[0]) * min(model.vocabulary, TILE[1])
+    return layers + tile + GRADIENTS * model.hidden_size * (tokens + (0 if training.get("lora") else model.vocabulary))
+
+
+def _holds_logits() -> bool:
+    try:
+        return Version(version("trl")) < Version("1.14")
+    except PackageNotFoundError:
+        return False
