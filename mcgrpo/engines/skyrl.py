@@ -15,7 +15,7 @@ from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistr
 from torch import Tensor
 
 from mcgrpo.estimators import ESTIMATORS, get_estimator
-from mcgrpo.estimators.rows import estimate_rows, estimate_tokens, over_tokens
+from mcgrpo.estimators.rows import estimate_rows, estimate_tokens, kept_generations, over_tokens
 
 PREFIX = "mcgrpo:"
 
@@ -77,8 +77,8 @@ class WithoutDropped:
         name = self.cfg.trainer.algorithm.advantage_estimator
         settings = AdvantageEstimatorRegistry.get(name).keywords
         estimator, options = settings["estimator"], settings["options"]
-        extra = options.get("extra_rollouts", get_estimator(estimator).extra_rollouts)
-        num_generations = self.cfg.generator.n_samples_per_prompt - extra
+        drawn = self.cfg.generator.n_samples_per_prompt
+        num_generations = kept_generations(estimator, drawn, options.get("extra_rollouts"))
         advantages, keep, diagnostics = estimate_rows(
             torch.tensor([sum(rewards) for rewards in generator_output["rewards"]]),
             uids,

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from mcgrpo.estimators import get_estimator
-from mcgrpo.estimators.rows import estimate_rows
+from mcgrpo.estimators.rows import estimate_rows, kept_generations
 
 
 def post_process_rewards(args: Namespace, samples: list[Any]) -> tuple[list[float], list[float]]:
@@ -30,8 +29,7 @@ def post_process_rewards(args: Namespace, samples: list[Any]) -> tuple[list[floa
     """
     options = dict(getattr(args, "mcgrpo", None) or {})
     estimator = options.pop("estimator", "median-mad")
-    extra = options.get("extra_rollouts")
-    extra = get_estimator(estimator).extra_rollouts if extra is None else extra
+    num_generations = kept_generations(estimator, args.n_samples_per_prompt, options.get("extra_rollouts"))
     raw = [torch.nan if reward is None else reward for reward in (each.get_reward_value(args) for each in samples)]
     rollouts: dict[Hashable, list[int]] = {}
     for row, sample in enumerate(samples):
@@ -43,14 +41,14 @@ def post_process_rewards(args: Namespace, samples: list[Any]) -> tuple[list[floa
         torch.tensor([raw[rows[-1]] for rows in rollouts.values()], dtype=torch.float),
         groups,
         estimator,
-        args.n_samples_per_prompt - extra,
+        num_generations,
         lengths=torch.tensor([sum(samples[row].response_length for row in rows) for rows in rollouts.values()]),
         **options,
     )
     if keep.sum() % args.global_batch_size:
         raise ValueError(
             f"--global-batch-size {args.global_batch_size} does not divide the {keep.sum()} rollouts that are kept of "
-            f"{len(rollouts)}: set it to --rollout-batch-size x {args.n_samples_per_prompt - extra} / steps per rollout"
+            f"{len(rollouts)}: set it to --rollout-batch-size x {num_generations} / steps per rollout"
         )
     heirs = {group: rollout for rollout, group, kept in zip(rollouts, groups, keep.tolist(), strict=True) if kept}
     found = [0.0] * len(samples)

@@ -12,8 +12,8 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 from verl.trainer.ppo.core_algos import register_adv_est
 
-from mcgrpo.estimators import ESTIMATORS, get_estimator
-from mcgrpo.estimators.rows import estimate_tokens
+from mcgrpo.estimators import ESTIMATORS
+from mcgrpo.estimators.rows import estimate_tokens, kept_generations
 
 PREFIX = "mcgrpo:"
 
@@ -21,12 +21,6 @@ PREFIX = "mcgrpo:"
 def settings(algorithm: Any) -> dict[str, Any]:
     """The keyword arguments of `estimate` in `algorithm.mcgrpo`."""
     return dict((algorithm.get("mcgrpo") if algorithm is not None else None) or {})
-
-
-def kept_generations(estimator: str, options: dict[str, Any], drawn: int) -> int:
-    """G, for a `rollout.n` of `drawn`."""
-    extra = options.get("extra_rollouts")
-    return drawn - (get_estimator(estimator).extra_rollouts if extra is None else extra)
 
 
 def compute_advantage(
@@ -49,7 +43,7 @@ def compute_advantage(
     """
     options = settings(config)
     drawn = OmegaConf.select(config, "..actor_rollout_ref.rollout.n") if isinstance(config, DictConfig) else None
-    num_generations = None if drawn is None else kept_generations(estimator, options, drawn)
+    num_generations = None if drawn is None else kept_generations(estimator, drawn, options.get("extra_rollouts"))
     advantages, _ = estimate_tokens(
         token_level_rewards, response_mask, list(index), estimator, num_generations, **options
     )

@@ -17,8 +17,8 @@ from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
-from mcgrpo.engines.verl import PREFIX, kept_generations, settings
-from mcgrpo.estimators.rows import estimate_rows, over_tokens
+from mcgrpo.engines.verl import PREFIX, settings
+from mcgrpo.estimators.rows import estimate_rows, kept_generations, over_tokens
 
 
 def session_of(key: str) -> str:
@@ -61,7 +61,7 @@ class WithoutDropped:
     def _step_once(self, *args: Any, **kwargs: Any) -> KVBatchMeta:
         rollout = self.config.actor_rollout_ref.rollout
         drawn = rollout.n
-        rollout.n = kept_generations(self._estimator, self._options, drawn)
+        rollout.n = kept_generations(self._estimator, drawn, self._options.get("extra_rollouts"))
         try:
             return super()._step_once(*args, **kwargs)
         finally:

@@ -70,6 +70,11 @@ def estimate_rows(
     return _by_row(advantages, table, rewards), _by_row(keep, table, rewards), diagnostics
 
 
+def kept_generations(estimator: str, drawn: int, extra_rollouts: int | None = None) -> int:
+    """G, where an engine draws that many rollouts of a prompt; `extra_rollouts` as in `estimate`."""
+    return drawn - (get_estimator(estimator).extra_rollouts if extra_rollouts is None else extra_rollouts)
+
+
 def estimate_tokens(
     token_rewards: Tensor,
     mask: Tensor,

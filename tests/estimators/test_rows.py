@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcgrpo.estimators import ESTIMATORS, estimate
-from mcgrpo.estimators.rows import estimate_rows, estimate_tokens
+from mcgrpo.estimators.rows import estimate_rows, estimate_tokens, kept_generations
 
 NAN = float("nan")
 GROUPS, G = 3, 4
@@ -83,3 +83,11 @@ def test_a_row_without_a_token_is_no_rollout():
     advantages, keep = estimate_tokens(rewards, torch.tensor([[1], [0], [1], [0], [1]]), ["a"] * 5, "median", 2)
     assert advantages.flatten().tolist() == [-1.0, 0.0, 0.0, 0.0, 2.0]
     assert keep.tolist() == [True, False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn", "extra", "kept"),
+    [("median-mad", 9, None, 8), ("mean-std", 8, None, 8), ("median-mad", 9, 3, 6), ("median-mad", 9, 0, 9)],
+)
+def test_the_extra_rollouts_are_those_of_the_estimator_or_as_many_as_are_asked_for(name, drawn, extra, kept):
+    assert kept_generations(name, drawn, extra) == kept
