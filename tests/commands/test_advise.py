@@ -4,8 +4,6 @@ import csv
 import json
 import random
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -16,6 +14,7 @@ from mcgrpo.commands.advise.ranking import Costs, candidates, rank
 from mcgrpo.commands.advise.samples import Samples, read_samples
 from mcgrpo.estimators import signal
 from mcgrpo.estimators.enumeration import count_vectors
+from mcgrpo.grade.completions import main as grade
 
 RATES = (0.05, 0.3, 0.5, 0.9)
 
@@ -151,20 +150,16 @@ class TestTheCommand:
         assert [row["estimator"] for row in rows] == [line[0] for line in lines]
         assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 20_000
 
-    def test_what_the_grader_writes_is_read(self, tmp_path):
-        """The command after `mcgrpo grade`, as a person runs them."""
+    @pytest.mark.slow
+    def test_what_the_grader_writes_is_read(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
         answers = [{"id": f"q{n}", "sample": s, "completion": f"<answer>{s % 3}</answer>", "answer": str(n % 2)}
                    for n in range(6) for s in range(8)]  # fmt: skip
         (tmp_path / "completions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
-        for command in (
-            ["grade", "--task", "gsm8k", "--input", "completions.jsonl", "--output", "grades.jsonl"],
-            ["advise", "grades.jsonl", *FEW],
-        ):
-            done = subprocess.run(
-                [sys.executable, "-m", "mcgrpo.cli", *command], cwd=tmp_path, capture_output=True, text=True
-            )
-            assert done.returncode == 0, done.stderr
-        assert "6 prompts, 8 samples each; rewards 0, 2\nsuccess rate 37.5%" in done.stdout
+        grade(["--task", "gsm8k", "--input", "completions.jsonl", "--output", "grades.jsonl"])
+        capsys.readouterr()
+        main(["grades.jsonl", *FEW])
+        assert "6 prompts, 8 samples each; rewards 0, 2\nsuccess rate 37.5%" in capsys.readouterr().out
         assert (tmp_path / "advice.png").is_file()
 
     def test_pass_rates_are_counts_if_their_samples_are_known(self, tmp_path):
@@ -188,6 +183,7 @@ class TestTheCommand:
         file = graded(tmp_path / "grades.jsonl", decoding="greedy")
         assert read_samples(file, None, None).counts.sum(dim=1).tolist() == [8] * 29 + [7]
 
+    @pytest.mark.slow
     def test_easy_and_hard_prompts_are_empty_where_there_are_none(self, tmp_path, capsys):
         file = rates_file(tmp_path / "rates.csv", "pass_rate", "0.4", "0.5")
         main([str(file), *FEW, "--picture", str(tmp_path / "a.png"), "--csv", str(tmp_path / "a.csv")])

@@ -12,7 +12,7 @@ import studies
 from mcgrpo.analyse.crossed import Weighted, contrast
 from mcgrpo.analyse.records import Cell, Gain
 from mcgrpo.commands.doctor.demands import TIGHT
-from mcgrpo.commands.forecast.__main__ import jobs, rows
+from mcgrpo.commands.forecast.__main__ import jobs, main, rows
 from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.effects import Spread, smallest_gain
 from mcgrpo.commands.forecast.memory import GIB, memory
@@ -121,6 +121,7 @@ def test_the_overlay_trains_exactly_what_is_chosen(budget, claims):
         assert all("out" in entry.roles for entry in expand(config).values())
 
 
+@pytest.mark.slow
 def test_as_commands_in_an_empty_folder(tmp_path):
     paper, part = str(ROOT / "config/config.yaml"), str(tmp_path / "part.yaml")
     call = [sys.executable, "-m", "mcgrpo.cli"]
@@ -136,10 +137,19 @@ def test_as_commands_in_an_empty_folder(tmp_path):
     assert total.split()[1] == "16" and " 17.3 " in total
     doctor = run("doctor", paper, part)
     assert "qwen3-1.7b-gsm8k" in doctor.stdout and "llama" not in doctor.stdout and "Traceback" not in doctor.stderr
-    refused = run("plan", paper, "--budget", "20", "--claims", "grpo-gain")
-    assert refused.returncode == 1 and "--claims grpo-gain: no such claim" in refused.stderr
-    nothing = run("plan", paper, "--budget", "1", "--output", part)
-    assert nothing.returncode == 1 and "decides no claim" in nothing.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--budget", "20", "--claims", "grpo-gain"], "--claims grpo-gain: no such claim"),
+        (["--budget", "1", "--output", "part.yaml"], "decides no claim"),
+    ],
+)
+def test_what_decides_nothing_is_refused(options, told, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["plan", str(ROOT / "config/config.yaml"), *options])
+    with pytest.raises(SystemExit, match=f"^error: .*{told}"):
+        main()
 
 
 def test_the_spread_of_a_finished_study_is_that_of_its_gains(tmp_path):

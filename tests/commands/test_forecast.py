@@ -63,16 +63,6 @@ def test_every_training_counts_once_in_the_first_experiment_that_asks_for_it(her
     assert counts == {"control": [45, 35, 10], "ood": [20, 20, 0]}
 
 
-@pytest.mark.slow
-def test_snakemake_would_train_as_often(tmp_path):
-    command = ["snakemake", "--snakefile", str(ROOT / "Snakefile"), "--configfile", str(ROOT / "config/mini.yaml")]
-    command += ["--directory", str(tmp_path), "--dry-run", "--quiet", "rules"]
-    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    counts = dict(line.split() for line in (done.stdout + done.stderr).splitlines() if len(line.split()) == 2)
-    assert int(counts["train"]) == forecast(MINI)["total"]["trainings"]
-
-
 def test_what_has_finished_is_not_counted_again(here):
     run = trainings(MINI)["toy-qwen3/grpo/G2/default/seed0"]
     finish(run, 20.0)

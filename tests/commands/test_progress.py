@@ -1,16 +1,15 @@
 """The progress of a study, from files such as its jobs leave."""
 
 import fcntl
-import json
 import os
 import re
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import pytest
-import studies
+from progress_files import FIRST, NOW, SECOND, SMALL, begin, end, named, write
 from rich.console import Console
+from studies import load
 
 from mcgrpo.commands.progress.jobs import TRAIN, jobs
 from mcgrpo.commands.progress.left import Left, left
@@ -20,14 +19,6 @@ from mcgrpo.commands.progress.text import block, duration
 from mcgrpo.study.paths import StudyFiles
 
 ROOT = Path(__file__).parents[2]
-CHANGE = {
-    "training": {"max_steps": 40},
-    "experiments": {"main": {"methods": ["grpo", "mc-grpo"], "num_generations": [2], "seeds": [0, 1]}},
-}
-SMALL = {**studies.changed(studies.load("mini"), CHANGE), "study": "small", "reports": "reports/small"}
-SMALL["experiments"] = {"main": SMALL["experiments"]["main"]}
-NOW = 1_800_000_000.0
-FIRST, SECOND = "toy-qwen3/grpo/G2/default/seed0", "toy-qwen3/mc-grpo/G2/default/seed0"
 
 
 @pytest.fixture
@@ -35,34 +26,6 @@ def here(tmp_path, monkeypatch):
     """An empty folder to run a study in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def named(rule):
-    return {job.name: job for job in jobs(SMALL) if job.rule == rule}
-
-
-def write(path, text, changed=NOW):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    os.utime(path, (changed, changed))
-
-
-def end(job, seconds, at=NOW, **changed):
-    """What a job leaves that Snakemake has seen end well."""
-    for output in job.outputs:
-        record = {**asdict(job.run), **changed, "outcome": {"status": "finished", "seconds": 1.0, "steps": 40}}
-        write(output, json.dumps(record) if job.rule == TRAIN else "", at)
-    write(job.timed, f"s\th:m:s\tmax_rss\n{seconds}\t0:00:00\t-\n", at)
-
-
-def begin(job, steps=0, pace=2.0, status="running", at=NOW, **outcome):
-    """What a training leaves while it runs, `at` its last step."""
-    folder = Path("results", job.run.study, "unfinished", job.name)
-    record = {**asdict(job.run), "outcome": {"status": status, "data": {"rows": 320}, **outcome}}
-    write(folder / "run.json", json.dumps(record), at - pace * steps)
-    rows = [{"step": step + 1, "time": at - pace * (steps - 1 - step)} for step in range(steps)]
-    write(folder / "metrics.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows), at)
-    return folder
 
 
 def rest(now=NOW):
@@ -81,7 +44,7 @@ def status_of(name, rule=TRAIN, now=NOW):
 class TestStatus:
     def test_the_logs_are_those_of_the_rules(self):
         rules = "".join((ROOT / f"workflow/rules/{name}.smk").read_text() for name in ("train", "evaluate"))
-        for rule in {job.rule for job in jobs(studies.load("mini"))}:
+        for rule in {job.rule for job in jobs(load("mini"))}:
             assert f'FILES.log("{rule}", "{{run}}' in rules and f'RESULTS.benchmark("{rule}", "{{run}}' in rules
 
     def test_nothing_is_done_before_a_study_has_started(self, here):

@@ -1,14 +1,9 @@
 """Snakemake's scheduler looks for jobs when one has ended, and not over and over."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from studies import snakemake
 
-ROOT = Path(__file__).parents[2]
-JOBS = 24
+JOBS = 12
 SNAKEFILE = f"""
 from mcgrpo.launch.scheduling import without_rate_limit
 rule all:
@@ -23,11 +18,7 @@ rule job:
 def test_a_pass_for_each_job_that_ends(tmp_path):
     def passes(snakefile):
         (tmp_path / "Snakefile").write_text(snakefile)
-        command = ["snakemake", "--cores", "2", "--scheduler", "greedy", "--forceall", "--verbose"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            [sys.executable, "-m", *command], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
+        done = snakemake("--cores", "2", "--scheduler", "greedy", "--forceall", "--verbose", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stderr.count("Ready jobs: ")
 

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from evidence_archives import packed_study
+from evidence_archives import ARCHIVE, make_study
 from installed_wheel import build, environment, install
 from studies import ROOT
 
@@ -28,8 +28,9 @@ def ok(done):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("dist"))
+def wheel(made_once):
+    (wheel,) = made_once("wheel", build).glob("*.whl")
+    return wheel
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +105,8 @@ class TestACommandInAnyFolder:
         assert "/k2/" in (tmp_path / "flips.jsonl").read_text()
         assert "signal/rollout" in command("advise", "grades.jsonl")
 
-    def test_verify_makes_the_tables_of_a_study_again(self, command):
-        told = command("verify", packed_study())
+    def test_verify_makes_the_tables_of_a_study_again(self, command, made_once):
+        told = command("verify", made_once("evidence", make_study) / ARCHIVE)
         assert "tables" in told and "FAILED" not in told
 
     @pytest.mark.parametrize("name", ["advise", "claims", "doctor", "plan"])

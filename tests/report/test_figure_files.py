@@ -60,6 +60,7 @@ def test_the_missing_source_is_named(tmp_path, capsys):
     assert "rewards is drawn from --curves" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_package_runs_as_a_module_and_imports_no_training_library(tmp_path):
     arguments = ["figures", "overview", "--output", str(tmp_path / "overview")]
     code = (

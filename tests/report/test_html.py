@@ -210,7 +210,7 @@ class TestRuns:
 
 class TestThePage:
     def test_it_needs_nothing_from_elsewhere(self, study):
-        study.draw()
+        study.draw(side=30)
         page = study.made(*FIGURES).read_text()
         assert "default-src 'none'" in page
         links = re.findall(r'(?:src|href)="([^"]*)"', page)

@@ -2,16 +2,15 @@
 
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
+from studies import ROOT, snakemake
 
 from mcgrpo.study import lock
 from mcgrpo.study.check import StudyError
 
-ROOT = Path(__file__).parents[2]
 OLD, NEW = "a" * 40, "b" * 40
 STUDY = {
     "models": {"one": {"hub": "org/one"}, "two": {"hub": "org/two", "revision": OLD}, "here": {"folder": "x"}},
@@ -52,9 +51,8 @@ def command(monkeypatch, *arguments):
 
 def dry_run(folder, *studies):
     """What Snakemake would run for some study files, laid over one another."""
-    command = ["snakemake", "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), "--dry-run"]
-    command += ["--printshellcmds", "--configfile", *map(str, studies)]
-    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
+    where = ["--snakefile", ROOT / "Snakefile", "--directory", folder]
+    done = snakemake(*where, "--dry-run", "--printshellcmds", "--configfile", *studies)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
@@ -99,6 +97,7 @@ def test_without_the_hub_nothing_is_written(study):
     assert not lock.lock_file(study).exists()
 
 
+@pytest.mark.slow
 def test_a_lock_file_reaches_the_jobs(tmp_path):
     """A pinned model's commit is in the parameters of the rule that fetches it."""
     study = tmp_path / "smoke.yaml"
@@ -110,6 +109,7 @@ def test_a_lock_file_reaches_the_jobs(tmp_path):
     assert f'"hub": "org/tiny", "revision": "{NEW}"' in dry_run(tmp_path, study)
 
 
+@pytest.mark.slow
 def test_the_lock_of_the_study_on_top_wins(tmp_path):
     base, top = tmp_path / "smoke.yaml", tmp_path / "top.yaml"
     config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())

@@ -1,18 +1,16 @@
 import argparse
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from snakemake.settings.types import ConfigSettings
+from studies import ROOT, snakemake
 
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.lock import lock_file
 
-ROOT = Path(__file__).parents[2]
 MINI, CUT_DOWN = ROOT / "config/mini.yaml", ROOT / "config/cut-down.yaml"
 OLD, NEW = "a" * 40, "b" * 40
 
@@ -56,10 +54,8 @@ def test_what_names_no_study_is_laid_over_the_default_one(tmp_path, monkeypatch)
 @pytest.mark.slow
 def test_snakemake_lays_it_over_the_default_one_too(tmp_path):
     top = default_study(tmp_path)
-    command = ["snakemake", "--snakefile", str(ROOT / "Snakefile"), "--dry-run", "--printshellcmds"]
-    done = subprocess.run(
-        [sys.executable, "-m", *command, "--configfile", str(top)], capture_output=True, text=True, cwd=tmp_path
-    )
+    where = ["--snakefile", ROOT / "Snakefile"]
+    done = snakemake(*where, "--dry-run", "--printshellcmds", "--configfile", top, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "results/smoke/runs/tiny-random/grpo/G2/default/seed7" in done.stdout + done.stderr
 

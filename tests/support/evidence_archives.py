@@ -3,9 +3,7 @@
 import subprocess
 import sys
 import tarfile
-import tempfile
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import yaml
@@ -20,6 +18,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 BASE = "results/tiny"
 MC_RUN = "toy/mc-grpo/G2/default/seed1"
 FILES = ["base.yaml", "title.yaml"]
+ARCHIVE = "tiny-evidence.tar.xz"
+STUDY_JSON = "study/study.json"
 
 STUDY = {
     "study": "tiny",
@@ -56,13 +56,8 @@ STUDY = {
 }  # fmt: skip
 
 
-_HOME = tempfile.TemporaryDirectory(prefix="mcgrpo-tests-")
-
-
-@cache
-def finished_study():
-    """The study's folder; its trainings are said to be of a commit, as the work tree of a developer is dirty."""
-    folder = Path(_HOME.name)
+def make_study(folder):
+    """Run the study and pack it; its trainings are said to be of a commit, as a developer's work tree is dirty."""
     (folder / "base.yaml").write_text(yaml.safe_dump({**STUDY, "title": "Untitled"}))
     (folder / "title.yaml").write_text("title: >\n  Tiny\n  study\n")  # in one line wherever it is shown
     targets = ["reports/tiny/tables.tex", "reports/tiny/claims.csv", f"{BASE}/overlap.json",
@@ -72,20 +67,13 @@ def finished_study():
     assert made.returncode == 0, made.stderr
     for path in folder.glob(f"{BASE}/runs/**/run.json"):
         set_commit(path, COMMIT)
-    return folder
-
-
-@cache
-def packed_study():
-    """Its bundle, with completions."""
-    made = run("mcgrpo.cli", "bundle", *FILES, "--completions", folder=finished_study())
+    made = run("mcgrpo.cli", "bundle", *FILES, "--completions", folder=folder)
     assert made.returncode == 0, made.stderr
-    return finished_study() / "tiny-evidence.tar.xz"
 
 
-def unpacked_study(folder):
+def unpack(archive, folder):
     """What is in it, extracted, to be changed."""
-    with tarfile.open(packed_study()) as tar:
+    with tarfile.open(archive) as tar:
         tar.extractall(folder, filter=lambda member, _: member.replace(mtime=None))  # as `tar --touch` does
     return folder / "tiny-evidence"
 
@@ -136,9 +124,26 @@ def listed(folder):
     return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
 
 
-def failures(path, **options):
-    """Topic -> culprits of every check that failed."""
-    return {check.topic: check.culprits for check in verify(path, **options) if check.status == "FAILED"}
+def failures(path, until="", **options):
+    """Topic -> culprits of every check that failed; those after the topic `until` are not made."""
+    found = {}
+    for check in verify(path, **options):
+        if check.status == "FAILED":
+            found[check.topic] = check.culprits
+        if check.topic == until:
+            break
+    return found
+
+
+def failed(path, topic, **options):
+    """The culprits of one check that failed."""
+    return failures(path, topic, **options)[topic]
+
+
+def lost(run):
+    """What is said of a run that is not there."""
+    return tuple(f"{run}/{name}.{kind}: no such file" for name, kind in
+                 (("run", "json"), ("metrics", "jsonl"), ("groups", "jsonl")))  # fmt: skip
 
 
 def edit(path, old, new):

@@ -1,27 +1,19 @@
-"""Snakemake's command line as the documentation has it: the installed program, in the repository."""
+"""Snakemake's command line as the documentation has it."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from snakemake.cli import get_argument_parser
-from studies import ROOT
+from studies import ROOT, snakemake
 
 from snakemake_logger_plugin_mcgrpo import targets_first
 
 pytestmark = pytest.mark.slow
 
-SNAKEMAKE = Path(sys.executable).with_name("snakemake")
-COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
 PARSER = get_argument_parser()
-
-
-def snakemake(*words, cwd=ROOT, **env):
-    return subprocess.run([SNAKEMAKE, *words], cwd=cwd, capture_output=True, text=True, env=os.environ | env)
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +38,6 @@ def made(flow, *words):
     assert done.returncode == 0, done.stderr
     assert (flow / "b.txt").exists() == ("b.txt" in words)
     return (flow / "a.txt").read_text().strip()
-
-
-class TestAsWritten:
-    """What the README and `make paper` call."""
-
-    def test_the_papers_study(self):
-        done = snakemake(*COMMAND.split()[1:], "--dry-run", "--quiet", "rules")
-        assert done.returncode == 0, done.stderr
-        stats = dict(re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE))
-        assert (stats["train"], stats["tables"]) == ("620", "1") and "figure" not in stats
-
-    def test_make_paper_runs_it(self):
-        command = ["make", "--no-print-directory", "--dry-run", "paper"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert done.stdout.splitlines()[-1] == COMMAND
 
 
 class TestValuesAndTargets:

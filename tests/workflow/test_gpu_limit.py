@@ -26,7 +26,7 @@ def small(empty, monkeypatch):
         monkeypatch.setenv("MCGRPO_DEVICES", here)
         study = changed(load("mini"), load("cut-down"))
         main = {**study["experiments"]["main"], "methods": ["grpo"], "num_generations": [2]}
-        study |= {"seeds": [0, 1, 2], "gpus": gpus, "experiments": {"main": main}}
+        study |= {"seeds": [0, 1, 2], "gpus": gpus, "tracking_uri": None, "experiments": {"main": main}}
         study["training"]["max_steps"] = 1
         study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
         (empty.folder / "study.yaml").write_text(yaml.safe_dump(study))
@@ -51,7 +51,7 @@ class TestFewerThanAJobTakes:
     )
     def test_it_is_refused(self, small, gpus, call, complaint):
         study = small(gpus, here="a")
-        done = study.run(*call)
+        done = study.planned(*call)
         assert done.returncode == 1
         assert [line for line in done.log.splitlines() if "rror" in line] == [f"error: {complaint}"]
         assert not (study.folder / "resources").exists() and not (study.folder / "results/quick/runs").exists()
@@ -61,7 +61,7 @@ class TestFewerThanAJobTakes:
         study = small(1, here="a")
         (locks := study.folder / "locks").mkdir(mode=0o1777)
         os.chown(locks, 65534, 65534)
-        done = study.run()
+        done = study.planned()
         assert done.returncode == 1
         (told,) = [line for line in done.log.splitlines() if "rror" in line]
         assert told.startswith(f"error: {locks} belongs to user 65534")

@@ -17,6 +17,7 @@ def centre(rewards):
 midrange = Estimator(centre, extra_rollouts=2)
 """
 NAMED = """
+tracking_uri: null
 datasets: {{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}
 variants: {{midrange: {{training: {{estimator: "{name}", max_completion_length: 8, max_steps: 1}}}}}}
 experiments: {{main: {{variants: [midrange]}}}}
@@ -41,7 +42,7 @@ def smoke(empty, root):
     ],
 )
 def test_a_name_that_nobody_knows_stops_with_one_line(smoke, name, culprit):
-    done = smoke(name).run("--dry-run")
+    done = smoke(name).planned("--dry-run")
     assert done.returncode != 0
     (line,) = [line for line in done.log.splitlines() if line.startswith("error")]
     assert culprit in line and "run tiny-random/" in line

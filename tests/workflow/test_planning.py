@@ -2,10 +2,15 @@
 
 import resource
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from document import DOCUMENT
+from studies import load, planned
+
+from mcgrpo.commands.forecast.__main__ import jobs, rows
+from mcgrpo.commands.forecast.sizes import sizes
 
 pytestmark = pytest.mark.slow
 
@@ -16,6 +21,8 @@ def mini(empty, root):
     return empty
 
 
+COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
+MINI = load("mini")
 ANALYSE = ("plan", "collect", "summarise", "signals", "contrasts")
 ONCE = ("all", *ANALYSE, "tables", "signal_table", "claims", "page", *DOCUMENT)
 REPORT = dict.fromkeys(ONCE, 1) | {"figure": 16}
@@ -32,6 +39,7 @@ def test_the_mini_study(mini):
     beside += 3 * (6 + 2 + 1)  # rivals at G=2, maxrl, and GRPO at G=3
     runs = headline + main + beside
     evaluated = runs + 2 + 5 * 4 + 1  # and the untrained models; GRPO and MC-GRPO at G=2 and 4 out of distribution too
+    assert rows(MINI, jobs(MINI, sizes(MINI)))[-1]["trainings"] == runs  # what `mcgrpo plan` says
     assert mini.jobs() == REPORT | CHECKS | ANSWERS | {
         "model": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
         "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2,
@@ -57,7 +65,7 @@ def test_a_figure_and_a_run_are_targets_of_their_own(mini):
     ],
 )
 def test_a_mistake_in_the_study_file_stops_with_one_line(mini, change, culprit):
-    done = mini.changed(change).run("--dry-run")
+    done = mini.changed(change).planned("--dry-run")
     assert done.returncode != 0
     (line,) = [line for line in done.log.splitlines() if line.startswith("error")]
     assert culprit in line
@@ -66,7 +74,7 @@ def test_a_mistake_in_the_study_file_stops_with_one_line(mini, change, culprit):
 def test_g_that_does_not_divide_the_batch(empty, root):
     empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
     folder = f"datasets: {{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}"
-    done = empty.changed(f"{folder}\ntraining: {{per_device_train_batch_size: 6}}").run("--dry-run")
+    done = empty.changed(f"{folder}\ntraining: {{per_device_train_batch_size: 6}}").planned("--dry-run")
     assert done.returncode != 0
     assert "num_generations=4 does not divide the 6 rows" in done.log
     assert "run tiny-random/grpo/G4/default: " in done.log
@@ -78,8 +86,28 @@ def paper(empty, root):
     return empty
 
 
-def test_the_papers_study(paper):
-    """Every job that `snakemake -n --resources gpu=2 reports/tables.tex` should list, and no other."""
+def processor_seconds(command, folder):
+    """What a dry run prints, and its user and system time; unlike the clock, other work adds little to it."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.fixture(scope="module")
+def as_written(root):
+    """What the installed program plans by the README's command, and its processor seconds."""
+    program = Path(sys.executable).with_name("snakemake")
+    return processor_seconds([program, *COMMAND.split()[1:], "--dry-run", "--quiet", "rules"], root)
+
+
+def test_make_paper_runs_it(root):
+    command = ["make", "--no-print-directory", "--dry-run", "paper"]
+    assert subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.splitlines()[-1] == COMMAND
+
+
+def test_the_papers_study(as_written):
+    """Every job that the README's command should list, and no other."""
     runs = 5 * (
         5 * 6 * 3  # settings x methods x G
         + 3  # GRPO+1
@@ -89,31 +117,25 @@ def test_the_papers_study(paper):
         + 2 * 2 * 2 + 2 * 2 + 2 * 2  # released, mixed groups, best on test, of two settings
     )  # fmt: skip
     evaluated = runs + 5 + 2 * (5 * 3 * 2 * 2 + 3)  # untrained models; AIME and AMC for three settings
-    assert paper.jobs("reports/tables.tex", "--resources", "gpu=2") == {
+    assert planned(as_written[0]) == {
         "plan": 1, "collect": 1, "summarise": 1, "tables": 1, "model": 5, "dataset": 5, "train": runs,
         "generate": evaluated, "grade": evaluated, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
     }  # fmt: skip
 
 
-def processor_seconds(command, folder):
-    """User and system time of a dry run; unlike the clock, other work on the machine adds little to it."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def test_planning_takes_little_beside_snakemakes_own_work_and_grows_linearly_with_runs(paper, root):
+def test_planning_takes_little_beside_snakemakes_own_work_and_grows_linearly_with_runs(paper, root, as_written):
     """Against bare rules of as many jobs: 1.4 to 1.8 times as long when this was written."""
     tables = ("reports/tables.tex", "--resources", "gpu=2", "--dry-run")
     bare = [*paper.command()[:3], "--snakefile", str(Path(__file__).parent / "bare.smk"), "--dry-run"]
-    ratios = []
+    ratios, five = [], as_written[1]
     for _ in range(2):  # again only if something disturbed the first
-        five, one = (processor_seconds(s.command(*tables), root) for s in (paper, paper.changed("seeds: [0]")))
-        as_many = processor_seconds([*bare, "scores", "--config", "runs=717"], paper.folder)
+        five = five or processor_seconds(paper.command(*tables), root)[1]
+        one = processor_seconds(paper.changed("seeds: [0]").command(*tables), root)[1]
+        as_many = processor_seconds([*bare, "scores", "--config", "runs=717"], paper.folder)[1]
         ratios.append((round(five / as_many, 2), round(five / one, 2)))
         if ratios[-1][0] < 3 and ratios[-1][1] < 5:
             return
+        five = None
     raise AssertionError(f"against bare rules, and five seeds against one: {ratios}")
 
 
@@ -134,22 +156,22 @@ def test_a_piece_of_the_papers_study_is_a_target_of_its_own(paper):
 def test_a_benchmark_is_decoded_as_the_study_says(paper):
     folder = "results/paper/completions/qwen3-4b-math/mc-grpo/G2/default/seed0"
     targets = [f"{folder}/{benchmark}.jsonl" for benchmark in ("aime24", "math500")]
-    log = paper.made(*targets, "--dry-run", "--printshellcmds", "--resources", "gpu=2")
+    done = paper.planned(*targets, "--dry-run", "--printshellcmds", "--resources", "gpu=2")
     commands = {
-        b: line for line in log.splitlines() for b in ("aime24", "math500") if f"paper/{b}.jsonl --prompt" in line
+        b: line for line in done.log.splitlines() for b in ("aime24", "math500") if f"paper/{b}.jsonl --prompt" in line
     }
     assert '"max_new_tokens": 8000' in commands["aime24"] and '"max_new_tokens": 3072' in commands["math500"]
     assert all('"chat_template_kwargs": {"enable_thinking": true}' in command for command in commands.values())
 
 
-def test_what_is_finished_is_reported_without_a_training(paper):
+def test_what_is_finished_is_reported_without_a_training(mini):
     """Before anything is run: the tables of a study of which nothing is there."""
     wanted = {"plan": 1, "collect": 1, "summarise": 1, "tables": 1}
-    assert paper.jobs("reports/tables.tex", "--resources", "gpu=2", "--config", "partial=true") == wanted
-    assert paper.changed("partial: true").jobs("reports/tables.tex", "--resources", "gpu=2") == wanted
+    assert mini.jobs("reports/mini/tables.tex", "--config", "partial=true") == wanted
+    assert mini.changed("partial: true").jobs("reports/mini/tables.tex") == wanted
 
 
 def test_a_run_that_the_study_does_not_have_is_named(mini):
-    done = mini.run("results/mini/runs/toy-qwen3/grpo/G5/default/seed0", "--dry-run")
+    done = mini.planned("results/mini/runs/toy-qwen3/grpo/G5/default/seed0", "--dry-run")
     assert done.returncode != 0
     assert "study 'mini' has no run 'toy-qwen3/grpo/G5/default/seed0'" in done.log

@@ -1,0 +1,20 @@
+import pytest
+from evidence_archives import ARCHIVE, make_study, unpack
+
+
+@pytest.fixture(scope="session")
+def study(made_once):
+    """The folder of a study as small as studies get, with its bundle, run once for all tests."""
+    return made_once("evidence", make_study)
+
+
+@pytest.fixture(scope="session")
+def packed(study):
+    """Its bundle, with completions."""
+    return study / ARCHIVE
+
+
+@pytest.fixture
+def content(packed, tmp_path):
+    """What is in the bundle, to be changed."""
+    return unpack(packed, tmp_path)

@@ -1,0 +1,59 @@
+"""Runs, grades and metrics as `mcgrpo.analyse.collect` reads them."""
+
+from dataclasses import asdict
+
+from mcgrpo.analyse.curves import COLUMNS
+from mcgrpo.files import write_json, write_jsonl
+from mcgrpo.records import Grade, Run
+
+VERDICTS = {
+    "greedy": {"a": ["correct"], "b": ["equivalent"], "c": ["wrong"], "d": ["timeout"]},
+    "sampled": {
+        "a": ["correct", "wrong"],
+        "b": ["equivalent", "equivalent"],
+        "c": ["unparseable", "error"],
+        "d": ["correct", "correct"],
+    },
+}
+
+
+def grades(verdicts=VERDICTS):
+    return [
+        Grade(id, sample, None, verdict, decoding)
+        for decoding, problems in verdicts.items()
+        for id, each in problems.items()
+        for sample, verdict in enumerate(each)
+    ]
+
+
+def a_run(method="grpo", seed=0):
+    trained = {"loss_type": "grpo", "estimator": "mean-std", "rewards": {"accuracy": 1.0}, "training": {"beta": 0.04}}
+    return Run(
+        study="mini",
+        setting="toy",
+        method=method,
+        num_generations=0 if method == "none" else 4,
+        variant="default",
+        seed=seed,
+        model="toy",
+        dataset="sums",
+        prompt="plain",
+        task="gsm8k",
+        **(trained if method != "none" else {"loss_type": "", "estimator": "", "rewards": {}}),
+    )
+
+
+def metrics(steps=20, **changed):
+    """20 steps: the reward is step / 20, every other column 0.5; `changed` holds {step: value} per column."""
+    rows = []
+    for step in range(1, steps + 1):
+        values = dict.fromkeys(COLUMNS, 0.5) | {"reward": step / 20}
+        values |= {column: each[step] for column, each in changed.items() if step in each}
+        rows.append({"step": step} | {COLUMNS[column]: value for column, value in values.items()})
+    return rows
+
+
+def write_run(results, run, rows, status="finished", started=0.0):
+    outcome = {"status": status, "seconds": 12.5, "started": started, "steps": len(rows)}
+    write_json(results / "runs" / run.name / "run.json", asdict(run) | {"outcome": outcome})
+    write_jsonl(results / "runs" / run.name / "metrics.jsonl", rows)
