@@ -10,7 +10,7 @@ import studies
 from mcgrpo.commands.progress.jobs import TRAIN, jobs
 
 CHANGE = {
-    "training": {"max_steps": 40},
+    "training": {"prompts_per_step": 8, "max_steps": 40},
     "experiments": {"main": {"methods": ["grpo", "mc-grpo"], "num_generations": [2], "seeds": [0, 1]}},
 }
 SMALL = {**studies.changed(studies.load("mini"), CHANGE), "study": "small", "reports": "reports/small"}
