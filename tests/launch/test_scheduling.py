@@ -3,7 +3,7 @@
 import pytest
 from studies import snakemake
 
-JOBS = 12
+JOBS = 24
 SNAKEFILE = f"""
 from mcgrpo.launch.scheduling import without_rate_limit
 rule all:
