@@ -19,8 +19,9 @@ HOSTILE = Path(__file__).parents[2] / "bench" / "hostile.py"
 
 @pytest.fixture(scope="module")
 def patient():
-    with Verifier(1, timeout=20) as one:
-        yield one
+    with Verifier(2, timeout=20) as two:
+        two.start()
+        yield two
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +68,22 @@ def test_a_gold_that_does_not_parse(patient, answer, solution):
     assert (judgement.verdict, judgement.gold_parsable) == ("unparseable", False)
 
 
+def tried(verifier, answers, completions):
+    """Verdicts, five times: on a busy machine half a second may be too short for a plain answer, but not each time."""
+    for _ in range(5):
+        yield [each.verdict for each in verifier.judge(answers, [""] * len(answers), completions)]
+
+
 def test_order_is_kept_and_equal_rollouts_agree(quick):
     answers = [str(n % 7) for n in range(60)]
     completions = [TOWER if n == 30 else f"\\boxed{{{n % 5}}}" for n in range(60)]
     expected = ["timeout" if n == 30 else "correct" if n % 7 == n % 5 else "wrong" for n in range(60)]
-    assert [j.verdict for j in quick.judge(answers, [""] * 60, completions)] == expected
+    assert expected in tried(quick, answers, completions)
 
 
-def test_many_rollouts_of_one_gold(quick):
+def test_many_rollouts_of_one_gold(patient):
     completions = [f"\\boxed{{{n % 50}}}" for n in range(200)]
-    verdicts = [j.verdict for j in quick.judge(["7"] * 200, [""] * 200, completions)]
+    verdicts = [j.verdict for j in patient.judge(["7"] * 200, [""] * 200, completions)]
     assert verdicts == ["correct" if n % 50 == 7 else "wrong" for n in range(200)]
 
 
@@ -96,9 +103,7 @@ def test_a_gold_is_parsed_once_for_its_rollouts(patient):
 def test_a_completion_over_time_is_killed_and_the_next_is_not_hurt(quick, body):
     start, spent = time.monotonic(), processor_seconds(quick)
     texts = ["\\boxed{4}", f"\\boxed{{{body}}}", "\\boxed{5}"]
-    # On a busy machine half a second may be too short for a plain answer, but not each time.
-    tries = ([each.verdict for each in quick.judge(["5"] * 3, [""] * 3, texts)] for _ in range(5))
-    assert ["wrong", "timeout", "correct"] in tries
+    assert ["wrong", "timeout", "correct"] in tried(quick, ["5"] * 3, texts)
     assert time.monotonic() - start < PATIENCE_SECONDS
     assert processor_seconds(quick) - spent < 0.5 + 1
 
@@ -126,11 +131,11 @@ def test_a_completion_beyond_any_models_length_is_not_read(quick):
     assert (judgement.verdict, judgement.gold_parsable) == ("unparseable", True)
 
 
-def test_from_many_threads_at_once(quick):
+def test_from_many_threads_at_once(patient):
     found = {}
 
     def work(n):
-        found[n] = [j.verdict for j in quick.judge([str(n)] * 2, [""] * 2, [f"\\boxed{{{n}}}", "\\boxed{-1}"])]
+        found[n] = [j.verdict for j in patient.judge([str(n)] * 2, [""] * 2, [f"\\boxed{{{n}}}", "\\boxed{-1}"])]
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(12)]
     for thread in threads:
@@ -208,8 +213,8 @@ def test_any_text_gets_a_verdict_in_time(quick, pieces, times):
 
 @linux
 @pytest.mark.slow
-def test_hundreds_of_hostile_completions():
-    command = [sys.executable, str(HOSTILE), "--count", "400", "--timeout", "0.3"]
+def test_many_hostile_completions():
+    command = [sys.executable, str(HOSTILE), "--count", "160", "--timeout", "0.2"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -219,12 +224,13 @@ def test_every_rank_of_torchrun_grades(tmp_path):
     script = tmp_path / "rank.py"
     script.write_text(
         "from mcgrpo.grade.rewards import judge\n"
-        "texts = [r'\\boxed{2}', r'\\boxed{3}', r'\\boxed{9^{9^{9^{9}}}}'] * 4\n"
-        "print('|', *(j.verdict for j in judge('math', texts, ['2'] * 12)), '|')\n"
+        "from mcgrpo.grade.verifier import Verifier\n"
+        "texts = [r'\\boxed{2}', r'\\boxed{3}'] * 4\n"
+        "print('|', *(j.verdict for j in judge('math', texts, ['2'] * 8)), '|')\n"
+        f"print('|', *(j.verdict for j in Verifier(timeout=0.5).judge(['2'], [''], [{TOWER!r}])), '|')\n"
     )
     launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
     done = subprocess.run([sys.executable, "-m", *launcher], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    ranks = re.findall(r"\| ([a-z ]+) \|", done.stdout)
-    assert len(ranks) == 2
-    assert all(rank.split()[:2] == ["correct", "wrong"] and rank.split() == rank.split()[:3] * 4 for rank in ranks)
+    said = re.findall(r"\| ([a-z ]+) \|", done.stdout)
+    assert sorted(said) == ["correct" + " wrong correct" * 3 + " wrong"] * 2 + ["timeout"] * 2
