@@ -78,13 +78,15 @@ def machine(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def empty_store(tmp_path_factory):
+def empty_store(made_once):
     """The file of a new MLflow store; to make its tables takes MLflow seconds."""
-    from mcgrpo.tracking.store import Store
 
-    path = tmp_path_factory.mktemp("store") / "mlflow.db"
-    Store(f"sqlite:///{path}", "another")
-    return path
+    def make(folder):
+        from mcgrpo.tracking.store import Store
+
+        Store(f"sqlite:///{folder}/mlflow.db", "another")
+
+    return made_once("store", make) / "mlflow.db"
 
 
 @pytest.fixture

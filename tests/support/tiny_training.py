@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -64,10 +65,16 @@ def model_folder():
     return folder
 
 
+@cache
+def loaded():
+    """The model and its tokenizer, to be copied: to load them takes as long as half a step."""
+    model = AutoModelForCausalLM.from_pretrained(model_folder(), dtype=torch.float32)
+    return model, AutoTokenizer.from_pretrained(model_folder(), padding_side="left")
+
+
 def trainer_of(kind, tmp_path, reward=digits_reward, data=None, **settings):
     """A trainer of that kind, not yet trained; on `dataset()` unless it is given other `data`."""
-    model = AutoModelForCausalLM.from_pretrained(model_folder(), dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(model_folder(), padding_side="left")
+    model, tokenizer = deepcopy(loaded())
     defaults = {
         "use_cpu": not ON_GPU,
         "bf16": False,

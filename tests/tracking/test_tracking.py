@@ -169,10 +169,10 @@ class TestAStore:
         with sqlite3.connect(empty_store) as connection:
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
+    @pytest.mark.slow
     def test_of_an_earlier_mlflow_is_migrated(self, tmp_path):
         path = tmp_path / "old.db"
-        done = subprocess.run([sys.executable, "-c", OLD_STORE, f"sqlite:///{path}"], capture_output=True, text=True)
-        before, head = done.stdout.split()
+        before, head = earlier_store(f"sqlite:///{path}")
         assert version_of(path) == before != head
         Store(f"sqlite:///{path}", "mini")
         assert (version_of(path), version_of(tmp_path / "old.db.before-migration")) == (head, before)
@@ -213,20 +213,21 @@ class TestAStore:
         assert sizes == [900, 600]
 
 
-OLD_STORE = """
-import sys
-from alembic import command
-from alembic.script import ScriptDirectory
-from mlflow.store.db.utils import InitialBase, _get_alembic_config, create_sqlalchemy_engine
-config = _get_alembic_config(sys.argv[1])
-head = ScriptDirectory.from_config(config).get_revision("head")
-engine = create_sqlalchemy_engine(sys.argv[1])
-InitialBase.metadata.create_all(engine)
-with engine.begin() as connection:
-    config.attributes["connection"] = connection
-    command.upgrade(config, head.down_revision)
-print(head.down_revision, head.revision)
-"""
+def earlier_store(uri):
+    """Make a store as the MLflow before the last migration did; returns its version, and the one that is to come."""
+    from alembic import command
+    from alembic.script import ScriptDirectory
+    from mlflow.store.db.utils import InitialBase, _get_alembic_config, create_sqlalchemy_engine
+
+    config = _get_alembic_config(uri)
+    head = ScriptDirectory.from_config(config).get_revision("head")
+    engine = create_sqlalchemy_engine(uri)
+    InitialBase.metadata.create_all(engine)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, head.down_revision)
+    engine.dispose()
+    return head.down_revision, head.revision
 
 
 def version_of(path):
@@ -253,7 +254,8 @@ def test_the_protocol_is_known_by_what_it_changes():
     assert contents.protocol_of(replace(RUN, estimator=estimator, training=RUN.training | changes)) == "released"
 
 
-def test_nothing_a_training_imports_imports_mlflow():
-    code = "import sys, mcgrpo.train, mcgrpo.train.callbacks; print('mlflow' in sys.modules)"
+def test_what_a_training_imports_of_tracking_imports_no_mlflow():
+    """All else that it imports: `learning_job`, in tests/train/test_attempts.py."""
+    code = "import sys; from mcgrpo.tracking import tracked; print('mlflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -128,6 +128,7 @@ def test_a_move_between_record_and_rows_loses_none(uri, tmp_path, monkeypatch, w
     assert run.info.status == "FINISHED" and run.data.metrics["loss"] == 0.5 / 3
 
 
+@pytest.mark.slow
 def test_a_follower_whose_parent_ends_at_once_ends_too(tmp_path):
     """Its output is closed when both have ended."""
     code = "from mcgrpo.tracking import follower; print(follower('--results', 'mini').pid, flush=True)"

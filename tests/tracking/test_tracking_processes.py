@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import socket
@@ -8,9 +7,11 @@ import urllib.request
 from dataclasses import replace
 
 import pytest
+from learning_trainings import HERE, command
 from mlflow import MlflowClient
 from pretend_machine import wait_until
 from studies import ROOT
+from tracked_files import track
 from training_jobs import RUN, changed, job, make_inputs, steps
 
 from mcgrpo.tracking import FOLLOWED
@@ -18,8 +19,9 @@ from mcgrpo.tracking.series import STEP_METRICS
 from mcgrpo.tracking.store import Store
 
 pytestmark = pytest.mark.slow
-LONG = changed(max_steps=600)
+EIGHT = changed(max_steps=8)
 
+JOBS = 4
 WRITER = """
 import dataclasses, json, shutil, sys, time
 from pathlib import Path
@@ -29,7 +31,7 @@ from mcgrpo import tracking
 from mcgrpo.train import attempts
 from mcgrpo.tracking import tracked
 from mcgrpo.tracking.series import STEP_METRICS
-tracking.PATIENCE_SECONDS = 600  # sixteen processes start at once
+tracking.PATIENCE_SECONDS = 600  # eight processes start at once
 run = dataclasses.replace(files.RUN, seed=int(sys.argv[2]))
 place = files.place(Path("results"), run)
 logs = [dict.fromkeys(STEP_METRICS, float(step)) for step in range(1, 31)]
@@ -52,18 +54,18 @@ def environment(uri):
     return {key: value for key, value in os.environ.items() if key != FOLLOWED} | {"MLFLOW_TRACKING_URI": uri}
 
 
-def test_eight_jobs_at_once_lose_nothing(tmp_path):
-    """Eight processes and their followers, one sqlite store that is not there yet."""
+def test_jobs_at_once_lose_nothing(tmp_path):
+    """Four processes and their followers, one sqlite store that is not there yet."""
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     command = [sys.executable, "-c", WRITER, str(ROOT / "tests/support")]
     places = {"cwd": tmp_path, "env": environment(uri), "stderr": subprocess.PIPE, "text": True}
-    writers = [subprocess.Popen([*command, str(seed)], **places) for seed in range(8)]
+    writers = [subprocess.Popen([*command, str(seed)], **places) for seed in range(JOBS)]
     said = [writer.communicate(timeout=1200)[1] for writer in writers]
     assert not any(writer.returncode for writer in writers), said
     assert not [line for line in said if "warning" in line]
     client = MlflowClient(uri)
     found = client.search_runs([client.get_experiment_by_name("mini").experiment_id])
-    assert sorted(run.data.params["seed"] for run in found) == [str(seed) for seed in range(8)]
+    assert sorted(run.data.params["seed"] for run in found) == [str(seed) for seed in range(JOBS)]
     for run in found:
         names = [name for name in run.data.metrics if not name.startswith("system/")]
         assert run.info.status == "FINISHED" and set(names) == STEP_METRICS
@@ -73,10 +75,10 @@ def test_eight_jobs_at_once_lose_nothing(tmp_path):
 
 
 class Server:
-    """A real `mlflow server` on a sqlite store."""
+    """A real `mlflow server` on a sqlite store, without the five processes that run its jobs."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, store):
+        self.folder, self.store = folder, store
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -85,11 +87,12 @@ class Server:
 
     def start(self):
         command = [sys.executable, "-m", "mlflow", "server", "--port", str(self.port), "--workers", "1"]
-        command += ["--backend-store-uri", f"sqlite:///{self.folder}/server.db"]
+        command += ["--backend-store-uri", self.store]
         command += ["--default-artifact-root", str(self.folder / "artifacts")]
         with (self.folder / "server.log").open("a") as log:
-            options = {"stdout": log, "stderr": log, "start_new_session": True, "env": environment("")}
-            self.process = subprocess.Popen(command, **options)
+            options = {"stdout": log, "stderr": log, "start_new_session": True}
+            settings = environment("") | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+            self.process = subprocess.Popen(command, **options, env=settings)
         assert wait_until(self.answers), (self.folder / "server.log").read_text()
 
     def answers(self):
@@ -105,20 +108,19 @@ class Server:
 
 
 @pytest.fixture
-def server(tmp_path):
-    server = Server(tmp_path)
+def server(tmp_path, uri):
+    server = Server(tmp_path, uri)
     server.start()
     yield server
     server.kill()
 
 
 def started(made, uri):
-    """A training on its own, as a user starts it."""
-    flags = {"run": json.dumps(vars(made.run)), "model": made.model, "data": made.data, "output": made.output}
-    flags |= {"weights": made.weights, "unfinished": made.home}
-    command = [sys.executable, "-m", "mcgrpo.train", *(str(part) for key in flags for part in (f"--{key}", flags[key]))]
+    """A training on its own, which waits after its first step until the file `go` is beside its inputs."""
+    settings = HERE | {"HOLD": str(made.home / "metrics.jsonl"), "GO": str(made.data.with_name("go"))}
+    settings = {key: value for key, value in settings.items() if key != FOLLOWED} | {"MLFLOW_TRACKING_URI": uri}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, env=environment(uri), start_new_session=True, **pipes)
+    return subprocess.Popen(command(made), env=settings, start_new_session=True, **pipes)
 
 
 def history(client):
@@ -131,42 +133,38 @@ def tracked_so_far(client):
     return found and client.search_runs([found.experiment_id], "metrics.loss > -1e9")
 
 
-def in_study(tmp_path, run):
+def in_study(tmp_path):
     """A job whose files lie as those of a study do."""
-    made = job(make_inputs(tmp_path), tmp_path, run)
+    made, run = job(make_inputs(tmp_path), tmp_path, EIGHT, save_steps=100), EIGHT
     results = tmp_path / "results" / RUN.study
     return replace(made, output=results / "runs" / run.name, unfinished=results / "unfinished" / run.name)
 
 
-def test_a_server_that_is_killed_costs_a_warning_and_track_mends_it(server, tmp_path):
-    made = in_study(tmp_path, LONG)
+def test_a_server_that_is_killed_costs_a_warning_and_track_mends_it(server, tmp_path, monkeypatch):
+    made = in_study(tmp_path)
     training = started(made, server.uri)
     client = MlflowClient(server.uri)
-    metrics = made.home / "metrics.jsonl"
-    assert wait_until(lambda: metrics.is_file() and metrics.read_text())
-    training.send_signal(signal.SIGSTOP)  # else it might end before it is tracked
     assert wait_until(lambda: tracked_so_far(client))
     server.kill()
     at_kill = len(steps(made.home))
-    training.send_signal(signal.SIGCONT)
+    made.data.with_name("go").touch()
     _, said = training.communicate(timeout=600)
     assert training.returncode == 0, said
-    assert at_kill < len(steps(made.output)) == LONG.training["max_steps"]
+    assert at_kill < len(steps(made.output)) == 8
     assert said.count("was not tracked in MLflow: ") == 1
     server.start()
     run, before = history(client)
-    assert run.info.status == "RUNNING" and len(before) < LONG.training["max_steps"]
-    track = [sys.executable, "-m", "mcgrpo.tracking", str(made.output.parents[5])]
-    done = subprocess.run(track, env=environment(server.uri), capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert run.info.status == "RUNNING" and len(before) == at_kill
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
+    track(made.output.parents[5], monkeypatch)
     mended, after = history(client)
     assert (mended.info.run_id, mended.info.status) == (run.info.run_id, "FINISHED")
-    assert after == list(range(1, LONG.training["max_steps"] + 1))
+    assert after == list(range(1, 9))
 
 
-def test_a_training_that_is_killed_outright_is_killed_in_the_store(tmp_path):
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    made = in_study(tmp_path, changed(max_steps=2000))
+def test_a_training_that_is_killed_outright_is_killed_in_the_store(tmp_path, uri):
+    made = in_study(tmp_path)
     client = Store(uri, RUN.study).client
     training = started(made, uri)
     assert wait_until(lambda: tracked_so_far(client))

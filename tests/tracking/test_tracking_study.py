@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -11,6 +9,7 @@ from tracked_files import content, place, track
 from training_jobs import SPEC
 from transformers import AutoModelForCausalLM
 
+from mcgrpo import cli
 from mcgrpo.analyse.records import Cell, Score
 from mcgrpo.data.toy.models import build
 from mcgrpo.files import write_csv
@@ -27,10 +26,10 @@ def cell(method, mean, budget=4, **more):
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(tmp_path, uri, monkeypatch):
     """A study of two trainings at G=4, the mean and the median, with its scores, summary, grades and report."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     results = tmp_path / "results/mini"
     for run in (RUN, MEAN):
         finished = place(results, run).finished
@@ -160,7 +159,6 @@ class TestTracking:
         with pytest.raises(SystemExit, match="track: sqlite"):  # a person is told
             track(study, monkeypatch)
 
-    @pytest.mark.slow
     def test_registers_models_where_asked(self, study, monkeypatch):
         """A model for each cell, a version for each seed; it answers when it is loaded from there."""
         import mlflow
@@ -188,7 +186,8 @@ def test_a_summary_without_numbers_has_no_cells(tmp_path):
     assert cells.read_cells(tmp_path / "summary.csv") == {}
 
 
-def test_the_command_has_a_short_name(study):
-    done = subprocess.run([sys.executable, "-m", "mcgrpo.cli", "track", str(study)], capture_output=True, text=True)
-    store = f"sqlite:///{study.parents[1]}/mlflow.db"
-    assert done.stdout.startswith(f"2 trainings in {store}, see http"), done.stderr
+@pytest.mark.filterwarnings("ignore:'mcgrpo.tracking.__main__' found in sys.modules:RuntimeWarning")
+def test_the_command_has_a_short_name(study, uri, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["mcgrpo", "track", str(study)])
+    cli.main()
+    assert capsys.readouterr().out.startswith(f"2 trainings in {uri}, see http")

@@ -1,5 +1,8 @@
 """Gradients of real trainings against the paper's equations (`equations`), to float32's rounding."""
 
+from copy import deepcopy
+from functools import cache
+
 import pytest
 import torch
 from equations import Policies, Row, advantages, kept, loss
@@ -36,9 +39,14 @@ def weights_of(model):
     return {name: value.clone() for name, value in model.state_dict().items()}
 
 
+@cache
+def untrained():
+    return AutoModelForCausalLM.from_pretrained(model_folder(), dtype=torch.float64)
+
+
 def model_of(weights=None):
     """In float64; the untrained model without weights. Not the trainer's own object, whose forward is TRL's."""
-    model = AutoModelForCausalLM.from_pretrained(model_folder(), dtype=torch.float64)
+    model = deepcopy(untrained())
     if weights:
         model.load_state_dict(weights)
     return model

@@ -1,6 +1,6 @@
 """Two processes against one: the same prompts, rollouts and rewards make the same updates.
 
-The processes are real ones, of torchrun with gloo; only their completions are scripted (`support/scripted.py`).
+The processes are real ones, of torchrun's agent with gloo; only their completions are scripted (`support/scripted.py`).
 Their sums have another order, and every processor rounds them in its own way. No test rests on the largest difference
 of a weight: where a gradient is near Adam's epsilon (1e-8), Adam turns its rounding into an update of any size.
 """
@@ -76,12 +76,12 @@ def alone(cases):
 
 def launch(cases):
     """Run cases one after the other in two processes."""
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", scripted.__file__]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = ["-m", "mcgrpo.launch.preload", "two_processes", "scripted"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(scripted.__file__).parent)}
     # On one GPU the second process has no number of its own for accelerate to give to DDP
     environment |= {"ACCELERATE_BYPASS_DEVICE_MAP": "true"} if ON_GPU else {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
-        [sys.executable, *command, json.dumps(cases)], capture_output=True, text=True, env=environment, timeout=600
+        [sys.executable, *command, json.dumps(cases)], capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0, done.stderr
     return done.stderr
