@@ -1,43 +1,77 @@
 """Start a job as the machine wants it: `python -m mcgrpo.launch --gpus N --processes N MODULE [ARGS...]`.
 
-On GPUs that no other job has (`mcgrpo.launch.gpus`), or where it sees none; as several processes (torchrun), or as one
-that may share its imports with other jobs (`mcgrpo.launch.preload`). No result depends on it, and so no rule's `code`
+On GPUs that no other job has (`mcgrpo.launch.gpus`), or where it sees none; as several processes (torchrun), on several
+machines, too (`mcgrpo.launch.nodes`), or as one that may share its imports with other jobs (`mcgrpo.launch.preload`);
+beside a vLLM server of its own (`mcgrpo.launch.server`), or without. No result depends on it, and so no rule's `code`
 does.
 """
 
 import argparse
+import json
 import os
 import sys
+from importlib.util import find_spec
+from typing import Any
 
 from mcgrpo import command_line
+from mcgrpo.launch.nodes import across
 
 
-def command(gpus: int, processes: int, job: list[str]) -> list[str]:
-    """The command line that starts `job`, a module's name and its arguments."""
+def command(
+    gpus: int, processes: int, job: list[str], nodes: int = 1, server: dict[str, Any] | None = None
+) -> list[str]:
+    """The command line that starts a job.
+
+    Args:
+        gpus, processes: of the job, over all machines.
+        job: a module's name and its arguments.
+        nodes: machines that they are divided among.
+        server: a `mcgrpo.launch.server.Server` that runs beside it, on more GPUs of the same machine; beside a job on
+            several machines, on one machine more, the first.
+
+    Raises:
+        ValueError: if several machines cannot be reached.
+    """
     python = [sys.executable, "-m"]
-    several = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "--"]
-    start = [*python, *(several if processes > 1 else ["mcgrpo.launch.preload"]), *job]
+    if nodes > 1:
+        start, gpus = across(gpus, processes, nodes, 1 if server else 0, job), 0  # each machine's are taken there
+    elif processes > 1:
+        start = [*python, "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "--", *job]
+    else:
+        start = [*python, "mcgrpo.launch.preload", *job]
+    if server:
+        start = [*python, "mcgrpo.launch.server", json.dumps({**server, "everywhere": nodes > 1}), *start]
+        gpus += server["gpus"]
     return [*python, "mcgrpo.launch.gpus", str(gpus), *start] if gpus else start
 
 
 def main() -> None:
     """Become the job."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--gpus", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=1, help="0 is one, too")
+    parser.add_argument("--gpus", type=int, default=0, help="of the job, over all machines")
+    parser.add_argument("--processes", type=int, default=1, help="of the job, over all machines; 0 is one, too")
+    parser.add_argument("--nodes", type=int, default=1, help="machines that they are divided among")
+    parser.add_argument("--server", type=json.loads, help="a vLLM server to run beside the job, as JSON")
     parser.add_argument("job", nargs=argparse.REMAINDER, metavar="MODULE [ARGS...]")
     options = parser.parse_args()
     if not options.job:
         parser.error("which module?")
+    if options.server and not find_spec("vllm"):
+        parser.error("vllm_mode=server: the job starts the server, and vLLM is not installed here")
     if not options.gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a job without GPUs computes on the CPU wherever it runs
-    if not options.gpus and options.processes <= 1:  # without starting Python a second time: most jobs last seconds
+    if (
+        not (options.gpus or options.server) and options.processes <= 1
+    ):  # without starting Python a second time: most jobs last seconds
         from mcgrpo.launch import preload
 
         sys.argv = ["mcgrpo.launch.preload", *options.job]
         return preload.main()
-    started = command(options.gpus, options.processes, options.job)
-    os.execv(started[0], started)
+    try:
+        started = command(options.gpus, options.processes, options.job, options.nodes, options.server)
+    except ValueError as error:
+        parser.error(str(error))
+    os.execvp(started[0], started)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ from mcgrpo.launch.devices import DeviceError, count, devices
 from mcgrpo.launch.gpus import check_lock_folder, enough
 
 
-def limit(training: int, evaluation: int, given: int | None, *, on_cluster: bool) -> int | None:
+def limit(training: int, server: int, evaluation: int, given: int | None, *, on_cluster: bool) -> int | None:
     """The GPUs that Snakemake may use: as many as given, else those of this machine, unless jobs run on a cluster.
 
     Args:
         training, evaluation: GPUs of one job.
+        server: those of the vLLM server that a training's job starts.
         given: by `--resources gpu=N`.
 
     Returns:
@@ -22,7 +23,8 @@ def limit(training: int, evaluation: int, given: int | None, *, on_cluster: bool
     Raises:
         DeviceError: if fewer are given than a job takes.
     """
-    jobs = {f"a training (gpus: {training})": training}
+    beside = f", with a vLLM server on {server}" if server else ""
+    jobs = {f"a training (gpus: {training}{beside})": training + server}
     jobs[f"an evaluation (vllm_tensor_parallel_size: {evaluation})"] = evaluation
     if given is None:
         here = 0 if on_cluster or not max(jobs.values()) else count()

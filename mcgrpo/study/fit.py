@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def fit(training: dict[str, Any], num_generations: int, gpus: int) -> None:
+def fit(training: dict[str, Any], num_generations: int, gpus: int, nodes: int = 1) -> None:
     """Set the batch, and refuse what does not fit the GPUs of a training; without any, it is one process.
+
+    Args:
+        gpus: that it trains on, over all `nodes` machines.
 
     Raises:
         ValueError: with the arithmetic.
     """
     _set_batch(training, num_generations, max(gpus, 1))
+    check_machines(gpus, nodes, server_gpus(training))
     check_sharding(training.get("sharding", "none"), gpus)
     if training.get("use_vllm"):
         check_vllm(training, max(gpus, 1))
@@ -89,6 +93,29 @@ def check_vllm(training: dict[str, Any], processes: int) -> None:
     if room is not None and room <= completion:
         raise ValueError(
             f"vllm_max_model_length={room} leaves no room for a prompt beside max_completion_length={completion}"
+        )
+
+
+def server_gpus(training: Mapping[str, Any]) -> int:
+    """GPUs of the vLLM server that a training's job starts for it; 0 if it starts none."""
+    served = training.get("use_vllm") and training.get("vllm_mode") == "server"
+    return training.get("vllm_tensor_parallel_size", 1) if served and "vllm_server_base_url" not in training else 0
+
+
+def check_machines(gpus: int, nodes: int, server: int) -> None:
+    """Refuse GPUs that are not divided evenly among machines, and a server that has none of its own.
+
+    Raises:
+        ValueError: with the numbers.
+    """
+    if nodes > 1 and (not gpus or gpus % nodes):
+        raise ValueError(f"nodes={nodes}: each machine trains on as many GPUs as the others, but gpus={gpus}")
+    if server and not gpus:
+        raise ValueError("vllm_mode=server: the server needs GPUs of its own, and so does the training, but gpus=0")
+    if nodes > 1 and server > gpus // nodes:
+        raise ValueError(
+            f"vllm_tensor_parallel_size={server}: the server has a machine of its own, with {gpus // nodes} GPUs like "
+            f"the others (gpus={gpus}, nodes={nodes})"
         )
 
 

@@ -20,8 +20,8 @@ from mcgrpo.study.settings import Config, first_benchmark, hyper_parameters
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
 
 PLAN_KEYS = (
-    "study", "seeds", "gpus", "settings", "training", "rewards", "variants", "experiments", "datasets", "grading",
-    "equivalence_margin",
+    "study", "seeds", "gpus", "nodes", "settings", "training", "rewards", "variants", "experiments", "datasets",
+    "grading", "equivalence_margin",
 )  # fmt: skip
 """The keys of a study that its plan depends on, beside the number of samples."""
 EQUIVALENCE_MARGIN = 0.01
@@ -113,7 +113,7 @@ def _run(config: Config, setting: str, method: str, num_generations: int, varian
         training = _training(config, setting, change, method, task) if trained else {}
         estimator = training.pop("estimator", METHODS[method].estimator) if trained else ""
         if trained:
-            fit(training, num_generations, config.get("gpus", 0))
+            fit(training, num_generations, config.get("gpus", 0), config.get("nodes", 1))
     except ValueError as error:
         raise PlanError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None
     return Run(

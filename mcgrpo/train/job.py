@@ -171,6 +171,7 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     With an oracle also its seconds in this attempt, which are not part of the training's.
     """
     import torch
+    from accelerate.utils import broadcast_object_list
 
     from mcgrpo.train.callbacks import Checkpoints, MetricsFile, StopAtNonFinite
     from mcgrpo.train.rollout_files import RolloutFiles
@@ -186,7 +187,8 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     if job.gpus > 1 and processes != job.gpus:
         raise ValueError(f"{job.gpus} GPUs are trained on by as many processes (torchrun), not by {processes}")
     trainer.accelerator.wait_for_everyone()  # by now the first process has cleared the folder
-    checkpoint = attempts.last_checkpoint(job.checkpoints)
+    # The first process's, for all: a shared file system may show another machine an older state.
+    (checkpoint,) = broadcast_object_list([attempts.last_checkpoint(job.checkpoints)])
     if checkpoint:
         print(f"going on from {checkpoint}", flush=True)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)

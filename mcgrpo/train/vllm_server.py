@@ -8,7 +8,8 @@ import time
 from importlib.util import find_spec
 from typing import Any
 
-from mcgrpo.study.fit import check_vllm
+from mcgrpo.launch.server import ADDRESS, free_port
+from mcgrpo.study.fit import check_vllm, server_gpus
 
 OPERATIONAL = (
     "vllm_server_base_url",
@@ -40,10 +41,23 @@ def settled(training: dict[str, Any]) -> dict[str, Any]:
             print("vLLM is not installed: rollouts are drawn with transformers", flush=True)
         return {**training, "use_vllm": False}
     check_vllm(training, int(os.environ.get("WORLD_SIZE", "1")))
+    if server_gpus(training):
+        return _beside(training, first)
     if first and training.get("vllm_mode") == "server" and "vllm_server_base_url" in training:
         hold(training["vllm_server_base_url"])
         wait_for_server(training["vllm_server_base_url"], training.get("vllm_server_timeout", PATIENCE_SECONDS))
     return training
+
+
+def _beside(training: dict[str, Any], first: bool) -> dict[str, Any]:
+    """A run's `training`, with the server that its job has started, once that answers."""
+    url = os.environ.get(ADDRESS)
+    if not url:
+        raise ValueError("vllm_mode=server: name a server (vllm_server_base_url), or have mcgrpo.launch start one")
+    if first:
+        wait_for_server(url, training.get("vllm_server_timeout", PATIENCE_SECONDS))
+    # A port of its own: trainings on one machine would meet their servers at TRL's.
+    return {**training, "vllm_server_base_url": url, "vllm_group_port": free_port()}
 
 
 def hold(url: str) -> None:

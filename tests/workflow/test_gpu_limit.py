@@ -71,7 +71,7 @@ class TestFewerThanAJobTakes:
         with pytest.raises(
             DeviceError, match=r"an evaluation \(vllm_tensor_parallel_size: 2\) takes 2 .*gpu=1 allows 1"
         ):
-            gpu_limit.limit(1, 2, 1, on_cluster=True)
+            gpu_limit.limit(1, 0, 2, 1, on_cluster=True)
 
 
 class TestOtherwise:
@@ -89,7 +89,7 @@ class TestOtherwise:
     def test_how_many_snakemake_may_use_of_two(self, monkeypatch, training, given, on_cluster, limited):
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         monkeypatch.setenv("MCGRPO_DEVICES", "a,b")
-        assert gpu_limit.limit(training, min(training, 1), given, on_cluster=on_cluster) == limited
+        assert gpu_limit.limit(training, 0, min(training, 1), given, on_cluster=on_cluster) == limited
 
 
 def test_without_resources_trainings_are_as_many_as_gpus(small):

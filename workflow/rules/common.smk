@@ -12,10 +12,10 @@ from pathlib import Path
 from snakemake.settings.types import DeploymentMethod
 
 from mcgrpo import shipped, tracking
-from mcgrpo.launch import environment, gpu_limit, scheduling, study_lock
+from mcgrpo.launch import environment, gpu_limit, nodes, scheduling, study_lock
 from mcgrpo.launch.devices import DeviceError
 from mcgrpo.report import catalogue
-from mcgrpo.study import headline, lock, plan, read, settings, strict_yaml
+from mcgrpo.study import fit, headline, lock, plan, read, settings, strict_yaml
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import training_code
 from mcgrpo.study.fingerprint import fingerprint
@@ -89,12 +89,16 @@ if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method:
 tracking.use_store(config)
 
 GPUS = config.get("gpus", 0)
+NODES = config.get("nodes", 1)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
 
 if workflow.is_main_process and not PARTIAL:
     given = workflow.global_resources.get("gpu")
+    served = max((fit.server_gpus(run.training) for run in RUNS.values()), default=0)
     try:
-        allowed = gpu_limit.limit(GPUS, GENERATION_GPUS, given and given.value, on_cluster=workflow.nodes is not None)
+        training = (0, 0) if NODES > 1 else (GPUS, served)
+        on_cluster = workflow.nodes is not None
+        allowed = gpu_limit.limit(*training, GENERATION_GPUS, given and given.value, on_cluster=on_cluster)
     except DeviceError as error:
         sys.exit(f"error: {error}")
     if allowed is not None:
@@ -113,11 +117,12 @@ wildcard_constraints:
 
 
 def check_gpus():
-    """Refuse jobs that need more GPUs than this machine has, before any starts."""
+    """Refuse jobs that need more GPUs or machines than there are, before any starts."""
+    jobs = list(workflow.dag.needrun_jobs()) if workflow.local_exec else []
     try:
-        if workflow.local_exec:
-            gpu_limit.check_machine(job.resources.get("gpu", 0) for job in workflow.dag.needrun_jobs())
-    except DeviceError as error:
+        gpu_limit.check_machine(job.resources.get("gpu", 0) for job in jobs)
+        nodes.check(max((job.resources.get("nodes", 1) for job in jobs), default=1))
+    except (DeviceError, ValueError) as error:
         sys.exit(f"error: {error}")
 
 
@@ -143,6 +148,33 @@ def model_folder(name):
     if "folder" in config["models"][name]:
         return str(Path(config["models"][name]["folder"]).expanduser())
     return FILES.model(name)
+
+
+def server_gpus(wildcards):
+    """GPUs of the vLLM server that a training's job starts, beside those that it trains on."""
+    return fit.server_gpus(run_of(wildcards).training)
+
+
+def machines(wildcards):
+    """Machines of a training's job: beside those of several it has one more for the server."""
+    return NODES + (NODES > 1 and server_gpus(wildcards) > 0)
+
+
+if NODES == 1:
+    TRAINING_RESOURCES = {"gpu": lambda wildcards: GPUS + server_gpus(wildcards), "nodes": 1, "tasks": 0}
+else:  # `gpu` is for all machines together, of which SLURM may give one more than another, `gres` for each
+    TRAINING_RESOURCES = {"gres": f"gpu:{GPUS // NODES}", "nodes": machines, "tasks": machines, "tasks_per_gpu": 0}
+    TRAINING_RESOURCES["mpi"] = "srun"  # by the job itself: the plugin starts it on the first machine alone
+
+
+def vllm_server(wildcards, input):
+    """The vLLM server that a training's job starts, as JSON."""
+    if not (gpus := server_gpus(wildcards)):
+        return "null"
+    names = {"max_model_len": "vllm_max_model_length", "gpu_memory_utilization": "vllm_gpu_memory_utilization"}
+    options = {name: run_of(wildcards).training.get(key) for name, key in names.items()}
+    log = FILES.log("train", f"{wildcards.run}.vllm")
+    return json.dumps({"model": str(input.model), "log": str(log), "gpus": gpus, **options})
 
 
 def model_gpus(wildcards):

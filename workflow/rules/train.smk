@@ -19,15 +19,17 @@ rule train:
         "../envs/workflow.yaml"
     threads: 1
     resources:
-        gpu=GPUS,
+        **TRAINING_RESOURCES,
     params:
         run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
         unfinished=str(RESULTS.unfinished("{run}")),
-        gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number
+        gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number, and which counts a server's
+        server=vllm_server,
         start=start_model_source,
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
-        "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "
+        "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} --nodes {NODES} "
+        "--server {params.server:q} "
         "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} --test {input.test:q} "
         "--output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
         "--threads {threads} --gpus {params.gpus} --code {params.code} > {log:q} 2>&1"
