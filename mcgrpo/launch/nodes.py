@@ -55,20 +55,30 @@ def across(gpus: int, processes: int, nodes: int, skipped: int, job: list[str]) 
     return ["srun", *options, *([f"--relative={skipped}"] if skipped else []), *own]
 
 
-def first_host() -> str:
-    """The first machine of this SLURM step."""
-    hosts = ["scontrol", "show", "hostnames", os.environ["SLURM_STEP_NODELIST"]]
-    return subprocess.run(hosts, capture_output=True, text=True, check=True).stdout.split()[0]
+def meeting() -> list[str]:
+    """torchrun's options for where this machine meets the others."""
+    if endpoint := os.environ.get(ENDPOINT):
+        return ["--rdzv-endpoint", endpoint, "--rdzv-id", os.environ.get("PET_RDZV_ID", "mcgrpo")]
+    show = ["scontrol", "show", "hostnames", os.environ["SLURM_STEP_NODELIST"]]
+    first = subprocess.run(show, capture_output=True, text=True, check=True).stdout.split()[0]
+    endpoint = f"{first}:{PORTS[int(os.environ[JOB]) % len(PORTS)]}"
+    # torchrun would find out by names, and SLURM's need not be those of the machines.
+    host = f"is_host={int(os.environ['SLURM_NODEID'] == '0')}"
+    return ["--rdzv-endpoint", endpoint, "--rdzv-id", os.environ[JOB], "--rdzv-conf", host]
 
 
 def agent(gpus: int, processes: int, nodes: int, job: list[str]) -> list[str]:
     """The command line of this machine's torchrun."""
-    endpoint, name = os.environ.get(ENDPOINT), os.environ.get("PET_RDZV_ID", "mcgrpo")
-    if not endpoint:
-        name = os.environ[JOB]
-        endpoint = f"{first_host()}:{PORTS[int(name) % len(PORTS)]}"
-    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint, "--rdzv-id", name]
-    start = [sys.executable, "-m", "torch.distributed.run", "--nnodes", str(nodes), *meeting]
+    start = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nnodes",
+        str(nodes),
+        "--rdzv-backend",
+        "c10d",
+        *meeting(),
+    ]
     start += ["--nproc-per-node", str(processes), "-m", "--", *job]
     return [sys.executable, "-m", "mcgrpo.launch.gpus", str(gpus), *start] if gpus else start
 

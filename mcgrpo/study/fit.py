@@ -13,8 +13,8 @@ def fit(training: dict[str, Any], num_generations: int, gpus: int, nodes: int = 
     Raises:
         ValueError: with the arithmetic.
     """
-    _set_batch(training, num_generations, max(gpus, 1))
     check_machines(gpus, nodes, server_gpus(training))
+    _set_batch(training, num_generations, max(gpus, 1))
     check_sharding(training.get("sharding", "none"), gpus)
     if training.get("use_vllm"):
         check_vllm(training, max(gpus, 1))

@@ -1,3 +1,5 @@
+import json
+import os
 import subprocess
 import sys
 import venv
@@ -25,6 +27,53 @@ TORCHRUN = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-
 )
 def test_what_is_started(gpus, processes, expected):
     assert command(gpus, processes, ["job", "--x"]) == expected
+
+
+NODES = [*PYTHON, "mcgrpo.launch.nodes", "2", "2", "2", "job", "--x"]
+SRUN = ["srun", "--kill-on-bad-exit=1", "--cpu-bind=none", "--nodes=2", "--ntasks=2"]
+SERVER = {"model": "m", "log": "l", "gpus": 1}
+
+
+def beside(everywhere):
+    return [*PYTHON, "mcgrpo.launch.server", json.dumps({**SERVER, "everywhere": everywhere})]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "server", "environment", "expected"),
+    [
+        (2, None, {"SLURM_JOB_ID": "7"}, [*SRUN, *NODES]),
+        (2, None, {"PET_RDZV_ENDPOINT": "host:1"}, NODES),
+        (2, SERVER, {"SLURM_JOB_ID": "7"},
+         [*PYTHON, "mcgrpo.launch.gpus", "1", *beside(True), *SRUN, "--relative=1", *NODES]),
+        (1, SERVER, {"SLURM_JOB_ID": "7"},
+         [*PYTHON, "mcgrpo.launch.gpus", "5", *beside(False), *PYTHON, *TORCHRUN[:3], "4", "-m", "--", "job", "--x"]),
+    ],
+)  # fmt: skip
+def test_what_is_started_on_several_machines_and_beside_a_server(nodes, server, environment, expected, monkeypatch):
+    monkeypatch.setattr(os, "environ", environment)
+    assert command(4, 4, ["job", "--x"], nodes, server) == expected
+
+
+@pytest.mark.parametrize(
+    ("server", "environment", "complaint"),
+    [
+        (
+            None,
+            {},
+            "nodes=2 machines train together in a SLURM job .* neither SLURM_JOB_ID nor PET_RDZV_ENDPOINT is set",
+        ),
+        (SERVER, {"PET_RDZV_ENDPOINT": "host:1"}, r"start the vLLM server, too, and name it \(vllm_server_base_url\)"),
+    ],
+)
+def test_machines_that_cannot_train_together_are_refused(server, environment, complaint, monkeypatch):
+    monkeypatch.setattr(os, "environ", environment)
+    with pytest.raises(ValueError, match=complaint):
+        command(4, 4, ["job"], 2, server)
+
+
+def test_a_server_without_vllm_is_refused():
+    done = run("--gpus", "1", "--server", json.dumps(SERVER), "json.tool")
+    assert done.returncode == 2 and "vLLM is not installed here" in done.stderr
 
 
 def run(*arguments, **environment):

@@ -6,8 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import yaml
 from pretend_cluster import until
 from studies import ROOT, changed, load
@@ -44,6 +46,19 @@ class Study:
         for kind in ("runs", "models"):
             shutil.rmtree(study.results / kind / without)
         return study
+
+    def change(self, **keys: object) -> None:
+        """Change keys of the study file."""
+        path = self.folder / "study.yaml"
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | keys))
+
+    def processes(self) -> list[psutil.Process]:
+        """All that run in the study's folder, on whatever machine."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                found += [process] if process.cwd() == str(self.folder) else []
+        return found
 
     @property
     def results(self) -> Path:

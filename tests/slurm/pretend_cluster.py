@@ -1,4 +1,4 @@
-"""A real SLURM on this machine, with two pretend GPUs, for as long as the tests take."""
+"""A real SLURM of two machines that are both this one, with two pretend GPUs each, for as long as the tests take."""
 
 import importlib.util
 import os
@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 HERE = Path(__file__).parent
 ETC = Path("/etc/slurm")  # SLURM_CONF would not be passed on to jobs
+HOSTS = Path("/etc/hosts")
 MUNGE_PID = Path("/run/munge/munged.pid")
+NODES = ("pretend1", "pretend2")
 PROGRAMS = ("munged", "munge", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
 
 
@@ -83,15 +85,18 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     """Start the daemons, and stop them and all jobs at the end. See `missing`."""
     configure(folder)
     with ExitStack() as at_end:
+        at_end.callback(HOSTS.write_text, hosts := HOSTS.read_text())
+        HOSTS.write_text(f"{hosts}127.0.0.1 {' '.join(NODES)}\n")
         for name in ("slurm.conf", "gres.conf"):
             at_end.callback((ETC / name).unlink)
         if not succeeds("munge", "--no-input"):
             start_munge()
             at_end.callback(stop, MUNGE_PID)
-        for daemon in ("slurmctld", "slurmd"):
-            at_end.callback(stop, start(folder, daemon))
+        at_end.callback(stop, start(folder, "slurmctld"))
+        for node in NODES:
+            at_end.callback(stop, start(folder, "slurmd", node))
         at_end.callback(cancel_all)
-        until(lambda: output("sinfo", "--noheader", "--format=%t") == "idle", 60, f"no idle node, see {folder}")
+        until(lambda: output("sinfo", "--noheader", "--format=%t %D") == "idle 2", 60, f"no two idle nodes: {folder}")
         yield Cluster(folder)
 
 
@@ -107,7 +112,7 @@ def configure(folder: Path) -> None:
     (folder / "task_prolog.sh").chmod(0o755)
     for name in ("gpu0", "gpu1", "launches.txt", "jobs.txt"):
         (folder / name).touch()
-    for name in ("state", "spool"):
+    for name in ("state", *(f"spool-{node}" for node in NODES)):
         (folder / name).mkdir()
 
 
@@ -117,12 +122,13 @@ def start_munge() -> None:
     subprocess.run(["munged"], user="munge", group="munge", extra_groups=[], check=True)
 
 
-def start(folder: Path, daemon: str) -> Path:
-    """Start a daemon, wait until it answers, and return its pid file."""
-    subprocess.run([daemon], check=True)
-    answers = {"slurmctld": ["scontrol", "ping"], "slurmd": ["scontrol", "show", "slurmd"]}[daemon]
-    until(lambda: succeeds(*answers), 60, f"{daemon} does not answer, see {folder / daemon}.log")
-    return folder / f"{daemon}.pid"
+def start(folder: Path, daemon: str, node: str = "") -> Path:
+    """Start a daemon, wait until it runs, and return its pid file."""
+    subprocess.run([daemon, *(["-N", node] if node else [])], check=True)
+    name = f"{daemon}-{node}" if node else daemon
+    pid_file = folder / f"{name}.pid"
+    until(pid_file.exists if node else lambda: succeeds("scontrol", "ping"), 60, f"no {daemon}: {folder / name}.log")
+    return pid_file
 
 
 def cancel_all() -> None:

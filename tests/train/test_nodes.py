@@ -1,4 +1,4 @@
-"""One training on two machines that are both this one: two of torchrun's agents, which meet as those of two machines do.
+"""One training on two machines that are both this one: two of torchrun's agents, which meet as on two machines.
 
 What starts them on the machines of a real SLURM is in tests/slurm.
 """

@@ -96,6 +96,19 @@ def test_a_server_that_does_not_answer_is_named_before_anything_is_loaded(instal
         settled(training)
 
 
+def test_a_server_that_the_job_has_started_is_waited_for_and_has_a_port_of_its_own(installed, server, monkeypatch):
+    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_timeout": 0.3}
+    with pytest.raises(ValueError, match=r"name a server \(vllm_server_base_url\), or have mcgrpo.launch start one"):
+        settled(training)
+    monkeypatch.setenv("MCGRPO_VLLM_SERVER", server.url)
+    first, second = settled(training), settled(training)
+    assert first == {**training, "vllm_server_base_url": server.url, "vllm_group_port": first["vllm_group_port"]}
+    assert first["vllm_group_port"] != second["vllm_group_port"]
+    server.status = 503
+    with pytest.raises(ConnectionError, match=r"within 0\.3 s: status 503"):
+        settled(training)
+
+
 def test_a_server_that_is_not_ready_is_waited_for(server):
     server.status = 503
     with pytest.raises(ConnectionError, match="status 503"):

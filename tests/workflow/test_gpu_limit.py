@@ -1,4 +1,4 @@
-"""GPUs of a study against those that Snakemake may use and those of the machine, which are pretended."""
+"""GPUs and machines of a study against those that Snakemake may use and those that there are, which are pretended."""
 
 import os
 import re
@@ -12,6 +12,7 @@ from mcgrpo.launch.devices import DeviceError
 
 pytestmark = pytest.mark.slow
 
+SERVED = {"use_vllm": True, "vllm_mode": "server"}
 SLURM = ["--profile", str(ROOT / "workflow/profiles/slurm")]
 
 
@@ -22,12 +23,12 @@ def small(empty, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MCGRPO_LOCKS", str(empty.folder / "locks"))
 
-    def with_gpus(gpus, here):
+    def with_gpus(gpus, here, nodes=1, **training):
         monkeypatch.setenv("MCGRPO_DEVICES", here)
         study = changed(load("mini"), load("cut-down"))
         main = {**study["experiments"]["main"], "methods": ["grpo"], "num_generations": [2]}
-        study |= {"seeds": [0, 1, 2], "gpus": gpus, "tracking_uri": None, "experiments": {"main": main}}
-        study["training"]["max_steps"] = 1
+        study |= {"seeds": [0, 1, 2], "gpus": gpus, "nodes": nodes, "tracking_uri": None, "experiments": {"main": main}}
+        study["training"] |= {"max_steps": 1, **training}
         study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
         (empty.folder / "study.yaml").write_text(yaml.safe_dump(study))
         empty.configfiles = ["--configfile", str(empty.folder / "study.yaml")]
@@ -73,10 +74,39 @@ class TestFewerThanAJobTakes:
         ):
             gpu_limit.limit(1, 0, 2, 1, on_cluster=True)
 
+    def test_its_vllm_server_is_counted(self, small):
+        done = small(1, here="a", **SERVED).run("--resources", "gpu=1")
+        assert "error: a training (gpus: 1, with a vLLM server on 1) takes 2 GPUs, and --res" in done.log
+        assert "2 GPUs wanted, this machine has 1: a" in small(1, here="a", **SERVED).run().log
+
+    def test_and_so_are_several_machines_that_are_not_there(self, small, monkeypatch):
+        for name in ("SLURM_JOB_ID", "PET_RDZV_ENDPOINT"):
+            monkeypatch.delenv(name, raising=False)
+        study = small(2, here="a,b", nodes=2)
+        done = study.run()
+        (told,) = [line for line in done.log.splitlines() if "rror" in line]
+        assert told.startswith("error: nodes=2 machines train together in a SLURM job (workflow/profiles/slurm)")
+        assert not (study.folder / "resources").exists()
+
 
 class TestOtherwise:
     def test_it_is_planned_on_a_machine_without_any(self, small):
         assert small(2, here="").jobs("--resources", "gpu=2")["train"] == 3
+
+    @pytest.mark.parametrize(
+        ("nodes", "training", "asked"),
+        [
+            (1, {}, "gpu=4, nodes=1, tasks=0, "),
+            (1, SERVED | {"vllm_tensor_parallel_size": 2}, "gpu=6, nodes=1, tasks=0, "),
+            (2, {}, "gres=gpu:2, nodes=2, tasks=2, tasks_per_gpu=0, mpi=srun, "),
+            (2, SERVED, "gres=gpu:2, nodes=3, tasks=3, tasks_per_gpu=0, mpi=srun, "),
+        ],
+    )
+    def test_what_a_training_asks_slurm_for(self, small, nodes, training, asked):
+        """SLURM's plugin asks for `gpu` over all machines, for `gres` on each, and leaves the srun of `mpi` to us."""
+        said = small(4, here="", nodes=nodes, **training).run(*SLURM, "-n").log
+        (rule,) = {line for line in said.splitlines() if "cpus_per_gpu" in line and "runtime=1440" in line}
+        assert asked in rule
 
     def test_what_needs_no_gpu_runs_there(self, small):
         small(1, here="").made("results/quick/plan.json")

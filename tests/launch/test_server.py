@@ -1,0 +1,116 @@
+"""A program beside a server of its own. The server is a stand-in: a real vLLM's is in tests/vllm_cpu/test_beside.py."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+from pretend_machine import Machine, wait_until
+
+from mcgrpo.launch import server
+
+STAND_IN = """
+import os, signal, subprocess, sys, time
+engine = subprocess.Popen(["sleep", "600"])  # in the server's session
+def end(*_):
+    engine.kill()
+    sys.exit(0)
+signal.signal(signal.SIGTERM, signal.SIG_IGN if os.environ.get("DEAF") else end)
+print("devices:", os.environ["CUDA_VISIBLE_DEVICES"], os.environ["VLLM_SERVER_DEV_MODE"], *sys.argv[1:], flush=True)
+if os.environ.get("FAILS"):
+    engine.kill()
+    sys.exit(3)
+time.sleep(600)
+"""
+PROGRAM = "echo $CUDA_VISIBLE_DEVICES $MCGRPO_VLLM_SERVER; "
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Two pretend GPUs, and something that is called vllm."""
+    package = tmp_path / "path/vllm/entrypoints/openai"
+    package.mkdir(parents=True)
+    for folder in (package, *list(package.parents)[:2]):
+        (folder / "__init__.py").touch()
+    (package / "api_server.py").write_text(STAND_IN)
+    machine = Machine(tmp_path)
+    machine.env["PYTHONPATH"] += f":{tmp_path / 'path'}"
+    yield machine
+    for job in machine.jobs:
+        job.end()
+
+
+def start(machine, program, **environment):
+    """A shell command beside a server, on two GPUs; it and the server's log."""
+    log = machine.folder / "logs/vllm.log"
+    settings = json.dumps({"model": "some/model", "log": str(log), "max_model_len": 64})
+    command = [sys.executable, "-m", "mcgrpo.launch.server", settings, "sh", "-c", PROGRAM + program]
+    return machine.start(2, *command, **environment), log
+
+
+def started(job, log):
+    """All processes of a job, once program, server and engine run."""
+    assert wait_until(lambda: job.out.read_text() and log.exists() and "devices" in log.read_text())
+    found = psutil.Process(job.process.pid).children(recursive=True)
+    assert len(found) >= 3
+    return found
+
+
+def gone(processes):
+    return wait_until(lambda: not any(each.is_running() and each.status() != "zombie" for each in processes))
+
+
+def test_each_has_gpus_of_its_own_and_the_program_its_exit_code_and_the_servers_address(machine):
+    job, log = start(machine, "sleep 3; exit 7")
+    assert job.process.wait(60) == 7
+    devices, address = job.out.read_text().split()
+    _, theirs, mode, *options = log.read_text().split()
+    assert (devices, theirs, mode) == ("a", "b", "1")
+    assert address == f"http://127.0.0.1:{options[options.index('--port') + 1]}"
+    assert options[options.index("--model") + 1] == "some/model" and "--gpu-memory-utilization" not in options
+
+
+def test_a_program_that_fails_takes_its_server_along(machine):
+    job, log = start(machine, "sleep 5; exit 7")
+    processes = started(job, log)
+    assert job.process.wait(60) == 7 and gone(processes)
+
+
+def test_a_server_that_fails_takes_its_program_along_and_is_named(machine):
+    job, log = start(machine, "exec sleep 600", FAILS="yes")
+    assert job.process.wait(60) == 1
+    assert f"error: the vLLM server ended (exit code 3), see {log}" in job.err.read_text()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 143), (signal.SIGKILL, -9)])
+def test_nothing_is_left_of_a_job_that_is_stopped_and_its_gpus_are_free(machine, number, code):
+    job, log = start(machine, "exec sleep 600")
+    processes = started(job, log)
+    os.kill(job.process.pid, number)
+    assert job.process.wait(60) == code and gone(processes)
+    assert machine.run("2", "true").returncode == 0
+
+
+def test_gpus_of_a_killed_job_are_not_free_before_its_server_has_ended(machine):
+    job, log = start(machine, "exec sleep 600", DEAF="yes")
+    processes = started(job, log)
+    os.kill(job.process.pid, signal.SIGKILL)
+    next_one = machine.start(2)
+    assert next_one.waits()
+    for process in processes:
+        if process.is_running():
+            process.kill()
+    assert next_one.devices() == "a,b"
+
+
+def test_a_server_that_does_not_end_is_killed_with_its_processes(monkeypatch, tmp_path):
+    monkeypatch.setattr(server, "STOP_SECONDS", 0.5)
+    deaf = ["sh", "-c", "trap '' TERM; sleep 600 & echo ready; while :; do wait; done"]
+    process = server.start(deaf, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout.readline() == "ready\n"
+    processes = psutil.Process(process.pid).children(recursive=True)
+    server.stop(process)
+    assert process.returncode == -9 and len(processes) == 1 and gone(processes)

@@ -1,0 +1,23 @@
+"""A job beside a vLLM server: waits for it as a training does, draws from it with TRL's client. `FILE [SECONDS]`."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from trl.generation.vllm_client import VLLMClient
+
+from mcgrpo.train.vllm_server import settled
+
+training = settled({"use_vllm": True, "vllm_mode": "server", "vllm_server_timeout": 500})
+client = VLLMClient(base_url=training["vllm_server_base_url"])
+drawn = client.generate([[5, 6, 7], [8, 9]], n=3, max_tokens=8, generation_kwargs={"seed": 1})
+found = {
+    "completions": drawn["completion_ids"],
+    "devices": os.environ["CUDA_VISIBLE_DEVICES"],
+    "workers": client.get_world_size(),
+    "engine": client.get_server_info()["weight_transfer_config"],
+}
+Path(sys.argv[1]).write_text(json.dumps(found))
+time.sleep(float(sys.argv[2]))
