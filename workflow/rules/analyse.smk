@@ -69,7 +69,7 @@ rule summarise:
         plan=rules.plan.output,
         scores=rules.collect.output.scores,
         values=rules.collect.output.values,
-        published=str(shipped.PUBLISHED),
+        published=local(str(shipped.PUBLISHED)),
     output:
         summary=RESULTS.summary,
         gains=RESULTS.gains,
@@ -93,8 +93,8 @@ rule contrasts:
         plan=rules.plan.output,
         scores=rules.collect.output.scores,
         values=rules.collect.output.values,
-        claims=str(shipped.CLAIMS),
-        schema=str(shipped.CLAIMS_SCHEMA),
+        claims=local(str(shipped.CLAIMS)),
+        schema=local(str(shipped.CLAIMS_SCHEMA)),
     output:
         RESULTS.contrasts,
     log:

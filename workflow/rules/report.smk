@@ -87,7 +87,7 @@ rule answer:
         lambda wildcards: results_of(ANSWERS[int(wildcards.seeds)]),
         # It says what was known then: only other results of its runs make it anew.
         plan=ancient(str(RESULTS.plan)),
-        published=ancient(str(shipped.PUBLISHED)),
+        published=ancient(local(str(shipped.PUBLISHED))),
     output:
         headline=f"{REPORTS}/after-{{seeds}}-seeds/headline.md",
         figures=multiext(f"{REPORTS}/after-{{seeds}}-seeds/gains-sampled", ".pdf", ".png"),
@@ -112,9 +112,9 @@ rule answer:
 rule claims:
     input:
         contrasts=rules.contrasts.output,
-        claims=str(shipped.CLAIMS),
-        schema=str(shipped.CLAIMS_SCHEMA),
-        published=str(shipped.PUBLISHED),
+        claims=local(str(shipped.CLAIMS)),
+        schema=local(str(shipped.CLAIMS_SCHEMA)),
+        published=local(str(shipped.PUBLISHED)),
     output:
         CLAIMS,
     log:
@@ -165,7 +165,7 @@ rule reproduction:
         SIGNAL,
         CLAIMS,
         FIGURES,
-        document=str(shipped.DOCUMENT),
+        document=local(str(shipped.DOCUMENT)),
     output:
         f"{REPORTS}/reproduction.pdf",
     log:
@@ -197,11 +197,11 @@ rule page:
         curves=rules.collect.output.curves,
         signals=rules.signals.output,
         runs=[] if PARTIAL else map(RESULTS.run, TRAINED),
-        claims=str(shipped.CLAIMS),
-        schema=str(shipped.CLAIMS_SCHEMA),
-        published=str(shipped.PUBLISHED),
-        template=expand(f"{shipped.PAGE}/{{part}}", part=["report.html", "style.css", "script.js"]),
-        captions=expand(f"{shipped.CAPTIONS}/{{figure}}.rst", figure=plan.figures(config)),
+        claims=local(str(shipped.CLAIMS)),
+        schema=local(str(shipped.CLAIMS_SCHEMA)),
+        published=local(str(shipped.PUBLISHED)),
+        template=local(expand(f"{shipped.PAGE}/{{part}}", part=["report.html", "style.css", "script.js"])),
+        captions=local(expand(f"{shipped.CAPTIONS}/{{figure}}.rst", figure=plan.figures(config))),
     output:
         PAGE,
     log:
