@@ -6,7 +6,7 @@ from mcgrpo.records import Run
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.variants import DEFAULT
 
-FIRST_SEEDS = 4
+FIRST_SEEDS = 2
 """Seeds of the first answer; each further one has twice as many."""
 
 
@@ -26,7 +26,7 @@ def headline_runs(runs: Iterable[Run]) -> list[Run]:
 
 
 def answers(headline: Iterable[Run]) -> dict[int, list[Run]]:
-    """A number of seeds -> the runs of the headline with those seeds: 4, 8 ... and all that the study has."""
+    """A number of seeds -> the runs of the headline with those seeds: 2, 4, 8 ... and all that the study has."""
     headline = list(headline)
     seeds = sorted({run.seed for run in headline})
     counts = [FIRST_SEEDS << doubled for doubled in range(len(seeds)) if FIRST_SEEDS << doubled < len(seeds)]
