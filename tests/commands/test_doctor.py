@@ -181,6 +181,22 @@ def test_gpus_are_counted_and_the_smallest_has_to_do(two_gpus, monkeypatch, visi
     assert machine.device_memory() == (gib and gib * 2**30)
 
 
+SERVER = {"use_vllm": True, "vllm_mode": "server"}
+
+
+@pytest.mark.parametrize(
+    ("study", "status", "words"),
+    [
+        ({"gpus": 4, "nodes": 2}, "ok", "one training takes 2 on each of 2 machines"),
+        ({"gpus": 2, "training": SERVER}, "error", "one training takes 3"),
+        ({"gpus": 1, "training": SERVER}, "ok", "one training takes 2: 1 at a time with --resources gpu=2"),
+    ],
+)
+def test_gpus_of_other_machines_do_not_count_and_those_of_a_server_do(two_gpus, study, status, words):
+    found = machine.check_gpus(study)
+    assert found.status == status and words in found.finding
+
+
 @pytest.mark.parametrize(
     ("billions", "training", "status", "words"),
     [

@@ -1,4 +1,4 @@
-"""A real SLURM of two machines that are both this one, with two pretend GPUs each, for as long as the tests take."""
+"""A real SLURM of three machines that are all this one, with two pretend GPUs each, for as long as the tests take."""
 
 import importlib.util
 import os
@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 ETC = Path("/etc/slurm")  # SLURM_CONF would not be passed on to jobs
 HOSTS = Path("/etc/hosts")
 MUNGE_PID = Path("/run/munge/munged.pid")
-NODES = ("pretend1", "pretend2")
+NODES = ("pretend1", "pretend2", "pretend3")
 PROGRAMS = ("munged", "munge", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
 
 
@@ -96,7 +96,8 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         for node in NODES:
             at_end.callback(stop, start(folder, "slurmd", node))
         at_end.callback(cancel_all)
-        until(lambda: output("sinfo", "--noheader", "--format=%t %D") == "idle 2", 60, f"no two idle nodes: {folder}")
+        idle = f"idle {len(NODES)}"
+        until(lambda: output("sinfo", "--noheader", "--format=%t %D") == idle, 60, f"no idle nodes, see {folder}")
         yield Cluster(folder)
 
 

@@ -11,6 +11,7 @@ import psutil
 
 from mcgrpo.commands.doctor.checks import Check
 from mcgrpo.launch.devices import DeviceError, devices
+from mcgrpo.study.fit import server_gpus
 from mcgrpo.study.plan import Config
 from mcgrpo.tracking import DEFAULT_STORE
 
@@ -38,8 +39,9 @@ def check_machine(config: Config) -> Iterator[Check]:
 
 
 def check_gpus(config: Config) -> Check:
-    """At least as many GPUs as one training takes."""
-    wanted = config.get("gpus", 0)
+    """At least as many GPUs as one training takes here, with those of its vLLM server."""
+    nodes = config.get("nodes", 1)
+    wanted = config.get("gpus", 0) // nodes + (server_gpus(config.get("training", {})) if nodes == 1 else 0)
     try:
         found = devices()
     except DeviceError as error:
@@ -50,6 +52,8 @@ def check_gpus(config: Config) -> Check:
     if len(found) < wanted:
         remedy = "run doctor on the machine (or in the job) that has them, or change `gpus` in the study"
         return Check("error", "GPUs", f"{names}; one training takes {wanted}", remedy)
+    if nodes > 1:
+        return Check("ok", "GPUs", f"{names}; one training takes {wanted} on each of {nodes} machines")
     together = len(found) // wanted
     use = f"{together} at a time with --resources gpu={together * wanted}"
     return Check("ok", "GPUs", f"{names}; one training takes {wanted}: {use}")
