@@ -25,16 +25,17 @@ def command(
     Args:
         gpus, processes: of the job, over all machines.
         job: a module's name and its arguments.
-        nodes: machines that they are divided among.
-        server: a `mcgrpo.launch.server.Server` that runs beside it, on more GPUs of the same machine; beside a job on
-            several machines, on one machine more, the first.
+        nodes: machines that they are divided among, and the server's, if that has one of its own.
+        server: a `mcgrpo.launch.server.Server` that runs beside it: on more GPUs of one machine, or on the first of
+            several.
 
     Raises:
         ValueError: if several machines cannot be reached.
     """
     python = [sys.executable, "-m"]
     if nodes > 1:
-        start, gpus = across(gpus, processes, nodes, 1 if server else 0, job), 0  # each machine's are taken there
+        skipped = 1 if server else 0
+        start, gpus = across(gpus, processes, nodes - skipped, skipped, job), 0  # each machine's are taken there
     elif processes > 1:
         start = [*python, "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "--", *job]
     else:
@@ -50,7 +51,7 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--gpus", type=int, default=0, help="of the job, over all machines")
     parser.add_argument("--processes", type=int, default=1, help="of the job, over all machines; 0 is one, too")
-    parser.add_argument("--nodes", type=int, default=1, help="machines that they are divided among")
+    parser.add_argument("--nodes", type=int, default=1, help="machines of the job, its server's too")
     parser.add_argument("--server", type=json.loads, help="a vLLM server to run beside the job, as JSON")
     parser.add_argument("job", nargs=argparse.REMAINDER, metavar="MODULE [ARGS...]")
     options = parser.parse_args()

@@ -43,7 +43,7 @@ def beside(everywhere):
     [
         (2, None, {"SLURM_JOB_ID": "7"}, [*SRUN, *NODES]),
         (2, None, {"PET_RDZV_ENDPOINT": "host:1"}, NODES),
-        (2, SERVER, {"SLURM_JOB_ID": "7"},
+        (3, SERVER, {"SLURM_JOB_ID": "7"},
          [*PYTHON, "mcgrpo.launch.gpus", "1", *beside(True), *SRUN, "--relative=1", *NODES]),
         (1, SERVER, {"SLURM_JOB_ID": "7"},
          [*PYTHON, "mcgrpo.launch.gpus", "5", *beside(False), *PYTHON, *TORCHRUN[:3], "4", "-m", "--", "job", "--x"]),
@@ -68,7 +68,7 @@ def test_what_is_started_on_several_machines_and_beside_a_server(nodes, server, 
 def test_machines_that_cannot_train_together_are_refused(server, environment, complaint, monkeypatch):
     monkeypatch.setattr(os, "environ", environment)
     with pytest.raises(ValueError, match=complaint):
-        command(4, 4, ["job"], 2, server)
+        command(4, 4, ["job"], 3 if server else 2, server)
 
 
 def test_a_server_without_vllm_is_refused():

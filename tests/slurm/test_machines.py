@@ -99,7 +99,7 @@ def test_a_server_has_a_machine_of_its_own_and_ends_with_the_training(cluster, t
     (package / "api_server.py").write_text(STAND_IN)
     (tmp_path / "path/meet.py").write_text(MEET)
     server = json.dumps({"model": "some/model", "log": "vllm.log", "gpus": 1})
-    launch = [sys.executable, "-m", "mcgrpo.launch", "--gpus", "2", "--processes", "2", "--nodes", "2"]
+    launch = [sys.executable, "-m", "mcgrpo.launch", "--gpus", "2", "--processes", "2", "--nodes", "3"]
     job = shlex.join([*launch, "--server", server, "meet", str(tmp_path / "found.json"), end])
     own = {"MCGRPO_DEVICES": "pretend0,pretend1", "PYTHONPATH": f"{ROOT}:{tmp_path / 'path'}"}
     exports = " ".join(f"{name}={value}" for name, value in own.items())

@@ -28,7 +28,7 @@ rule train:
         start=start_model_source,
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
-        "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} --nodes {NODES} "
+        "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} --nodes {resources.nodes} "
         "--server {params.server:q} "
         "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} --test {input.test:q} "
         "--output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
