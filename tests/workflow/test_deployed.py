@@ -33,7 +33,8 @@ use rule * from mcgrpo
 def small_study():
     study = changed(load("mini"), load("cut-down"))
     main = {**study["experiments"]["main"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
-    study |= {"study": "own", "reports": "reports/own", "seeds": [0], "experiments": {"main": main}}
+    study |= {"study": "own", "reports": "reports/own", "tracking_uri": None}
+    study |= {"seeds": [0], "experiments": {"main": main}}
     study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
     study["training"]["max_steps"] = 2
     return study
@@ -64,16 +65,17 @@ class Deployed:
 
 
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory):
+def deployed(tmp_path_factory, made_once):
     folder = tmp_path_factory.mktemp("deployed")
-    for name in ("dist", "repository", "here"):
+    for name in ("repository", "here"):
         (folder / name).mkdir()
     # The workflow alone, as a module takes it: without the package and the repository around it.
     shutil.copytree(ROOT / "workflow", folder / "repository/workflow")
     for command in (["init"], ["add", "."], ["commit", "--message", "all"], ["tag", "v1"]):
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run(["git", *identity, *command], cwd=folder / "repository", check=True, capture_output=True)
-    python = install(build(folder / "dist"), folder / "environment")
+    (wheel,) = made_once("wheel", build).glob("*.whl")
+    python = install(wheel, folder / "environment")
     return Deployed(folder / "here", python, f"git+file://{folder}/repository/workflow/Snakefile@v1")
 
 
@@ -110,7 +112,7 @@ def test_snakemakes_report_has_the_answer_first_then_documents_tables_and_figure
         front = page.inner_text("body")
         shown = page.evaluate("Object.fromEntries(Object.entries(results).map(([path, each]) => [path, each.caption]))")
         page.get_by_role("link", name="report.html").click()
-        page.get_by_text(caption("page")).wait_for(timeout=5000)
+        page.get_by_text(caption("page")).wait_for(timeout=120_000)
         chromium.close()
     answer, *_ = (finished.folder / "reports/own/headline.md").read_text().splitlines()
     assert answer.replace("**", "") in front and errors == []

@@ -11,6 +11,7 @@ from mcgrpo.study.read import read
 
 FILE = ROOT / "config/gpu-small.yaml"
 CUT_DOWN = """
+tracking_uri: null
 models:
   small-qwen3:
     toy:
