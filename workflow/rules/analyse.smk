@@ -131,7 +131,7 @@ rule signals:
         results=subpath(output.signals, parent=True),
         code=fingerprint("mcgrpo.analyse.signals"),
     shell:
-        "python -m mcgrpo.analyse.signals --plan {input.plan:q} --results {params.results:q} "
+        "python -m mcgrpo.launch mcgrpo.analyse.signals --plan {input.plan:q} --results {params.results:q} "
         "--summary {input.summary:q} --output {output.signals:q} --curves {output.curves:q} > {log:q} 2>&1"
 
 
