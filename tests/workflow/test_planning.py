@@ -46,6 +46,10 @@ def test_the_mini_study(mini):
     }  # fmt: skip
 
 
+def test_a_study_without_a_store_is_not_tracked(mini):
+    assert "track" not in mini.changed("tracking_uri: null").jobs()
+
+
 def test_a_figure_and_a_run_are_targets_of_their_own(mini):
     assert mini.jobs("reports/mini/figures/accuracy-sampled.pdf")["figure"] == 1
     run = "results/mini/runs/toy-qwen3/mc-grpo/G2/default/seed0"
