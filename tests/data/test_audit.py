@@ -52,6 +52,7 @@ def test_golds_that_do_not_grade_as_correct_are_listed():
     assert found["splits"]["train"]["golds_not_correct"] == {"count": 1, "ids": ["train-0"]}
 
 
+@pytest.mark.slow
 def test_golds_of_math_are_those_of_their_solutions():
     good = Example("good", "test", "Half of one?", "\\frac{1}{2}", "It is $\\boxed{\\frac{1}{2}}$.")
     no_short = Example("no-short", "test", "One and one?", "", "It is $\\boxed{2}$.")
@@ -62,6 +63,7 @@ def test_golds_of_math_are_those_of_their_solutions():
     assert found["splits"]["test"]["golds_unparsable"]["ids"] == []
 
 
+@pytest.mark.slow
 def test_a_gold_that_cannot_be_read_is_told_from_one_that_is_badly_spelt():
     golds = [Example("malformed", "test", "A third?", "\\frac13"), Example("none", "test", "What?", "", "No box.")]
     found = audit(golds, "math", None)["splits"]["test"]

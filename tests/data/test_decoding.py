@@ -15,7 +15,7 @@ TEXTS = ("Sam has 5 cards.", "Sam has 5 cards and 3 apples.", "How many?")
 PADDED = pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1] * 3], ids=["padded", "unpadded"])
 
 
-@pytest.fixture(scope="module", params=["qwen3", "llama"])
+@pytest.fixture(scope="module", params=["qwen3", pytest.param("llama", marks=pytest.mark.slow)])
 def models(request):
     """The model with and without the short way, their tokenizer, and the calls of the first one's layers."""
     plain, tokenizer = create(SHAPE | {"architecture": request.param})

@@ -6,7 +6,6 @@ import pytest
 
 from mcgrpo.files import RecordError, write_jsonl
 from mcgrpo.grade.completions import main, read_completions, self_check
-from mcgrpo.grade.verifier import Verifier
 from mcgrpo.records import Example
 
 ROW = {"id": "a", "sample": 0, "completion": "<answer>72</answer>", "answer": "72"}
@@ -44,16 +43,20 @@ def test_rows_keep_their_order_and_small_columns(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_math_lists_golds_that_do_not_parse(tmp_path, capsys):
+def test_math_lists_golds_that_do_not_parse_and_says_what_is_not_read(tmp_path, capsys):
     rows = [
         ROW | {"completion": "\\boxed{0.5}", "answer": "\\frac{1}{2}", "solution": "It is $\\boxed{\\frac{1}{2}}$."},
         ROW | {"completion": "\\boxed{27}", "answer": 27.0, "id": "amc"},
         ROW | {"completion": "\\boxed{27}", "answer": "", "id": "lost"},
+        ROW | {"completion": "x" * 400_001, "id": "long"},
     ]
     grades = grade(tmp_path, rows, "--task", "math", "--workers", "1", "--timeout", "20")
-    assert [row["verdict"] for row in grades] == ["correct", "correct", "unparseable"]
-    assert [row["gold_parsable"] for row in grades] == [True, True, False]
+    assert [row["verdict"] for row in grades] == ["correct", "correct", "unparseable", "unparseable"]
+    assert [row["gold_parsable"] for row in grades] == [True, True, False, True]
+    *read, unread = grades
+    assert unread["note"] == "not read: longer than 400,000 characters" and not any("note" in row for row in read)
     printed = capsys.readouterr().out
+    assert "1 not read: longer than 400,000 characters" in printed
     assert "1 gold_unparsable" in printed
     assert "golds that do not parse: lost" in printed
 
@@ -74,14 +77,6 @@ def test_gsm8ks_own_form_is_unparseable_and_counted(tmp_path, capsys):
     grades = grade(tmp_path, rows, "--task", "gsm8k")
     assert [row["verdict"] for row in grades] == ["unparseable"] * 3 + ["wrong", "unparseable"]
     assert "2 of the unparseable completions hold an answer as GSM8K's own, `#### 7`" in capsys.readouterr().out
-
-
-def test_a_completion_that_is_not_read_says_so(tmp_path, capsys):
-    rows = [ROW | {"completion": "x" * 400_001}, ROW | {"completion": "\\boxed{72}", "sample": 1}]
-    unread, read = grade(tmp_path, rows, "--task", "math", "--workers", "1", "--timeout", "20")
-    assert unread["verdict"] == "unparseable" and unread["note"] == "not read: longer than 400,000 characters"
-    assert read["verdict"] == "correct" and "note" not in read
-    assert "1 not read: longer than 400,000 characters" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["same", "symlink", "hardlink", "dots"])
@@ -111,12 +106,16 @@ def test_two_protocols_are_not_written_into_one_file(tmp_path, capsys):
     assert "is there twice" in capsys.readouterr().err
 
 
-def test_robust_is_graded_beside_the_papers(tmp_path):
-    source, outputs = tmp_path / "completions.jsonl", [tmp_path / "paper.jsonl", tmp_path / "robust.jsonl"]
-    write_jsonl(source, [ROW | {"completion": "\\boxed{72.}"}])
-    options = ["--task", "math", "--workers", "1", "--timeout", "20", "--protocol", "paper", "robust"]
+@pytest.mark.slow
+def test_robust_is_graded_beside_the_papers_which_in_math_is_the_released(tmp_path):
+    protocols = ["paper", "released", "robust"]
+    source, outputs = tmp_path / "completions.jsonl", [tmp_path / f"{name}.jsonl" for name in protocols]
+    write_jsonl(source, [ROW | {"completion": "\\boxed{72.}"}, ROW | {"sample": 1, "completion": "it is 72"}])
+    options = ["--task", "math", "--workers", "1", "--timeout", "20", "--protocol", *protocols]
     main(["--input", str(source), "--output", *map(str, outputs), *options])
-    assert [json.loads(path.read_text())["verdict"] for path in outputs] == ["unparseable", "correct"]
+    graded = [path.read_text().splitlines() for path in outputs]
+    paper, released, robust = ([json.loads(line)["verdict"] for line in lines] for lines in graded)
+    assert paper == released == ["unparseable"] * 2 and robust[0] == "correct"
 
 
 def test_no_rows_are_no_error(tmp_path, capsys):
@@ -161,7 +160,7 @@ def example(identity, answer, solution=""):
     return Example(id=identity, split="test", question="?", answer=answer, solution=solution)
 
 
-def test_golds_grade_as_correct_against_themselves_or_are_listed():
+def test_golds_grade_as_correct_against_themselves_or_are_listed(patient):
     assert self_check([example("a", "72"), example("b", "1,450,000"), example("c", "")], "gsm8k") == ["c"]
     examples = [
         example("fraction", "\\frac{3}{4}", "three of four, $\\boxed{\\frac{3}{4}}$."),
@@ -172,17 +171,14 @@ def test_golds_grade_as_correct_against_themselves_or_are_listed():
         example("amc", "27.0"),
         example("nothing", ""),
     ]
-    with Verifier(1, timeout=20) as verifier:
-        assert self_check(examples, "math", verifier) == ["malformed", "nothing"]
+    assert self_check(examples, "math", patient) == ["malformed", "nothing"]
 
 
-@pytest.mark.parametrize("task", ["gsm8k", pytest.param("math", marks=pytest.mark.slow)])
-def test_several_protocols_at_once(tmp_path, task):
+def test_several_protocols_at_once(tmp_path):
     write_jsonl(tmp_path / "completions.jsonl", [{"id": "a", "sample": 0, "completion": "it is 6", "answer": "6"}])
     files = [tmp_path / "paper.jsonl", tmp_path / "released.jsonl"]
-    common = ["--task", task, "--input", str(tmp_path / "completions.jsonl"), "--protocol", "paper", "released"]
+    common = ["--task", "gsm8k", "--input", str(tmp_path / "completions.jsonl"), "--protocol", "paper", "released"]
     main([*common, "--output", *map(str, files)])
-    verdicts = [json.loads(path.read_text())["verdict"] for path in files]
-    assert verdicts == (["unparseable", "correct"] if task == "gsm8k" else ["unparseable"] * 2)
+    assert [json.loads(path.read_text())["verdict"] for path in files] == ["unparseable", "correct"]
     with pytest.raises(SystemExit):
         main([*common, "--output", str(files[0])])

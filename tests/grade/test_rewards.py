@@ -2,14 +2,7 @@ import pytest
 
 from mcgrpo.grade.answers import Judgement
 from mcgrpo.grade.rewards import REWARDS, count_verdicts, is_accurate, judge, reward_functions, reward_of, text_of
-from mcgrpo.grade.verifier import Verifier
 from mcgrpo.records import VERDICTS
-
-
-@pytest.fixture(scope="module")
-def verifier():
-    with Verifier(1, timeout=20) as one:
-        yield one
 
 
 def test_rewards_and_accuracy_follow_from_verdicts():
@@ -59,8 +52,8 @@ def test_conversations_are_read_by_their_last_message():
     assert text_of([{"role": "tool", "content": "1"}, {"role": "assistant", "content": "2"}]) == "2"
 
 
-def test_math_rewards(verifier):
-    (accuracy,) = reward_functions("math", ["accuracy"], verifier=verifier)
+def test_math_rewards(patient):
+    (accuracy,) = reward_functions("math", ["accuracy"], verifier=patient)
     completions = ["\\boxed{0.5}", "\\boxed{2}", "\\boxed{", "\\boxed{27}", "\\boxed{27.0}", "\\boxed{1}"]
     answers = ["\\frac12"] * 3 + ["27.0", 27, ""]
     columns = {}

@@ -9,7 +9,6 @@ from bench import protocols
 from mcgrpo.grade.answers import judge_gsm8k
 from mcgrpo.grade.rewards import judge
 from mcgrpo.grade.robust import hashes, pair, rewritten
-from mcgrpo.grade.verifier import Verifier
 
 FORMS = [
     # gold, answer, under paper, under robust
@@ -38,10 +37,9 @@ FORMS = [
 
 
 @pytest.mark.parametrize("protocol", ["paper", "robust"])
-def test_forms_of_answers(protocol):
+def test_forms_of_answers(patient, protocol):
     golds, answers = [form[0] for form in FORMS], [f"It is $\\boxed{{{form[1]}}}$." for form in FORMS]
-    with Verifier(1, timeout=60) as verifier:
-        judged = judge("math", answers, golds, protocol=protocol, verifier=verifier)
+    judged = judge("math", answers, golds, protocol=protocol, verifier=patient)
     expected = [form[2 if protocol == "paper" else 3] for form in FORMS]
     assert [(*form[:2], one.verdict) for form, one in zip(FORMS, judged, strict=True)] == [
         (*form[:2], verdict) for form, verdict in zip(FORMS, expected, strict=True)

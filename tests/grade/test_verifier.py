@@ -18,13 +18,6 @@ HOSTILE = Path(__file__).parents[2] / "bench" / "hostile.py"
 
 
 @pytest.fixture(scope="module")
-def patient():
-    with Verifier(2, timeout=20) as two:
-        two.start()
-        yield two
-
-
-@pytest.fixture(scope="module")
 def quick():
     with Verifier(2, timeout=0.5) as two:
         two.start()
@@ -90,6 +83,7 @@ def test_many_rollouts_of_one_gold(patient):
 @linux
 def test_a_gold_is_parsed_once_for_its_rollouts(patient):
     slow = " and ".join(f"$\\boxed{{\\frac{{{n}}}{{7}}}}$" for n in range(1500))
+    patient.start()
     one(patient, "1", "\\boxed{1}", slow)
     spent = []
     for answer, count in (("1", 1), ("2", 1), ("3", 20)):

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from grader_processes import PATIENCE_SECONDS, TOWER, below, linux, one, processor_seconds
+from grader_processes import PATIENCE_SECONDS, TOWER, below, cold, linux, one, processor_seconds
 
 from mcgrpo.grade import verifier as verifier_module
 from mcgrpo.grade.answers import Judgement
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_dead_process_is_replaced(level):
     others = set(below(os.getpid()))
-    with Verifier(1, timeout=20) as fragile:
+    with cold(timeout=20) as fragile:
         assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
         supervisor_and_grader = sorted(set(below(os.getpid())) - others)
         os.kill(supervisor_and_grader[level], signal.SIGKILL)
@@ -62,7 +62,7 @@ def killing(level, times, after=0.0):
 @linux
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_process_killed_from_outside_costs_no_verdict(level):
-    with Verifier(1, timeout=20) as fragile:
+    with cold(timeout=20) as fragile:
         if level:
             fragile.start()
         with killing(level, times=1) as killed:  # before it is ready, as the first one starts
@@ -91,7 +91,7 @@ def test_a_process_killed_at_work_is_asked_again(level):
 
 @linux
 def test_a_grader_killed_twice_over_one_completion_says_so():
-    with Verifier(1, timeout=20) as fragile, killing(1, times=2, after=1) as killed:
+    with cold(timeout=20) as fragile, killing(1, times=2, after=1) as killed:
         slow, right = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
         assert len(killed) == 2
     assert slow == Judgement("error", None, note="not judged: its process was killed from outside twice")
@@ -100,7 +100,7 @@ def test_a_grader_killed_twice_over_one_completion_says_so():
 
 @linux
 def test_a_worker_that_is_killed_every_time_is_an_error_and_no_verdict():
-    with Verifier(1, timeout=20) as fragile, killing(0, times=10**6) as killed:
+    with cold(timeout=20) as fragile, killing(0, times=10**6) as killed:
         with pytest.raises(WorkerError, match="killed 3 times"):
             one(fragile, "5", "\\boxed{5}")
         assert len(killed) == 3
@@ -131,7 +131,7 @@ def test_a_call_that_a_signal_ends_waits_for_no_completion():
 
     before = signal.signal(signal.SIGALRM, end)
     try:
-        with Verifier(workers=2, timeout=600) as verifier:
+        with cold(workers=2, timeout=600) as verifier:
             verifier.start()
             signal.setitimer(signal.ITIMER_REAL, 0.5)
             begun = time.monotonic()
@@ -145,19 +145,20 @@ def test_a_call_that_a_signal_ends_waits_for_no_completion():
 
 
 def test_nothing_is_left_behind():
-    before = below(os.getpid())
-    with Verifier(2, timeout=0.3) as brief:
+    before = set(below(os.getpid()))
+    with cold(workers=2, timeout=0.3) as brief:
         brief.judge(["5", "6"], ["", ""], [TOWER, "\\boxed{6}"])
         assert len(below(os.getpid())) > len(before)
-    assert below(os.getpid()) == before
+    assert set(below(os.getpid())) == before
 
 
 @linux
 @pytest.mark.parametrize("end", ["pass", "os._exit(0)", "os.kill(os.getpid(), 9)", "1 / 0"])
 def test_workers_end_with_their_parent(end):
     code = (
-        "import os, threading, time; from mcgrpo.grade.verifier import Verifier\n"
-        "verifier = Verifier(1, timeout=1); verifier.start(); print(verifier._all[0]._process.pid, flush=True)\n"
+        f"import os, sys, threading, time; sys.path.insert(0, {str(Path(__file__).parents[1] / 'support')!r})\n"
+        "from grader_processes import cold\n"
+        "verifier = cold(timeout=1); verifier.start(); print(verifier._all[0]._process.pid, flush=True)\n"
         f"threading.Thread(target=verifier.judge, args=(['5'], [''], [{TOWER!r}]), daemon=True).start()\n"
         f"time.sleep(0.3); {end}"
     )

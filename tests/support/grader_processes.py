@@ -7,10 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from mcgrpo.grade.verifier import Verifier
+
 PATIENCE_SECONDS = 60
 """For what is killed after half a second, and would go on for ever."""
 TOWER = "\\boxed{9^{9^{9^{9}}}}"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+COLD = "from mcgrpo.grade import math_grader, verify_worker; math_grader.warm_up = lambda: None; verify_worker.main()"
+
+
+def cold(workers=1, **limits):
+    """A verifier whose workers start in a third of the time: the first answers that they read take longer."""
+    verifier = Verifier(workers, **limits)
+    for worker in verifier._all:
+        worker._command[2:4] = ["-c", COLD]
+    return verifier
 
 
 def one(verifier, answer, completion, solution=""):

@@ -5,98 +5,10 @@ import random
 import pytest
 import torch
 from tiny_training import TRL, Ours, digits_reward, history, same_training, trained, trainer_of
-from transformers import GPT2Config, Qwen3Config, TrainerCallback
+from transformers import TrainerCallback
 
 from mcgrpo import MCGRPOConfig
-from mcgrpo.trainer import compact, packing
-
-
-def batch_of(advantages, completions, prompts=None):
-    """Rows of given completion (and prompt) lengths, padded to 6 (4) columns."""
-    columns = torch.arange(6)
-    mask = (columns < torch.tensor(completions).unsqueeze(1)).long()
-    prompts = torch.tensor(prompts or [4] * len(advantages)).unsqueeze(1)
-    return {
-        "advantages": torch.tensor(advantages),
-        "completion_ids": mask * 7,
-        "completion_mask": mask,
-        "importance_sampling_ratio": torch.ones(len(advantages), 1),
-        "prompt_ids": torch.full((len(advantages), 4), 5),
-        "prompt_mask": (torch.arange(4) >= 4 - prompts).long(),
-        "num_items_in_batch": mask.sum(),
-    }
-
-
-class TestParts:
-    def test_rows_without_an_advantage_or_without_a_token_are_not_active(self):
-        batch = batch_of([1.0, 0.0, -0.0, 2.0], [3, 3, 3, 0])
-        assert packing.active(batch, drop_zeros=True).tolist() == [True, False, False, False]
-        assert packing.active(batch, drop_zeros=False).tolist() == [True, True, True, False]
-
-    def test_tokens_of_tools_do_not_make_a_row_active(self):
-        batch = batch_of([1.0, 1.0], [2, 2]) | {"tool_mask": torch.tensor([[0] * 6, [0, 1, 0, 0, 0, 0]])}
-        assert packing.active(batch, drop_zeros=True).tolist() == [False, True]
-
-    def test_the_shortest_others_fill_up(self):
-        active, lengths = torch.tensor([False, True, False, False, True]), torch.tensor([5, 9, 2, 3, 1])
-        assert sorted(packing.choose(active, lengths, 2).tolist()) == [1, 4]
-        assert sorted(packing.choose(active, lengths, 4).tolist()) == [1, 2, 3, 4]
-
-    def test_like_lengths_go_together_in_as_few_parts_as_hold_them(self):
-        lengths = torch.tensor([9, 1, 8, 2, 7, 3])
-        parts = packing.divide(torch.arange(6), lengths, size=3, parts=4)
-        assert [part.tolist() for part in parts] == [[], [], [1, 3, 5], [0, 2, 4]]
-
-    def test_as_many_parts_as_are_asked_for_have_a_row(self):
-        parts = packing.divide(torch.arange(5), torch.arange(5), size=2, parts=4, least=4)
-        assert sorted(map(len, parts)) == [1, 1, 1, 2]
-
-    @pytest.mark.parametrize(
-        ("rope", "sees"),
-        [
-            ({"rope_type": "default"}, (True, True)),
-            ({"rope_type": "yarn", "factor": 2.0}, (True, True)),
-            ({"rope_type": "dynamic", "factor": 2.0}, (False, False)),
-            ({"full": {"rope_type": "default"}, "local": {"rope_type": "longrope"}}, (False, False)),
-            ({"rope_type": "yarn", "llama_4_scaling_beta": 0.1}, (True, False)),
-            (None, (True, False)),
-        ],
-    )
-    def test_padding_is_cut_off_where_the_model_does_not_see_it(self, rope, sees):
-        class Config:
-            rope_parameters = rope
-
-            def get_text_config(self):
-                return self
-
-        assert packing.removable_padding(Config()) == sees
-
-    def test_positions_of_real_models(self):
-        assert packing.removable_padding(Qwen3Config()) == (True, True)
-        assert packing.removable_padding(GPT2Config()) == (True, False)
-
-    def test_what_fits_one_part_keeps_its_order(self):
-        assert packing.divide(torch.tensor([2, 0, 1]), torch.tensor([3, 1, 2]), 4, 1)[0].tolist() == [0, 1, 2]
-
-    def test_columns_of_padding_are_cut_off(self):
-        cut = packing.trim(batch_of([1.0, 1.0], [2, 3], prompts=[1, 2]), prompts=True)
-        assert cut["completion_mask"].tolist() == [[1, 1, 0], [1, 1, 1]]
-        assert cut["prompt_mask"].tolist() == [[0, 1], [1, 1]]
-        assert cut["completion_ids"].shape == (2, 3) and cut["prompt_ids"].shape == (2, 2)
-        assert cut["importance_sampling_ratio"].shape == (2, 1)
-
-    def test_widths_stay_multiples_of_what_trl_pads_to(self):
-        cut = packing.trim(batch_of([1.0], [3], prompts=[1]), prompts=True, multiple=2)
-        assert cut["completion_ids"].shape == (1, 4) and cut["prompt_ids"].shape == (1, 2)
-
-    def test_positions_of_prompts_stay_where_they_count(self):
-        assert packing.trim(batch_of([1.0], [3], prompts=[1]), prompts=False)["prompt_ids"].shape == (1, 4)
-
-    @pytest.mark.parametrize(
-        ("steps_per_generation", "accumulated", "size"), [(4, 4, 4), (8, 4, 4), (2, 4, 2), (3, 2, 1), (1, 1, 1)]
-    )
-    def test_rows_stay_in_their_optimizer_step(self, steps_per_generation, accumulated, size):
-        assert packing.window(steps_per_generation, accumulated) == size
+from mcgrpo.trainer import compact
 
 
 class Gradients(TrainerCallback):
