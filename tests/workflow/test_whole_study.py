@@ -263,7 +263,7 @@ def test_a_broken_line_of_data_is_named(empty, root):
     (data / "train.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n{"question": "1+2?", answer}\n')
     (data / "test.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n')
     empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
-    done = empty.run("--config", f"datasets={{gsm8k: {{folder: {data}}}}}")
+    done = empty.changed("tracking_uri: null").run("--config", f"datasets={{gsm8k: {{folder: {data}}}}}")
     assert done.returncode != 0
     assert f"{data}/train.jsonl:2: not valid JSON" in done.log
     assert not (empty.folder / "results/smoke/runs").exists()
