@@ -28,6 +28,6 @@ def cluster(tmp_path_factory):
 def finished(cluster, tmp_path_factory) -> Finished:
     folder = tmp_path_factory.mktemp("study")
     write_study(folder / "study.yaml")
-    study = Study(folder)
+    study, earlier = Study(folder), len(cluster.launches())
     said = study.made()
-    return Finished(study, said, cluster.launches())
+    return Finished(study, said, cluster.launches()[earlier:])

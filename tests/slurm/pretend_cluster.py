@@ -65,7 +65,8 @@ class Cluster:
         self.folder = folder
 
     def launches(self) -> list[Launch]:
-        rows = (line.split() for line in (self.folder / "launches.txt").read_text().splitlines())
+        written = self.folder / "launches.txt"
+        rows = (line.split() for line in (written.read_text().splitlines() if written.exists() else ()))
         return [Launch(job, step, task, int(gpus)) for job, step, task, gpus in rows]
 
     def running(self, rule: str) -> list[str]:
