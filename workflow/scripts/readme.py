@@ -83,11 +83,12 @@ def one_cell() -> str:
 def mad_zero() -> str:
     """The effect of each choice of `mad_zero` in the mini study: logged metrics and accuracies."""
     cells = read_frame(SUMMARY, Cell)
-    cells = cells[cells.setting == SETTING]
-    cells = cells[(cells.method == "mc-grpo") & cells.variant.isin(MAD_ZERO) & cells.num_generations.isin([2, 4])]
-    wanted = [(size, variant) for size in (2, 4) for variant in MAD_ZERO]
+    cells = cells[(cells.setting == SETTING) & (cells.method == "mc-grpo") & cells.variant.isin(MAD_ZERO)]
+    sizes = sorted(cells[cells.variant != "default"].num_generations.unique())
     rows = [
-        mad_zero_row(cells[(cells.num_generations == size) & (cells.variant == variant)]) for size, variant in wanted
+        mad_zero_row(cells[(cells.num_generations == size) & (cells.variant == variant)])
+        for size in sizes
+        for variant in MAD_ZERO
     ]
     text = (
         f"MC-GRPO on {SETTING}: what was logged, over all steps and seeds, and the accuracy on 512 problems. "
