@@ -47,7 +47,7 @@ def test_a_device_is_held_as_long_as_a_child_of_its_killed_holder_lives(machine)
     after = machine.start(1)
     assert after.waits() and is_alive(child)
     os.kill(child, signal.SIGKILL)
-    assert after.devices() == "a"
+    assert after.devices() in ("a", "b")  # both are free then, one of them first
 
 
 def test_a_job_for_all_devices_is_not_starved_by_a_stream_of_jobs_for_one(machine):
