@@ -61,9 +61,8 @@ def main() -> None:
         parser.error("vllm_mode=server: the job starts the server, and vLLM is not installed here")
     if not options.gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a job without GPUs computes on the CPU wherever it runs
-    if (
-        not (options.gpus or options.server) and options.processes <= 1
-    ):  # without starting Python a second time: most jobs last seconds
+    alone = options.processes <= 1 and not (options.gpus or options.server)
+    if alone:  # without starting Python a second time: most jobs last seconds
         from mcgrpo.launch import preload
 
         sys.argv = ["mcgrpo.launch.preload", *options.job]

@@ -69,17 +69,8 @@ def meeting() -> list[str]:
 
 def agent(gpus: int, processes: int, nodes: int, job: list[str]) -> list[str]:
     """The command line of this machine's torchrun."""
-    start = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nnodes",
-        str(nodes),
-        "--rdzv-backend",
-        "c10d",
-        *meeting(),
-    ]
-    start += ["--nproc-per-node", str(processes), "-m", "--", *job]
+    start = [sys.executable, "-m", "torch.distributed.run", "--nnodes", str(nodes), "--nproc-per-node", str(processes)]
+    start += ["--rdzv-backend", "c10d", *meeting(), "-m", "--", *job]
     return [sys.executable, "-m", "mcgrpo.launch.gpus", str(gpus), *start] if gpus else start
 
 

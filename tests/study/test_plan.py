@@ -10,7 +10,6 @@ from studies import changed, load
 from mcgrpo.files import as_record, read_json
 from mcgrpo.records import Run
 from mcgrpo.study import plan
-from mcgrpo.study.fit import server_gpus
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.plan import PlanError
 from mcgrpo.study.variants import Flips, flip_variant, flips_of, is_rival
@@ -279,29 +278,3 @@ def test_a_study_that_is_changed_in_place_is_expanded_anew():
 def test_the_caller_may_change_the_mapping_of_runs():
     plan.expand(MINI).clear()
     assert plan.expand(MINI)
-
-
-SERVER = {"use_vllm": True, "vllm_mode": "server"}
-
-
-@pytest.mark.parametrize(
-    ("gpus", "nodes", "training", "fault"),
-    [
-        (3, 2, {}, "nodes=2: each machine trains on as many GPUs as the others, but gpus=3"),
-        (0, 2, {}, "nodes=2: .* but gpus=0"),
-        (0, 1, SERVER, "vllm_mode=server: the server needs GPUs of its own, and so does the training, but gpus=0"),
-        (2, 2, SERVER | {"vllm_tensor_parallel_size": 2}, "a machine of its own, with 1 GPUs like the others"),
-        (6, 2, {}, r"rows do not divide among 6 process\(es\)"),
-    ],
-)
-def test_machines_and_servers_that_do_not_fit_are_refused(gpus, nodes, training, fault):
-    config = only({**MINI, "gpus": gpus, "nodes": nodes, "training": MINI["training"] | training})
-    with pytest.raises(PlanError, match=f"^run toy-qwen3/grpo/G2/default: .*{fault}"):
-        run_of(config)
-
-
-def test_a_server_that_is_named_is_not_started():
-    named = only({**MINI, "training": MINI["training"] | SERVER | {"vllm_server_base_url": "http://there"}})
-    assert server_gpus(run_of(named).training) == 0
-    started = run_of(only({**MINI, "gpus": 1, "training": MINI["training"] | SERVER}))
-    assert server_gpus(started.training) == 1
