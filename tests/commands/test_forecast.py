@@ -13,7 +13,7 @@ import runs
 import studies
 import yaml
 
-from mcgrpo.commands.forecast.__main__ import Job, jobs, notes, rows
+from mcgrpo.commands.forecast.__main__ import Job, jobs, main, notes, rows
 from mcgrpo.commands.forecast.batches import batches, drawn
 from mcgrpo.commands.forecast.memory import memory
 from mcgrpo.commands.forecast.sizes import VOCABULARIES, Model, Sizes, of_folder, of_toy, sizes
@@ -248,27 +248,39 @@ def test_disk_counts_steps_completions_and_kept_weights(here):
     assert kept(MINI, entry, 0, known) == completions + 4 * known.models["toy-qwen3"].parameters
 
 
-def plan(*arguments, cwd, environment=None):
-    command = [sys.executable, "-m", "mcgrpo.cli", "plan", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
+@pytest.fixture
+def plan(here, monkeypatch, capsys):
+    """What `mcgrpo plan` prints, in an empty folder. As a process: tests/commands/test_budget.py."""
+
+    def plan(*arguments):
+        monkeypatch.setattr("sys.argv", ["mcgrpo plan", *map(str, arguments)])
+        main()
+        return capsys.readouterr().out
+
+    return plan
 
 
-def test_the_command_says_it_for_people_and_machines(here):
+def test_the_command_says_it_for_people_and_machines(plan):
     study = ROOT / "config/mini.yaml"
     finish(trainings(MINI)["toy-qwen3/grpo/G2/default/seed0"], 36.0)
-    text = plan(study, "--cores", "2", cwd=here)
-    assert text.returncode == 0, text.stderr
-    assert "core-hours" in text.stdout and "Wall clock of the trainings, 2 at a time: " in text.stdout
-    records = json.loads(plan(study, "--json", cwd=here).stdout)
+    text = plan(study, "--cores", "2")
+    assert "core-hours" in text and "Wall clock of the trainings, 2 at a time: " in text
+    records = json.loads(plan(study, "--json"))
     assert records[-1]["experiment"] == "total" and records[-1]["trainings"] == len(trainings(MINI))
     assert records[0]["times"] == {"measured": 15, "unknown": 32} and records[0]["device_hours"] == 15 * 36 / 3600
 
 
-def test_a_mistake_is_one_line(here):
-    done = plan(ROOT / "config/none.yaml", cwd=here)
-    assert done.returncode == 1 and done.stderr == f"error: {ROOT / 'config/none.yaml'}: no such file\n"
-    short = plan(ROOT / "config/config.yaml", "--gpus", "1", cwd=here)
-    assert short.returncode == 1 and short.stderr == "error: --gpus 1: one training takes 2\n"
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([ROOT / "config/none.yaml"], f"{ROOT / 'config/none.yaml'}: no such file"),
+        ([ROOT / "config/config.yaml", "--gpus", "1"], "--gpus 1: one training takes 2"),
+    ],
+)
+def test_a_mistake_is_one_line(plan, arguments, told):
+    with pytest.raises(SystemExit) as stopped:
+        plan(*arguments)
+    assert stopped.value.code == f"error: {told}"
 
 
 def test_what_is_not_here_is_asked_of_the_hub(here):
@@ -283,6 +295,8 @@ def test_what_is_not_here_is_asked_of_the_hub(here):
         "datasets/openai/gsm8k": {"cardData": {"dataset_info": [{"config_name": "socratic"}, gsm8k]}},
     }
     with fake_hub.serving(repositories) as (hub, _):
-        done = plan("study.yaml", cwd=here, environment={**os.environ, **hub, "HF_HOME": str(here / "hf")})
+        environment = {**os.environ, **hub, "HF_HOME": str(here / "hf")}  # read where the hub's client is imported
+        command = [sys.executable, "-m", "mcgrpo.cli", "plan", "study.yaml"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert "To download: 2.00 GB (2 models and data sets)" in done.stdout, done.stderr
     assert f" {5 * (7473 // 16) * 2:,} " in done.stdout  # steps

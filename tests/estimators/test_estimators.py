@@ -1,8 +1,6 @@
 """Estimators: by hand, their options, and the paper's appendix as numbers."""
 
 import math
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -241,16 +239,3 @@ class TestOptions:
         inside = free.abs() <= bound
         assert torch.equal(bounded[inside], free[inside])
         assert (bounded[~inside].abs() == torch.tensor(bound)).all()
-
-
-IMPORTED = "import sys, mcgrpo{}; print(*{{m.split('.')[0] for m in sys.modules}})"
-HEAVY = {"trl", "transformers", "datasets", "mlflow", "vllm", "pandas", "snakemake", "hypothesis"}
-
-
-@pytest.mark.parametrize(("module", "torch_too"), [("", False), (".estimators", True), ("; mcgrpo.estimate", True)])
-def test_estimators_need_torch_only(module, torch_too):
-    """A person who wants one estimator does not wait for TRL."""
-    command = [sys.executable, "-c", IMPORTED.format(module)]
-    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
-    assert not HEAVY & loaded
-    assert ("torch" in loaded) == torch_too

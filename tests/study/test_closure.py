@@ -1,9 +1,12 @@
+import ast
 import json
 import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,6 +62,9 @@ with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as stages: 
 """
 
 
+PARSED_ONCE = SimpleNamespace(**{**vars(ast), "parse": cache(ast.parse), "dump": cache(ast.dump)})
+
+
 @pytest.fixture(scope="module")
 def before():
     """The fingerprint of training, here; that of any copy is the same."""
@@ -67,16 +73,18 @@ def before():
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A copy of the package that a test may change; returns its folder."""
-    shutil.copytree(ROOT / "mcgrpo", tmp_path / "mcgrpo", ignore=shutil.ignore_patterns("__pycache__"))
+    """A copy of the package that a test may change; returns its folder. Equal files are parsed once."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "mcgrpo", tmp_path / "mcgrpo", ignore=ignored, copy_function=shutil.copyfile)
     monkeypatch.setattr(closure, "ROOT", tmp_path)
+    monkeypatch.setattr(closure, "ast", PARSED_ONCE)
     forget()
     yield tmp_path / "mcgrpo"
     forget()
 
 
 def forget():
-    for cached in ("_tree", "_definitions", "_imports", "_needed", "_dumped", "fingerprint"):
+    for cached in ("_tree", "_definitions", "_imports", "_needed", "_used", "_dumped", "fingerprint"):
         getattr(closure, cached).cache_clear()
 
 

@@ -1,15 +1,11 @@
 """The study files of the repository, changes laid over them, and Snakemake."""
 
 import copy
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import yaml
+from forked import ROOT, forked
 from snakemake.utils import update_config
 
-ROOT = Path(__file__).parents[2]
 SNAKEMAKE = "snakemake.cli snakemake.report.html_reporter snakemake.storage jinja2 jsonschema requests referencing"
 """What a plan imports of others; that takes as long as to plan a small study."""
 
@@ -34,9 +30,7 @@ def subset(methods):
 
 def snakemake(*words, cwd=ROOT, timeout=None):
     """`snakemake WORDS` in a process forked from one that has imported it: for calls that start no jobs on a server."""
-    command = [sys.executable, "-m", "mcgrpo.launch.preload", "snakemake", *map(str, words)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "MCGRPO_PRELOAD": SNAKEMAKE}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=timeout)
+    return forked("snakemake", *words, imports=SNAKEMAKE, cwd=cwd, timeout=timeout)
 
 
 def planned(log):
