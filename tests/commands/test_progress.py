@@ -119,13 +119,23 @@ class TestStatus:
         assert "evaluations  1 of 5 done" in shown()
         end(training[FIRST], 80.0, NOW - 5)
         assert status_of(f"{FIRST}/two-step", "generate").state == "waiting"
-        end(training[FIRST], 80.0, NOW - 20)
-        end(drawn[f"{FIRST}/two-step"], 5.0, NOW + 1)
+        end(training[FIRST], 80.0, NOW + 5)
         assert "evaluations  0 of 5 done" in shown()
+        end(training[FIRST], 80.0, NOW - 20)
         drawn[f"{FIRST}/two-step"].outputs[0].unlink()
         assert "evaluations  1 of 5 done" in shown()
         training[FIRST].outputs[0].unlink()
         assert "evaluations  0 of 5 done" in shown()
+
+    def test_a_copy_with_other_times_is_as_far_as_the_study(self, here):
+        """As `cp -r` makes it, in whatever order: what a job has read may be newer than what it has written."""
+        finished = list(jobs(SMALL))
+        for job in finished:
+            end(job, 1.0)
+        for later, job in enumerate(reversed(finished)):
+            for path in (*job.outputs, job.timed):
+                os.utime(path, (NOW + later, NOW + later))
+        assert {how.state for how in Study(SMALL).read(NOW + 100).values()} == {"done"}
 
     def test_whatever_runs_is_named_and_counts_as_running(self, here):
         files = StudyFiles("small")

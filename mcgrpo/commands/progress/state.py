@@ -36,7 +36,7 @@ class Status:
             until it has an output, or an error in the log.
         end: when it was done, in seconds since the epoch; `written` is when its last output was.
         seconds: that it took, if measured.
-        start: when a running job started.
+        start: when a running job, or a finished training, started.
         step: the last optimizer step of a training, of `steps`; `pace` is the seconds that a step takes of late.
         error: of a failed training.
     """
@@ -63,9 +63,12 @@ class Study:
         """The status of every job; `now` is in seconds since the epoch."""
         found: dict[Job, Status] = {}
         outdated: set[Job] = set()  # completions that were only deleted are not in it: their grades are still good
+        trained = 0.0
         for job in self.jobs:
             done = self._done(job)
-            if job.after in outdated or (done and job.after and found[job.after].written > done.written):
+            if not job.after:
+                trained = done.start if done else 0.0  # as recorded: files of a copied study have any times
+            if job.after in outdated or (done and done.written < trained and job.after):
                 done = None
                 outdated.add(job)
             elif job.rule == TRAIN and not done:
@@ -141,13 +144,13 @@ def _mtime(path: Path) -> float | None:
 
 def _ended(job: Job, written: float, timed: float | None, config: Config) -> Status | None:
     """The status of a job that has its outputs; None for a training with other hyper-parameters than now."""
-    took = seconds(job.timed)
+    took, start = seconds(job.timed), 0.0
     if job.rule == TRAIN:
         outcome = next((outcome for _, outcome in finished(config, [job.run])), None)
         if outcome is None:
             return None
-        took = outcome["seconds"] if took is None else took
-    return Status("done", timed or written, written, took)
+        took, start = outcome["seconds"] if took is None else took, outcome["started"]
+    return Status("done", timed or written, written, took, start)
 
 
 def _tail(path: Path) -> bytes:
