@@ -20,6 +20,9 @@ from hypothesis import settings
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
+TOGETHER = ("tests/grade/", "tests/tracking/")
+"""Folders that run in one of two processes as if they were a file: verifiers take seconds to start, as does MLflow."""
+
 LONGEST = (
     "workflow/test_whole_study.py",
     "workflow/test_killed_study.py",
@@ -33,6 +36,18 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     """Run the longest files first, so that two processes end at about the same time."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """As `--dist loadfile`, with the files of some folders as if they were one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return next(filter(nodeid.startswith, TOGETHER), super()._split_scope(nodeid))
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish():

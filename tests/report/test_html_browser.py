@@ -7,7 +7,6 @@ from page_study import PageStudy, is_rising
 
 from mcgrpo.report.catalogue import FIGURES
 
-sync_api = pytest.importorskip("playwright.sync_api")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no chromium is installed")]
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
@@ -25,6 +24,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
         # Where tests run as root, as in a container, Chromium has no sandbox.
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])

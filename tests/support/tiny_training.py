@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
+from accelerate.utils import imports
 from datasets import Dataset
 from device import ON_GPU
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -19,8 +20,11 @@ from mcgrpo.train.released import ReleasedConfig, ReleasedTrainer
 PROMPTS = 12
 SPEC = {"architecture": "qwen3", "hidden_size": 64, "layers": 1, "heads": 2, "intermediate_size": 64, "seed": 1}
 _HOME = tempfile.TemporaryDirectory()
+# Accelerate looks up dozens of times whether packages are installed: a tenth of a training of three steps.
+imports._is_package_available = cache(imports._is_package_available)
 
 
+@cache
 def dataset():
     questions = [f"Sam has {number} cards." for number in range(2, 2 + PROMPTS)]
     return Dataset.from_dict({"prompt": questions, "answer": [str(n) for n in range(PROMPTS)]})

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 from learning_trainings import HERE, command
-from mlflow import MlflowClient
 from pretend_machine import wait_until
 from studies import ROOT
 from tracked_files import track
@@ -54,6 +53,12 @@ def environment(uri):
     return {key: value for key, value in os.environ.items() if key != FOLLOWED} | {"MLFLOW_TRACKING_URI": uri}
 
 
+def client_of(uri):
+    from mlflow import MlflowClient  # seconds, which the fast tests do not need
+
+    return MlflowClient(uri)
+
+
 def test_jobs_at_once_lose_nothing(tmp_path):
     """Four processes and their followers, one sqlite store that is not there yet."""
     uri = f"sqlite:///{tmp_path}/mlflow.db"
@@ -63,7 +68,7 @@ def test_jobs_at_once_lose_nothing(tmp_path):
     said = [writer.communicate(timeout=1200)[1] for writer in writers]
     assert not any(writer.returncode for writer in writers), said
     assert not [line for line in said if "warning" in line]
-    client = MlflowClient(uri)
+    client = client_of(uri)
     found = client.search_runs([client.get_experiment_by_name("mini").experiment_id])
     assert sorted(run.data.params["seed"] for run in found) == [str(seed) for seed in range(JOBS)]
     for run in found:
@@ -143,7 +148,7 @@ def in_study(tmp_path):
 def test_a_server_that_is_killed_costs_a_warning_and_track_mends_it(server, tmp_path, monkeypatch):
     made = in_study(tmp_path)
     training = started(made, server.uri)
-    client = MlflowClient(server.uri)
+    client = client_of(server.uri)
     assert wait_until(lambda: tracked_so_far(client))
     server.kill()
     at_kill = len(steps(made.home))

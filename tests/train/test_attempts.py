@@ -16,7 +16,6 @@ from learning_trainings import (
     learned,
     run,
 )
-from mlflow import MlflowClient
 from training_jobs import RUN, changed, job, outcome, steps
 
 from mcgrpo.files import read_json, read_jsonl
@@ -43,6 +42,8 @@ def test_a_killed_training_ends_as_an_uninterrupted_one(inputs, trainings, uri, 
     assert_ended_alike(whole, broken)
     assert steps(broken.output)[:6] == kept[:6] and not broken.home.exists()
     assert outcome(broken.output)["seconds"] < time.time() - outcome(broken.output)["started"]
+    from mlflow import MlflowClient
+
     client = MlflowClient(uri)
     (tracked,) = client.search_runs([client.get_experiment_by_name(RUN.study).experiment_id])
     history = client.get_metric_history(tracked.info.run_id, "loss")

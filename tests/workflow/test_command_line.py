@@ -6,14 +6,18 @@ import subprocess
 import sys
 
 import pytest
-from snakemake.cli import get_argument_parser
 from studies import ROOT, snakemake
 
 from snakemake_logger_plugin_mcgrpo import targets_first
 
 pytestmark = pytest.mark.slow
 
-PARSER = get_argument_parser()
+
+@pytest.fixture(scope="module")
+def parser():
+    from snakemake.cli import get_argument_parser  # half a second, which the fast tests do not need
+
+    return get_argument_parser()
 
 
 @pytest.fixture(scope="module")
@@ -105,18 +109,18 @@ class TestTargetsFirst:
             "",
         ],
     )
-    def test_what_needs_nothing_stays(self, line):
-        assert targets_first(PARSER, line.split()) == line.split()
+    def test_what_needs_nothing_stays(self, parser, line):
+        assert targets_first(parser, line.split()) == line.split()
 
     @pytest.mark.parametrize(
         "option", ["--envvars A B", "--groups made=g other=h", "--group-components g=2", "--resources gpu=2"]
     )
-    def test_the_others_go_in_front(self, option):
+    def test_the_others_go_in_front(self, parser, option):
         line = f"--cores 2 {option} reports/a.txt b.txt"
-        assert targets_first(PARSER, line.split()) == ["reports/a.txt", "b.txt", "--cores", "2", *option.split()]
+        assert targets_first(parser, line.split()) == ["reports/a.txt", "b.txt", "--cores", "2", *option.split()]
 
-    def test_a_snakemake_that_takes_one_value_is_left_alone(self):
-        parser = type(PARSER)()
+    def test_a_snakemake_that_takes_one_value_is_left_alone(self, parser):
+        parser = type(parser)()
         parser.add_argument("--resources", metavar="NAME=INT", action="append")
         parser.add_argument("targets", nargs="*")
         line = ["--resources", "gpu=2", "a.txt"]
