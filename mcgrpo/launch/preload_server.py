@@ -50,10 +50,18 @@ def preload(modules: str) -> None:
                 getattr(loaded, name)
         except Exception:
             traceback.print_exc()
+    if "transformers" in sys.modules:
+        _build_conversions()
     if threading.active_count() > 1:
         sys.exit(f"an import started threads: {threading.enumerate()}")
     if "torch" in sys.modules and sys.modules["torch"].cuda.is_initialized():
         sys.exit("an import initialised CUDA")
+
+
+def _build_conversions() -> None:
+    """Build what transformers keeps from a process's first `from_pretrained`: 700 regular expressions, 0.4 s of CPU."""
+    with contextlib.suppress(Exception):  # not public; a job without it builds it
+        importlib.import_module("transformers.conversion_mapping").get_checkpoint_conversion_mapping("")
 
 
 class Server:

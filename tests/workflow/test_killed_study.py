@@ -2,6 +2,7 @@
 
 import random
 import time
+from contextlib import suppress
 
 import pandas as pd
 import pytest
@@ -22,9 +23,12 @@ MOMENTS = (
 
 def logs(study, rules):
     """When each job of some rules has last written to its log."""
-    found = [path for rule in rules for path in study.folder.glob(f"logs/quick/{rule}*/**/*.log")]
-    found += [path for rule in rules for path in study.folder.glob(f"logs/quick/{rule}.log")]
-    return {path: path.stat().st_mtime_ns for path in found}
+    written = {}
+    for rule in rules:
+        for path in (*study.folder.glob(f"logs/quick/{rule}*/**/*.log"), *study.folder.glob(f"logs/quick/{rule}.log")):
+            with suppress(FileNotFoundError):  # Snakemake removes the log of a job that it starts again
+                written[path] = path.stat().st_mtime_ns
+    return written
 
 
 def within(study, rules, seconds):
