@@ -18,7 +18,7 @@ from torch import Tensor
 from mcgrpo.estimators import Estimate
 from mcgrpo.train.faults import apply_faults
 from mcgrpo.trainer.config import MCGRPOConfig
-from mcgrpo.trainer.drawn import Drawn, Rollouts
+from mcgrpo.trainer.drawn import Drawn, Rollouts, pick_logs
 from mcgrpo.trainer.trainer import MCGRPOTrainer
 
 GroupBy = Literal["prompt", "position"]
@@ -82,7 +82,7 @@ class ReleasedTrainer(MCGRPOTrainer):
         order = positional_order(len(inputs) // (size + extra), size, extra)
         self._metrics["train"]["drawn/frac_groups_mixed"].append(share_mixed(order, size + extra))
         rows = order.tolist()
-        self._keep_extra_logs(rows, len(inputs))
+        pick_logs(self._pending_extra_logs, rows, len(inputs))
         by_process = rewards.unflatten(0, (self.accelerator.num_processes, -1))
         return [inputs[row] for row in rows], rollouts.pick(rows), by_process[:, rows].flatten(0, 1)
 

@@ -35,6 +35,29 @@ class Rollouts(NamedTuple):
         return Rollouts(*map(pick, self))._replace(extra_fields=extra_fields)
 
 
+def expand(inputs: Sequence[dict[str, Any]], size: int, drawn: int) -> list[dict[str, Any]]:
+    """Each prompt's `size` rows -> `drawn` rows, prompt by prompt.
+
+    Raises:
+        ValueError: for rows that do not divide into groups, and for a group of more than one prompt.
+    """
+    if len(inputs) % size:
+        raise ValueError(f"{len(inputs)} rows on this process do not divide into groups of {size}")
+    groups = [inputs[start : start + size] for start in range(0, len(inputs), size)]
+    for group in groups:
+        prompts = [row.get("prompt", row) for row in group]  # an environment may give the prompt
+        if any(prompt != prompts[0] for prompt in prompts):
+            raise ValueError(f"a group of {size} rows holds more than one prompt: {prompts}")
+    return [dict(group[0]) for group in groups for _ in range(drawn)]
+
+
+def pick_logs(pending: dict[str, list], rows: Sequence[int], drawn: int) -> None:
+    """Reward functions logged a value per rollout drawn: leave those of the given rows, which TRL will log."""
+    for column, values in pending.items():
+        if len(values) == drawn:
+            pending[column] = [values[row] for row in rows]
+
+
 class GeneratedError(Exception):
     """Raised by `_generate` to leave TRL's method once it has set up environments and tools: prompts and rollouts."""
 

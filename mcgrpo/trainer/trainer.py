@@ -1,19 +1,18 @@
 """MCGRPOTrainer: TRL's GRPOTrainer with another advantage estimator, and the extra rollouts that it needs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators import Estimate, Ties, clamp_and_diagnose, compute_estimate
+from mcgrpo.estimators import Estimate, clamp_and_diagnose, compute_estimate
 from mcgrpo.trainer import vllm as vllm_rollouts
-from mcgrpo.trainer.compact import CompactTrainer
-from mcgrpo.trainer.drawn import Drawn, GeneratedError, Rollouts
+from mcgrpo.trainer.drawn import Drawn, GeneratedError, Rollouts, expand, pick_logs
 from mcgrpo.trainer.flips import inject_flips
-from mcgrpo.trainer.kl_share import gradient_parts, is_known
-from mcgrpo.trainer.packing import MEAN_OF_ROWS, Batch, needs_whole_batches
+from mcgrpo.trainer.kl_share import KLShareTrainer
+from mcgrpo.trainer.packing import Batch
 from mcgrpo.trainer.surface import check_attributes, check_batch, check_trl
 from mcgrpo.trainer.timing import PhaseTimer
 from mcgrpo.trainer.unsupported import (
@@ -26,16 +25,19 @@ from mcgrpo.trainer.unsupported import (
 from mcgrpo.trainer.watch import Watch
 
 
-class MCGRPOTrainer(CompactTrainer):
+class MCGRPOTrainer(KLShareTrainer):
     """Trainer for GRPO with an estimator of `mcgrpo.estimators`, such as the median and MAD of MC-GRPO.
 
     The only change w.r.t. `GRPOTrainer` is `_generate_and_score_completions`: while training, it draws the estimator's
     extra rollouts, estimates advantages, and gives the `num_generations` kept rows of each prompt to TRL's own method.
     That method is called twice: for all rows, up to the end of its `_generate`, and for the kept rows, when `_generate`
     and `_calculate_rewards` return what was already drawn and scored. Environments are reset the first time only.
-    `_compute_loss` is overridden for a metric only. Sampler, batch arithmetic, log-probabilities and losses are TRL's,
-    over the kept rows. What overrides share is in `mcgrpo.trainer.drawn.BatchState`. The base classes leave rows
-    without an advantage out of updates (`CompactTrainer`) and make checkpoints complete (`ResumableTrainer`).
+    `_packed` is overridden to be timed. Sampler, batch arithmetic, log-probabilities and losses are TRL's, over the
+    kept rows. What overrides share is in `mcgrpo.trainer.drawn.BatchState`.
+
+    The base classes have overrides of their own: they measure the KL penalty's share of the gradient
+    (`KLShareTrainer`), leave rows without an advantage out of updates (`CompactTrainer`), and make checkpoints complete
+    (`ResumableTrainer`).
 
     With the estimator `mean-std` (or `mean`, against TRL's `scale_rewards="none"`) and without `compact_updates`,
     losses are those of TRL bit for bit.
@@ -110,7 +112,9 @@ class MCGRPOTrainer(CompactTrainer):
         Returns:
             The rows of this process, their rollouts, and the rewards: (rows of all processes, reward functions).
         """
-        inputs = self._expand(inputs)
+        for row in inputs:
+            check_row(row)
+        inputs = expand(inputs, self.num_generations, self._group_size)
         with self._timer.phase("generation"):
             prompts, rollouts = self._generate_only(inputs)
         for name, values in rollouts.extra_fields.items():  # as TRL does for its reward functions
@@ -132,19 +136,6 @@ class MCGRPOTrainer(CompactTrainer):
                 check_rollouts(generated.rollouts)
                 return generated.prompts, generated.rollouts
         raise RuntimeError("TRL's _generate_and_score_completions did not call _generate, which mcgrpo overrides")
-
-    def _expand(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Each prompt's G rows -> G + extra rows, prompt by prompt; a group that is not one prompt is refused."""
-        size = self.num_generations
-        if len(inputs) % size:
-            raise ValueError(f"{len(inputs)} rows on this process do not divide into groups of {size}")
-        groups = [inputs[start : start + size] for start in range(0, len(inputs), size)]
-        for group in groups:
-            check_row(group[0])
-            prompts = [row.get("prompt", row) for row in group]  # an environment may give the prompt
-            if any(prompt != prompts[0] for prompt in prompts):
-                raise ValueError(f"a group of {size} rows holds more than one prompt: {prompts}")
-        return [dict(group[0]) for group in groups for _ in range(self._group_size)]
 
     @property
     def _group_size(self) -> int:
@@ -171,17 +162,8 @@ class MCGRPOTrainer(CompactTrainer):
             extra_rollouts=args.extra_rollouts,
             epsilon=args.advantage_epsilon,
             mad_zero=args.mad_zero,
-            ties=self._ties,
+            ties=self.ties,
         )
-
-    @property
-    def _ties(self) -> Ties:
-        """Drop the longest of tied pivots if the gradient does not depend on the choice, else the first drawn.
-
-        With beta > 0 the KL term of the dropped row is lost with it, and `dapo` divides by the tokens of the kept rows.
-        """
-        depends = self.beta != 0 or needs_whole_batches(self.args) or self.aux_loss_enabled
-        return "longest" if self.args.loss_type in MEAN_OF_ROWS and not depends else "first"
 
     def _modify_estimate(self, estimated: Estimate) -> Estimate:
         """Inject sign flips; a hook for whatever else changes an estimate before it is clamped and diagnosed.
@@ -203,7 +185,7 @@ class MCGRPOTrainer(CompactTrainer):
         keep = self._local(drawn.keep)
         advantages = self._local(drawn.advantages)[keep]
         rows = keep.flatten().nonzero().flatten().tolist()
-        self._keep_extra_logs(rows, len(drawn.inputs))
+        pick_logs(self._pending_extra_logs, rows, len(drawn.inputs))
         rewards = drawn.rewards_per_func[drawn.keep.flatten()]
         set_up = patch.multiple(self, environment_factories=None, environments=None, tools=[])  # not once more
         staged = self._batch.staged(drawn.rollouts.pick(rows), rewards, advantages != 0)
@@ -221,24 +203,6 @@ class MCGRPOTrainer(CompactTrainer):
     def _packed(self, batches: list[Batch]) -> list[Batch]:
         with self._timer.phase("logprobs"):
             return super()._packed(batches)
-
-    def _compute_loss(self, model: Any, inputs: Batch) -> Tensor:
-        loss = super()._compute_loss(model, inputs)
-        if self.model.training and self.beta != 0 and is_known(self.args):
-            if len(inputs["advantages"]):
-                self._batch.gradient_parts += gradient_parts(inputs, self._batch.logps, self.args)
-            if self.accelerator.sync_gradients:  # the last micro-batch of an optimizer step
-                penalty, policy = self.accelerator.reduce(self._batch.gradient_parts, reduction="sum").tolist()
-                self._batch.gradient_parts = 0.0
-                if penalty + policy > 0:
-                    self._metrics["train"]["gradient/kl_l1_share_logps"].append(penalty / (penalty + policy))
-        return loss
-
-    def _keep_extra_logs(self, rows: Sequence[int], drawn: int) -> None:
-        """Reward functions logged a value per rollout drawn: leave those of the given rows, which TRL will log."""
-        for column, values in self._pending_extra_logs.items():
-            if len(values) == drawn:
-                self._pending_extra_logs[column] = [values[row] for row in rows]
 
     def _log_estimate(self, estimated: Estimate, diagnostics: dict[str, Tensor]) -> None:
         logged, kept = self._logs["advantages"], estimated.advantages[estimated.keep]

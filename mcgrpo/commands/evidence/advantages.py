@@ -88,7 +88,7 @@ def differences(batch: Batch, run: Run, step: int, position: int) -> tuple[list[
 
 
 def ties(run: Run) -> Ties:
-    """Which of tied pivots a training drops, see `MCGRPOTrainer._ties`."""
+    """Which of tied pivots a training drops, see `CompactTrainer.ties`."""
     return "longest" if run.loss_type in MEAN_OF_ROWS and not run.training.get("beta", 0.0) else "first"
 
 
