@@ -7,6 +7,7 @@ standard library.
 """
 
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,6 +20,14 @@ the source of the rollouts on which sign-flip rates are measured."""
 
 PROTOCOL_SUFFIXES = {"paper": "", "released": ".released", "robust": ".robust"}
 """Protocols of evaluation; each grades the same completions into `grades/{run}/{benchmark}{suffix}.jsonl`."""
+
+CELL = ("setting", "method", "num_generations", "variant")
+"""The fields of a cell: its runs differ in their seed alone."""
+
+
+def cell_name(row: Mapping[str, Any]) -> str:
+    """The name of the cell of a run, or of another row with these fields."""
+    return "{setting}/{method}/G{num_generations}/{variant}".format(**row)
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,7 @@ class Run:
     @property
     def name(self) -> str:
         """The run's folder in `results/{study}/runs`, and its name in MLflow."""
-        return f"{self.setting}/{self.method}/G{self.num_generations}/{self.variant}/seed{self.seed}"
+        return f"{cell_name(vars(self))}/seed{self.seed}"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from mcgrpo.analyse.anytime import limits
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Gain
 from mcgrpo.files import RecordError, atomic
+from mcgrpo.records import CELL, cell_name
 from mcgrpo.study import read as study_file
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.check import StudyError
@@ -35,7 +36,6 @@ from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import EQUIVALENCE_MARGIN, Config, evaluations, expand
 
-CELL = ["setting", "method", "num_generations", "variant", "benchmark"]
 DONE = 3
 """The exit code where no seed is to be added."""
 
@@ -60,7 +60,7 @@ def look(config: Config, gains: pd.DataFrame, measure: str, names: list[str]) ->
         StudyError: for a planned seed without a gain: seeds are judged in order, none may be left out.
     """
     rows = gains[(gains.kind == "difference") & (gains.measure == measure)]
-    found = {key: group.set_index("seed").gain for key, group in rows.groupby(CELL)}
+    found = {key: group.set_index("seed").gain for key, group in rows.groupby([*CELL, "benchmark"])}
     for name in names:
         part = {**config, "experiments": {name: config["experiments"][name]}}
         planned, evaluated, seeds = expand(part), evaluations(part), seeds_of(config, name)
@@ -68,21 +68,20 @@ def look(config: Config, gains: pd.DataFrame, measure: str, names: list[str]) ->
             baseline = METHODS[run.method].baseline if run.method != UNTRAINED else None
             if run.seed == seeds[0] and baseline and replace(run, method=baseline).name in planned:
                 for benchmark in evaluated[run.name]:
-                    cell = (run.setting, run.method, run.num_generations, run.variant, benchmark)
-                    yield _looked(name, cell, found.get(cell, pd.Series(dtype=float)), seeds, config)
+                    cell = (*(getattr(run, field) for field in CELL), benchmark)
+                    seen = found.get(cell, pd.Series(dtype=float))
+                    yield _looked(name, cell_name(vars(run)), benchmark, seen, seeds, config)
 
 
-def _looked(name: str, cell: tuple, gains: pd.Series, seeds: list[int], config: Config) -> Looked:
-    setting, method, generations, variant, benchmark = cell
-    label = f"{setting}/{method}/G{generations}/{variant}"
+def _looked(name: str, cell: str, benchmark: str, gains: pd.Series, seeds: list[int], config: Config) -> Looked:
     if missing := [seed for seed in seeds if seed not in gains.index]:
-        raise StudyError(f"{label} on {benchmark}: seed {missing[0]} has no gain yet; finish the study first")
+        raise StudyError(f"{cell} on {benchmark}: seed {missing[0]} has no gain yet; finish the study first")
     values = gains.loc[seeds]
     low, high = limits(values.to_list())
     margin = config.get("equivalence_margin", EQUIVALENCE_MARGIN)
     word = "better" if low > 0 else "worse" if high < 0 else "undecided"
     word = "equivalent" if word == "undecided" and -margin < low and high < margin else word
-    return Looked(name, label, benchmark, len(seeds), values.mean(), low, high, word)
+    return Looked(name, cell, benchmark, len(seeds), values.mean(), low, high, word)
 
 
 def seeds_of(config: Config, experiment: str) -> list[int]:

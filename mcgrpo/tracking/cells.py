@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.analyse.frames import is_median
+from mcgrpo.records import cell_name
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.tracking import contents
@@ -25,7 +26,7 @@ def read_cells(summary: Path) -> dict[str, Rows]:
     with summary.open(newline="") as file:
         for row in csv.DictReader(file):
             if row["mean"]:
-                cells[contents.cell_name(row)].append(row)
+                cells[cell_name(row)].append(row)
     return cells
 
 
@@ -115,7 +116,7 @@ def comparisons(cells: Mapping[str, Rows], ids: Mapping[str, str], experiment: s
     links: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, (row, *_) in cells.items():
         baseline = METHODS[row["method"]].baseline if row["method"] in METHODS else None
-        other = contents.cell_name({**row, "method": baseline})
+        other = cell_name({**row, "method": baseline})
         if row["variant"] == DEFAULT and is_median(row["method"]) and other in ids:
             query = f"#/compare-runs?runs=[%22{ids[other]}%22,%22{ids[name]}%22]&experiments=[%22{experiment}%22]"
             links[row["setting"]][int(row["num_generations"])].append(f"[{METHODS[baseline].label}]({query})")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcgrpo.records import Run
+from mcgrpo.records import Run, cell_name
 from mcgrpo.study.protocols import training_changes
 
 KIND, RUN, CELL, DIGEST = "mcgrpo.kind", "mcgrpo.run", "mcgrpo.cell", "mcgrpo.digest"
@@ -77,11 +77,6 @@ def protocol_of(run: Run) -> str:
         return "paper"
     ours = {**run.training, "estimator": run.estimator}
     return "released" if released and all(ours.get(name) == value for name, value in released.items()) else "paper"
-
-
-def cell_name(row: Mapping[str, Any]) -> str:
-    """The cell of a run or of a row of `summary.csv`: a run's name less its seed."""
-    return "{setting}/{method}/G{num_generations}/{variant}".format(**row)
 
 
 def score_name(row: Mapping[str, Any]) -> str:

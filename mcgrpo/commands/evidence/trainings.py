@@ -13,7 +13,7 @@ from mcgrpo.commands.evidence.contents import GROUPS
 from mcgrpo.commands.evidence.rollouts import Recorded
 from mcgrpo.commands.evidence.schedule import schedule
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
-from mcgrpo.records import Run
+from mcgrpo.records import Run, cell_name
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config
@@ -67,8 +67,7 @@ def check_problems(folder: Path, config: Config, planned: dict[str, Any], made: 
         partial: whether scores may be missing.
     """
     scores = read_frame(StudyFiles(config["study"], made).results.scores, Score)
-    keys = zip(scores.setting, scores.method, scores.num_generations, scores.variant, scores.seed, strict=True)
-    names = [f"{setting}/{method}/G{size}/{variant}/seed{seed}" for setting, method, size, variant, seed in keys]
+    names = [f"{cell_name(row)}/seed{row['seed']}" for row in scores.to_dict("records")]
     found = dict(zip(zip(names, scores.benchmark, scores.measure, strict=True), scores.n, strict=True))
     findings = []
     for run, benchmarks in planned["evaluations"].items():

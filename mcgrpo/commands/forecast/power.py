@@ -19,6 +19,7 @@ from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, Gain
 from mcgrpo.analyse.stats import LEVEL, detectable, t_quantile
 from mcgrpo.commands.forecast.effects import Spread, variance_of
+from mcgrpo.records import CELL
 from mcgrpo.study.methods import UNTRAINED
 
 MEASURE = "greedy"
@@ -126,7 +127,7 @@ def measured_spread(results: Path, otherwise: Spread) -> tuple[Spread, int]:
     """
     gains, cells = read_frame(results / "gains.csv", Gain), read_frame(results / "summary.csv", Cell)
     kept = (gains.kind == "difference") & (gains.role == "in") & (gains.measure == MEASURE)
-    keys = ["setting", "method", "num_generations", "variant", "benchmark"]
+    keys = [*CELL, "benchmark"]
     own = cells[(cells.role == "in") & (cells.measure == MEASURE)].set_index(keys).n
     total, freedom = 0.0, 0
     for key, group in gains[kept].groupby(keys):

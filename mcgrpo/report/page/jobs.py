@@ -11,7 +11,7 @@ import pandas as pd
 
 from mcgrpo.analyse.frames import accuracies
 from mcgrpo.files import RecordError, as_record, read_json
-from mcgrpo.records import Run
+from mcgrpo.records import Run, cell_name
 from mcgrpo.report import wording
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
@@ -111,8 +111,5 @@ def missing_cells(summary: pd.DataFrame) -> list[tuple[str, str, str]]:
     roles = [accuracies(summary, role, variant=None) for role in ("in", "out")]
     cells = pd.concat(roles)
     short = cells[cells.seeds < cells.planned]
-    rows = {
-        (f"{row.setting}/{row.method}/G{row.num_generations}/{row.variant}", row.benchmark): (row.seeds, row.planned)
-        for row in short.itertuples()
-    }
+    rows = {(cell_name(row._asdict()), row.benchmark): (row.seeds, row.planned) for row in short.itertuples()}
     return [(*key, f"{there}/{planned}") for key, (there, planned) in rows.items()]

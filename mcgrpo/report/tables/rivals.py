@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from mcgrpo.analyse.frames import accuracies
+from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.tables import accuracy
 from mcgrpo.report.tables.display import Display, Entry, Line, difference
@@ -19,7 +20,6 @@ TEXT = (
     "accuracy. Rollouts: drawn in a whole training, extra ones among them"
 )
 PLACE = ["setting", "benchmark", "num_generations"]
-TRAINING = ["setting", "method", "num_generations", "variant"]
 
 
 def select(summary: pd.DataFrame) -> pd.DataFrame:
@@ -37,7 +37,7 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     places = pd.concat([rivals[PLACE], equal[PLACE], _of_as_many(equal)])
     beside = beside[pd.MultiIndex.from_frame(beside[PLACE]).isin(pd.MultiIndex.from_frame(places))]
     trained = summary[(summary.role == "train") & (summary.measure == "rollouts")]
-    found = pd.concat([beside, rivals]).join(trained.set_index(TRAINING)["mean"].rename("rollouts"), on=TRAINING)
+    found = pd.concat([beside, rivals]).join(trained.set_index([*CELL])["mean"].rename("rollouts"), on=[*CELL])
     keys = {name: found[name] for name in PLACE}
     other, method = found.variant != DEFAULT, found.method.map(method_order)
     return ordered(found, **keys, other=other, method=method, variant=found.variant)

@@ -7,6 +7,7 @@ import pandas as pd
 
 from mcgrpo.analyse.frames import accuracies, is_median
 from mcgrpo.analyse.stability import COLLAPSE
+from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.tables import accuracy
 from mcgrpo.report.tables.display import Display, Entry, Line
@@ -22,7 +23,6 @@ TEXT = (
     "clipped: share of tokens whose ratio of probabilities is outside the clip range"
 )
 OF_TRAINING = ("frac_effective", "grad_norm", "frac_grad_clipped", "clip_ratio")
-KEYS = ["setting", "method", "num_generations", "variant"]
 
 
 def select(summary: pd.DataFrame) -> pd.DataFrame:
@@ -34,8 +34,8 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     cells = cells[(cells.method != UNTRAINED) & (cells.decoding == max(cells.decoding, default=""))]
     cells = cells[cells.variant.map(flips_of).isna()]
     trained = summary[(summary.role == "train") & summary.measure.isin(OF_TRAINING)]
-    wide = trained.pivot_table(index=KEYS, columns="measure", values="mean").reindex(columns=list(OF_TRAINING))
-    cells = cells.join(wide, on=KEYS)
+    wide = trained.pivot_table(index=[*CELL], columns="measure", values="mean").reindex(columns=list(OF_TRAINING))
+    cells = cells.join(wide, on=[*CELL])
     order = cells.assign(other=cells.variant != DEFAULT, order=cells.method.map(method_order))
     return cells.loc[order.sort_values(["setting", "other", "variant", "benchmark", "num_generations", "order"]).index]
 

@@ -28,12 +28,13 @@ import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies, seed_gains
+from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.tables import flip_rates
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.variants import DEFAULT
 
-HEAD = r"""% \Value{key} prints a number of this study, or "missing"; keys: mcgrpo/report/values.py.
+HEAD = r"""% \Value{key} prints a number of this study, or "missing"; keys: mcgrpo/report/tables/values.py.
 \providecommand{\Value}[1]{\ifcsname value:#1\endcsname\csname value:#1\endcsname\else\textit{missing}\fi}
 \providecommand{\DefineValue}[2]{\expandafter\gdef\csname value:#1\endcsname{#2}}"""
 
@@ -60,7 +61,7 @@ def _counts(cells: pd.DataFrame) -> Iterator[tuple[str, str]]:
     trained = cells[cells.method != UNTRAINED]
     if trained.empty:
         return
-    jobs = trained.groupby(["setting", "method", "num_generations", "variant"]).agg({"planned": "max", "seeds": "min"})
+    jobs = trained.groupby([*CELL]).agg({"planned": "max", "seeds": "min"})
     yield "runs/planned", str(jobs.planned.sum())
     yield "runs/finished", str(jobs.seeds.sum())
     yield "seeds/planned", wording.span(jobs.planned)
