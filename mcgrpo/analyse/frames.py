@@ -5,8 +5,9 @@ import math
 import typing
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
@@ -15,6 +16,7 @@ from mcgrpo.study.methods import METHODS
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import check_seal
 
+R = TypeVar("R")
 DECODINGS = ("greedy", "sampled")
 BOOLEANS = {"True": True, "False": False}
 """As `mcgrpo.files.write_csv` spells them."""
@@ -77,6 +79,17 @@ def _parse(text: str, base: typing.Any, optional: bool, where: str) -> typing.An
     if base is float and not optional and not math.isfinite(value):
         raise RecordError(f"{where} should be a finite number, not {text!r}")
     return value
+
+
+def read_records(path: str | Path, kind: type[R]) -> list[R]:
+    """The rows as records; errors as in `read_frame`."""
+    rows = read_frame(path, kind).astype(object)
+    return [kind(**row) for row in rows.where(rows.notna(), None).to_dict("records")]
+
+
+def is_among(rows: pd.DataFrame, others: pd.DataFrame, columns: list[str]) -> np.ndarray:
+    """For each row, whether any of the others equals it in these columns."""
+    return pd.MultiIndex.from_frame(rows[columns]).isin(pd.MultiIndex.from_frame(others[columns]))
 
 
 def is_median(method: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.records import Cell, Published
 from mcgrpo.records import Role
 
@@ -20,8 +20,7 @@ TRAINING = "train"
 
 def read_published(path: str | Path) -> list[Published]:
     """All rows of the file; errors as in `mcgrpo.analyse.frames.read_frame`."""
-    rows = read_frame(path, Published).astype(object)
-    return [Published(**row) for row in rows.where(rows.notna(), None).to_dict("records")]
+    return read_records(path, Published)
 
 
 def role(row: Published) -> Role:

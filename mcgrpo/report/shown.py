@@ -11,7 +11,7 @@ import pandas as pd
 
 from mcgrpo.analyse.curves import PHASES
 from mcgrpo.analyse.flip_measures import FlipMeasure, parse_measure
-from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median, seed_gains
+from mcgrpo.analyse.frames import DECODINGS, accuracies, is_among, is_median, seed_gains
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flips_of
@@ -91,8 +91,7 @@ def composite(summary: pd.DataFrame) -> pd.DataFrame:
     untrained = cells[(cells.method == UNTRAINED) & (cells.variant == DEFAULT)]
     beside = trained[trained.num_generations.isin(wanted.num_generations)]
     cells = pd.concat([beside, untrained])
-    blocks = pd.MultiIndex.from_frame(cells[["setting", "benchmark"]])
-    return cells[blocks.isin(pd.MultiIndex.from_frame(wanted[["setting", "benchmark"]]))]
+    return cells[is_among(cells, wanted, ["setting", "benchmark"])]
 
 
 def injected_flips(summary: pd.DataFrame) -> pd.DataFrame:

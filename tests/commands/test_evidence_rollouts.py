@@ -10,7 +10,7 @@ from tiny_training import PROMPTS, Ours, Released, digits_reward, trainer_of
 
 from mcgrpo.commands.evidence.advantages import is_known
 from mcgrpo.commands.evidence.rollouts import Recorded
-from mcgrpo.commands.evidence.schedule import schedule
+from mcgrpo.commands.schedule import schedule
 from mcgrpo.files import RecordError, iter_json_lines, write_jsonl
 from mcgrpo.train.callbacks import MetricsFile
 from mcgrpo.train.rollout_files import RolloutFiles, generating_steps

@@ -70,7 +70,7 @@ def differences(batch: Batch, run: Run, step: int, position: int) -> tuple[list[
         batch: the recorded batch.
         run: the run that it belongs to.
         step: the optimizer step, from 1, that it was drawn for.
-        position: of the batch within that step, see `mcgrpo.commands.evidence.schedule`.
+        position: of the batch within that step, see `mcgrpo.commands.schedule`.
 
     Raises:
         ValueError: see `estimate`.

@@ -12,7 +12,7 @@ from mcgrpo import shipped
 from mcgrpo.analyse import sign_flips, summarise
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.collect import collect
-from mcgrpo.analyse.contrasts import contrasts, of_printed
+from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Cell, Contrast, CurvePoint, Gain, Score
@@ -20,7 +20,7 @@ from mcgrpo.analyse.scored import found_scores, planned_seeds
 from mcgrpo.commands.evidence.contents import reports
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.grade import completions as grade
-from mcgrpo.report.claims.judge import judge, read_contrasts, write_rulings
+from mcgrpo.report.claims.judge import judge_published, judge_study, write_rulings
 from mcgrpo.report.tables.write import write_tables
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, as_json, title
@@ -72,10 +72,8 @@ def make_reports(source: Path, config: Config, planned: dict[str, Any], output: 
     folder, called = output / reports(config), title(config)
     made = StudyFiles(config["study"], output).results
     write_tables(read_frame(made.summary, Cell), read_frame(made.gains, Gain), folder, called)
-    claims, published = read_claims(shipped.CLAIMS), as_cells(read_published(shipped.PUBLISHED))
-    contrasts = read_contrasts(made.contrasts)
-    rulings = [judge(claims, of_printed(claims, published), "published"), judge(claims, contrasts, "ours")]
-    write_rulings(rulings, folder, called)
+    claims = read_claims(shipped.CLAIMS)
+    write_rulings([judge_published(claims), judge_study(claims, made.contrasts)], folder, called)
 
 
 def make_grades(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:

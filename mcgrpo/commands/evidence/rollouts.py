@@ -9,7 +9,7 @@ from typing import Any
 
 from mcgrpo.commands.evidence.advantages import Batch, as_batch, differences, drawn
 from mcgrpo.commands.evidence.contents import GROUPS, METRICS, ROLLOUTS
-from mcgrpo.commands.evidence.schedule import Schedule
+from mcgrpo.commands.schedule import Schedule
 from mcgrpo.files import RecordError, as_record, iter_json_lines
 from mcgrpo.records import Group, Rollout, Run
 from mcgrpo.train.rollout_tables import RolloutTables

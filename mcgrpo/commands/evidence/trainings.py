@@ -11,7 +11,7 @@ from mcgrpo.commands.evidence.advantages import is_known
 from mcgrpo.commands.evidence.check import Check, judged
 from mcgrpo.commands.evidence.contents import GROUPS
 from mcgrpo.commands.evidence.rollouts import Recorded
-from mcgrpo.commands.evidence.schedule import schedule
+from mcgrpo.commands.schedule import schedule
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
 from mcgrpo.records import Run, cell_name
 from mcgrpo.study.methods import UNTRAINED

@@ -148,17 +148,13 @@ def _at_once(gpus: int, options: argparse.Namespace) -> int:
     return (options.gpus or 0) // gpus
 
 
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not positive")
-    return number
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = command_line.parser(main.__doc__)
     study_file.add_arguments(parser)
-    parser.add_argument("--gpus", type=_positive, help="GPUs of the machine or cluster, for the wall clock")
-    parser.add_argument("--cores", type=_positive, help="cores, for the wall clock of a study that trains on the CPU")
+    parser.add_argument("--gpus", type=command_line.whole, help="GPUs of the machine or cluster, for the wall clock")
+    parser.add_argument(
+        "--cores", type=command_line.whole, help="cores, for the wall clock of a study that trains on the CPU"
+    )
     spread, points = effects.Spread(), "standard deviation of a gain between"
     for option, default, what in (
         ("--seed-sd", spread.seeds, f"{points} seeds, in points"),

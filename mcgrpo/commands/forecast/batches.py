@@ -1,13 +1,11 @@
 """The batch arithmetic of a training, as in TRL."""
 
-import math
 from typing import NamedTuple
 
+from mcgrpo.commands.schedule import schedule
+from mcgrpo.files import RecordError
 from mcgrpo.records import Run
 from mcgrpo.study.estimators import extra_rollouts
-
-TRL_EPOCHS = 3.0
-"""TRL's default of `num_train_epochs`."""
 
 
 class Batches(NamedTuple):
@@ -43,24 +41,17 @@ def batches(run: Run, gpus: int, examples: int | None) -> Batches:
     """
     rows, processes = run.training["per_device_train_batch_size"], max(gpus, 1)
     accumulation = run.training.get("gradient_accumulation_steps", 1)
-    steps = _steps(run, rows * processes, accumulation, examples)
-    return Batches(processes, rows, accumulation, run.num_generations, steps)
+    return Batches(processes, rows, accumulation, run.num_generations, _steps(run, processes, examples))
 
 
-def _steps(run: Run, rows: int, accumulation: int, examples: int | None) -> int | None:
-    """As in TRL's RepeatSampler and transformers' `Trainer.set_initial_training_values`.
-
-    Each full generation batch is used `num_iterations` times; prompts that do not fill one are left out. With less than
-    one there are no steps, even with `max_steps`.
-    """
-    generated = run.training.get("steps_per_generation", accumulation)
-    full = None if examples is None else examples // (rows * generated // run.num_generations)
-    if full == 0:
-        return 0
-    if full is None or "max_steps" in run.training:
+def _steps(run: Run, processes: int, examples: int | None) -> int | None:
+    """With fewer prompts than one generation batch there are no steps, even with `max_steps`."""
+    if examples is None:
         return run.training.get("max_steps")
-    passes = full * run.training.get("num_iterations", 1) * generated
-    return math.ceil(run.training.get("num_train_epochs", TRL_EPOCHS) * math.ceil(passes / accumulation))
+    try:
+        return schedule(run, processes, examples).steps
+    except RecordError:
+        return 0
 
 
 def drawn(run: Run) -> int:

@@ -9,9 +9,9 @@ import yaml
 from tabulate import tabulate
 
 from mcgrpo import shipped
-from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import ClaimError, bounds, read_claims
 from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.scored import planned_seeds
 from mcgrpo.analyse.stats import POWER
 from mcgrpo.commands.forecast.budget import MOST_SEEDS, CellName, Choice, choose, seeds_needed
 from mcgrpo.commands.forecast.effects import Spread, problems_of
@@ -21,7 +21,7 @@ from mcgrpo.commands.forecast.times import times, work
 from mcgrpo.files import atomic
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.methods import UNTRAINED, method_order
-from mcgrpo.study.plan import Config, evaluations, expand
+from mcgrpo.study.plan import Config, as_json, expand
 from mcgrpo.study.variants import DEFAULT, flips_of
 
 
@@ -60,22 +60,11 @@ def within(config: Config, sizes: Sizes, spread: Spread, budget: float, names: S
     claims = [claim for claim in claims if not names or claim.id in names]
     known = {each: problems_of(config, sizes, each) for each in config["datasets"]}
     problems = {each: count for each, count in known.items() if count}
-    options, left = planned(claims, _cells(config), as_cells(read_published(shipped.PUBLISHED)), problems)
+    cells = sorted(cell for cell in planned_seeds(as_json(config)) if cell.role in ("in", "out"))
+    options, left = planned(claims, cells, as_cells(read_published(shipped.PUBLISHED)), problems)
     needed = {(each.claim.id, each.setting): seeds_needed(each, spread) for each in options}
     hours = _hours(config)
     return Within(choose(options, needed, hours, budget), options, needed, hours, left)
-
-
-def _cells(config: Config) -> list[CellKey]:
-    evaluated = evaluations(config)
-    runs = [(entry.run, evaluated[name]) for name, entry in expand(config).items()]
-    return sorted(
-        {
-            CellKey(run.setting, run.variant, role, benchmark, "", run.num_generations, run.method)
-            for run, roles in runs
-            for benchmark, role in roles.items()
-        }
-    )
 
 
 def _hours(config: Config) -> dict[CellName, float]:

@@ -19,7 +19,7 @@ from mcgrpo import command_line, shipped
 from mcgrpo.analyse.bounds import DIGITS
 from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
 from mcgrpo.analyse.contrasts import of_printed
-from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.stats import LEVEL
@@ -68,10 +68,14 @@ def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source
     return [_rule(claim, rows[claim.id], source) for claim in claims]
 
 
-def read_contrasts(path: str | Path) -> list[Contrast]:
-    """All rows of contrasts.csv; errors as in `mcgrpo.analyse.frames.read_frame`."""
-    rows = read_frame(path, Contrast).astype(object)
-    return [Contrast(**row) for row in rows.where(rows.notna(), None).to_dict("records")]
+def judge_published(claims: Sequence[Claim], path: str | Path = shipped.PUBLISHED) -> list[Ruling]:
+    """The rulings by the numbers that the paper prints; errors as in `mcgrpo.analyse.frames.read_frame`."""
+    return judge(claims, of_printed(claims, as_cells(read_published(path))), "published")
+
+
+def judge_study(claims: Sequence[Claim], path: str | Path) -> list[Ruling]:
+    """The rulings by a study's contrasts.csv; errors as in `judge` and `mcgrpo.analyse.frames.read_frame`."""
+    return judge(claims, read_records(path, Contrast), "ours")
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -196,9 +200,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         claims = read_claims(options.claims)
-        rulings = [judge(claims, of_printed(claims, as_cells(read_published(options.published))), "published")]
+        rulings = [judge_published(claims, options.published)]
         if options.contrasts:
-            rulings.append(judge(claims, read_contrasts(options.contrasts), "ours"))
+            rulings.append(judge_study(claims, options.contrasts))
     except ValueError as error:
         raise SystemExit(f"claims: {error}") from None
     if options.output:

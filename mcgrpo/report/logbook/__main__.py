@@ -11,13 +11,11 @@ from pathlib import Path
 
 from mcgrpo import command_line, shipped
 from mcgrpo.analyse.claims import read_claims
-from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Score
 from mcgrpo.analyse.scored import planned_seeds
 from mcgrpo.files import read_json
-from mcgrpo.report.claims.judge import judge, read_contrasts
+from mcgrpo.report.claims.judge import judge_published, judge_study
 from mcgrpo.report.logbook.checklist import checklist
 from mcgrpo.report.logbook.pages import Study, index, page, write
 from mcgrpo.report.page.jobs import planned_jobs
@@ -28,9 +26,8 @@ from mcgrpo.study.paths import StudyFiles
 def logbook(study: Study) -> dict[str, str]:
     """The pages by file name."""
     claims = read_claims(shipped.CLAIMS)
-    published = judge(claims, of_printed(claims, as_cells(read_published(shipped.PUBLISHED))), "published")
-    ours = judge(claims, read_contrasts(study.files.contrasts), "ours")
-    pairs = list(zip(published, ours, strict=True))
+    ours = judge_study(claims, study.files.contrasts)
+    pairs = list(zip(judge_published(claims), ours, strict=True))
     _, missing = study.part(set(study.seeds))
     pages = {f"{own.claim.id}.md": page(study, its, own) for its, own in pairs}
     return pages | {"README.md": index(study, pairs), "checklist.md": checklist(study, ours, missing)}

@@ -19,14 +19,12 @@ from markupsafe import Markup, escape
 
 from mcgrpo import command_line, shipped
 from mcgrpo.analyse.claims import read_claims
-from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Cell, CellSignal, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import atomic, read_json
 from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
-from mcgrpo.report.claims.judge import judge, read_contrasts
+from mcgrpo.report.claims.judge import judge_published, judge_study
 from mcgrpo.report.claims.tables import CAPTION, HEADINGS, counts
 from mcgrpo.report.page import completions, contents, jobs, verdicts
 from mcgrpo.report.page.answer import answer
@@ -71,8 +69,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     study = read_json(files.plan)["study"]
     found = jobs.planned_jobs(options.results)
     claims = read_claims(options.claims)
-    published = judge(claims, of_printed(claims, as_cells(read_published(options.published))), "published")
-    ours = judge(claims, read_contrasts(files.contrasts), "ours")
+    published, ours = judge_published(claims, options.published), judge_study(claims, files.contrasts)
     points, signals = read_frame(files.signal_curves, SignalPoint), read_frame(files.signals, CellSignal)
     frames = {"summary": summary, "gains": gains, "curves": curves, "signal_curves": points}
     figures = contents.figure_views(options.figures, options.reports / "figures", options.captions, frames)

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import accuracies, is_median
+from mcgrpo.analyse.frames import accuracies, is_among, is_median
 from mcgrpo.report import wording
 from mcgrpo.report.lost import UNGRADED, Lost
 from mcgrpo.report.tables.accuracy import intervals
@@ -63,9 +63,8 @@ def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
 
 def _lost(summary: pd.DataFrame, cells: pd.DataFrame, medians: pd.DataFrame) -> Lost:
     """What was lost of the trainings that the answer compares: median-centred, baselines and controls."""
-    places = pd.MultiIndex.from_frame(medians[PLACE])
     with_baseline = cells.assign(baseline=cells.baseline.fillna(cells.method))
-    names = with_baseline[pd.MultiIndex.from_frame(with_baseline[PLACE]).isin(places)][CELL].drop_duplicates()
+    names = with_baseline[is_among(with_baseline, medians, PLACE)][CELL].drop_duplicates()
     own = summary[(summary.variant == DEFAULT) & summary.role.isin(("in", "train"))].merge(names, on=CELL)
     found, samples = Lost(), own.measure.str.extract(r"^avg@(\d+)$")[0].astype(float).max()
     by_training = own.groupby(CELL)[["planned", "seeds"]].max()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import accuracies
+from mcgrpo.analyse.frames import accuracies, is_among
 from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.tables import accuracy
@@ -35,7 +35,7 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     equal = pd.concat([rivals, beside]).dropna(subset="same_rollouts_generations")
     equal = equal[equal.setting.isin(rivals.setting)]
     places = pd.concat([rivals[PLACE], equal[PLACE], _of_as_many(equal)])
-    beside = beside[pd.MultiIndex.from_frame(beside[PLACE]).isin(pd.MultiIndex.from_frame(places))]
+    beside = beside[is_among(beside, places, PLACE)]
     trained = summary[(summary.role == "train") & (summary.measure == "rollouts")]
     found = pd.concat([beside, rivals]).join(trained.set_index([*CELL])["mean"].rename("rollouts"), on=[*CELL])
     keys = {name: found[name] for name in PLACE}

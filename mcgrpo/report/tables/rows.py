@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.frames import DECODINGS, accuracies
+from mcgrpo.analyse.frames import DECODINGS, accuracies, is_among
 from mcgrpo.study.methods import UNTRAINED, method_order
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, flips_of, is_rival
 
@@ -58,14 +58,14 @@ def select(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
     cells = accuracies(summary, table.role, variant=None)
     chosen = cells[cells.method.isin(table.methods) & cells.variant.map(table.variants).astype(bool)]
     if table.only_where:
-        chosen = _where(chosen, chosen[chosen.method == table.only_where], ["setting", "num_generations"])
+        chosen = chosen[is_among(chosen, chosen[chosen.method == table.only_where], ["setting", "num_generations"])]
     if chosen.empty:
         return chosen
     beside = (cells.method == UNTRAINED) & (cells.variant == DEFAULT)
     beside &= cells.setting.isin(chosen.setting) & cells.benchmark.isin(chosen.benchmark)
     if table.changes:
         default = cells[cells.variant == DEFAULT]
-        same = _where(default, chosen, ["setting", "benchmark", "num_generations", "method"])
+        same = default[is_among(default, chosen, ["setting", "benchmark", "num_generations", "method"])]
         beside |= cells.index.isin(same.index)
     rows = pd.concat([chosen, cells[beside & ~cells.index.isin(chosen.index)]])
     return ordered(
@@ -78,11 +78,6 @@ def select(table: Table, summary: pd.DataFrame) -> pd.DataFrame:
         method=rows.method.map(method_order),
         decoding=rows.decoding.map(DECODINGS.index),
     )
-
-
-def _where(rows: pd.DataFrame, found: pd.DataFrame, fields: list[str]) -> pd.DataFrame:
-    """The rows whose fields equal those of any row of `found`."""
-    return rows[pd.MultiIndex.from_frame(rows[fields]).isin(pd.MultiIndex.from_frame(found[fields]))]
 
 
 def ordered(rows: pd.DataFrame, **keys: pd.Series) -> pd.DataFrame:
