@@ -27,7 +27,7 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
 
-PROTOCOLS = {"paper": measures, "released": released, "robust": robust}
+MEASURES = {"paper": measures, "released": released, "robust": robust}
 """The measures of each protocol of evaluation."""
 LARGEST_WEIGHTS = 1 << 30
 """Bytes: larger weights are not read once more here, only where completions are drawn from them."""
@@ -155,7 +155,7 @@ def add_evaluation(
 ) -> None:
     """The measures of one benchmark, under each protocol that it was graded by."""
     evaluated: list[Measure] = []
-    for protocol, of in PROTOCOLS.items():
+    for protocol, of in MEASURES.items():
         if protocol in grading:
             path = current(files.grades(run.name, benchmark, protocol), run, training)
             evaluated += of(read_grades(path), str(path))

@@ -3,11 +3,11 @@
 python -m mcgrpo.analyse.contrasts --plan plan.json --scores scores.csv --values values.jsonl --claims claims.yaml
     --output contrasts.csv
 
-A gain is spelt out as its two cells, so that every comparison is one weighted sum of cells, whatever its weights. Of
-one setting the cells are paired: by seed, over the seeds that all of them have, and by problem. Where they share fewer
-than two of several seeds their variances add up (Welch's test); trainings of different settings are independent, and
-share problems where they are evaluated on the same ones. A ratio is the difference of logarithms, by seed. One seed of
-a training says nothing of how others would have ended: what rests on one has no test, whatever stands beside it.
+A gain is written as its two cells, so every comparison is a weighted sum of cells. Cells of one setting are paired: by
+seed, over the seeds that all of them have, and by problem. Where they share fewer than two of several seeds, their
+variances add up (Welch's test). Trainings of different settings are independent, and share problems where they are
+evaluated on the same ones. A ratio is the difference of logarithms, by seed. One seed of a training says nothing of
+others: a comparison with a cell of one seed has no test.
 """
 
 import math

@@ -107,8 +107,8 @@ def total_variance(
 ) -> Component:
     """The variance of the mean, and its degrees of freedom; a component that is not there has none.
 
-    The variance of seed means over the number of seeds, and likewise for problems, each holds the rest's share of the
-    variance, which is therefore taken off once; where that is more than there was, seeds (or problems) add nothing.
+    `of_seeds` (the variance of seed means / the number of seeds) and `of_problems` (the same for problems) each include
+    the variance of the rest, which is subtracted once. If one of them is smaller than the rest, it counts as the rest.
     """
     seeds, problems, rest, equal = (
         sum(variance for variance, _ in each) for each in (of_seeds, of_problems, of_rest, of_equal)

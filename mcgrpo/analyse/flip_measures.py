@@ -33,7 +33,7 @@ def parse_measure(name: str) -> FlipMeasure:
     """The inverse of `measure_name`.
 
     Raises:
-        ValueError: naming the part that is none.
+        ValueError: naming the invalid part.
     """
     parts = name.split("/")
     if len(parts) != len(FlipMeasure._fields):

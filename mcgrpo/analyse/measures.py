@@ -142,7 +142,7 @@ def sampled(problems: Problems) -> Iterator[Measure]:
 
 
 def mean(name: str, of: Callable[[Problem], float], problems: Problems) -> Measure:
-    """A per-problem value as a measure, the mean of which is what it is called after."""
+    """A measure from a value per problem; its value is their mean."""
     return Measure(name, [float(of(problem)) for problem in problems.values()], problems_hash(problems))
 
 

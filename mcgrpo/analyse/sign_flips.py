@@ -104,7 +104,7 @@ def sampled_rate(
 
 
 def draw(rewards: Tally, k: int, subsamples: int, generator: np.random.Generator) -> np.ndarray:
-    """Random subsets of k + 1 rollouts, the first k of which are a random subset of k.
+    """Random subsets of k + 1 rollouts; the first k of each are a random subset of k.
 
     Returns each rollout's level, counted from 0: integers of shape (subsamples, k + 1).
     """
@@ -152,9 +152,9 @@ def _oracle_signs(rewards: Tally, oracle: Oracle) -> tuple[int, ...]:
 def _flips(
     counts: np.ndarray, levels: Levels, baseline: Baseline, oracle_signs: tuple[int, ...], convention: Convention
 ) -> tuple[np.ndarray, int]:
-    """How many of a subset's kept rollouts flip, as integers of shape (subsets,), and what one rollout counts in them.
+    """How many of a subset's kept rollouts flip: integers of shape (subsets,), and the unit that they are counted in.
 
-    That is 1 unless a rollout is dropped: of the equally close ones each is dropped in its share.
+    The unit is 1 unless a rollout is dropped: if several are equally close, a fraction of each is dropped.
     """
     distances = _distances(counts, levels, baseline.removesuffix("-plus1"))
     signs = np.sign(distances).astype(np.int64)

@@ -17,7 +17,7 @@ That is the method of the same loss at the same G, under the same variant, or un
 def same_rollouts(key: CellKey, scores: Scores, sizes: Iterable[int]) -> CellKey | None:
     """The mean-centred cell of the default variant whose trainings draw as many rollouts, at another G or batch.
 
-    None for the untrained model, and if there is none or nothing is known of the rollouts.
+    None for the untrained model, if there is no such cell, and if rollouts are unknown.
     """
     rollouts = _rollouts(key, scores)
     if key.method == UNTRAINED or rollouts is None:

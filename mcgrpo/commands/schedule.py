@@ -44,7 +44,7 @@ class Schedule:
 
 
 def schedule(run: Run, processes: int, rows: int) -> Schedule:
-    """The schedule of a run, over so many processes and rows of its training data.
+    """The schedule of a run on this number of processes, with this number of rows of training data.
 
     Raises:
         RecordError: for fewer rows than a generation batch takes.

@@ -103,8 +103,8 @@ def enumerate_groups(
     same_sums = torch.isclose(found.sums, first.sums[group], rtol=1e-9, atol=1e-9).all(dim=1) | ~untied[group]
     if not same_sums.all() or not torch.equal(torch.cat([found.kept, split.kept]), torch.cat(expected)):
         raise EnumerationError(
-            f"estimator {estimator!r} depends on the order of a group's rollouts in another way than that the first "
-            "drawn of equally close ones are dropped, so its signal cannot be enumerated"
+            f"estimator {estimator!r} depends on the order of a group's rollouts, beyond dropping the first drawn of "
+            "equally close ones: its signal cannot be enumerated"
         )
     weight = _multinomial(counts)
     return Enumeration(

@@ -1,12 +1,12 @@
 """How much signal an estimator leaves of the policy gradient: exact, from reward probabilities, without training.
 
-One on-policy step on one prompt: n = G + extra rollouts are drawn, of which a share p_l gets the reward r_l. With the
+One on-policy step on one prompt: n = G + extra rollouts are drawn, each with reward r_l with probability p_l. With the
 advantages A_i of `estimate` (0 for a row that is left out) and the scores s_i = grad log pi(o_i), the update is
-g = (1/G) sum_i A_i s_i. Everything here is an expectation over the multinomial counts of the levels, all of which are
+g = (1/G) sum_i A_i s_i. Everything here is an expectation over the multinomial counts of the levels, which are all
 enumerated, in float64.
 
 Given its level, a score is its mean over the level, grad log p_l, plus a remainder that is independent of everything
-else. Directions and objectives need no more than that. Noise and ratios need the geometry of the scores: that of a
+else. Directions and objectives follow from that. Noise and ratios need the geometry of the scores: that of a
 softmax over the levels, whose grad log p_l is e_l - p, with remainders of variance `rho`. If K equally likely
 completions make up each level, this is exact with rho = K - 1, up to a factor that all estimators share.
 
@@ -93,7 +93,7 @@ class Signal:
     def objective(self) -> Tensor:
         """F(p): what the estimator climbs in place of the success rate; (prompts,).
 
-        The line integral of `direction` from a prompt that always gets the lowest reward to this one, straight. With
+        The integral of `direction` along the straight line from a prompt that always gets the lowest reward. With
         two levels F'(p) = w_1 - w_0 at every success rate p. With more levels the direction need not be a gradient, and
         the integral is along this line only. Exact: the integrand is a polynomial of degree n - 1.
         """

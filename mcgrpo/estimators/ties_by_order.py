@@ -29,7 +29,7 @@ class Ties(NamedTuple):
 
 
 def find_ties(counts: Tensor, kept: Tensor, kept_reversed: Tensor) -> Ties:
-    """The count vectors of which a group, and that group in reverse order, keep different rows.
+    """The count vectors whose groups keep other rows in reverse order.
 
     Args:
         counts: (groups, levels) integers.

@@ -54,15 +54,15 @@ class Progress:
 
     def _read(self, identity: dict[str, Any]) -> None:
         lines = self.path.read_text().splitlines()
-        for place, line in enumerate(lines):
+        for number, line in enumerate(lines):
             try:
                 row = json.loads(line)
             except json.JSONDecodeError:  # the last line, if the job was killed while writing
-                self.path.write_text("\n".join(lines[:place]) + "\n")
+                self.path.write_text("\n".join(lines[:number]) + "\n")
                 return
-            if place == 0 and row != identity:
+            if number == 0 and row != identity:
                 return
-            if place:
+            if number:
                 batch = Batch(row["decoding"], row["sample"], tuple(row["positions"]))
                 self.done[batch] = [tuple(drawn) for drawn in row["drawn"]]
 
@@ -114,10 +114,10 @@ def complete(
 
 
 def some(examples: Sequence[Example], count: int | None) -> list[Example]:
-    """A fixed random sample of `count` examples, in order; all examples if there are no more than that."""
+    """A fixed random sample of `count` examples, in order; all examples if there are fewer."""
     if count is None or count >= len(examples):
         return list(examples)
-    return [examples[place] for place in sorted(random.Random(0).sample(range(len(examples)), count))]
+    return [examples[index] for index in sorted(random.Random(0).sample(range(len(examples)), count))]
 
 
 def weights_of(engine: Any) -> list[list[Any]]:

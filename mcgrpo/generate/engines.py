@@ -115,7 +115,7 @@ class TransformersEngine:
 
     def _texts(self, rows: list[list[int]]) -> Iterator[tuple[str, str]]:
         for row in rows:
-            stop = next((place for place, token in enumerate(row) if token in self.ends), None)
+            stop = next((position for position, token in enumerate(row) if token in self.ends), None)
             yield self.tokenizer.decode(row[:stop], skip_special_tokens=True), "length" if stop is None else "stop"
 
 
@@ -151,10 +151,10 @@ class VLLMEngine:
             SamplingParams(
                 **sampling,
                 max_tokens=self.settings["max_new_tokens"],
-                seed=seed + place,
+                seed=seed + position,
                 stop_token_ids=sorted(self.ends),
             )
-            for place in range(len(prompts))
+            for position in range(len(prompts))
         ]
         texts = [TokensPrompt(prompt_token_ids=list(ids)) for ids in prompts]
         outputs = [request.outputs[0] for request in self.llm.generate(texts, params, use_tqdm=False)]

@@ -11,7 +11,6 @@ from mcgrpo.grade import robust
 from mcgrpo.records import Verdict
 
 TASKS = ("gsm8k", "math")
-PROTOCOLS = ("paper", "released", "robust")
 MAX_EXTRACTED = 500
 """Maximum length of an extracted answer in logs and files; verdicts use the whole answer."""
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.files import RecordError, as_record, iter_json_lines, write_jsonl
-from mcgrpo.grade.answers import PROTOCOLS, TASKS, Judgement, gold_text, has_hashes
+from mcgrpo.grade.answers import TASKS, Judgement, gold_text, has_hashes
 from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge
 from mcgrpo.grade.verifier import TIMEOUT, Verifier, WorkerError
-from mcgrpo.records import Completion, Example
+from mcgrpo.records import PROTOCOL_SUFFIXES, Completion, Example
 
 LONG_TEXTS = frozenset({"completion", "solution", "prompt", "question", "messages"})
 _COLUMNS = tuple(field.name for field in dataclasses.fields(Completion))
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="a file for each protocol")
     parser.add_argument("--workers", type=int, help="processes for math (default: one per core, up to 8)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
-    parser.add_argument("--protocol", choices=PROTOCOLS, nargs="+", default=["paper"])
+    parser.add_argument("--protocol", choices=PROTOCOL_SUFFIXES, nargs="+", default=["paper"])
     options = parser.parse_args(arguments)
     if len(options.output) != len(options.protocol):
         parser.error(f"{len(options.protocol)} protocol(s) need as many outputs, not {len(options.output)}")

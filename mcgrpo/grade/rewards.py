@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mcgrpo.grade import robust
-from mcgrpo.grade.answers import PROTOCOLS, TASKS, Judgement, is_boxed, judge_gsm8k
+from mcgrpo.grade.answers import TASKS, Judgement, is_boxed, judge_gsm8k
 from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier, shared
-from mcgrpo.records import VERDICTS
+from mcgrpo.records import PROTOCOL_SUFFIXES, VERDICTS
 
 REWARDS = {"correct": 2.0, "equivalent": 1.5}
 """The reward of a verdict; that of every other one is 0."""
@@ -39,7 +39,7 @@ def judge(
         verifier: the workers for math; by default those of this process.
     """
     _check("task", task, TASKS)
-    _check("protocol", protocol, PROTOCOLS)
+    _check("protocol", protocol, PROTOCOL_SUFFIXES)
     if task == "gsm8k":
         pairs = zip(completions, answers, strict=True)
         return [judge_gsm8k(completion, str(answer), protocol) for completion, answer in pairs]
@@ -91,7 +91,7 @@ def reward_functions(
         ValueError: names an unknown reward, task or protocol.
     """
     _check("task", task, TASKS)
-    _check("protocol", protocol, PROTOCOLS)
+    _check("protocol", protocol, PROTOCOL_SUFFIXES)
     makers = {"accuracy": lambda: _accuracy_reward(task, protocol, verifier), "format": lambda: format_reward}
     for name in names:
         _check("reward", name, makers)

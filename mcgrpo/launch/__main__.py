@@ -1,9 +1,9 @@
-"""Start a job as the machine wants it: `python -m mcgrpo.launch --gpus N --processes N MODULE [ARGS...]`.
+"""Start a job on this machine: `python -m mcgrpo.launch --gpus N --processes N MODULE [ARGS...]`.
 
-On GPUs that no other job has (`mcgrpo.launch.gpus`), or where it sees none; as several processes (torchrun), on several
-machines, too (`mcgrpo.launch.nodes`), or as one that may share its imports with other jobs (`mcgrpo.launch.preload`);
-beside a vLLM server of its own (`mcgrpo.launch.server`), or without. No result depends on it, and so no rule's `code`
-does.
+A job gets GPUs that no other job uses (`mcgrpo.launch.gpus`), or sees none. Several processes are started by torchrun,
+also on several machines (`mcgrpo.launch.nodes`); a single one may share its imports with other jobs
+(`mcgrpo.launch.preload`). A job may have a vLLM server of its own (`mcgrpo.launch.server`). How a job is started does
+not change its results, so the `code` of a rule does not include these modules.
 """
 
 import argparse

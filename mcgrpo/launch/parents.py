@@ -27,7 +27,7 @@ def ancestors() -> list[int]:
 def die_with_parent() -> None:
     """Have this process killed as soon as its parent has died, however that dies (prctl(2); nothing but on Linux).
 
-    For the workers of torchrun: it starts them without the locks on their devices, which are therefore free once it is
+    For the workers of torchrun: it starts them without the locks on their devices, so these are free once it is
     dead. To be called by a child whose parent started it from its main thread, as torchrun does.
 
     Raises:

@@ -28,7 +28,7 @@ from pathlib import Path
 from mcgrpo.launch.private import session_folder
 
 SERVER = Path(__file__).with_name("preload_server.py")
-PATIENCE_SECONDS = 180
+BEGIN_SECONDS = 180
 """How long a job may take to begin (the first one waits for the server's imports) before it runs here instead."""
 
 LIMITS = {getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
@@ -67,7 +67,7 @@ def _connect(path: Path) -> socket.socket | None:
     except (FileNotFoundError, ConnectionRefusedError):
         connection.close()
         return None
-    connection.settimeout(PATIENCE_SECONDS)
+    connection.settimeout(BEGIN_SECONDS)
     return connection
 
 

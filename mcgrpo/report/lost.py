@@ -11,7 +11,7 @@ UNGRADED = {"unparseable": "unparseable", "timeout": "timed out in grading", "er
 
 @dataclass
 class Lost:
-    """Counts of what was planned, and of what of it is not there or could not be used.
+    """Counts of what was planned, and of what is missing or could not be used.
 
     Args:
         planned: trainings.

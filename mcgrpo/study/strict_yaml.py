@@ -1,6 +1,6 @@
 """YAML (or JSON) files of plain data, with an error that names the file and the line.
 
-PyYAML alone takes the last of two equal keys, and an alias of an alias of an alias for as much text as it stands for.
+PyYAML alone takes the last of two equal keys, and expands nested aliases without a limit.
 Nothing in a file runs: no tags of Python, no templates (Snakemake's `__use_yte__` is a key like any other).
 """
 
@@ -38,7 +38,7 @@ class _Strict:
         super().flatten_mapping(node)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Errors of a value that is none (month 13, 5000 digits) say where it stands, too."""
+        """Errors of invalid values (month 13, 5000 digits) also name the line."""
         try:
             return super().construct_object(node, deep)
         except ValueError as error:
@@ -54,7 +54,7 @@ class _FastLoader(_Strict, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
 
 
 def load(path: str | Path) -> dict[Any, Any]:
-    """What a file holds, which must be keys with values.
+    """Read a file of keys with values.
 
     Raises:
         YamlError: for a file that cannot be read, is no YAML, has two equal keys in one mapping, is larger than

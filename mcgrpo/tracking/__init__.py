@@ -25,7 +25,7 @@ MACHINE = "machine"
 """In the folder of an unfinished training: the name of the machine that trains."""
 FOLLOWED = "MCGRPO_FOLLOWED"
 """Set for jobs whose files are followed already."""
-PATIENCE_SECONDS = 60
+FOLLOWER_SECONDS = 60
 """How long a training that has ended waits for its follower, which takes seconds unless a server does not answer."""
 
 
@@ -77,7 +77,7 @@ def tracked(unfinished: Path, finished: Path) -> Iterator[None]:
     finally:
         if process:
             try:
-                process.wait(PATIENCE_SECONDS)
+                process.wait(FOLLOWER_SECONDS)
             except subprocess.TimeoutExpired as error:
                 process.kill()
                 warn(f"the end of {finished}", error)

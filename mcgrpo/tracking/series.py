@@ -20,7 +20,7 @@ STEP_METRICS = frozenset(
 ) | {"eval_reward"}  # fmt: skip
 _MACHINE = re.compile(r"system/(cpu_utilization|system_memory_usage|gpu_\d+_(utilization|memory_usage))_percentage")
 MACHINE_EVERY = 6
-"""One row of so many of `system.jsonl` is logged: one a minute."""
+"""One row in this number of rows of `system.jsonl` is logged: one a minute."""
 
 
 def selected(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def identity_of(results: Path) -> str:
     """The random id of a folder of results, made at the first call: studies of one name may share a server.
 
     Raises:
-        OSError: if there is none, and the folder cannot be written.
+        OSError: if there is no id yet and the folder cannot be written.
     """
     path = results / IDENTITY
     if not path.is_file():

@@ -20,7 +20,7 @@ from mcgrpo.study.paths import LOCK
 from mcgrpo.sums import damage, sha256, sums_of
 
 IDENTITY = "identity.json"
-PATIENCE_SECONDS = 60
+LOCK_SECONDS = 60
 COMPLETE = "complete.json"
 """Written last, by the first process, when all processes have written their parts of a checkpoint."""
 GROWING = ("metrics.jsonl", "groups.jsonl", "rollouts.jsonl")
@@ -115,7 +115,7 @@ def alone(folder: Path) -> FileLock:
         filelock.Timeout: on entering, if another process still trains after a minute.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder / LOCK, timeout=PATIENCE_SECONDS)
+    return FileLock(folder / LOCK, timeout=LOCK_SECONDS)
 
 
 def clear(folder: Path) -> None:

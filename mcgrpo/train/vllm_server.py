@@ -19,7 +19,7 @@ OPERATIONAL = (
 )
 """Keys of `training` that do not change which rollouts are drawn: a training may resume with other values."""
 
-PATIENCE_SECONDS = 240.0
+SERVER_SECONDS = 240.0
 """Seconds to wait for a vLLM server: TRL's default of `vllm_server_timeout`."""
 
 HELD: list[Any] = []
@@ -45,7 +45,7 @@ def settled(training: dict[str, Any]) -> dict[str, Any]:
         return _beside(training, first)
     if first and training.get("vllm_mode") == "server" and "vllm_server_base_url" in training:
         hold(training["vllm_server_base_url"])
-        wait_for_server(training["vllm_server_base_url"], training.get("vllm_server_timeout", PATIENCE_SECONDS))
+        wait_for_server(training["vllm_server_base_url"], training.get("vllm_server_timeout", SERVER_SECONDS))
     return training
 
 
@@ -55,7 +55,7 @@ def _beside(training: dict[str, Any], first: bool) -> dict[str, Any]:
     if not url:
         raise ValueError("vllm_mode=server: name a server (vllm_server_base_url), or have mcgrpo.launch start one")
     if first:
-        wait_for_server(url, training.get("vllm_server_timeout", PATIENCE_SECONDS))
+        wait_for_server(url, training.get("vllm_server_timeout", SERVER_SECONDS))
     # A port of its own: trainings on one machine would meet their servers at TRL's.
     return {**training, "vllm_server_base_url": url, "vllm_group_port": free_port()}
 

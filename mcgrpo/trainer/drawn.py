@@ -59,7 +59,7 @@ def pick_logs(pending: dict[str, list], rows: Sequence[int], drawn: int) -> None
 
 
 class GeneratedError(Exception):
-    """Raised by `_generate` to leave TRL's method once it has set up environments and tools: prompts and rollouts."""
+    """Raised by `_generate` to leave TRL's method once environments and tools are set up; has prompts and rollouts."""
 
     def __init__(self, prompts: list, rollouts: Rollouts):
         super().__init__()

@@ -92,7 +92,7 @@ def trim(batch: Batch, prompts: bool, multiple: int | None = None) -> Batch:
 
     Args:
         batch: tensors of (rows, columns), under TRL's names; at least one row.
-        multiple: of which widths are multiples (TRL's `pad_to_multiple_of`).
+        multiple: widths are multiples of it (TRL's `pad_to_multiple_of`).
     """
 
     def width(mask: Tensor) -> int:

@@ -57,7 +57,7 @@ class MCGRPOTrainer(KLShareTrainer):
         ValueError: for images; for a batch whose rows are not grouped by prompt; for continuous batching that would
             round the weights.
         ImportError: for Liger's kernels if they are not installed.
-        RuntimeError: for a TRL of which a part that is overridden or read has changed (`mcgrpo.trainer.surface`).
+        RuntimeError: if a part of TRL that is overridden or read here has changed (`mcgrpo.trainer.surface`).
     """
 
     _tag_names = ["trl", "grpo", "mc-grpo"]  # noqa: RUF012 (TRL's own attribute)

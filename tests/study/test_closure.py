@@ -161,7 +161,7 @@ def test_views_cannot_be_imported_for_what_they_hold():
         ("grade/answers.py", [('"""Maximum length of', '"""The largest length of')]),
         ("data/prompts.py", [("import hashlib\n", "import hashlib\n\n\n\n")]),
         ("train/job.py", [('{"status": "running", ', "{'status':\n'running', ")]),
-        ("tracking/__init__.py", [("PATIENCE_SECONDS = 60", "PATIENCE_SECONDS = 90")]),
+        ("tracking/__init__.py", [("FOLLOWER_SECONDS = 60", "FOLLOWER_SECONDS = 90")]),
         ("tracking/system.py", [("FIRST_SECONDS, INTERVAL_SECONDS = 1.0", "FIRST_SECONDS, INTERVAL_SECONDS = 2.0")]),
         ("report/tables/write.py", [("import pandas as pd", "import os\nimport pandas as pd")]),
         ("report/figures/style.py", [("NARROW, WIDE, TALL = 3.25, 6.75, 9.0", "NARROW, WIDE, TALL = 3.0, 6.0, 9.0")]),

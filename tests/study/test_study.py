@@ -9,7 +9,6 @@ from studies import changed, load
 from mcgrpo.analyse import collect
 from mcgrpo.data.prompts import SYSTEM_PROMPTS
 from mcgrpo.estimators import ESTIMATORS
-from mcgrpo.grade import answers
 from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.study import check as study
 from mcgrpo.study import plan
@@ -254,7 +253,7 @@ def test_the_schema_knows_what_the_code_knows():
     setting = SCHEMA["properties"]["settings"]["additionalProperties"]["properties"]
     assert setting["prompt"]["enum"] == list(SYSTEM_PROMPTS)
     protocols = SCHEMA["properties"]["grading"]["items"]["enum"]
-    assert protocols == list(PROTOCOL_SUFFIXES) == list(answers.PROTOCOLS) == list(collect.PROTOCOLS)
+    assert protocols == list(PROTOCOL_SUFFIXES) == list(collect.MEASURES)
     assert {method.estimator for method in METHODS.values()} <= set(ESTIMATORS)
     assert {method.baseline for method in METHODS.values()} - {None} <= set(METHODS)
     names = list(SCHEMA["$defs"]["rewards"]["properties"])

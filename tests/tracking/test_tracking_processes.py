@@ -30,7 +30,7 @@ from mcgrpo import tracking
 from mcgrpo.train import attempts
 from mcgrpo.tracking import tracked
 from mcgrpo.tracking.series import STEP_METRICS
-tracking.PATIENCE_SECONDS = 600  # eight processes start at once
+tracking.FOLLOWER_SECONDS = 600  # eight processes start at once
 run = dataclasses.replace(files.RUN, seed=int(sys.argv[2]))
 place = files.place(Path("results"), run)
 logs = [dict.fromkeys(STEP_METRICS, float(step)) for step in range(1, 31)]

@@ -144,7 +144,7 @@ def test_what_says_only_how_rollouts_are_drawn_does_not_start_it_afresh(inputs, 
 def test_two_processes_never_train_one_run(inputs, tmp_path, monkeypatch):
     made = job(inputs, tmp_path, LONG)
     with attempts.alone(made.home), pytest.raises(TimeoutError):
-        monkeypatch.setattr(attempts, "PATIENCE_SECONDS", 0.1)
+        monkeypatch.setattr(attempts, "LOCK_SECONDS", 0.1)
         run_job(made)
 
 

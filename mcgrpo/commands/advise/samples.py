@@ -93,7 +93,7 @@ def _of_rates(path: Path, levels: tuple[float, ...], samples: int | None) -> Sam
             if "pass_rate" not in (reader.fieldnames or ()):
                 raise RecordError(f"{path}: no column pass_rate (it has: {', '.join(reader.fieldnames or ())})")
             if samples is not None and "samples" in reader.fieldnames:
-                raise RecordError(f"{path}: has a column samples, so --samples is one too many")
+                raise RecordError(f"{path}: has a column samples, leave out --samples")
             rows = [(f"{path}:{reader.line_num}", row) for row in reader]
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file") from None

@@ -11,7 +11,7 @@ from typing import Any
 
 MIB = 1 << 20
 ALWAYS_FREE = 64 * MIB
-"""Bytes that an archive may unpack to whatever its ratio."""
+"""Bytes that an archive may always unpack to, at any ratio."""
 DOCUMENT_BYTES = 16 * MIB
 """Bound of a .json file, which is read whole; of a .jsonl file only a line is."""
 
@@ -37,7 +37,7 @@ class Limits:
         return min(self.file_mb * MIB, DOCUMENT_BYTES) if name.endswith(".json") else self.file_mb * MIB
 
     def unpacked_bytes(self, compressed: int) -> int:
-        """Bytes that so many compressed ones may unpack to."""
+        """Bytes that this number of compressed bytes may unpack to."""
         return min(self.total_mb * MIB, max(ALWAYS_FREE, self.ratio * compressed))
 
 

@@ -79,7 +79,7 @@ class _Stream:
         self.start = self.used = self.taken = self.given = 0
 
     def read(self, size: int) -> bytes:
-        """Exactly so many bytes, at most `CHUNK`."""
+        """The next `size` bytes; `size` is at most `CHUNK`."""
         while len(self.buffer) - self.start < size:
             self.buffer, self.start = self.buffer[self.start :] + self._more(), 0
         self.start, self.used = self.start + size, self.used + size

@@ -15,7 +15,7 @@ from mcgrpo.study.plan import Config
 
 REDRAWN_SECONDS, LINE_SECONDS = 2.0, 30.0
 COST = 20.0
-"""Reading the files takes at most one part in so many of the time: large studies on slow disks are read less often."""
+"""The wait between two updates is this many times the seconds that reading took: large studies are read less often."""
 
 
 class Screen:

@@ -25,7 +25,7 @@ from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.stats import LEVEL
 from mcgrpo.files import RecordError, atomic, write_csv
 from mcgrpo.report import wording
-from mcgrpo.report.claims.rulings import Finding, Ruling, Source, Verdict
+from mcgrpo.report.claims.rulings import Finding, Ruling, Source, ClaimVerdict
 from mcgrpo.report.claims.tables import latex, listing, markdown
 
 TAIL = (1 - LEVEL) / 2
@@ -108,11 +108,11 @@ def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
     return Ruling(claim, source, verdict, tuple(found), tuple(told))
 
 
-def _unjudged(row: Contrast) -> Verdict:
+def _unjudged(row: Contrast) -> ClaimVerdict:
     return "not measured" if row.value is None else "not judged"
 
 
-def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[Verdict]:
+def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[ClaimVerdict]:
     """Verdicts on comparisons that are judged together, corrected for the number that can be judged."""
     tested = [row for row in rows if row.p_holds is not None and min(row.p_holds, row.p_fails) < 1]
     holds, fails = (holm([getattr(row, name) for row in tested]) for name in ("p_holds", "p_fails"))
@@ -121,13 +121,13 @@ def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[Verdict]:
     return ["not measured" if row.value is None else words.get(id(row), "inconclusive") for row in rows]
 
 
-def _word(p_holds: float, p_fails: float, p_equivalent: float, level: float) -> Verdict:
+def _word(p_holds: float, p_fails: float, p_equivalent: float, level: float) -> ClaimVerdict:
     if p_holds <= level or p_fails <= level:
         return "holds" if p_holds <= level else "fails"
     return "equivalent" if p_equivalent <= 2 * level else "inconclusive"
 
 
-def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> Verdict:
+def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> ClaimVerdict:
     """The verdict by the primary endpoint, unless a single comparison fails or none is measured."""
     if any(row.verdict == "fails" for row in singles):
         return "fails"
@@ -136,7 +136,7 @@ def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bo
     return next(_endpoint(row, singles, two_sided) for row in averages if row.kind == "primary")
 
 
-def _endpoint(row: Finding, singles: Sequence[Finding], two_sided: bool) -> Verdict:
+def _endpoint(row: Finding, singles: Sequence[Finding], two_sided: bool) -> ClaimVerdict:
     """The verdict on an endpoint; with bounds on both sides it holds only if every single comparison does.
 
     Requiring all of several tests to be significant needs no correction (an intersection-union test).
@@ -147,7 +147,7 @@ def _endpoint(row: Finding, singles: Sequence[Finding], two_sided: bool) -> Verd
     return row.verdict
 
 
-def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> Verdict:
+def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> ClaimVerdict:
     """The verdict of the best setting, each by its endpoint unless a single comparison in it fails.
 
     The claim fails only once every setting is measured: a missing one may be sufficient.
@@ -168,7 +168,7 @@ def _uncorrected(row: Finding) -> Finding:
     return replace(row, verdict="fails") if row.p_fails <= TAIL else row
 
 
-def _finding(claim: Claim, row: Contrast, word: Verdict, source: Source) -> Finding:
+def _finding(claim: Claim, row: Contrast, word: ClaimVerdict, source: Source) -> Finding:
     chosen = [claim.comparisons[row.comparison - 1]] if row.comparison else list(claim.comparisons)
     of = average(chosen)
     if row.value is not None:

@@ -7,7 +7,7 @@ from mcgrpo.analyse.claims import Claim
 from mcgrpo.analyse.records import ContrastKind
 
 Source = Literal["published", "ours"]
-Verdict = Literal["holds", "fails", "equivalent", "inconclusive", "not measured", "not judged"]
+ClaimVerdict = Literal["holds", "fails", "equivalent", "inconclusive", "not measured", "not judged"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Finding:
     p_holds: float | None
     p_fails: float | None
     detectable: float | None
-    verdict: Verdict
+    verdict: ClaimVerdict
     margin: float | None = None
 
 
@@ -46,7 +46,7 @@ class Ruling:
 
     claim: Claim
     source: Source
-    verdict: Verdict
+    verdict: ClaimVerdict
     findings: tuple[Finding, ...] = ()
     averages: tuple[Finding, ...] = ()
     unjudged: str = ""

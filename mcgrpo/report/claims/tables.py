@@ -7,7 +7,7 @@ from typing import get_args
 import pandas as pd
 
 from mcgrpo.report import wording
-from mcgrpo.report.claims.rulings import Finding, Ruling, Verdict
+from mcgrpo.report.claims.rulings import Finding, Ruling, ClaimVerdict
 from mcgrpo.report.tables.latex import COLOURS
 
 HEADINGS = {"published": "By the paper's own numbers", "ours": "By this study"}
@@ -72,7 +72,7 @@ def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
 def counts(rulings: Sequence[Ruling]) -> dict[str, int]:
     """The count of each verdict that occurs."""
     found = Counter(ruling.verdict for ruling in rulings)
-    return {name: found[name] for name in get_args(Verdict) if found[name]}
+    return {name: found[name] for name in get_args(ClaimVerdict) if found[name]}
 
 
 def evidence(ruling: Ruling) -> str:

@@ -31,7 +31,7 @@ def advantage(rewards: Sequence[float], baseline: str) -> float:
 
 def small_set() -> list[float]:
     """The rewards of the small set, with the example rollout first."""
-    return [REWARDS[place] for place in DRAWN]
+    return [REWARDS[index] for index in DRAWN]
 
 
 def count_flips(baseline: str) -> Flips:
@@ -53,9 +53,9 @@ def draw_example(axes: Axes) -> None:
             text = f"{name}: {advantage(rewards, name):+.2f}".replace("-", "\N{MINUS SIGN}")
             height = -0.33 - 0.17 * median_centred
             axes.text(centre, height, text, **SMALL, color=look["color"], weight="bold")
-        places = [start + place for place in range(len(rewards))]
-        axes.plot(places[1:], rewards[1:], "o", color="0.55", markersize=4)
-        axes.plot(places[:1], rewards[:1], "D", color="black", markersize=5)
+        positions = [start + index for index in range(len(rewards))]
+        axes.plot(positions[1:], rewards[1:], "o", color="0.55", markersize=4)
+        axes.plot(positions[:1], rewards[:1], "D", color="black", markersize=5)
         axes.text(centre, 1.13, f"{len(rewards)} rollouts", **SMALL)
     middle = (gap + len(small) - 1) / 2
     watched = f"advantage of the {REWARDS[0]:g}-reward rollout"

@@ -80,7 +80,7 @@ def _lost(summary: pd.DataFrame, cells: pd.DataFrame, medians: pd.DataFrame) -> 
 
 
 def _rollouts(own: pd.DataFrame) -> tuple[int, int]:
-    """Rollouts drawn, and those without a reward, of cells of which both are known."""
+    """Rollouts drawn and rollouts without a reward, over the cells for which both are known."""
     drawn, shares = (own[own.measure == name].set_index(CELL) for name in ("rollouts", "frac_unscorable"))
     totals = pd.concat({"drawn": drawn["mean"] * drawn.seeds, "share": shares["mean"]}, axis=1).dropna()
     return round(totals.drawn.sum()), round((totals.drawn * totals.share).sum())
