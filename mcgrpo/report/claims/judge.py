@@ -25,7 +25,7 @@ from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.stats import LEVEL
 from mcgrpo.files import RecordError, atomic, write_csv
 from mcgrpo.report import wording
-from mcgrpo.report.claims.rulings import Finding, Ruling, Source, ClaimVerdict
+from mcgrpo.report.claims.rulings import ClaimVerdict, Finding, Ruling, Source
 from mcgrpo.report.claims.tables import latex, listing, markdown
 
 TAIL = (1 - LEVEL) / 2

@@ -7,7 +7,7 @@ from typing import get_args
 import pandas as pd
 
 from mcgrpo.report import wording
-from mcgrpo.report.claims.rulings import Finding, Ruling, ClaimVerdict
+from mcgrpo.report.claims.rulings import ClaimVerdict, Finding, Ruling
 from mcgrpo.report.tables.latex import COLOURS
 
 HEADINGS = {"published": "By the paper's own numbers", "ours": "By this study"}

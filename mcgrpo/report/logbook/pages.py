@@ -10,6 +10,7 @@ import pandas as pd
 from mcgrpo import shipped
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.contrasts import cells_of
+from mcgrpo.records import cell_name
 from mcgrpo.report import wording
 from mcgrpo.report.claims.rulings import Finding, Ruling
 from mcgrpo.report.claims.tables import evidence, place, spell
@@ -68,14 +69,10 @@ class Study:
 
     def part(self, cells: set[CellKey]) -> "tuple[list[Job], Lost]":
         """The trainings of these cells, and what was lost of them and of their evaluations."""
-        names = {(cell.setting, cell.method, cell.num_generations, cell.variant) for cell in cells}
-        jobs = [job for job in self.jobs if _cell(job) in names]
+        names = {cell_name(cell._asdict()) for cell in cells}
+        jobs = [job for job in self.jobs if cell_name(vars(job.run)) in names]
         seeds = {cell: self.seeds[cell] for cell in cells}
         return jobs, lost(self.files, jobs, seeds, self.scores, self.samples)
-
-
-def _cell(job: Job) -> tuple[str, str, int, str]:
-    return job.run.setting, job.run.method, job.run.num_generations, job.run.variant
 
 
 def outcome(study: Study, ruling: Ruling, cells: set[CellKey]) -> str:

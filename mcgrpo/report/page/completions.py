@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.files import read_jsonl
-from mcgrpo.records import Rollout, Run
+from mcgrpo.records import Rollout, Run, cell_name
 from mcgrpo.report.page.jobs import Job
 from mcgrpo.study.methods import label, method_order
 from mcgrpo.study.paths import ResultFiles
@@ -85,9 +85,9 @@ def completions(results: Path, jobs: list[Job], budget: int = BUDGET) -> Shown:
 
 def _first_seeds(jobs: list[Job]) -> Iterator[Run]:
     """One run of each cell, the default variant first."""
-    cells: dict[tuple, Run] = {}
+    cells: dict[str, Run] = {}
     for run in (job.run for job in jobs):
-        cells.setdefault((run.setting, run.method, run.num_generations, run.variant), run)
+        cells.setdefault(cell_name(vars(run)), run)
     return iter(sorted(cells.values(), key=_place))
 
 
