@@ -39,6 +39,12 @@ COLUMNS = {
     "seconds_update": "seconds/update",
 }
 """Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
+MEANS = (
+    "frac_unscorable", "frac_scale_zero", "frac_scale_zero_signal", "frac_advantage_zero", "frac_groups_zero",
+    "frac_effective", "advantage_abs_max", "kl_l1_share_logps", "flips_mean_median", "flips_loo_mean",
+    "flips_loo_median", "grad_norm", "clip_ratio",
+)  # fmt: skip
+"""Columns whose mean over all steps is a measure of the training, under the same name."""
 PHASES = tuple(column for column in COLUMNS if column.startswith("seconds_"))
 """The phases of a step; their seconds are those of the step."""
 
@@ -86,23 +92,9 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
     if norms := [point.grad_norm for point in points if point.grad_norm is not None]:
         yield "frac_grad_clipped", sum(not norm <= max_grad_norm for norm in norms) / len(norms)
     rewarded = [point for point in points if point.reward is not None]  # only steps that generate, of num_iterations
-    for measure, column, over in (
-        ("reward", "reward", rewarded[-max(1, len(rewarded) // 10) :]),
-        ("frac_unscorable", "frac_unscorable", points),
-        ("frac_scale_zero", "frac_scale_zero", points),
-        ("frac_scale_zero_signal", "frac_scale_zero_signal", points),
-        ("frac_advantage_zero", "frac_advantage_zero", points),
-        ("frac_groups_zero", "frac_groups_zero", points),
-        ("frac_effective", "frac_effective", points),
-        ("advantage_abs_max", "advantage_abs_max", points),
-        ("kl_l1_share_logps", "kl_l1_share_logps", points),
-        ("flips_mean_median", "flips_mean_median", points),
-        ("flips_loo_mean", "flips_loo_mean", points),
-        ("flips_loo_median", "flips_loo_median", points),
-        ("grad_norm", "grad_norm", points),
-        ("clip_ratio", "clip_ratio", points),
-    ):
-        logged = [value for point in over if (value := getattr(point, column)) is not None]
+    steps = {"reward": rewarded[-max(1, len(rewarded) // 10) :]} | dict.fromkeys(MEANS, points)
+    for measure, over in steps.items():
+        logged = [value for point in over if (value := getattr(point, measure)) is not None]
         values = [value for value in logged if math.isfinite(value)]
         if values:
             yield measure, sum(values) / len(values)

@@ -65,9 +65,9 @@ class Trained:
 
     @classmethod
     def of(cls, run: Run) -> "Trained":
-        """The estimator of a training; a variant may replace the method's."""
+        """The estimator of a training."""
         options = {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
-        return cls(run.training.get("estimator", run.estimator), run.num_generations, tuple(sorted(options.items())))
+        return cls(run.estimator, run.num_generations, tuple(sorted(options.items())))
 
 
 def read_probabilities(path: Path, run: Run, benchmark: str) -> Rewards:

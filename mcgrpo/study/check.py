@@ -12,6 +12,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
+from mcgrpo.study import strict_yaml
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_prompts
 from mcgrpo.study.plan import Config, PlanError, benchmarks, expand
@@ -23,6 +24,18 @@ _EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]+)?\.?[eE]([+-]?)([0-9]+)")
 
 class StudyError(ValueError):
     """A study file that cannot be run; the message names the key at fault."""
+
+
+def load(file: Path) -> Config:
+    """A file of a study, unchecked.
+
+    Raises:
+        StudyError: naming the file that cannot be read, and the line at fault.
+    """
+    try:
+        return strict_yaml.load(file)
+    except strict_yaml.YamlError as error:
+        raise StudyError(str(error)) from None
 
 
 def check(config: Config, schema: Config) -> None:

@@ -14,8 +14,7 @@ import yaml
 
 from mcgrpo import command_line
 from mcgrpo.files import atomic
-from mcgrpo.study import strict_yaml
-from mcgrpo.study.check import StudyError
+from mcgrpo.study.check import StudyError, load
 from mcgrpo.study.hub import COMMIT, HubError, commit, is_pinned
 
 Commits = dict[str, dict[str, str]]
@@ -48,19 +47,12 @@ def read_lock(path: Path) -> Commits:
     Raises:
         StudyError: for a file that holds anything else.
     """
-    locked = _read_yaml(path) if path.is_file() and path.stat().st_size else {}
+    locked = load(path) if path.is_file() and path.stat().st_size else {}
     for kind, names in locked.items():
         for name, revision in names.items() if isinstance(names, dict) else [("", names)]:
             if not COMMIT.fullmatch(str(revision)):
                 raise StudyError(f"{path}: {kind}.{name}: {revision!r} is not a commit of 40 hexadecimal digits")
     return locked
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        return strict_yaml.load(path)
-    except strict_yaml.YamlError as error:
-        raise StudyError(str(error)) from None
 
 
 def read_study(path: Path) -> dict[str, Any]:
@@ -69,7 +61,7 @@ def read_study(path: Path) -> dict[str, Any]:
     Raises:
         StudyError: naming what cannot be read.
     """
-    config = _read_yaml(path)
+    config = load(path)
     for kind in ("models", "datasets"):
         specs = config.get(kind, {})
         if not isinstance(specs, dict) or not all(isinstance(spec, dict) for spec in specs.values()):

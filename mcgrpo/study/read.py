@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcgrpo import shipped
-from mcgrpo.study import strict_yaml
-from mcgrpo.study.check import StudyError, check
+from mcgrpo.study.check import StudyError, check, load
 from mcgrpo.study.lock import lock_file, pin, read_lock
 from mcgrpo.study.plan import Config
 
@@ -43,26 +42,19 @@ def merged(files: Sequence[str | Path]) -> tuple[Config, list[Path]]:
     from snakemake.utils import update_config
 
     layers = [Path(file) for file in files]
-    contents = [_load(file) for file in layers]
+    contents = [load(file) for file in layers]
     if not any("study" in content for content in contents):
         base = DEFAULT if DEFAULT.is_file() else shipped.STUDY
-        layers, contents = [base, *layers], [_load(base), *contents]
+        layers, contents = [base, *layers], [load(base), *contents]
     config: Config = {}
     for content in contents:
         update_config(config, content)
     return config, layers
 
 
-def _load(file: Path) -> Config:
-    try:
-        return strict_yaml.load(file)
-    except strict_yaml.YamlError as error:
-        raise StudyError(str(error)) from None
-
-
 def schema() -> Config:
     """The schema of study files."""
-    return _load(shipped.STUDY_SCHEMA)
+    return load(shipped.STUDY_SCHEMA)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

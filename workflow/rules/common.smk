@@ -15,8 +15,8 @@ from mcgrpo import shipped, tracking
 from mcgrpo.launch import environment, gpu_limit, nodes, scheduling, study_lock
 from mcgrpo.launch.devices import DeviceError
 from mcgrpo.report import catalogue
-from mcgrpo.study import fit, headline, lock, plan, read, settings, strict_yaml
-from mcgrpo.study.check import StudyError, check
+from mcgrpo.study import fit, headline, lock, plan, read, settings
+from mcgrpo.study.check import StudyError, check, load
 from mcgrpo.study.estimators import training_code
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.methods import UNTRAINED
@@ -28,12 +28,12 @@ gc.set_threshold(200_000, 20, 20)
 try:
     # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
-        strict_yaml.load(file)
+        load(file)
     check(config, read.schema())
     # The file on top is pinned by its own lock. The default `configfile:` is last in the list, but lowest in priority.
     for file in sorted(reversed(workflow.configfiles), key=lambda file: Path(file).resolve() == read.DEFAULT.resolve()):
         lock.pin(config, lock.read_lock(lock.lock_file(file)))
-except (StudyError, strict_yaml.YamlError) as error:
+except StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
 

@@ -12,8 +12,7 @@ from typing import Any
 from mcgrpo.commands.evidence.contents import STUDY
 from mcgrpo.commands.evidence.limits import Limits, option
 from mcgrpo.commands.evidence.manifest import Manifest
-from mcgrpo.study import strict_yaml
-from mcgrpo.study.check import StudyError, check_form
+from mcgrpo.study.check import StudyError, check_form, load
 from mcgrpo.study.lock import lock_file, pin, read_lock
 from mcgrpo.study.plan import Config, as_json, variants
 from mcgrpo.study.read import schema
@@ -70,10 +69,7 @@ def layer_differences(folder: Path, manifest: Manifest, config: Config) -> list[
     layers = [folder / name for name in manifest.study_files]
     found: Config = {}
     for file in layers:
-        try:
-            found = overlaid(found, strict_yaml.load(file))
-        except strict_yaml.YamlError as error:
-            raise StudyError(str(error)) from None
+        found = overlaid(found, load(file))
     for file in reversed(layers):
         pin(found, read_lock(lock_file(file)))
     found = json.loads(json.dumps(found))
