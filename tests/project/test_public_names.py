@@ -21,7 +21,10 @@ NAMES = [
     ),
     *(f"mcgrpo.estimators.rows:{name}" for name in ("estimate_rows", "estimate_tokens", "over_tokens")),
     "mcgrpo.engines.slime:post_process_rewards",
-    *(f"mcgrpo.rewards:{name}" for name in ("format_reward", "judge", "reward_functions")),
+    *(
+        f"mcgrpo.rewards:{name}"
+        for name in ("REWARDS", "format_reward", "is_accurate", "judge", "reward_functions", "reward_of", "text_of")
+    ),
 ]
 
 
