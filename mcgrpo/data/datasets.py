@@ -5,7 +5,6 @@ their origin to `NAME.source.json`. These columns are read from every source: `q
 "... #### 72" is split into solution and answer); `solution`; `unique_id` or `id`.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
 from itertools import islice
@@ -16,6 +15,7 @@ from mcgrpo import command_line
 from mcgrpo.files import RecordError, iter_json_lines, write_json, write_jsonl
 from mcgrpo.records import Example
 from mcgrpo.study.hub import HubError, commit
+from mcgrpo.sums import sha256
 
 Row = tuple[str, dict[str, Any]]
 SPLITS = ("train", "test")
@@ -120,14 +120,8 @@ def provenance(spec: dict[str, Any]) -> dict[str, Any]:
         return spec
     splits = spec.get("splits", {split: {} for split in SPLITS})
     names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits.items()}
-    hashes = {name: file_hash(Path(spec["folder"]).expanduser() / name) for name in sorted(names)}
+    hashes = {name: sha256(Path(spec["folder"]).expanduser() / name) for name in sorted(names)}
     return {**spec, "sha256": hashes}
-
-
-def file_hash(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def main() -> None:

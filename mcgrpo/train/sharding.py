@@ -90,7 +90,7 @@ def whole_state(trainer: Any) -> dict[str, Any] | None:
 
 
 def _masters(trainer: Any) -> dict[str, Any]:
-    """Yield ZeRO's fp32 weights one by one; its own save function rounds them to bf16."""
+    """ZeRO's fp32 weights, gathered one by one; its own save function rounds them to bf16."""
     from deepspeed.utils import safe_get_full_fp32_param
 
     first, found = trainer.is_world_process_zero(), {}
