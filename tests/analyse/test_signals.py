@@ -24,7 +24,7 @@ SOURCE = f"toy_a/{UNTRAINED}/G0/default/seed0"
 
 def run(method, budget, variant="default", rewards=("accuracy",), **training):
     spec = METHODS.get(method)
-    estimator, loss = (spec.estimator, spec.loss_type) if spec else ("", "")
+    estimator, loss = (training.pop("estimator", spec.estimator), spec.loss_type) if spec else ("", "")
     return Run("s", "toy_a", method, budget, variant, 0, "toy", "sums", "plain", "gsm8k", loss, estimator,
                dict.fromkeys(rewards, 1.0), training)  # fmt: skip
 
