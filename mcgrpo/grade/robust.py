@@ -13,10 +13,12 @@ _SPACES = r"\\[,;:! ]|[~\u00a0\u2009\u202f]"
 _THOUSANDS = re.compile(rf"(?<![\d.,])\d{{1,3}}(?:(?:{_SPACES})\d{{3}})+(?!\d)")
 _SPACE = re.compile(_SPACES)
 _DEGREES = re.compile(r"\^\{\s*°\s*\}|\^?°|\\degree(?![A-Za-z])")
-_FULL_STOP = re.compile(r"(?<=\d)\.(?=\s{0,9}[}$])")
+_FULL_STOP = re.compile(r"(?:(?<=[\d)])|(?<=\\circ)|(?<=\\circ\}))\.(?=\s{0,9}[}$])")
 _REPEATING = re.compile(r"(?<![\d.])(\d{0,18})\.(\d{0,12})\\(?:overline|bar)(?:\{(\d{1,12})\}|(\d))")
 _EULER = re.compile(r"(?<![A-Za-z\\])e\s?\^\s?\{\s{0,9}-?\s{0,9}(?:i\s{0,9}\\pi|\\pi\s{0,9}i)\s{0,9}\}")
-_BASE = re.compile(r"(?<![\w.}])(\d{1,40})_(?:\{(\d{1,2})\}|(\d{1,2})(?!\d))")
+_GAP = rf"(?:\s|{_SPACES}){{0,4}}"
+_IN_BRACES = rf"\{{{_GAP}(\d{{1,2}}){_GAP}\}}"
+_BASE = re.compile(rf"(?<![\w.}}])(-?\d{{1,40}}){_GAP}_{_GAP}(?:{_IN_BRACES}|(\d{{1,2}})(?!\d))")
 _HASHES = re.compile(r"####[ \t]*([^\n]{1,100})")
 
 
@@ -30,11 +32,12 @@ def rewritten(text: str) -> str:
 def pair(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
     """A completion, its gold and the gold's solution, rewritten for grading.
 
-    A numeral with a base becomes a pair, `(2010, 4)`. If the completion's answer has no base, the gold's base is
-    removed, as the question states which one is meant.
+    A numeral with a base becomes a pair, `(2010, 4)`. If the completion's answer or the gold has no base, that of the
+    other is removed, as the question states which one is meant.
     """
-    has_base = _BASE.search(completion, max(completion.rfind("\\boxed"), 0)) is not None
-    based = r"(\1, \2\3)" if has_base else r"\1"
+    boxed = max(completion.rfind("\\boxed"), 0)
+    have_bases = _BASE.search(completion, boxed) is not None and _BASE.search(answer) is not None
+    based = r"(\1, \2\3)" if have_bases else r"\1"
     texts = (rewritten(text) for text in (completion, answer, solution))
     given, gold, whole = (_BASE.sub(based, text) for text in texts)
     return given, gold, whole

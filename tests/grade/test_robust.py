@@ -24,11 +24,19 @@ FORMS = [
     ("90", "90°", "unparseable", "correct"),
     ("90^\\circ", "90\\degree", "unparseable", "correct"),
     ("90", "91°", "unparseable", "wrong"),
+    ("90^\\circ", "90°.", "unparseable", "correct"),
+    ("90", "90^{\\circ}.", "unparseable", "correct"),
     ("5", "5.", "unparseable", "correct"),
     ("5", "6.", "unparseable", "wrong"),
+    ("(1,2)", "(1,2).", "unparseable", "correct"),
     ("2010_4", "2010_3", "correct", "wrong"),
     ("2010_4", "2010_{4}", "correct", "correct"),
+    ("2010_4", "2010_{ 3 }", "correct", "wrong"),
+    ("2010_4", "2010\\,_3", "correct", "wrong"),
+    ("-2010_4", "-2010_{4}", "correct", "correct"),
+    ("-2010_4", "-2010_3", "correct", "wrong"),
     ("2010_4", "2010", "correct", "correct"),
+    ("2010", "2010_4", "correct", "correct"),
     ("2010_4", "2011_4", "wrong", "wrong"),
     ("\\frac{4}{3}", "\\frac43", "unparseable", "unparseable"),
     ("(1,2)", "(2,1)", "wrong", "wrong"),
@@ -65,9 +73,10 @@ def test_texts_are_rewritten(text, reads):
     assert rewritten(text) == reads
 
 
-def test_a_base_that_the_answer_leaves_out_is_left_out_of_the_gold():
+def test_a_base_that_one_of_the_two_leaves_out_is_left_out_of_the_other():
     assert pair("\\boxed{12_{3}}", "12_3", "so $12_3$") == ("\\boxed{(12, 3)}", "(12, 3)", "so $(12, 3)$")
     assert pair("of 5_6 \\boxed{12}", "12_3", "so $12_3$") == ("of 5 \\boxed{12}", "12", "so $12$")
+    assert pair("\\boxed{12_3}", "12", "so $12_3$") == ("\\boxed{12}", "12", "so $12$")
 
 
 @pytest.mark.parametrize(
@@ -99,6 +108,8 @@ HOSTILE = [
     "e^{ i",
     "1_",
     "1_{",
+    "1 _{ ",
+    "^{\\circ}.",
     "°",
     "5. ",
     "####",
