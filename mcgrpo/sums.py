@@ -82,6 +82,7 @@ def _write(path: Path, sums: Mapping[str, str]) -> None:
 def _check(folder: Path, listed: Path, culprit: Path) -> None:
     if not listed.is_file():
         return
-    rows = (line.partition("  ") for line in listed.read_text(encoding="utf-8").splitlines())
-    if found := damage(folder, {name: value for value, _, name in rows}):
+    rows = (line.partition("  ") for line in listed.read_text(encoding="utf-8", errors="replace").splitlines())
+    sums = {name: value for value, _, name in rows}
+    if found := damage(folder, sums) if sums else f"{listed} is empty":
         raise RecordError(f"{found} (its sum is in {listed}): remove {culprit}, and it is made again")

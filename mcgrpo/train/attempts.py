@@ -6,6 +6,7 @@ job fails): `identity.json`, which must be the same for all attempts; `run.json`
 does not match is removed, and the training resumes from the one before, or starts again.
 """
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -43,6 +44,8 @@ class Earlier:
 @dataclass(frozen=True)
 class Complete:
     """`complete.json`: the step of a checkpoint, the seconds spent on it, and the SHA-256 of all that it needs.
+
+    In the file the key `sum` follows, with the SHA-256 of all others.
 
     `files` are those of the checkpoint; `growing` those beside it, each with its size in bytes at that step.
     """
@@ -104,8 +107,8 @@ def seal_checkpoint(checkpoint: Path, step: int, max_steps: int, so_far: Earlier
     for path in (*(checkpoint / name for name in files), checkpoint, *growing.values()):
         flush(path)
     sizes = {name: [path.stat().st_size, sha256(path)] for name, path in growing.items()}
-    complete = Complete(step, max_steps, so_far.started, so_far.seconds, files, sizes)
-    write_json(checkpoint / COMPLETE, asdict(complete), durable=True)
+    complete = asdict(Complete(step, max_steps, so_far.started, so_far.seconds, files, sizes))
+    write_json(checkpoint / COMPLETE, complete | {"sum": _sum(complete)}, durable=True)
 
 
 def alone(folder: Path) -> FileLock:
@@ -170,7 +173,15 @@ def _completed(folder: Path) -> Iterator[tuple[Path, Complete]]:
 
 
 def _complete(checkpoint: Path) -> Complete:
-    return as_record(Complete, read_json(checkpoint / COMPLETE), str(checkpoint / COMPLETE))
+    path = checkpoint / COMPLETE
+    content = read_json(path)
+    if content.pop("sum", None) != _sum(content):
+        raise RecordError(f"{path} has changed since it was written")
+    return as_record(Complete, content, str(path))
+
+
+def _sum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def _step(checkpoint: Path) -> int:

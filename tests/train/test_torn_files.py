@@ -14,7 +14,7 @@ from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Score
 from mcgrpo.files import RecordError, read_json, write_csv
 from mcgrpo.generate.complete import main as generate
-from mcgrpo.sums import seal
+from mcgrpo.sums import check_seal, seal
 from mcgrpo.train import attempts
 from mcgrpo.train.attempts import COMPLETE, IDENTITY
 
@@ -37,8 +37,16 @@ def flipped(path):
     assert path.stat().st_size == times.st_size
 
 
+def a_step_later(path):
+    """One bit."""
+    content = path.read_bytes().replace(b'"step": 4', b'"step": 5')
+    assert content != path.read_bytes()
+    path.write_bytes(content)
+
+
 TORN = [
     (COMPLETE, emptied),
+    (COMPLETE, a_step_later),
     ("trainer_state.json", emptied),
     ("optimizer.pt", halved),
     ("model.safetensors", halved),
@@ -82,7 +90,8 @@ def test_the_checkpoint_before_a_torn_one_is_resumed_from(trainings, killed):
     torn = killed.checkpoints / "checkpoint-6"
     shutil.copytree(killed.checkpoints / "checkpoint-4", torn)
     content = json.loads((torn / COMPLETE).read_text())
-    (torn / COMPLETE).write_text(json.dumps(content | {"step": 6}))
+    (torn / COMPLETE).unlink()
+    attempts.seal_checkpoint(torn, 6, 8, attempts.Earlier(content["started"], content["seconds"]))
     halved(torn / "optimizer.pt")
     done = run(killed)
     assert f"not resuming from {torn}: {torn / 'optimizer.pt'} has changed" in done.stdout
@@ -150,6 +159,30 @@ def test_a_table_cut_at_the_end_of_a_line_is_refused(tmp_path):
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
     with pytest.raises(RecordError, match=rf"{path} has changed since it was written"):
         read_frame(path, Score)
+
+
+@pytest.mark.parametrize("change", [lambda row: b"", lambda row: row[:30], lambda row: bytes([row[0] ^ 128]) + row[1:]])
+def test_a_torn_list_of_sums_is_an_error_that_says_what_to_remove(tmp_path, change):
+    path, listed = tmp_path / "scores.csv", tmp_path / "scores.csv.sha256"
+    path.write_text("value\n0.5\n")
+    seal(path)
+    listed.write_bytes(change(listed.read_bytes()))
+    with pytest.raises(RecordError, match=rf"{listed}.*: remove {path}, and it is made again"):
+        check_seal(path)
+
+
+def test_no_flipped_bit_in_what_completes_a_checkpoint_is_believed(tmp_path):
+    checkpoint = tmp_path / "checkpoints" / "checkpoint-2"
+    checkpoint.mkdir(parents=True)
+    attempts.seal_checkpoint(checkpoint, 2, 8, attempts.Earlier(1763850000.5, 12.25))
+    complete = checkpoint / COMPLETE
+    whole = complete.read_bytes()
+    for place in range(8 * len(whole)):
+        content = bytearray(whole)
+        content[place // 8] ^= 1 << place % 8
+        complete.write_bytes(content)
+        if attempts.last_checkpoint(checkpoint.parent):  # a space for a line break, at most
+            assert json.loads(content) == json.loads(whole)
 
 
 def test_the_sums_of_a_checkpoint_are_on_the_disk_before_it_counts(tmp_path, monkeypatch):
