@@ -6,6 +6,7 @@ culprit in one line.
 
 import difflib
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ def check_form(config: Config, schema: Config) -> None:
         config["experiments"] = {name: each for name, each in experiments.items() if each is not None}
     if error := best_match(Draft202012Validator(schema).iter_errors(config)):
         raise StudyError(_explain(error))
+    _check_title(config.get("title", ""))
     _check_names(config)
     _check_splits(config)
     if config.get("register_models") and not config.get("keep_models"):
@@ -112,6 +114,13 @@ def _as_number(text: Any) -> str:
         return ""
     whole, fraction, sign, digits = match.groups()
     return f"{whole}{fraction or '.0'}e{sign or '+'}{digits}"
+
+
+def _check_title(title: str) -> None:
+    """LaTeX and files in UTF-8 end with an error at some characters, in the report: after all trainings."""
+    odd = [each for each in title if unicodedata.category(each) in ("Cc", "Cs") and not each.isspace()]
+    if odd:
+        raise StudyError(f"title: {odd[0]!a} is not a character that can be printed")
 
 
 def _check_names(config: Config) -> None:

@@ -48,6 +48,15 @@ def test_the_schema_is_a_schema():
     Draft202012Validator.check_schema(SCHEMA)
 
 
+@pytest.mark.parametrize("odd", ["\0", "\x07", "\x1b[2J", "\x7f", "\ud800"])
+def test_a_title_that_no_report_could_show_is_refused(odd):
+    assert f"title: {odd[0]!a} is not a character that can be printed" == refused(changed(MINI, {"title": f"A{odd}b"}))
+
+
+def test_a_title_may_have_lines_and_any_letters():
+    study.check(changed(MINI, {"title": "A study\n\tin {2,4,8}: \\input ~^é中文\u200b"}), SCHEMA)
+
+
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_studies_are_sound(name):
     base = {"cut-down": MINI, "one-gpu": load("config")}
