@@ -1,7 +1,8 @@
-"""The headline of an unfinished study, with its figure, from what is finished: `python -m mcgrpo.report.answer`."""
+"""The headline of the first seeds of a study, with its figure: `python -m mcgrpo.report.answer`."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.analyse import summarise
@@ -9,8 +10,11 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, Gain, Score
 from mcgrpo.files import atomic, read_json, write_csv, write_jsonl
+from mcgrpo.records import Run
 from mcgrpo.report import figures
 from mcgrpo.report.tables import headline
+from mcgrpo.study.headline import answers, headline_runs
+from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.sums import seal
 
 FIGURE = "gains-sampled"
@@ -22,14 +26,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--plan", type=Path, required=True, help="plan.json of the study")
     parser.add_argument("--results", type=Path, required=True, help="results/STUDY")
     parser.add_argument("--published", type=Path, required=True, help="the paper's numbers")
-    parser.add_argument("--seeds", required=True, help="how many seeds of the headline are finished, in words")
+    parser.add_argument("--seeds", required=True, help="how many seeds of the headline, of how many: `2 of 16`")
     parser.add_argument("--output", type=Path, required=True, help="folder of both")
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:
         scores, values, summary, gains = (
             Path(folder, name) for name in ("scores.csv", "values.jsonl", "summary.csv", "gains.csv")
         )
-        found = collect(read_json(options.plan), options.results, unfinished=True)
+        plan = of_first_seeds(read_json(options.plan), int(options.seeds.split()[0]))
+        found = collect(plan, options.results, unfinished=True)
         write_csv(scores, Score, found.scores)
         write_jsonl(values, found.values)
         for path in (scores, values):
@@ -42,6 +47,13 @@ def main(arguments: list[str] | None = None) -> None:
             temporary.write_text(f"With {options.seeds} seeds: {headline.markdown(answer)}", encoding="utf-8")
         sources = ["--summary", summary, "--gains", gains, "--output", options.output / FIGURE]
         figures.main([FIGURE, *map(str, sources), "--unfinished"])
+
+
+def of_first_seeds(plan: dict[str, Any], count: int) -> dict[str, Any]:
+    """The plan with the untrained models and the first seeds of the headline alone, whatever else is finished."""
+    runs = answers(headline_runs(Run(**row) for row in plan["runs"]))[count]
+    seeds = {run.seed for run in runs}
+    return {**plan, "runs": [row for row in plan["runs"] if row["seed"] in seeds or row["method"] == UNTRAINED]}
 
 
 if __name__ == "__main__":

@@ -134,7 +134,13 @@ ROW = '{"question": "1 + 1?", "answer": "#### 2"}\n'
 
 
 @pytest.mark.parametrize(
-    ("test", "fault"), [(ROW, ""), ("", ": split 'test' is empty"), (None, "/test.jsonl: no such")]
+    ("test", "fault"),
+    [
+        (ROW, ""),
+        (ROW + ROW[:20], "/test.jsonl:2: not valid JSON"),
+        ("", ": split 'test' is empty"),
+        (None, "/test.jsonl: no such"),
+    ],
 )
 def test_a_local_data_set_is_read(here, test, fault):
     config = studies.load("smoke")

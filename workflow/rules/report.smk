@@ -104,7 +104,7 @@ rule answer:
         seeds=lambda wildcards: f"{wildcards.seeds} of {max(ANSWERS)}",
         folder=subpath(output.headline, parent=True),
     shell:
-        # Whatever else is finished by then is in it, too.
+        # Other runs with these seeds are in it as far as they are finished by then.
         "python -m mcgrpo.launch mcgrpo.report.answer --plan {input.plan:q} --results {params.results:q} "
         "--published {input.published:q} --seeds {params.seeds:q} --output {params.folder:q} > {log:q} 2>&1"
 
