@@ -29,6 +29,8 @@ from mcgrpo.commands.evidence import verify
 from mcgrpo.files import read_json, write_json
 
 SECONDS, MEBIBYTES = 60, 1024
+PATIENCE_SECONDS = 1800
+"""By the clock: on a busy machine a minute of a processor takes many."""
 STUDY = Path(__file__).with_name("hostile_study.yaml")
 SENTINELS = (
     "results/tiny/plan.json", "results/tiny/summary.csv", "plan.json", "summary.csv", "reports/tiny/tables.tex",
@@ -86,6 +88,7 @@ def check(path: Path, home: Path, *options: str) -> Outcome:
     begun = time.monotonic()
     child = os.fork()
     if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (2 * SECONDS, 2 * SECONDS))
         os.chdir(home / "cwd")
         tempfile.tempdir = str(temporary)
         with output.open("w") as file:
@@ -106,7 +109,7 @@ def check(path: Path, home: Path, *options: str) -> Outcome:
         done, status, usage = os.wait4(child, os.WNOHANG)
         if done:
             break
-        if time.monotonic() - begun > 4 * SECONDS:
+        if time.monotonic() - begun > PATIENCE_SECONDS:
             os.kill(child, signal.SIGKILL)
         time.sleep(0.01)
     lines = output.read_text(errors="replace").splitlines() or [""]

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 TEMPORARY = "/tmp"
@@ -28,7 +29,8 @@ def private_folder(base: str) -> Path:
         PermissionError: if it is a link or no folder, or if somebody else may own it or write there.
     """
     folder = Path(base, f"mcgrpo-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):  # also for a link to nowhere
+        folder.mkdir(mode=0o700)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise PermissionError(f"{folder} is not a private directory of this user: remove it")

@@ -51,6 +51,9 @@ def test_a_private_folder_that_is_a_link_or_open_to_others_is_refused(home, tmp_
     home.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PermissionError, match=f"{home} is not a private directory"):
         private_folder(str(tmp_path))
+    (tmp_path / "elsewhere").rmdir()
+    with pytest.raises(PermissionError, match="remove it"):
+        lock_of("anything")
     home.unlink()
     home.mkdir()
     home.chmod(0o755)
