@@ -53,6 +53,10 @@ def test_a_title_that_no_report_could_show_is_refused(odd):
     assert f"title: {odd[0]!a} is not a character that can be printed" == refused(changed(MINI, {"title": f"A{odd}b"}))
 
 
+def test_a_model_folder_that_snakemake_takes_for_a_wildcard_is_refused():
+    assert "models.own.folder: '/a/{b}'" in refused(changed(MINI, {"models": {"own": {"folder": "/a/{b}"}}}))
+
+
 def test_a_title_may_have_lines_and_any_letters():
     study.check(changed(MINI, {"title": "A study\n\tin {2,4,8}: \\input ~^é中文\u200b"}), SCHEMA)
 

@@ -60,3 +60,12 @@ def test_a_study_reaches_its_report_and_runs_nothing_of_them(checkout):
     made = {path.name for path in (checkout / REPORTS).iterdir()}
     assert {"tables.tex", "claims.md", "report.html", *(f"{name}.pdf" for name in DOCUMENT)} <= made
     assert not list(checkout.parent.rglob("RAN"))
+
+
+def test_a_checkout_in_a_folder_with_braces_says_so(checkout):
+    folder = checkout.rename(checkout.with_name("{2,4}"))
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--configfile", "a study.yaml", "all"]
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert f"error: {folder}/mcgrpo/report/page: Snakemake takes braces in names for wildcards" in done.stderr

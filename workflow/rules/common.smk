@@ -37,6 +37,9 @@ except StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
 
+if re.search("[{}]", str(shipped.PAGE)):
+    sys.exit(f"error: {shipped.PAGE}: Snakemake takes braces in names for wildcards: mcgrpo needs a folder without")
+
 
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     study_lock.take_turns(workflow, config["study"])
