@@ -12,7 +12,6 @@ import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.files import RecordError
-from mcgrpo.study.methods import METHODS
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import check_seal
 
@@ -90,11 +89,6 @@ def read_records(path: str | Path, kind: type[R]) -> list[R]:
 def is_among(rows: pd.DataFrame, others: pd.DataFrame, columns: list[str]) -> np.ndarray:
     """For each row, whether any of the others equals it in these columns."""
     return pd.MultiIndex.from_frame(rows[columns]).isin(pd.MultiIndex.from_frame(others[columns]))
-
-
-def is_median(method: str) -> bool:
-    """Whether a method centres rewards on their median."""
-    return method in METHODS and METHODS[method].estimator.startswith("median")
 
 
 def accuracies(summary: pd.DataFrame, role: str, variant: str | None = DEFAULT) -> pd.DataFrame:

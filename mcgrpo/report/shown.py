@@ -11,9 +11,9 @@ import pandas as pd
 
 from mcgrpo.analyse.curves import PHASES
 from mcgrpo.analyse.flip_measures import FlipMeasure, parse_measure
-from mcgrpo.analyse.frames import DECODINGS, accuracies, is_among, is_median, seed_gains
+from mcgrpo.analyse.frames import DECODINGS, accuracies, is_among, seed_gains
 from mcgrpo.report.catalogue import FIGURES
-from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
+from mcgrpo.study.methods import METHODS, UNTRAINED, is_median, label, method_order
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flips_of
 
 FIRST_METHODS = [method for method, spec in METHODS.items() if spec.baseline is None or is_median(method)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from mcgrpo.records import Run
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import METHODS, UNTRAINED, is_median
 from mcgrpo.study.variants import DEFAULT
 
 FIRST_SEEDS = 2
@@ -13,7 +13,7 @@ FIRST_SEEDS = 2
 def headline_runs(runs: Iterable[Run]) -> list[Run]:
     """The median-centred runs at the smallest G of their setting, their baselines and their controls."""
     runs = [run for run in runs if run.method != UNTRAINED and run.variant == DEFAULT]
-    medians = [run for run in runs if METHODS[run.method].estimator.startswith("median")]
+    medians = [run for run in runs if is_median(run.method)]
     smallest: dict[tuple[str, str | None], int] = {}
     for run in medians:
         key = run.setting, METHODS[run.method].baseline

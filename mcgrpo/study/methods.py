@@ -40,6 +40,11 @@ def label(method: str) -> str:
     return "untrained" if method == UNTRAINED else METHODS[method].label
 
 
+def is_median(method: str) -> bool:
+    """Whether a method centres rewards on their median."""
+    return method in METHODS and METHODS[method].estimator.startswith("median")
+
+
 def method_order(name: str) -> int:
     """The position of a method in every listing: the untrained model first, then as in `METHODS`.
 

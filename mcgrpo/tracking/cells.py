@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.analyse.frames import is_median
 from mcgrpo.records import cell_name
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import METHODS, UNTRAINED, is_median
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.tracking import contents
 from mcgrpo.tracking.store import Store, metric_name

@@ -10,14 +10,13 @@ from page_study import PageStudy
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
-from mcgrpo.analyse.frames import is_median
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.files import write_csv
 from mcgrpo.report.claims.judge import judge, write_rulings
 from mcgrpo.report.page.answer import answer
 from mcgrpo.report.page.verdicts import claim_rows as rows_of_page
 from mcgrpo.report.tables.write import write_tables
-from mcgrpo.study.methods import METHODS
+from mcgrpo.study.methods import METHODS, is_median
 
 CLAIMS = read_claims(Path(__file__).parents[2] / "config/claims.yaml")
 SUBSETS = [subset for size in (1, 2, len(METHODS)) for subset in itertools.combinations(METHODS, size)]

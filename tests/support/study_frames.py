@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import is_median, read_frame
+from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, CurvePoint, ProblemValues, Score
 from mcgrpo.analyse.summarise import main, summarise
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.records import Run
-from mcgrpo.study.methods import METHODS
+from mcgrpo.study.methods import METHODS, is_median
 
 NOISE = (-0.02, 0.0, 0.02)
 """One value per seed: shared by all methods, so that paired differences are exact."""

@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from mcgrpo.analyse.frames import is_median
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, blocks_of, measure_of
 from mcgrpo.report.shown import FIRST_METHODS
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import METHODS, UNTRAINED, is_median
 
 DODGE = {False: -0.09, True: 0.09}
 """Offset of the lines along the x axis, by whether a method centres on the median."""

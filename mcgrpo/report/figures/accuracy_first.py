@@ -3,11 +3,10 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from mcgrpo.analyse.frames import is_median
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import blocks_of, measure_of
 from mcgrpo.report.shown import FIRST_METHODS
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import METHODS, UNTRAINED, is_median
 
 FILLS = dict(zip(style.LOSSES, ("full", "none", "left"), strict=True))
 DODGE = 0.07

@@ -3,12 +3,12 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from mcgrpo.analyse.frames import DECODINGS, is_median
+from mcgrpo.analyse.frames import DECODINGS
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.accuracy import DODGE
 from mcgrpo.report.figures.cells import block, blocks_of, measure_of
 from mcgrpo.report.shown import COMPOSITE_METHODS
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import METHODS, UNTRAINED, is_median
 from mcgrpo.study.variants import COMPOSITE, DEFAULT
 
 TITLES = {DEFAULT: "accuracy reward", COMPOSITE: "composite reward"}

@@ -16,10 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
-from mcgrpo.analyse.frames import is_median
 from mcgrpo.files import atomic
 from mcgrpo.report import wording
-from mcgrpo.study.methods import METHODS
+from mcgrpo.study.methods import METHODS, is_median
 
 NARROW, WIDE, TALL = 3.25, 6.75, 9.0
 """Inches: one column of a two-column page, both, and the height of its text."""

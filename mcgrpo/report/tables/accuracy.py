@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import DECODINGS, is_median
+from mcgrpo.analyse.frames import DECODINGS
 from mcgrpo.report import wording
 from mcgrpo.report.tables.display import Display, Entry, Line, difference
 from mcgrpo.report.tables.rows import Row, Table
 from mcgrpo.report.wording import MISSING
-from mcgrpo.study.methods import METHODS, UNTRAINED, label
+from mcgrpo.study.methods import METHODS, UNTRAINED, is_median, label
 from mcgrpo.study.variants import DEFAULT, flips_of
 
 

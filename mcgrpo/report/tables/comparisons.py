@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import DECODINGS, accuracies, is_median, seed_gains
+from mcgrpo.analyse.frames import DECODINGS, accuracies, seed_gains
 from mcgrpo.analyse.records import GainVerdict
 from mcgrpo.report import wording
-from mcgrpo.study.methods import METHODS, label
+from mcgrpo.study.methods import METHODS, is_median, label
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from itertools import groupby
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import accuracies, is_among, is_median
+from mcgrpo.analyse.frames import accuracies, is_among
 from mcgrpo.report import wording
 from mcgrpo.report.lost import UNGRADED, Lost
 from mcgrpo.report.tables.accuracy import intervals
 from mcgrpo.report.tables.comparisons import Comparison, at_smallest_g, comparisons
+from mcgrpo.study.methods import is_median
 from mcgrpo.study.variants import DEFAULT
 
 UNTOLD = "Cannot be told."

@@ -11,7 +11,7 @@ from mcgrpo.report import wording
 from mcgrpo.report.tables import accuracy
 from mcgrpo.report.tables.display import Display, Entry, Line, difference
 from mcgrpo.report.tables.rows import ordered
-from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
+from mcgrpo.study.methods import METHODS, UNTRAINED, is_median, label, method_order
 from mcgrpo.study.variants import DEFAULT, is_rival, rival_of
 
 NAME = "rivals"
@@ -57,7 +57,7 @@ def display(cells: pd.DataFrame) -> Display:
     """The selected cells as they are printed, a block for each G."""
     rows = list(cells.itertuples())
     lines = tuple(
-        Line((row.setting, row.benchmark, str(row.num_generations)), tuple(_entries(row)), row.method.startswith("mc-"))
+        Line((row.setting, row.benchmark, str(row.num_generations)), tuple(_entries(row)), is_median(row.method))
         for row in rows
     )
     headings = ("Setting", "Benchmark", "G", "Method", "Rollouts", f"{rows[0].decoding.capitalize()} (%)",

@@ -21,7 +21,7 @@ from mcgrpo.report.tables.display import TONES, Display, Entry, Line
 from mcgrpo.report.tables.latex import PREAMBLE, latex
 from mcgrpo.report.tables.markdown import markdown
 from mcgrpo.report.tables.rows import as_first_seen, ordered
-from mcgrpo.study.methods import UNTRAINED, label, method_order
+from mcgrpo.study.methods import UNTRAINED, is_median, label, method_order
 from mcgrpo.study.variants import DEFAULT
 
 NAME = "signal"
@@ -47,7 +47,7 @@ def select(signals: pd.DataFrame) -> pd.DataFrame:
 def display(signals: pd.DataFrame) -> Display:
     """The selected rows as they are printed, a block for each model and G."""
     lines = tuple(
-        Line((_source(row), str(row.num_generations)), tuple(_entries(row)), row.method.startswith("mc-"))
+        Line((_source(row), str(row.num_generations)), tuple(_entries(row)), is_median(row.method))
         for row in signals.itertuples()
     )
     return Display(NAME, _caption(signals), HEADINGS, lines)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import accuracies, is_median
+from mcgrpo.analyse.frames import accuracies
 from mcgrpo.analyse.stability import COLLAPSE
 from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.tables import accuracy
 from mcgrpo.report.tables.display import Display, Entry, Line
-from mcgrpo.study.methods import UNTRAINED, label, method_order
+from mcgrpo.study.methods import UNTRAINED, is_median, label, method_order
 from mcgrpo.study.variants import DEFAULT, flips_of
 
 NAME = "stability"
