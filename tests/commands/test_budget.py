@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from mcgrpo.analyse.records import Cell, Gain
 from mcgrpo.commands.doctor.demands import TIGHT
 from mcgrpo.commands.forecast.__main__ import jobs, main, rows
 from mcgrpo.commands.forecast.batches import batches
+from mcgrpo.commands.forecast.budget import choose
 from mcgrpo.commands.forecast.effects import Spread, smallest_gain
 from mcgrpo.commands.forecast.memory import GIB, memory
 from mcgrpo.commands.forecast.power import measured_spread
@@ -35,12 +37,25 @@ def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@cache
+def options(*claims):
+    return within(PAPER, OFFLINE, Spread(), 0, claims)
+
+
 def plan(budget, *claims):
-    return within(PAPER, OFFLINE, Spread(), budget, claims)
+    """As `within`, but what each claim needs is found once for all budgets."""
+    found = options(*claims)
+    return found._replace(choice=choose(found.options, found.needed, found.hours, budget))
 
 
 def option(claim, setting="qwen3-1.7b-gsm8k"):
-    return next(each for each in plan(0, claim).options if each.setting == setting)
+    return next(each for each in options().options if (each.claim.id, each.setting) == (claim, setting))
+
+
+def test_a_claim_that_is_asked_for_alone_is_decided_as_among_all():
+    alone = within(PAPER, OFFLINE, Spread(), 40, ["grpo-gains"])
+    assert plan(40, "grpo-gains") == alone
+    assert [each for each in options().options if each.claim.id == "grpo-gains"] == alone.options
 
 
 def test_a_claim_on_one_gain_detects_what_a_gain_does():

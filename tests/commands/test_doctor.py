@@ -15,6 +15,7 @@ import studies
 import yaml
 
 from mcgrpo.commands.doctor import demands, machine, packages
+from mcgrpo.commands.doctor.__main__ import main
 from mcgrpo.commands.doctor.hub import check_hub
 from mcgrpo.commands.forecast.hub_answers import Answer
 from mcgrpo.commands.forecast.sizes import Model, Sizes, sizes
@@ -37,24 +38,28 @@ def doctor(study, **environment):
     """Exit code, output, and the check of each topic and name."""
     command = [sys.executable, "-m", "mcgrpo.cli", "doctor", str(study)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
-    lines = done.stdout.splitlines()
-    return (
-        done.returncode,
-        done.stdout,
-        {line.split(":")[0].split(maxsplit=1)[1]: line for line in lines if ":" in line},
-    )
+    found = {line.split(":")[0].split(maxsplit=1)[1]: line for line in done.stdout.splitlines() if ":" in line}
+    return done.returncode, done.stdout, found
 
 
-def test_the_mini_study_can_run_here(here):
-    code, out, _ = doctor(ROOT / "config/mini.yaml")
+def in_process(monkeypatch, capsys, study):
+    """Exit code and output; as a process: below, where the hub is asked, and in tests/commands/test_cli.py."""
+    monkeypatch.setattr("sys.argv", ["mcgrpo doctor", str(study)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code, capsys.readouterr().out
+
+
+def test_the_mini_study_can_run_here(here, monkeypatch, capsys):
+    code, out = in_process(monkeypatch, capsys, ROOT / "config/mini.yaml")
     assert code == 0 and not any(line.startswith("error") for line in out.splitlines()), out
     assert f"mini: {len(runs_of(MINI))} runs, {len(TRAINED)} of them trainings" in out
     assert re.search(r"\n\n\d+ checks: (\d+ warning, )?\d+ ok.\n$", out) and list(here.iterdir()) == []
 
 
-def test_a_broken_study_is_an_error(here):
+def test_a_broken_study_is_an_error(here, monkeypatch, capsys):
     (here / "study.yaml").write_text("study: x\nsedes: [1]")
-    code, out, _ = doctor("study.yaml")
+    code, out = in_process(monkeypatch, capsys, "study.yaml")
     assert code == 1 and out.startswith("error    study     the study: unknown key 'sedes'")
 
 
