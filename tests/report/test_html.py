@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import cells
 import pytest
 from claim_rows import claim, claims_of, gain, pair, scores_of
-from page_study import COMMIT, ROOT, RUNS, PageStudy, drawn_of, outcome_of, rollouts, run, summary
+from page_study import COMMIT, ROOT, RUNS, PageStudy, drawn_of, few, outcome_of, rollouts, run, summary
 from synthetic import summary_frame
 
 from mcgrpo import shipped
@@ -28,6 +28,11 @@ PAIRED = next(row for row in cells.study() if row.method == "mc-grpo" and row.di
 @pytest.fixture
 def study(tmp_path):
     return PageStudy(tmp_path)
+
+
+@pytest.fixture
+def small(tmp_path):
+    return PageStudy(tmp_path, few)
 
 
 class TestTheAnswer:
@@ -164,41 +169,41 @@ class TestFigures:
 
 
 class TestRuns:
-    def test_what_is_not_finished_is_listed_with_its_reason(self, study):
+    def test_what_is_not_finished_is_listed_with_its_reason(self, small):
         for place in RUNS[:3]:
-            (study.results / "runs" / place.name / "run.json").unlink()
-        outcome_of(study.results, RUNS[0], "unfinished", status="failed", error="ValueError: no such schedule\nmore")
-        outcome_of(study.results, RUNS[1], "unfinished", status="running")
-        found = jobs.missing_runs(jobs.planned_jobs(study.results))
+            (small.results / "runs" / place.name / "run.json").unlink()
+        outcome_of(small.results, RUNS[0], "unfinished", status="failed", error="ValueError: no such schedule\nmore")
+        outcome_of(small.results, RUNS[1], "unfinished", status="running")
+        found = jobs.missing_runs(jobs.planned_jobs(small.results))
         assert found == [
             (RUNS[0].name, "failed", "ValueError: no such schedule"),
             (RUNS[1].name, "unfinished", ""),
             (RUNS[2].name, "not started", ""),
         ]
-        page = study.made().read_text()
+        page = small.made().read_text()
         assert "6 of 9 trainings finished" in page and "The study is not finished" in page
         assert "ValueError: no such schedule" in page and "3 of 9 planned trainings are not finished" in page
 
-    def test_untrained_models_are_no_trainings(self, study):
-        write_json(study.results / "plan.json", {"study": "toy", "runs": [vars(run("none", 0)), vars(RUNS[0])]})
-        assert [job.run.name for job in jobs.planned_jobs(study.results)] == [RUNS[0].name]
+    def test_untrained_models_are_no_trainings(self, small):
+        write_json(small.results / "plan.json", {"study": "toy", "runs": [vars(run("none", 0)), vars(RUNS[0])]})
+        assert [job.run.name for job in jobs.planned_jobs(small.results)] == [RUNS[0].name]
 
-    def test_environments_that_differ_are_counted(self, study):
-        outcome_of(study.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty")
-        found = jobs.planned_jobs(study.results)
+    def test_environments_that_differ_are_counted(self, small):
+        outcome_of(small.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty")
+        found = jobs.planned_jobs(small.results)
         told = dict(jobs.environment(found))
         assert told["Device"] == "cpu (8 runs), NVIDIA H200 (1 run)" and told["torch"] == "2.13.0"
         assert jobs.commits(found) == [(COMMIT, 8), (f"{COMMIT}-dirty", 1)]
         assert jobs.ended(found) == "21 November 2026"
 
-    def test_the_environment_is_that_of_the_finished_ones_which_the_caption_counts(self, study):
-        outcome_of(study.results, RUNS[0], "runs", status="failed", device="NVIDIA H200")
-        assert dict(jobs.environment(jobs.planned_jobs(study.results)))["Device"] == "cpu"
-        page = study.made().read_text()
+    def test_the_environment_is_that_of_the_finished_ones_which_the_caption_counts(self, small):
+        outcome_of(small.results, RUNS[0], "runs", status="failed", device="NVIDIA H200")
+        assert dict(jobs.environment(jobs.planned_jobs(small.results)))["Device"] == "cpu"
+        page = small.made().read_text()
         assert "The environment of 8 finished trainings" in page and "NVIDIA H200" not in page
 
-    def test_times_are_added_up_by_rule(self, study):
-        assert jobs.stages(study.results) == [
+    def test_times_are_added_up_by_rule(self, small):
+        assert jobs.stages(small.results) == [
             {"rule": "train", "jobs": 2, "seconds": 90.0, "longest": 60.0},
             {"rule": "tables", "jobs": 1, "seconds": 5.0, "longest": 5.0},
         ]
@@ -217,41 +222,41 @@ class TestThePage:
         assert len(links) > 30 and not [link for link in links if re.match(r"\w+:", link) and link[:5] != "data:"]
         assert not re.search(r"@import|url\(|<script[^>]+src=|<link[^>]+stylesheet", page)
 
-    def test_the_first_words_are_the_question_and_its_answer(self, study):
-        body = study.made().read_text().split("<body>")[1]
+    def test_the_first_words_are_the_question_and_its_answer(self, small):
+        body = small.made().read_text().split("<body>")[1]
         words = " ".join(re.sub(r"<[^>]+>", " ", body).split())
         assert "Does the median help at G=2 here?" in words[:400] and COMMIT[:10] in words[:300]
 
-    def test_what_a_model_wrote_cannot_become_part_of_the_page(self, study):
-        path = study.results / "runs" / RUNS[0].name / "rollouts.jsonl"
+    def test_what_a_model_wrote_cannot_become_part_of_the_page(self, small):
+        path = small.results / "runs" / RUNS[0].name / "rollouts.jsonl"
         hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
         write_jsonl(path, rollouts(2, steps=[1], completion=hostile))
-        outcome_of(study.results, RUNS[1], "runs", status="failed", error=hostile)
-        page = study.made().read_text()
+        outcome_of(small.results, RUNS[1], "runs", status="failed", error=hostile)
+        page = small.made().read_text()
         assert "<script>alert" not in page and "<img src=x" not in page
         assert drawn_of(page)[RUNS[0].name]["groups"][0]["rollouts"][0]["completion"] == hostile
 
-    def test_links_lead_from_the_page_to_its_sources(self, study):
-        page = study.made("rewards")
+    def test_links_lead_from_the_page_to_its_sources(self, small):
+        page = small.made("rewards")
         for link in set(re.findall(r'href="(\.\./[^"]*)"', page.read_text())):
             assert (page.parent / link).exists()
 
-    def test_one_that_would_be_too_large_is_refused(self, study, monkeypatch):
+    def test_one_that_would_be_too_large_is_refused(self, small, monkeypatch):
         monkeypatch.setattr(html, "LARGEST", 10_000)
         with pytest.raises(SystemExit, match=r"html: .*report\.html would have .* MB, over"):
-            study.made()
-        assert not (study.reports / "report.html").exists()
+            small.made()
+        assert not (small.reports / "report.html").exists()
 
-    def test_a_missing_input_is_named(self, study):
-        (study.results / "curves.csv").unlink()
+    def test_a_missing_input_is_named(self, small):
+        (small.results / "curves.csv").unlink()
         with pytest.raises(SystemExit, match=r"html: .*curves\.csv: no such file"):
-            study.made()
+            small.made()
 
     @pytest.mark.parametrize(("seconds", "text"), [(0.44, "0.4 s"), (48.4, "48 s"), (312, "5 min 12 s"), (12000, "3 h 20 min")])  # fmt: skip  # noqa: E501
     def test_durations_are_said_as_people_do(self, seconds, text):
         assert html.duration(seconds) == text
 
-    def test_the_command_is_that_of_the_study(self, study):
+    def test_the_command_is_that_of_the_study(self):
         page = html.Path("reports/mini/report.html")
         assert html.command("mini", page) == f"snakemake {page} --cores all --configfile config/mini.yaml"
         for name, files in html.STUDY_FILES.items():

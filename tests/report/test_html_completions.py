@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 import pytest
-from page_study import RUNS, PageStudy, rollouts
+from page_study import RUNS, PageStudy, few, rollouts
 
 from mcgrpo.files import RecordError, write_jsonl
 from mcgrpo.report.page import completions, jobs
@@ -11,7 +11,7 @@ from mcgrpo.report.page import completions, jobs
 
 @pytest.fixture
 def study(tmp_path):
-    return PageStudy(tmp_path)
+    return PageStudy(tmp_path, few)
 
 
 class TestCompletions:

@@ -57,14 +57,15 @@ def pages(**changes):
 
 
 def test_a_page_says_what_was_claimed_measured_spent_lost_and_left_out(study):
-    text = pages()["near-grpo-8.md"]
+    found = pages()
+    text = found["near-grpo-8.md"]
     assert text.startswith("# near-grpo-8\n\n> MC-GRPO with 2 rollouts comes close to GRPO with 8.")
     assert "it is at most 1 point below" in text and "Introduction, P:110" in text
     for part in ("## Scope", "## Evidence", "## Hardware, compute and cost", "## What was left out"):
         assert part in text
     assert "- Settings: toy_a" in text and OUTCOME["commit"] in text
     assert "does not have: qwen3-1.7b-gsm8k" in text
-    assert "Not measured" in pages()["composite-gains.md"]
+    assert "Not measured" in found["composite-gains.md"]
 
 
 def test_every_claim_has_a_page_and_the_list_names_all(study):
@@ -120,8 +121,9 @@ def test_the_checklist_answers_from_run_records_and_leaves_the_rest(study):
 
 def test_its_tables_are_tables(study):
     """Every row of a page's table has as many cells as its heading."""
-    for text in pages().values():
+    found = pages()
+    for text in found.values():
         for block in text.split("\n\n"):
             lines = [line for line in block.splitlines() if line.startswith("|")]
             assert len({line.count("|") for line in lines}) <= 1
-    assert pd.Series(pages()).str.contains("nan").sum() == 0
+    assert pd.Series(found).str.contains("nan").sum() == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import claim_rows
 import pytest
 from cells import cell, frame, gains_frame
-from page_study import PageStudy
+from page_study import PageStudy, few
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
@@ -66,7 +66,7 @@ def test_the_claims_are_written_and_listed_on_the_page(tmp_path, methods):
 
 @pytest.mark.parametrize("methods", [("grpo",), ("mc-grpo",), ("dapo", "mc-grpo")], ids="+".join)
 def test_the_page_is_written(tmp_path, methods):
-    study = PageStudy(tmp_path)
+    study = PageStudy(tmp_path, few)
     summary_of(study.results, methods)
     gains_frame(study.results)
     write_csv(study.results / "contrasts.csv", Contrast, contrasts_of(methods))

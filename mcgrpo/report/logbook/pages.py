@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class Study:
         models = [self.config["models"][self.config["settings"][each]["model"]] for each in sorted(settings)]
         if any("toy" in model for model in models):
             return TOY
-        papers = {model["hub"] for model in strict_yaml.load(shipped.STUDY)["models"].values()}
+        papers = {model["hub"] for model in _papers_study()["models"].values()}
         return "" if all(model.get("hub") in papers for model in models) else OTHER
 
     def part(self, cells: set[CellKey]) -> "tuple[list[Job], Lost]":
@@ -73,6 +74,11 @@ class Study:
         jobs = [job for job in self.jobs if cell_name(vars(job.run)) in names]
         seeds = {cell: self.seeds[cell] for cell in cells}
         return jobs, lost(self.files, jobs, seeds, self.scores, self.samples)
+
+
+@cache
+def _papers_study() -> dict[str, Any]:
+    return strict_yaml.load(shipped.STUDY)
 
 
 def outcome(study: Study, ruling: Ruling, cells: set[CellKey]) -> str:
@@ -170,7 +176,7 @@ def _left_out(study: Study, ours: Ruling, cells: set[CellKey], jobs: Sequence[Jo
     empty = sorted({f"{place(row)}: {row.comparison}" for row in ours.findings if row.value is None})
     yield from (f"- Not measured: {text}" for text in empty)
     settings = {cell.setting for cell in cells}
-    papers = ours.claim.settings or strict_yaml.load(shipped.STUDY)["experiments"]["main"]["settings"]
+    papers = ours.claim.settings or _papers_study()["experiments"]["main"]["settings"]
     if others := [each for each in papers if each not in settings]:
         yield f"- Settings of the paper that this study does not have: {', '.join(others)}"
     unfinished = [job for job in jobs if job.state != FINISHED]
