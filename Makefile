@@ -46,8 +46,8 @@ PYTEST = pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 test: .venv/ready ## all tests
 	$(PYTEST)
 
-test-fast: .venv/ready ## all tests that are not marked slow, in minutes
-	$(PYTEST) -m "not slow"
+test-fast: .venv/ready ## all tests that are not marked slow, with a quarter of the random examples, in minutes
+	$(PYTEST) -m "not slow" --hypothesis-profile fast
 
 # Each environment has that TRL over the packages of .venv, the first also the oldest transformers. The loss of 1.15 is
 # made of Triton kernels alone: on a CPU they are interpreted, which is slow, so it is given one law of each kind.

@@ -18,6 +18,7 @@ from filelock import FileLock
 from hypothesis import settings
 
 settings.register_profile("project", deadline=None)
+settings.register_profile("fast", deadline=None, max_examples=25)  # for `make test-fast`; by default 100
 settings.load_profile("project")
 
 TOGETHER = ("tests/grade/", "tests/tracking/")
