@@ -14,7 +14,7 @@ import runs
 import studies
 import yaml
 
-from mcgrpo.commands.doctor import demands, machine, packages
+from mcgrpo.commands.doctor import demands, machine
 from mcgrpo.commands.doctor.__main__ import main
 from mcgrpo.commands.doctor.hub import check_hub
 from mcgrpo.commands.forecast.hub_answers import Answer
@@ -245,47 +245,6 @@ def test_too_little_disk_is_an_error(here):
     huge = replace(known, models={**known.models, "toy-qwen3": Model(10**12)})
     unknown = Sizes(dict.fromkeys(known.models, Model()), known.rows, {("models", "toy-qwen3"): Answer("unreachable")})
     assert [demands.check_disk(MINI, each).status for each in (known, huge, unknown)] == ["ok", "error", "warning"]
-
-
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Make a version of a package look installed, by its metadata."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def install(**versions):
-        for name, version in versions.items():
-            metadata = tmp_path / f"{name}-{version}.dist-info/METADATA"
-            metadata.parent.mkdir()
-            metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-
-    return install
-
-
-def by_topic(config, training):
-    run = replace(runs.RUN, training=training)
-    return {check.topic: check for check in packages.check_packages({**MINI, **config}, [run])}
-
-
-def test_packages_are_those_that_the_project_declares(install):
-    assert by_topic({}, {})["packages"].status == "ok"
-    install(trl="0.9.0")
-    found = by_topic({}, {})["packages"]
-    assert found.status == "error" and "trl 0.9.0 is installed, ==1.16.0 is needed" in found.finding
-
-
-def test_settings_ask_for_packages_of_their_own(install):
-    install(vllm="0.1.0", deepspeed="0.19.8", flash_attn="2.8.0")
-    asked = {"use_vllm": True, "sharding": "zero3", "attn_implementation": "flash_attention_2"}
-    found = by_topic({"gpus": 2}, asked)
-    assert found["vllm"].status == "error" and "0.1.0 is installed" in found["vllm"].finding
-    assert found["deepspeed"].status == found["flash-attn"].status == "ok"
-    assert not {"vllm", "deepspeed", "peft", "flash-attn", "torch"} & by_topic({}, {}).keys()
-
-
-def test_a_torch_for_cpus_is_no_use_to_gpus(install):
-    install(torch="2.13.0+cpu")
-    assert by_topic({"gpus": 1}, {})["torch"].status == "error"
-    assert by_topic({"gpus": 0}, {})["packages"].status == "ok"
 
 
 def test_missing_programs_are_warnings(monkeypatch, tmp_path):
