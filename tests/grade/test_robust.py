@@ -1,5 +1,6 @@
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -128,8 +129,9 @@ def test_rewriting_is_linear_in_hostile_text(piece):
     assert time.process_time() - start < 2
 
 
-def test_the_audit_counts_what_each_protocol_accepts(capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["protocols", "--workers", "1"])
+def test_the_audit_counts_what_each_protocol_accepts(patient, capsys, monkeypatch):
+    monkeypatch.setattr(protocols, "Verifier", lambda *_, **__: nullcontext(patient))  # it has started
+    monkeypatch.setattr("sys.argv", ["protocols"])
     protocols.main()
     rows = [line.rsplit(maxsplit=3) for line in capsys.readouterr().out.splitlines()[2:]]
     accepted = {kind.strip(): [int(count) for count in counts] for kind, *counts in rows}
