@@ -31,6 +31,8 @@ LONGEST = (
     "train/test_attempts.py",
     "commands/test_bundle.py",
     "trainer/test_compact.py",
+    "trainer/test_trainer.py",
+    "trainer/test_equations.py",
 )
 
 
