@@ -1,11 +1,14 @@
 """Import paths and modules that people use: they outlive moves of the code behind them."""
 
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+API = Path(__file__).parents[2] / "docs/api.md"
 NAMES = [
     *(
         f"mcgrpo:{name}"
@@ -32,6 +35,12 @@ NAMES = [
 def test_a_public_name_is_imported_from_its_path(name):
     module, _, attribute = name.partition(":")
     assert getattr(import_module(module), attribute) is not None
+
+
+def test_the_api_reference_lists_every_public_name():
+    """What the page then shows is tested where the site is built."""
+    listed = set(re.findall(r"^\.\. autoapi\w+:: [\w.]+\.(\w+)$", API.read_text(), re.MULTILINE))
+    assert {name.partition(":")[2] for name in NAMES} - listed == set()
 
 
 def test_the_grader_is_a_module_to_run():
