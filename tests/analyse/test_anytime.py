@@ -34,14 +34,17 @@ def student(values):
     return t_quantile(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
 
 
+@pytest.mark.slow
 def test_looking_after_every_seed_errs_in_at_most_five_percent_of_studies():
     assert ever_missed(np.random.default_rng(1), normal, half_width) <= 0.05 + 2 * (0.05 * 0.95 / STUDIES) ** 0.5
 
 
+@pytest.mark.slow
 def test_students_interval_does_not():
     assert ever_missed(np.random.default_rng(1), normal, student) > 0.2
 
 
+@pytest.mark.slow
 def test_nor_does_a_tenth_of_collapsed_seeds_break_it():
     assert ever_missed(np.random.default_rng(2), skewed, half_width) <= 0.06
 

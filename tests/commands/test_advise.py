@@ -57,6 +57,7 @@ class TestFewSamples:
         assert found.sum().item() == pytest.approx(1.0) and weights.sum().item() == pytest.approx(1.0)
         assert (weights @ (likely @ found).log()).item() == pytest.approx((weights @ weights.log()).item(), abs=1e-3)
 
+    @pytest.mark.slow
     def test_the_intervals_of_a_ratio_cover_the_truth(self):
         """100 prompts with rates of a Beta distribution, 8 samples each; 95% of the intervals should."""
         rates = torch.distributions.Beta(0.7, 1.2).sample((20_000,)).double()

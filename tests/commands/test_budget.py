@@ -52,6 +52,7 @@ def option(claim, setting="qwen3-1.7b-gsm8k"):
     return next(each for each in options().options if (each.claim.id, each.setting) == (claim, setting))
 
 
+@pytest.mark.slow
 def test_a_claim_that_is_asked_for_alone_is_decided_as_among_all():
     alone = within(PAPER, OFFLINE, Spread(), 40, ["grpo-gains"])
     assert plan(40, "grpo-gains") == alone

@@ -76,6 +76,7 @@ def hub_study(folder, **data):
     return config
 
 
+@pytest.mark.slow
 def test_the_hub_says_what_can_be_downloaded(here):
     hub_study(here)
     model = {"safetensors": {"parameters": {"F32": 100}, "total": 100}}
@@ -95,6 +96,7 @@ def test_the_hub_says_what_can_be_downloaded(here):
     assert "/api/models/org/gated/auth-check" in asked and "/api/models/org/open/auth-check" not in asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://[::1]:9"}]
 )

@@ -113,6 +113,7 @@ class TestBias:
             total += chance * (advantages * score).mean().item()
         return total
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("groups", "size"), [(1, 2), (1, 4), (3, 3)])
     def test_none_where_a_rollout_is_left_out_of_its_baseline(self, groups, size):
         for estimator in ("rloo", "james-stein"):

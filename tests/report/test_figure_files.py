@@ -25,9 +25,8 @@ def files_of(folder, cells=()):
     return [part for name in names for part in (f"--{name.replace('_', '-')}", str(folder / f"{name}.csv"))]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "accuracy-first" else pytest.mark.slow) for name in FIGURES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIGURES)
 def test_the_command_writes_the_same_bytes_again(tmp_path, frame, curve_frame, signal_frame, name):
     frame(map(paired, study(("toy_a",))))
     signal_frame(signal_points())

@@ -91,6 +91,7 @@ def test_conventions_have_a_row_for_each_model_and_oracles_a_column(frame):
     assert rows == ["toy_a\nuntrained"] * 2 + ["toy_a\nGRPO, G = 8"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("models", [1, 4])
 def test_rare_strict_flips_fill_their_panels(frame, models):
     """Each convention has a scale of its own, whatever those that count zeros come to; its two oracles share one."""

@@ -45,6 +45,7 @@ class TestByHand:
 
 
 class TestOff:
+    @pytest.mark.slow
     @pytest.mark.parametrize("loss_type", LOSSES)
     def test_it_is_our_trainer_bit_for_bit(self, loss_type, tmp_path):
         ours, released = (trained(kind, tmp_path, loss_type=loss_type) for kind in (Ours, Released))

@@ -51,6 +51,7 @@ def timeless(trainer):
 
 
 class TestTraining:
+    @pytest.mark.slow
     @several
     def test_ends_the_same_to_the_bit_with_an_oracle_and_without(self, recipe, watched, tmp_path):
         folder, trainer, _ = watched(recipe)

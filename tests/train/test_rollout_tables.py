@@ -17,12 +17,10 @@ from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS, spread
 from mcgrpo.train.rollout_tables import RolloutTables, parse_tables
 
 SAVED = {"save_strategy": "steps", "save_steps": 1, "max_steps": 6}
-QUICK = "several a step"
 
 
-@pytest.mark.parametrize(
-    "recipe", [pytest.param(name, marks=() if name == QUICK else pytest.mark.slow) for name in RECIPES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_resuming_leaves_no_row_twice_and_none_out(recipe, tmp_path):
     """Killed after the checkpoint of a step; as a process: tests/train/test_attempts.py."""
     whole, recipe = tmp_path / "whole", SAVED | RECIPES[recipe]

@@ -116,6 +116,7 @@ def test_on_policy_gradients_are_those_of_the_equations(method, tmp_path):
     assert len(found) == 2 and max(found) < ROUNDING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mc-grpo", "mc-dapo", "mc-dr-grpo"])
 def test_gradients_are_those_of_the_equations_in_accumulated_updates(method, tmp_path):
     options = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3, "num_iterations": 2}

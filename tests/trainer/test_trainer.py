@@ -149,6 +149,7 @@ class TestFlips:
             assert (by_prompt >= 2).all()
             assert (pd.Series(changed.tolist()).groupby(prompts_of(plain, one)).sum() <= 2).all()
 
+    @pytest.mark.slow
     def test_seeds_and_steps_have_flips_of_their_own(self, tmp_path):
         """Seen in the signs of a reward that never changes, so that rollouts do not matter."""
 
