@@ -139,6 +139,7 @@ FEW = ["--estimators", "mean-std", "median-mad", "--num-generations", "2", "4"]
 
 
 class TestTheCommand:
+    @pytest.mark.slow
     def test_grades_give_a_ranking_a_picture_and_a_table(self, tmp_path, capsys):
         picture, table = tmp_path / "advice.png", tmp_path / "advice.csv"
         main([str(graded(tmp_path / "grades.jsonl")), *FEW, "--picture", str(picture), "--csv", str(table)])

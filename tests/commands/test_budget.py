@@ -59,6 +59,7 @@ def test_a_claim_that_is_asked_for_alone_is_decided_as_among_all():
     assert [each for each in options().options if each.claim.id == "grpo-gains"] == alone.options
 
 
+@pytest.mark.slow
 def test_a_claim_on_one_gain_detects_what_a_gain_does():
     of = option("up-to-4.62-on-gsm8k")
     assert of.detectable(5, Spread()) == pytest.approx(100 * smallest_gain(5, 1319, Spread()))

@@ -249,6 +249,7 @@ def test_a_mistake_is_one_line(plan, arguments, told):
     assert stopped.value.code == f"error: {told}"
 
 
+@pytest.mark.slow
 def test_what_is_not_here_is_asked_of_the_hub(here):
     config = yaml.safe_load(yaml.safe_dump(PAPER))
     config["settings"] = {"qwen3-1.7b-gsm8k": config["settings"]["qwen3-1.7b-gsm8k"]}

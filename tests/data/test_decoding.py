@@ -32,6 +32,7 @@ def generated(model, tokenizer, texts, **options):
     )
 
 
+@pytest.mark.slow
 @PADDED
 @pytest.mark.parametrize("options", [{"do_sample": False}, {"do_sample": True, "top_k": 0}, {"num_beams": 3}], ids=str)
 def test_tokens_and_logits_are_those_of_transformers_to_the_bit(models, texts, options):
@@ -56,6 +57,7 @@ def test_a_step_uses_the_weights_as_they_are_now(models):
     assert torch.equal(generated(changed, tokenizer, TEXTS, do_sample=False).sequences, after.sequences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights, autocast", [(torch.bfloat16, False), (torch.float32, True)])
 def test_bf16_and_autocast_are_those_of_transformers_to_the_bit(models, weights, autocast):
     plain, _, tokenizer, _ = models
@@ -66,6 +68,7 @@ def test_bf16_and_autocast_are_those_of_transformers_to_the_bit(models, weights,
     assert all(map(torch.equal, expected.logits, given.logits))
 
 
+@pytest.mark.slow
 def test_adapters_and_gradients_take_the_long_way(models):
     plain, quick, tokenizer, calls = models
     config = peft.LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False)

@@ -120,6 +120,7 @@ def test_a_model_whose_weights_are_no_numbers_is_refused(value, problems, tmp_pa
     assert not (tmp_path / "completions.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_stopped_job_goes_on_where_it_was(words, problems, tmp_path, monkeypatch):
     """Killed after any number of batches: the rest is drawn, nothing twice, and the rows are those of one go."""
     whole = run(words, problems)

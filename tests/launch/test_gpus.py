@@ -50,6 +50,7 @@ def test_a_device_is_held_as_long_as_a_child_of_its_killed_holder_lives(machine)
     assert after.devices() in ("a", "b")  # both are free then, one of them first
 
 
+@pytest.mark.slow
 def test_a_job_for_all_devices_is_not_starved_by_a_stream_of_jobs_for_one(machine):
     first = machine.start(1)
     assert first.devices() == "a"
@@ -64,6 +65,7 @@ def test_a_job_for_all_devices_is_not_starved_by_a_stream_of_jobs_for_one(machin
     assert wait_until(lambda: sorted(job.out.read_text() for job in stream) == ["", "a\n", "b\n"])
 
 
+@pytest.mark.slow
 def test_requests_are_served_in_their_order(machine):
     holder = machine.start(2)
     holder.devices()

@@ -37,6 +37,7 @@ for _ in range(100):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_wait_for_a_lock_whose_file_goes_hold_it_one_at_a_time(tmp_path):
     counter = tmp_path / "counter"
     counter.write_text("0")

@@ -63,6 +63,7 @@ def gone(processes):
     return wait_until(lambda: not any(each.is_running() and each.status() != "zombie" for each in processes))
 
 
+@pytest.mark.slow
 def test_each_has_gpus_of_its_own_and_the_program_its_exit_code_and_the_servers_address(machine):
     job, log = start(machine, "sleep 3; exit 7")
     assert job.process.wait(60) == 7
@@ -73,6 +74,7 @@ def test_each_has_gpus_of_its_own_and_the_program_its_exit_code_and_the_servers_
     assert options[options.index("--model") + 1] == "some/model" and "--gpu-memory-utilization" not in options
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_takes_its_server_along(machine):
     job, log = start(machine, "sleep 5; exit 7")
     processes = started(job, log)

@@ -78,6 +78,7 @@ def titles(figure):
     return [axes.get_title() for axes in figure.axes]
 
 
+@pytest.mark.slow
 def test_conventions_have_a_row_for_each_model_and_oracles_a_column(frame):
     cells = [*flip_cells(), *flip_cells(method="grpo", budget=8)]
 

@@ -146,6 +146,7 @@ def test_a_loss_has_a_row_and_its_methods_differ_in_colour_and_dashes(curve_fram
     assert same_color(grpo[0], dapo[0]) and grpo[1] == dapo[1]
 
 
+@pytest.mark.slow
 def test_losses_of_many_settings_share_a_panel(curve_frame):
     points = curves(("a", "b", "c"), budgets=(2, 4), seeds=1, steps=3)
     look = lambda figure: [len(axes.lines) for axes in figure.axes]  # noqa: E731

@@ -119,6 +119,7 @@ class TestTables:
         assert [heads for heads, *_ in main.rows] == [[("toy_a", 5), ("sums", 5)], [], [], [], []]
         assert len(main.table.headings) == 2 + len(main.rows[0][1])
 
+    @pytest.mark.slow
     def test_every_row_fills_its_headings(self, tmp_path):
         views = contents.table_views(summary_frame(tmp_path, summary(("toy_a", "toy_b"))))
         assert len(views) == 9
@@ -160,6 +161,7 @@ class TestFigures:
         with pytest.raises(ValueError, match=r"rewards\.rst: no caption"):
             contents.figure_views(["rewards"], study.reports, tmp_path, {"summary": None, "curves": None})
 
+    @pytest.mark.slow
     def test_a_picture_is_shown_at_a_size_at_which_its_type_is_read(self, study):
         study.draw(["rewards"])
         page = study.made("rewards", "overview").read_text()
@@ -214,6 +216,7 @@ class TestRuns:
 
 
 class TestThePage:
+    @pytest.mark.slow
     def test_it_needs_nothing_from_elsewhere(self, study):
         study.draw(side=30)
         page = study.made(*FIGURES).read_text()
@@ -236,6 +239,7 @@ class TestThePage:
         assert "<script>alert" not in page and "<img src=x" not in page
         assert drawn_of(page)[RUNS[0].name]["groups"][0]["rollouts"][0]["completion"] == hostile
 
+    @pytest.mark.slow
     def test_links_lead_from_the_page_to_its_sources(self, small):
         page = small.made("rewards")
         for link in set(re.findall(r'href="(\.\./[^"]*)"', page.read_text())):

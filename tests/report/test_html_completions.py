@@ -49,6 +49,7 @@ class TestCompletions:
                       for group in view.groups for row in group.rollouts]  # fmt: skip
         assert text.endswith("x … (1000 characters more in rollouts.jsonl)") and len(text) < 4100
 
+    @pytest.mark.slow
     def test_runs_without_a_file_are_counted_on_the_page(self, study):
         (study.results / "runs" / RUNS[0].name / "rollouts.jsonl").unlink()
         assert self.shown(study).absent == [RUNS[0].name]

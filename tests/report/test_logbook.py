@@ -83,6 +83,7 @@ def test_what_was_lost_is_counted_from_the_records(study):
     )
 
 
+@pytest.mark.slow
 def test_compute_and_cost_are_those_of_finished_trainings(study):
     text = pages()["few-rollouts-cost-accuracy.md"]
     assert "3 finished trainings, 3.00 hours on a CPU" in text and "- Cost: 6.00, at 2 an hour" in text
@@ -106,6 +107,7 @@ def test_a_verdict_on_other_models_than_the_papers_says_so(study, model, label):
     assert ("**Toy study.**" in found["README.md"]) == ("toy" in label)
 
 
+@pytest.mark.slow
 def test_the_checklist_answers_from_run_records_and_leaves_the_rest(study):
     text = pages()["checklist.md"]
     assert "A cell has 2 to 3 finished seeds" in text and "| train |" not in text

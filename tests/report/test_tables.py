@@ -219,6 +219,7 @@ def test_the_csv_has_the_cells_of_every_table(tmp_path, summary):
     assert numbers.table.unique().tolist() == ["main", "control", "stability"]
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_same_bytes_again_and_names_what_is_not_planned(tmp_path, summary):
     arguments = [*files_of(tmp_path), "--output", str(tmp_path / "out"), "--title", "Toys"]
     main(arguments)

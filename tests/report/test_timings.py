@@ -1,3 +1,4 @@
+import pytest
 from cells import cell, frame, gains_frame, seconds, study
 
 from mcgrpo.report.tables.write import write_tables
@@ -9,6 +10,7 @@ def timings(tmp_path, rows):
     return [[place.strip() for place in line.split("|")[1:-1]] for line in text.splitlines() if "|" in line]
 
 
+@pytest.mark.slow
 def test_a_method_stands_beside_its_baseline_with_their_ratio(tmp_path):
     head, _, *lines = timings(tmp_path, study())
     assert head == ["Setting", "G", "Method", "Ours (s)", "Ours, baseline", "Ours, ratio", "Seeds"]
@@ -31,6 +33,7 @@ def test_published_seconds_stand_beside_ours(tmp_path):
     assert line[3:] == ["1521", "1316", "1.16", "10.0", "missing", "missing", "0/3 and 3"]
 
 
+@pytest.mark.slow
 def test_times_change_nothing_but_the_timings(tmp_path):
     changed = ("timings.tex", "timings.md")
     files = []

@@ -88,6 +88,7 @@ def test_check_names_what_is_unpinned_or_moved(hub, study, monkeypatch, capsys):
     assert stopped.value.code == 0
 
 
+@pytest.mark.slow
 def test_without_the_hub_nothing_is_written(study):
     """The real client, without a network."""
     done = subprocess.run([sys.executable, "-m", "mcgrpo.study.lock", str(study)], capture_output=True, text=True)

@@ -28,6 +28,7 @@ def test_keys_that_a_merge_brings_may_be_overridden():
     assert loads("a: &a {x: 1, y: 2}\nb:\n  <<: *a\n  x: 3\n", "a.yaml")["b"] == {"x": 3, "y": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [

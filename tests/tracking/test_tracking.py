@@ -189,6 +189,7 @@ class TestAStore:
         Training(store, where).update()
         assert set(only(store).data.metrics) == {*STEP_METRICS, "system/cpu_utilization_percentage"}
 
+    @pytest.mark.slow
     def test_takes_as_many_bytes_a_step_as_plan_counts(self, uri, store, where):
         """Steps of 52 metrics, as a training logs them; all of them would take 15 kB a step."""
         logs = [dict.fromkeys([*STEP_METRICS, *(f"group/name-{n}" for n in range(42))], n / 7) for n in range(400)]

@@ -46,6 +46,7 @@ class TestPrecision:
         assert share_moved(trainer) == 0
 
 
+@pytest.mark.slow
 def test_gradient_checkpointing_changes_nothing(tmp_path, recwarn):
     checkpointing = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
     plain, saving = (trained(Ours, tmp_path, **each) for each in ({"gradient_checkpointing": False}, checkpointing))

@@ -141,6 +141,7 @@ class TestRollouts:
             assert pivot.advantage == 0 and not pivot.kept
             assert pivot.reward == statistics.median(row.reward for row in rows)
 
+    @pytest.mark.slow
     def test_mark_no_other_that_is_left_out(self, tmp_path):
         recorded(tmp_path, estimator="mean-std-plus1", max_steps=5)
         rows = read_jsonl(tmp_path / ROLLOUTS, Rollout)

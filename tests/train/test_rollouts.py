@@ -179,12 +179,14 @@ def with_dropout(tmp_path, seed):
     return trainer
 
 
+@pytest.mark.slow
 def test_the_same_seed_trains_the_same_with_transformers(tmp_path):
     first = trained(Ours, tmp_path)
     torch.manual_seed(99)
     assert same_training(first, trained(Ours, tmp_path))
 
 
+@pytest.mark.slow
 def test_the_same_seed_drops_the_same(tmp_path):
     first = with_dropout(tmp_path, 3)
     torch.manual_seed(99)
@@ -192,6 +194,7 @@ def test_the_same_seed_drops_the_same(tmp_path):
     assert not same_training(first, trained(Ours, tmp_path))
 
 
+@pytest.mark.slow
 def test_another_seed_draws_other_rollouts_of_the_same_prompts(tmp_path):
     one, other = (trained(Ours, tmp_path, seed=seed, shuffle_dataset=False, max_steps=1) for seed in (3, 4))
     columns = ("prompt_ids", "completion_ids")

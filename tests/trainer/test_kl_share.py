@@ -57,6 +57,7 @@ def test_it_is_logged_at_every_step_once_the_policy_has_moved(tmp_path):
     assert shares[0] == 0 and all(0 < share < 1 for share in shares[1:])
 
 
+@pytest.mark.slow
 def test_it_is_of_the_whole_step_however_it_is_divided(tmp_path):
     """Not the mean over micro-batches: one without any advantage would count as a share of 1."""
     settings = {"estimator": "median-mad", "max_grad_norm": 0.0, "learning_rate": 1e-4, "max_steps": 4}

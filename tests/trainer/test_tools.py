@@ -91,6 +91,7 @@ WITH = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", WITH.values(), ids=WITH)
 def test_with_a_mean_they_are_trls_bit_for_bit(given, trained):
     theirs = trained(TheirTools, given)
@@ -101,6 +102,7 @@ def test_with_a_mean_they_are_trls_bit_for_bit(given, trained):
     assert history(ours, "tools/call_frequency") == [1.0, 1.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", WITH.values(), ids=WITH)
 def test_with_a_median_the_pivot_is_not_trained_on(given, trained):
     """The five answers to a question are 0 to 4; the reward of an answer is its number."""

@@ -42,6 +42,7 @@ def test_a_training_without_a_scored_rollout_ends_at_its_first_batch(reward, tmp
         trained(Ours, tmp_path, reward)
 
 
+@pytest.mark.slow
 def test_two_batches_without_a_scored_rollout_are_borne_and_three_are_not(tmp_path):
     borne = trained(Ours, tmp_path, scored_in(1, 4, 7), max_steps=7)
     assert history(borne, "drawn/frac_unscorable") == [0, 1, 1, 0, 1, 1, 0]
@@ -79,6 +80,7 @@ def test_of_few_groups_nothing_is_said(tmp_path):
     assert said(tmp_path, max_steps=2)[0] == []
 
 
+@pytest.mark.slow
 def test_a_resumed_training_bears_what_an_uninterrupted_one_does(tmp_path):
     """The batch after its checkpoint, which is not its first, has no scored rollout."""
     settings = {"max_steps": 3, "save_strategy": "steps", "save_steps": 1}

@@ -76,6 +76,7 @@ def test_building_leaves_the_callers_random_state_alone():
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.slow
 @ARCHITECTURE
 def test_a_warm_start_learns_from_its_demonstrations(architecture):
     rng = random.Random(0)
