@@ -1,3 +1,5 @@
+import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from grader_processes import PATIENCE_SECONDS, TOWER, linux, one, processor_seco
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcgrpo.grade import math_grader, verifier, verify_worker
 from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier
 from mcgrpo.records import VERDICTS
 
@@ -80,16 +83,36 @@ def test_many_rollouts_of_one_gold(patient):
     assert verdicts == ["correct" if n % 50 == 7 else "wrong" for n in range(200)]
 
 
-@linux
-def test_a_gold_is_parsed_once_for_its_rollouts(patient):
-    slow = " and ".join(f"$\\boxed{{\\frac{{{n}}}{{7}}}}$" for n in range(1500))
-    patient.start()
-    one(patient, "1", "\\boxed{1}", slow)
-    spent = []
-    for answer, count in (("1", 1), ("2", 1), ("3", 20)):
-        patient.judge([answer] * count, [slow] * count, [f"\\boxed{{{n}}}" for n in range(count)])
-        spent.append(processor_seconds(patient))
-    assert spent[2] - spent[1] < 5 * (spent[1] - spent[0])
+def test_a_gold_is_sent_once_for_its_rollouts(patient, monkeypatch):
+    sent = []
+
+    def write_line(fd, request, seconds):
+        sent.extend((group["answer"], len(group["completions"])) for group in request)
+        verify_worker.write_line(fd, request, seconds)
+
+    monkeypatch.setattr(verifier, "write_line", write_line)
+    patient.judge(["7", "8"] * 20, [""] * 40, [f"\\boxed{{{n}}}" for n in range(40)])
+    assert sorted(sent) == [("7", 20), ("8", 20)]
+
+
+def test_a_gold_is_parsed_once_for_its_rollouts(monkeypatch):
+    parsed = []
+
+    class Counting(math_grader.MathGrader):
+        def __init__(self, answer, solution):
+            parsed.append(answer)
+            super().__init__(answer, solution)
+
+    monkeypatch.setattr(math_grader, "MathGrader", Counting)
+    group = {"answer": "7", "solution": "", "completions": [f"\\boxed{{{n}}}" for n in range(20)]}
+    (asked, asking), (answered, answering) = os.pipe(), os.pipe()
+    verify_worker.write_line(asking, [group])
+    os.close(asking)
+    verify_worker._reply_forever(asked, answering, timeout=3600, memory_mb=2**20)
+    os.close(answering)
+    gold, *judged = map(json.loads, os.fdopen(answered).read().splitlines())
+    assert gold == {"gold": True} and parsed == ["7"]
+    assert [reply["verdict"] for reply in judged] == ["correct" if n == 7 else "wrong" for n in range(20)]
 
 
 @linux
