@@ -8,6 +8,7 @@ does not match is removed, and the training resumes from the one before, or star
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -22,6 +23,7 @@ from mcgrpo.sums import damage, sha256, sums_of
 
 IDENTITY = "identity.json"
 LOCK_SECONDS = 60
+CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 COMPLETE = "complete.json"
 """Written last, by the first process, when all processes have written their parts of a checkpoint."""
 GROWING = ("metrics.jsonl", "groups.jsonl", "rollouts.jsonl")
@@ -91,8 +93,8 @@ def _left(file: Path) -> dict[str, Any] | None:
 def _take_over(folder: Path, checkpoint: Path) -> Earlier:
     """Remove what is later than a checkpoint: later checkpoints would count as newer than those to come."""
     complete = _complete(checkpoint)
-    for other in folder.glob("checkpoints/checkpoint-*"):
-        if other != checkpoint and _step(other) > complete.step:
+    for other, step in checkpoints(folder / "checkpoints").items():
+        if other != checkpoint and step > complete.step:
             shutil.rmtree(other)
     for name, (size, _) in complete.growing.items():
         with atomic(folder / name) as temporary, (folder / name).open("rb") as file:
@@ -131,18 +133,27 @@ def clear(folder: Path) -> None:
             path.unlink()
 
 
+def checkpoints(folder: Path) -> dict[Path, int]:
+    """The step of each checkpoint in a folder, from its name.
+
+    Not `sort_checkpoints` of transformers, for which a copy of a checkpoint (`checkpoint-9 copy`) is one too.
+    """
+    matches = {path: CHECKPOINT.fullmatch(path.name) for path in folder.glob("checkpoint-*") if path.is_dir()}
+    return {path: int(match[1]) for path, match in matches.items() if match}
+
+
 def last_checkpoint(folder: Path) -> Path | None:
     """The last complete checkpoint, other than that of the training's last step.
 
     From the last step transformers would take one step more. Checksums are not verified; `begin` has done so.
     """
-    found = {complete.step: path for path, complete in _completed(folder) if complete.step < complete.max_steps}
-    return found[max(found)] if found else None
+    by_step = {complete.step: path for path, complete in _completed(folder) if complete.step < complete.max_steps}
+    return by_step[max(by_step)] if by_step else None
 
 
 def _remove_damaged(folder: Path) -> None:
     """Remove complete checkpoints whose files or growing files do not match their checksums."""
-    for path in folder.glob("checkpoints/checkpoint-*"):
+    for path in checkpoints(folder / "checkpoints"):
         if not (path / COMPLETE).is_file():
             continue
         try:
@@ -164,7 +175,7 @@ def _fault(folder: Path, checkpoint: Path, complete: Complete) -> str | None:
 
 
 def _completed(folder: Path) -> Iterator[tuple[Path, Complete]]:
-    for path in folder.glob("checkpoint-*"):
+    for path in checkpoints(folder):
         try:
             if (path / COMPLETE).is_file():
                 yield path, _complete(path)
@@ -182,7 +193,3 @@ def _complete(checkpoint: Path) -> Complete:
 
 def _sum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _step(checkpoint: Path) -> int:
-    return int(checkpoint.name.rpartition("-")[2])

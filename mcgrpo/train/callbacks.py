@@ -2,15 +2,16 @@
 
 import json
 import math
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from mcgrpo.train.attempts import Earlier, seal_checkpoint
+from mcgrpo.train.attempts import Earlier, checkpoints, seal_checkpoint
 
 
 def is_step(logs: Mapping[str, Any] | None) -> bool:
@@ -76,4 +77,5 @@ class Checkpoints(TrainerCallback):
         seal_checkpoint(checkpoint, state.global_step, state.max_steps, so_far)
         # Not earlier: until now the previous one was the last to resume from
         if state.global_step < state.max_steps:
-            rotate_checkpoints(str(folder), 1, state.best_model_checkpoint)
+            for other in {*checkpoints(folder)} - {checkpoint, Path(state.best_model_checkpoint or checkpoint)}:
+                shutil.rmtree(other, ignore_errors=True)

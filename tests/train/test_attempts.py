@@ -1,5 +1,6 @@
 """Trainings that end before their time, as processes of their own; and those that go on from there."""
 
+import shutil
 import signal
 import subprocess
 import time
@@ -121,6 +122,18 @@ def test_a_later_checkpoint_that_is_not_whole_does_not_outlive_those_to_come(kil
     unfinished.mkdir()
     killed_at(replace(killed, save_steps=5), 5)
     assert attempts.last_checkpoint(killed.checkpoints).name == "checkpoint-5" and not unfinished.exists()
+
+
+def test_a_checkpoint_is_named_by_its_step_and_nothing_else_counts_as_one(killed):
+    """A copy with a higher number neither stops the training from resuming, nor replaces the checkpoints to come."""
+    strays = {"checkpoint-foo", "checkpoint-9 copy", "checkpoint-9-copy"}
+    for stray in strays:
+        shutil.copytree(killed.checkpoints / "checkpoint-4", killed.checkpoints / stray)
+    assert attempts.last_checkpoint(killed.checkpoints) == killed.checkpoints / "checkpoint-4"
+    killed_at(replace(killed, save_steps=1), 7)
+    assert attempts.last_checkpoint(killed.checkpoints).name == "checkpoint-7"
+    left = {path.name for path in killed.checkpoints.glob("checkpoint-*")}
+    assert strays < left <= strays | {"checkpoint-6", "checkpoint-7"}  # 6 if it was killed before that was removed
 
 
 def test_a_training_that_was_killed_while_it_was_cleared_away_starts_afresh(killed, monkeypatch):
