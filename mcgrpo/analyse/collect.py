@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.analyse.curves import cell, curve, training_measures
+from mcgrpo.analyse.curves import cell, curve, seconds_per_step, training_measures
 from mcgrpo.analyse.measures import Measure, measures, read_grades, released, robust
-from mcgrpo.analyse.records import GPUS, CurvePoint, FlipRates, ProblemValues, Score
+from mcgrpo.analyse.records import GPUS, IN_TURNS, CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.files import (
     RecordError,
     as_record,
@@ -129,6 +129,8 @@ def parts(plan: dict[str, Any], files: ResultFiles, run: Run) -> Iterator[Callab
         yield partial(add_flips, run=run, training=training, files=files, benchmark=spec["benchmark"])
     if training:
         yield partial(add_training, run=run, folder=training)
+    if run.name in plan.get("step_times", {}).get(run.setting, {"runs": ()})["runs"]:
+        yield partial(add_step_times, run=run, path=files.step_times(run.setting))
 
 
 def current(path: Path, run: Run, training: Path | None) -> Path:
@@ -178,6 +180,15 @@ def add_training(into: Results, run: Run, folder: Path) -> None:
     found = training_measures(points, outcome["seconds"], run.training.get("max_grad_norm", 1.0))
     for name, value in [*found, (GPUS, gpus)]:
         into.scores.append(Score(**key, measure=name, value=value, n=len(points)))
+
+
+def add_step_times(into: Results, run: Run, path: Path) -> None:
+    """The seconds of a run's step, from the steps that were timed in turns."""
+    points = curve(run, [row for _, row in iter_json_lines(path) if row.get("run") == run.name])
+    if not (seconds := seconds_per_step(points)):
+        raise RecordError(f"{path}: no times of {run.name}")
+    key = {**cell(run), "benchmark": "train", "role": "train"}
+    into.scores.append(Score(**key, measure=IN_TURNS, value=seconds, n=len(points)))
 
 
 def main() -> None:

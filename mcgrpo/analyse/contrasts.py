@@ -26,7 +26,7 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import GPUS, Contrast, ContrastKind, Score
+from mcgrpo.analyse.records import GPUS, IN_TURNS, Contrast, ContrastKind, Score
 from mcgrpo.analyse.scored import Found, Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import read_json, write_csv
@@ -34,7 +34,7 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import EQUIVALENCE_MARGIN
 from mcgrpo.sums import seal
 
-ON_CPU = "jobs on a CPU share its cores, so their times depend on what else ran"
+ON_CPU = "jobs on a CPU share its cores, so their times depend on what else ran; `step_times` times them in turns"
 Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
 Weights = dict[CellKey, float]
@@ -190,6 +190,7 @@ def _contrast(
     margin: float | None,
 ) -> Contrast:
     printed = margin is None
+    weights = _in_turns(weights, scores)
     result, over, lone = estimate(weights, scores, of.is_ratio)
     numbers = (in_unit(of, number) for number in (result.mean, *result.limits()))
     holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, result, printed)
@@ -200,6 +201,13 @@ def _contrast(
     unjudged = ON_CPU if not printed and _are_times_on_cpu(weights, scores) else None
     row = Contrast(claim, kind, number, *scope, *numbers, holds, fails, seeds, over, detectable, unjudged)
     return replace(row, p_equivalent=equivalent)
+
+
+def _in_turns(weights: Weights, scores: Scores) -> Weights:
+    """The same cells' times that were measured in turns, if all of them have one."""
+    turns = {key._replace(measure=IN_TURNS): weight for key, weight in weights.items()}
+    steps = all(key.measure == "seconds_per_step" for key in weights)
+    return turns if steps and all(key in scores for key in turns) else weights
 
 
 def _are_times_on_cpu(weights: Weights, scores: Scores) -> bool:

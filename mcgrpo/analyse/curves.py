@@ -80,12 +80,11 @@ def drawn(row: dict[str, Any], processes: int) -> dict[str, float | None]:
 def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> Measures:
     """The measures of a training: its seconds, and means over steps (of the reward: over the last tenth).
 
-    `seconds_per_step` is the sum over phases of their median over steps, which a pause does not change. `rollouts` is
-    the sum over steps, `frac_grad_clipped` the share of steps whose gradient norm is above `max_grad_norm`. Values that
-    are not finite (a gradient that overflowed) are left out of means.
+    `rollouts` is the sum over steps, `frac_grad_clipped` the share of steps whose gradient norm is above
+    `max_grad_norm`. Values that are not finite (a gradient that overflowed) are left out of means.
     """
     yield "seconds", seconds
-    if step := _seconds_per_step(points):
+    if step := seconds_per_step(points):
         yield "seconds_per_step", step
     if counts := [point.rollouts for point in points if point.rollouts is not None]:
         yield "rollouts", sum(counts)
@@ -102,8 +101,11 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
         yield "reward_unsteadiness", steady
 
 
-def _seconds_per_step(points: list[CurvePoint]) -> float:
-    """A phase that not every step has (of several updates, the first generates) counts by its share of steps."""
+def seconds_per_step(points: list[CurvePoint]) -> float:
+    """The sum over phases of their median over steps, which a pause does not change; 0 if no time was logged.
+
+    A phase that not every step has (of several updates, the first generates) counts by its share of steps.
+    """
     logged = ([seconds for point in points if (seconds := getattr(point, phase))] for phase in PHASES)
     return sum(median(seconds) * len(seconds) / len(points) for seconds in logged if seconds)
 

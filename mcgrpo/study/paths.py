@@ -132,6 +132,10 @@ class ResultFiles:
         """One `FlipRates` a line."""
         return self.folder / f"flips/{run}/{benchmark}.jsonl"
 
+    def step_times(self, setting: str) -> Path:
+        """The steps of a setting's runs that were timed in turns: rows of metrics.jsonl, each with its `run`."""
+        return self.folder / f"step-times/{setting}.jsonl"
+
     @property
     def benchmarks(self) -> Path:
         """The folder of what Snakemake measures of jobs."""

@@ -166,6 +166,22 @@ def grading(config: Config) -> list[str]:
     return config.get("grading", ["paper"])
 
 
+def step_times(config: Config) -> dict[str, Config]:
+    """Setting -> the `runs` whose steps are timed in turns, and for how many `steps`.
+
+    None where trainings have GPUs, which are theirs alone.
+    """
+    timed: dict[str, Config] = {}
+    experiments = [each for each in config["experiments"].values() if "step_times" in each]
+    for experiment in experiments if not config.get("gpus", 0) else []:
+        for run in _runs(config, experiment):
+            if run.method != UNTRAINED:
+                setting = timed.setdefault(run.setting, {"steps": 0, "runs": []})
+                setting["steps"] = max(setting["steps"], experiment["step_times"])
+                setting["runs"] = sorted({*setting["runs"], run.name})
+    return timed
+
+
 def figures(config: Config) -> list[str]:
     """The figures that the study's results allow."""
     entries = expand(config).values()
@@ -204,7 +220,7 @@ def title(config: Config) -> str:
 def as_json(config: Config) -> Config:
     """The content of plan.json: runs, what each is evaluated on, and how evaluations are graded and compared."""
     samples = config["evaluation"]["samples"]
-    entries = expand(config)
+    entries, timed = expand(config), step_times(config)
     return {
         "study": config["study"],
         "runs": [vars(entry.run) for entry in entries.values()],
@@ -214,6 +230,7 @@ def as_json(config: Config) -> Config:
         "grading": grading(config),
         "equivalence_margin": config.get("equivalence_margin", EQUIVALENCE_MARGIN),
         "measures": ["greedy", *([f"avg@{samples}"] if samples else [])],
+        **({"step_times": timed} if timed else {}),
     }
 
 

@@ -13,10 +13,11 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.curves import curve, training_measures, unsteadiness
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
-from mcgrpo.analyse.records import CurvePoint, FlipRates, ProblemValues, Score
+from mcgrpo.analyse.records import IN_TURNS, CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
 from mcgrpo.records import Run
+from mcgrpo.study.paths import ResultFiles
 
 
 @pytest.fixture
@@ -118,6 +119,26 @@ def test_unsteadiness_is_the_noise_of_a_level_curve():
     assert unsteadiness(rewards) == pytest.approx(0.1, rel=0.02)
     assert unsteadiness([reward + step for step, reward in enumerate(rewards)]) == pytest.approx(unsteadiness(rewards))
     assert unsteadiness([0.0, 1.0]) is None
+
+
+def test_the_steps_that_were_timed_in_turns_are_a_measure_of_their_run(results):
+    planned, path = plan(results), ResultFiles(results).step_times("toy")
+    timed = [a_run(seed=seed).name for seed in (0, 1)]
+    planned["step_times"] = {"toy": {"steps": 2, "runs": timed}}
+    with pytest.raises(RecordError, match=r"step-times/toy\.jsonl: no such file"):
+        collect(planned, results)
+    rows = [
+        {"run": name, "step": step, "seconds/generation": 1.0 + number, "seconds/update": 0.5}
+        for number, name in enumerate(timed)
+        for step in (2, 3)
+    ]
+    write_jsonl(path, rows[:-2])
+    with pytest.raises(RecordError, match=f"no times of {timed[-1]}"):
+        collect(planned, results)
+    write_jsonl(path, rows)
+    scores = [score for score in collect(planned, results).scores if score.measure == IN_TURNS]
+    assert [(score.value, score.n) for score in scores] == [(1.5 + number, 2) for number in range(len(timed))]
+    assert {(score.benchmark, score.role) for score in scores} == {("train", "train")}
 
 
 def test_a_study_by_hand(results):

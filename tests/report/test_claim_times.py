@@ -9,7 +9,7 @@ from claim_rows import cell, claim, ruled, scores_of
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
-from mcgrpo.analyse.records import GPUS
+from mcgrpo.analyse.records import GPUS, IN_TURNS
 from mcgrpo.report.claims.judge import judge
 from mcgrpo.report.claims.tables import evidence
 from mcgrpo.report.page.verdicts import claim_rows
@@ -47,6 +47,24 @@ def test_times_are_judged_of_trainings_on_gpus_alone(tmp_path, gpus, expected):
 
 def seconds(method, budget=4, **other):
     return {"method": method, "num_generations": budget, "role": "train", "measure": "seconds_per_step"} | other
+
+
+def in_turns(budget, ratio=2.0):
+    """The same cells, timed in turns: the method takes `ratio` times as long as its baseline."""
+    base, of = np.array([1.0, 1.1, 0.9, 1.05, 0.95]), {"benchmark": "train", "role": "train", "measure": IN_TURNS}
+    return [cell("mc-grpo", budget, ratio * base, **of), cell("grpo", budget, base, **of)]
+
+
+def test_on_a_cpu_the_times_that_were_measured_in_turns_are_judged(tmp_path):
+    row = claim({"above": 1.5, "ratio": {"numerator": seconds("mc-grpo"), "denominator": seconds("grpo")}})
+    ruling = ruled(tmp_path, row, times(gpus=0), in_turns(4))
+    assert ruling.verdict == "holds"
+    assert "is 2 [2, 2] times" in evidence(ruling)
+
+
+def test_times_in_turns_are_compared_only_with_each_other(tmp_path):
+    row = claim({"above": 1.5, "ratio": {"numerator": seconds("mc-grpo"), "denominator": seconds("grpo")}})
+    assert ruled(tmp_path, row, times(gpus=0), in_turns(4)[:1]).verdict == "not judged"
 
 
 def test_times_spelt_as_a_difference_are_judged_alike(tmp_path):

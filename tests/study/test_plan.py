@@ -241,6 +241,19 @@ def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
         plan.as_json(changed(study, {"experiments": {"again": again}}))
 
 
+def test_steps_are_timed_where_an_experiment_asks_for_it_and_trainings_share_a_cpu():
+    ((setting, timed),) = plan.as_json(MINI)["step_times"].items()
+    assert setting == "toy-qwen3" and timed["steps"] == 3
+    cells = {"/".join(name.split("/")[1:4]) for name in timed["runs"]}
+    assert cells == {f"{method}/G{g}/default" for method in ("grpo", "mc-grpo") for g in (2, 4, 8)}
+    assert len(timed["runs"]) == 6 * len(MINI["seeds"])
+    longer = changed(MINI, {"experiments": {"control": {"step_times": 5}}})
+    (more,) = plan.step_times(longer).values()
+    assert more["steps"] == 5 and {"grpo-plus1", "grpo"} <= {name.split("/")[1] for name in more["runs"]}
+    assert "step_times" not in plan.as_json(changed(MINI, {"gpus": 1}))
+    assert "step_times" not in plan.as_json(PAPER)
+
+
 def test_figures_follow_from_what_is_measured():
     everything = set(plan.figures(MINI))
     assert everything == set(plan.figures(PAPER)) and {"overview", "sign-flips", "injected-flips"} < everything

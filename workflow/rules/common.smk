@@ -74,7 +74,8 @@ GRADING = plan.grading(config)
 GRADES = [path for name in EVALUATIONS for path in grades_of(name)]
 FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
-MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
+STEP_TIMES = [*map(RESULTS.step_times, plan.step_times(config))]
+MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES, *STEP_TIMES]
 PARTIAL = config.get("partial") in (True, "true")
 DATASETS = sorted(
     {run.dataset for run in RUNS.values()}
@@ -114,6 +115,7 @@ weights_output = directory if config.get("keep_models") else lambda path: temp(d
 wildcard_constraints:
     # Not an alternation of all names: Snakemake would compile a long expression for every pattern.
     run="[^/]+/[^/]+/G[0-9]+/[^/]+/seed[0-9]+",
+    setting="|".join(map(re.escape, config["settings"])),
     model="|".join(map(re.escape, config["models"])),
     dataset="|".join(map(re.escape, config["datasets"])),
     benchmark="|".join(map(re.escape, config["datasets"])),
@@ -187,15 +189,29 @@ def model_gpus(wildcards):
 
 # Snakemake compares folders by time only, and a copied study has other times. So models that are made here are `ancient`:
 # a trained model is compared by its checksums, an initial model by its entry in the study and the code that makes it.
+def initial_model(name):
+    """The folder of a model before training, as an input."""
+    return model_folder(name) if "folder" in config["models"][name] else ancient(model_folder(name))
+
+
+def model_source(name):
+    """What a model is made from."""
+    return [json.dumps(config["models"][name]), fingerprint("mcgrpo.data.models")]
+
+
 def start_model(wildcards):
     """The initial model of a run."""
-    name = run_of(wildcards).model
-    return model_folder(name) if "folder" in config["models"][name] else ancient(model_folder(name))
+    return initial_model(run_of(wildcards).model)
 
 
 def start_model_source(wildcards):
     """What the initial model of a run is made from."""
-    return [json.dumps(config["models"][run_of(wildcards).model]), fingerprint("mcgrpo.data.models")]
+    return model_source(run_of(wildcards).model)
+
+
+def setting_model(wildcards):
+    """The initial model of a setting."""
+    return initial_model(config["settings"][wildcards.setting]["model"])
 
 
 def final_model(wildcards):

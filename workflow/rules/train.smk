@@ -1,4 +1,4 @@
-"""One training job for each run."""
+"""One training job for each run, and one that times steps."""
 
 
 rule train:
@@ -33,3 +33,26 @@ rule train:
         "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} --test {input.test:q} "
         "--output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
         "--threads {threads} --gpus {params.gpus} --code {params.code} > {log:q} 2>&1"
+
+
+rule step_times:
+    input:
+        plan=RESULTS.plan,
+        model=setting_model,
+        data=lambda wildcards: FILES.data(config["settings"][wildcards.setting]["dataset"]),
+    output:
+        RESULTS.step_times("{setting}"),
+    log:
+        FILES.log("step_times", "{setting}"),
+    benchmark:
+        RESULTS.benchmark("step_times", "{setting}")
+    priority: -len(TRAINED)
+    conda:
+        "../envs/workflow.yaml"
+    threads: workflow.cores or 1  # all: nothing else runs beside it
+    params:
+        start=lambda wildcards: model_source(config["settings"][wildcards.setting]["model"]),
+        code=fingerprint("mcgrpo.train.step_times"),
+    shell:
+        "python -m mcgrpo.launch mcgrpo.train.step_times --plan {input.plan:q} --setting {wildcards.setting:q} "
+        "--model {input.model:q} --data {input.data:q} --output {output:q} > {log:q} 2>&1"

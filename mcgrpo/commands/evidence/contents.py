@@ -47,7 +47,8 @@ def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
         + [made.rollout_grades(*each) for each in flips],
         "data": [made.overlap]
         + [path for name in datasets(planned) for path in (files.audit(name), files.data_source(name))],
-        "training": [made.run(run) / name for run in trainings for name in of_training],
+        "training": [made.run(run) / name for run in trainings for name in of_training]
+        + [made.step_times(setting) for setting in planned.get("step_times", {})],
         "text": [made.completions(*each) for each in evaluations] + [made.rollouts(*each) for each in flips],
         "unfinished": [made.unfinished(run) / name for run in trainings for name in ("run.json", METRICS)],
     }

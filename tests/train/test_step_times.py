@@ -1,0 +1,52 @@
+"""Steps that are timed in turns."""
+
+import sys
+from dataclasses import asdict, replace
+
+import pytest
+from training_jobs import RUN, changed
+
+from mcgrpo.analyse.curves import PHASES, curve, seconds_per_step
+from mcgrpo.files import iter_json_lines, write_json
+from mcgrpo.train import step_times
+
+METHODS = {"grpo": "mean-std", "mc-grpo": "median-mad"}
+RUNS = [
+    replace(RUN, method=method, estimator=estimator, seed=seed)
+    for method, estimator in METHODS.items()
+    for seed in range(12)
+]
+
+
+def test_seeds_are_rounds_and_the_order_within_them_is_drawn():
+    turns = list(step_times.in_turns(RUNS))
+    assert sorted(run.name for run in turns) == sorted(run.name for run in RUNS)
+    rounds = [turns[start : start + 2] for start in range(0, len(turns), 2)]
+    assert [{run.seed for run in each} for each in rounds] == [{seed} for seed in range(12)]
+    assert {first.method for first, _ in rounds} == set(METHODS)
+    assert turns == list(step_times.in_turns(reversed(RUNS)))
+
+
+@pytest.mark.parametrize(("updates", "steps"), [(1, [2, 3]), (2, [3, 4, 5, 6])])
+def test_the_first_generation_batch_warms_up(inputs, updates, steps):
+    run = changed(num_iterations=updates, max_steps=100)
+    rows = step_times.rows_of(run, inputs / "model", inputs / "data.jsonl", steps=2)
+    assert [row["step"] for row in rows] == steps
+    assert {row["run"] for row in rows} == {run.name}
+    points = curve(run, rows)
+    assert all(any(getattr(point, phase) for point in points) for phase in PHASES)
+    assert seconds_per_step(points) > 0
+
+
+def test_the_runs_of_one_setting_are_timed(inputs, tmp_path, monkeypatch):
+    runs = [*RUNS[:2], replace(RUN, setting="other")]
+    timed = {"toy": {"steps": 1, "runs": [run.name for run in RUNS[:2]]}, "other": {"steps": 1, "runs": [runs[2].name]}}
+    write_json(tmp_path / "plan.json", {"runs": [asdict(run) for run in runs], "step_times": timed})
+    given = {
+        "plan": tmp_path / "plan.json", "setting": "toy", "model": inputs / "model", "data": inputs / "data.jsonl",
+        "output": tmp_path / "times.jsonl",
+    }  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["step_times", *(part for k, v in given.items() for part in (f"--{k}", str(v)))])
+    step_times.main()
+    rows = [row for _, row in iter_json_lines(given["output"])]
+    assert [(row["run"], row["step"]) for row in rows] == [(run.name, 2) for run in RUNS[:2]]
