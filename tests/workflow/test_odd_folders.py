@@ -5,11 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import yaml
 from document import DOCUMENT
-from studies import ROOT, changed, load
+from studies import ROOT, changed, load, planned
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,7 @@ def checkout(tmp_path):
     folder = tmp_path / FOLDER
     folder.mkdir()
     for name in CHECKOUT:
-        copy = shutil.copy if (ROOT / name).is_file() else shutil.copytree
+        copy = shutil.copy if (ROOT / name).is_file() else partial(shutil.copytree, symlinks=True)
         copy(ROOT / name, folder / name)
     study = changed(load("mini"), load("cut-down"))
     main = {**study["experiments"]["main"], "methods": ["mc-grpo"], "num_generations": [2]}
@@ -51,21 +52,38 @@ def checkout(tmp_path):
     return folder
 
 
+def snakemake(folder, *options):
+    command = [sys.executable, "-m", "snakemake", *options, "--configfile", "a study.yaml", "all"]
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def jobs(folder):
+    """The rules of which a dry run plans jobs."""
+    done = snakemake(folder, "--dry-run", "--quiet", "rules")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {*planned(done.stdout + done.stderr)}
+
+
 def test_a_study_reaches_its_report_and_runs_nothing_of_them(checkout):
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", "a study.yaml", "all"]
-    done = subprocess.run(
-        command, cwd=checkout, env=os.environ | {"PYTHONPATH": str(checkout)}, capture_output=True, text=True
-    )
+    """Nor does it run anything again once its checkout has moved, unless the paper's claims or numbers change."""
+    done = snakemake(checkout, "--cores", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     made = {path.name for path in (checkout / REPORTS).iterdir()}
     assert {"tables.tex", "claims.md", "report.html", *(f"{name}.pdf" for name in DOCUMENT)} <= made
     assert not list(checkout.parent.rglob("RAN"))
+    moved = checkout.rename(checkout.with_name("moved"))
+    assert jobs(moved) == set()
+    with (moved / "config/claims.yaml").open("a") as claims:
+        claims.write("\n")
+    assert jobs(moved) >= {"contrasts", "claims", "page"} and "summarise" not in jobs(moved)
+    with (moved / "config/published.csv").open("a") as published:
+        published.write("\n")
+    assert "summarise" in jobs(moved) and "collect" not in jobs(moved)
 
 
 def test_a_checkout_in_a_folder_with_braces_says_so(checkout):
     folder = checkout.rename(checkout.with_name("{2,4}"))
-    command = [sys.executable, "-m", "snakemake", "--dry-run", "--configfile", "a study.yaml", "all"]
-    environment = os.environ | {"PYTHONPATH": str(folder)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = snakemake(folder, "--dry-run")
     assert done.returncode != 0
     assert f"error: {folder}/mcgrpo/report/page: Snakemake takes braces in names for wildcards" in done.stderr

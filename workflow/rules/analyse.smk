@@ -69,7 +69,6 @@ rule summarise:
         plan=rules.plan.output,
         scores=rules.collect.output.scores,
         values=rules.collect.output.values,
-        published=local(str(shipped.PUBLISHED)),
     output:
         summary=RESULTS.summary,
         gains=RESULTS.gains,
@@ -81,11 +80,13 @@ rule summarise:
         "../envs/workflow.yaml"
     threads: 1
     params:
+        published=shipped.PUBLISHED,
+        sums=sums(shipped.PUBLISHED),
         code=fingerprint("mcgrpo.analyse.summarise"),
     shell:
         "python -m mcgrpo.launch mcgrpo.analyse.summarise "
         "--plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
-        "--published {input.published:q} --output {output.summary:q} --gains {output.gains:q} > {log:q} 2>&1"
+        "--published {params.published:q} --output {output.summary:q} --gains {output.gains:q} > {log:q} 2>&1"
 
 
 rule contrasts:
@@ -93,8 +94,6 @@ rule contrasts:
         plan=rules.plan.output,
         scores=rules.collect.output.scores,
         values=rules.collect.output.values,
-        claims=local(str(shipped.CLAIMS)),
-        schema=local(str(shipped.CLAIMS_SCHEMA)),
     output:
         RESULTS.contrasts,
     log:
@@ -105,11 +104,13 @@ rule contrasts:
         "../envs/workflow.yaml"
     threads: 1
     params:
+        claims=shipped.CLAIMS,
+        sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA),
         code=fingerprint("mcgrpo.analyse.contrasts"),
     shell:
         "python -m mcgrpo.launch mcgrpo.analyse.contrasts "
         "--plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
-        "--claims {input.claims:q} --output {output:q} > {log:q} 2>&1"
+        "--claims {params.claims:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule signals:

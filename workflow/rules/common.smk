@@ -21,6 +21,7 @@ from mcgrpo.study.estimators import training_code
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
+from mcgrpo.sums import sha256
 
 # The DAG of a study is millions of objects that stay: looking through them again and again takes a sixth of planning.
 gc.set_threshold(200_000, 20, 20)
@@ -129,6 +130,15 @@ def check_gpus():
         nodes.check(max((job.resources.get("nodes", 1) for job in jobs), default=1))
     except (DeviceError, ValueError) as error:
         sys.exit(f"error: {error}")
+
+
+def sums(*paths):
+    """The SHA-256 of files of the package, which rules have as a param beside their `Path`.
+
+    As inputs they would be compared by path, and a study rerun once the checkout has moved. Snakemake does not compare
+    a param that is a `Path`.
+    """
+    return [sha256(path) for path in paths]
 
 
 def mtimes(paths):

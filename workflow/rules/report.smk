@@ -87,7 +87,6 @@ rule answer:
         lambda wildcards: results_of(ANSWERS[int(wildcards.seeds)]),
         # It says what was known then: only other results of its runs make it anew.
         plan=ancient(str(RESULTS.plan)),
-        published=ancient(local(str(shipped.PUBLISHED))),
     output:
         headline=f"{REPORTS}/after-{{seeds}}-seeds/headline.md",
         figures=multiext(f"{REPORTS}/after-{{seeds}}-seeds/gains-sampled", ".pdf", ".png"),
@@ -101,20 +100,18 @@ rule answer:
     threads: 1
     params:
         results=lambda wildcards: str(RESULTS.folder),
+        published=shipped.PUBLISHED,
         seeds=lambda wildcards: f"{wildcards.seeds} of {max(ANSWERS)}",
         folder=subpath(output.headline, parent=True),
     shell:
         # Other runs with these seeds are in it as far as they are finished by then.
         "python -m mcgrpo.launch mcgrpo.report.answer --plan {input.plan:q} --results {params.results:q} "
-        "--published {input.published:q} --seeds {params.seeds:q} --output {params.folder:q} > {log:q} 2>&1"
+        "--published {params.published:q} --seeds {params.seeds:q} --output {params.folder:q} > {log:q} 2>&1"
 
 
 rule claims:
     input:
         contrasts=rules.contrasts.output,
-        claims=local(str(shipped.CLAIMS)),
-        schema=local(str(shipped.CLAIMS_SCHEMA)),
-        published=local(str(shipped.PUBLISHED)),
     output:
         CLAIMS,
     log:
@@ -127,9 +124,12 @@ rule claims:
     params:
         folder=subpath(output[0], parent=True),
         title=title,
+        claims=shipped.CLAIMS,
+        published=shipped.PUBLISHED,
+        sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
         code=fingerprint("mcgrpo.report.claims"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.report.claims --claims {input.claims:q} --published {input.published:q} "
+        "python -m mcgrpo.launch mcgrpo.report.claims --claims {params.claims:q} --published {params.published:q} "
         "--contrasts {input.contrasts:q} --output {params.folder:q} --title {params.title:q} > {log:q} 2>&1"
 
 
@@ -165,7 +165,6 @@ rule reproduction:
         SIGNAL,
         CLAIMS,
         FIGURES,
-        document=local(str(shipped.DOCUMENT)),
     output:
         f"{REPORTS}/reproduction.pdf",
     log:
@@ -177,9 +176,11 @@ rule reproduction:
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
+        document=shipped.DOCUMENT,
+        sums=sums(shipped.DOCUMENT),
     shell:
         # Relative paths: latexmk passes them to a shell.
-        "(mkdir -p {params.folder:q}/.latex && cp {input.document:q} {params.folder:q}/.latex && cd {params.folder:q} && "
+        "(mkdir -p {params.folder:q}/.latex && cp {params.document:q} {params.folder:q}/.latex && cd {params.folder:q} && "
         "SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1 latexmk -g -pdf -interaction=nonstopmode -halt-on-error "
         "-outdir=.latex .latex/reproduction.tex && mv .latex/reproduction.pdf .) > {log:q} 2>&1"
 
@@ -197,11 +198,6 @@ rule page:
         curves=rules.collect.output.curves,
         signals=rules.signals.output,
         runs=[] if PARTIAL else map(RESULTS.run, TRAINED),
-        claims=local(str(shipped.CLAIMS)),
-        schema=local(str(shipped.CLAIMS_SCHEMA)),
-        published=local(str(shipped.PUBLISHED)),
-        template=local(expand(f"{shipped.PAGE}/{{part}}", part=["report.html", "style.css", "script.js"])),
-        captions=local(expand(f"{shipped.CAPTIONS}/{{figure}}.rst", figure=plan.figures(config))),
     output:
         PAGE,
     log:
@@ -217,8 +213,13 @@ rule page:
         figures=plan.figures(config),
         title=title,
         mtimes=lambda wildcards: mtimes(map(RESULTS.run, TRAINED)) if PARTIAL else [],
+        claims=shipped.CLAIMS,
+        published=shipped.PUBLISHED,
+        sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
+        template=sums(*(shipped.PAGE / part for part in ("report.html", "style.css", "script.js"))),
+        captions=sums(*(shipped.CAPTIONS / f"{figure}.rst" for figure in plan.figures(config))),
         code=fingerprint("mcgrpo.report.page"),
     shell:
         "python -m mcgrpo.launch mcgrpo.report.page --results {params.results:q} --reports {params.folder:q} "
-        "--figures {params.figures:q} --claims {input.claims:q} --published {input.published:q} "
+        "--figures {params.figures:q} --claims {params.claims:q} --published {params.published:q} "
         "--title {params.title:q} > {log:q} 2>&1"
