@@ -6,7 +6,6 @@ constant memory, no file touched and no process left. Exits with an error that n
 """
 
 import argparse
-import os
 import queue
 import random
 import sys
@@ -16,6 +15,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
+
+import psutil
 
 from mcgrpo.grade.verifier import Verifier
 from mcgrpo.records import VERDICTS
@@ -64,36 +65,28 @@ def hostile(rng: random.Random, target: Path) -> str:
     return noise + rng.choice(frames).replace("%s", body)
 
 
-def resident_mb(pid: int | str = "self") -> float:
+def resident_mb(process: psutil.Process) -> float:
     """Resident memory of a process, in MiB; 0 where it is gone."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-    except (OSError, IndexError):
+        return process.memory_info().rss / 2**20
+    except psutil.NoSuchProcess:
         return 0.0
 
 
-def descendants(pid: int) -> list[int]:
-    """The descendants of a process, including zombies."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    found = [pid]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found[1:]
+def descendants() -> set[psutil.Process]:
+    """The processes below this one, including zombies."""
+    return set(psutil.Process().children(recursive=True))
 
 
 def processor_seconds(verifier: Verifier) -> float:
     """CPU time of a verifier's processes, and of those that they have replaced."""
-    ticks = 0
-    for worker in verifier._all:
-        for pid in (worker._process.pid, *descendants(worker._process.pid)) if worker._process else ():
-            with suppress(OSError):  # replaced just now: its parent counts it
-                ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    workers = {worker._process.pid for worker in verifier._all if worker._process}
+    seconds = 0.0
+    for process in descendants():
+        with suppress(psutil.NoSuchProcess):  # replaced just now: its parent counts it
+            if process.pid in workers or process.ppid() in workers:
+                seconds += sum(process.cpu_times()[:4])  # its own, and those of its children that have ended
+    return seconds
 
 
 def run(count: int, timeout: float, workers: int, seed: int, target: Path) -> list[str]:
@@ -124,7 +117,7 @@ def run(count: int, timeout: float, workers: int, seed: int, target: Path) -> li
             for verdict, seconds in threads.map(judge, some, rng.choices(GOLDS, k=len(some))):
                 verdicts[verdict] += 1
                 slowest = max(slowest, seconds)
-            memory.append((resident_mb(), sum(map(resident_mb, descendants(os.getpid())))))
+            memory.append((resident_mb(psutil.Process()), sum(map(resident_mb, descendants()))))
         took = time.monotonic() - began
     print(f"{count} hostile completions, {workers} workers, limit {timeout} s: {took:.0f} s")
     print(f"the slowest took {slowest:.2f} s of CPU time")
@@ -136,7 +129,7 @@ def run(count: int, timeout: float, workers: int, seed: int, target: Path) -> li
         f"a verdict took {slowest:.2f} s of CPU time": slowest <= timeout + 1,
         f"{sum(verdicts.values())} verdicts for {count} completions": sum(verdicts.values()) == count,
         f"files were touched in {target.parent}": not list(target.parent.iterdir()),
-        f"processes were left: {descendants(os.getpid())}": not descendants(os.getpid()),
+        f"processes were left: {descendants()}": not descendants(),
         "this process grew": memory[-1][0] <= memory[middle][0] + 64,
         "the workers grew": memory[-1][1] <= max(theirs for _, theirs in memory[: middle + 1]) + 128 * workers,
     }

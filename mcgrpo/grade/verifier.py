@@ -4,6 +4,9 @@
 signals and does not fork this process. Each worker (`mcgrpo.grade.verify_worker`) is a separate interpreter with a time
 limit and a memory limit per completion. A worker that hangs is replaced and loses at most one verdict; one that is
 killed from outside is replaced and loses none.
+
+The workers are no `multiprocessing` pool, whose processes import the user's script again: a training script without
+`if __name__ == "__main__":` would start its training in each of them.
 """
 
 import atexit

@@ -13,7 +13,10 @@ PR_SET_PDEATHSIG = 1
 
 
 def ancestors() -> list[int]:
-    """Ids of this process's parent, of that one's parent and so on; where there is no /proc, of its parent alone."""
+    """Ids of this process's parent, of that one's parent and so on, as far as /proc shows them.
+
+    `psutil.Process.parents` raises an error where /proc hides the processes of other users (hidepid=1).
+    """
     found = [os.getppid()]
     while found[-1] > 1:
         try:

@@ -8,16 +8,18 @@ import time
 from pathlib import Path
 
 import pytest
-from grader_processes import PATIENCE_SECONDS, TOWER, linux, one, processor_seconds
+from grader_processes import PATIENCE_SECONDS, TOWER, linux, one
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from bench import hostile
+from bench.hostile import processor_seconds
 from mcgrpo.grade import math_grader, verifier, verify_worker
 from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier
 from mcgrpo.records import VERDICTS
 
 pytestmark = pytest.mark.slow
-HOSTILE = Path(__file__).parents[2] / "bench" / "hostile.py"
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +233,7 @@ def test_any_text_gets_a_verdict_in_time(quick, pieces, times):
 @linux
 @pytest.mark.slow
 def test_many_hostile_completions():
-    command = [sys.executable, str(HOSTILE), "--count", "160", "--timeout", "0.2"]
+    command = [sys.executable, hostile.__file__, "--count", "160", "--timeout", "0.2"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

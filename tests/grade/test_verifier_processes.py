@@ -7,26 +7,31 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 
+import psutil
 import pytest
-from grader_processes import PATIENCE_SECONDS, TOWER, below, cold, linux, one, processor_seconds
+from grader_processes import PATIENCE_SECONDS, TOWER, cold, linux, one
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from bench.hostile import descendants, processor_seconds
 from mcgrpo.grade import verifier as verifier_module
 from mcgrpo.grade.answers import Judgement
 from mcgrpo.grade.verifier import Verifier, WorkerError
 
 pytestmark = pytest.mark.slow
+by_pid = attrgetter("pid")
 
 
 @linux
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_dead_process_is_replaced(level):
-    others = set(below(os.getpid()))
+    others = descendants()
     with cold(timeout=20) as fragile:
         assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
-        supervisor_and_grader = sorted(set(below(os.getpid())) - others)
-        os.kill(supervisor_and_grader[level], signal.SIGKILL)
+        supervisor_and_grader = sorted(descendants() - others, key=by_pid)
+        supervisor_and_grader[level].kill()
         verdicts = [j.verdict for j in fragile.judge(["5"] * 3, [""] * 3, ["\\boxed{4}", "\\boxed{5}", "\\boxed{6}"])]
         assert verdicts == ["wrong", "correct", "wrong"]
         assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
@@ -35,20 +40,18 @@ def test_a_dead_process_is_replaced(level):
 @contextmanager
 def killing(level, times, after=0.0):
     """Kill the processes of a level below this one (0: supervisors, 1: graders) after some seconds of CPU time."""
-    others, killed, over = set(below(os.getpid())), set(), threading.Event()
+    others, killed, over = descendants(), set(), threading.Event()
 
-    def is_due(pid):
-        _, parent, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks = int(rest[9]) + int(rest[10])
-        return (int(parent) != os.getpid()) == level and ticks >= after * os.sysconf("SC_CLK_TCK")
+    def is_due(process):
+        return (process.ppid() != os.getpid()) == level and sum(process.cpu_times()[:2]) >= after
 
     def kill():
         while not over.wait(0.005) and len(killed) < times:
-            for pid in set(below(os.getpid())) - others - killed:
-                with suppress(OSError):
-                    if is_due(pid):
-                        os.kill(pid, signal.SIGKILL)
-                        killed.add(pid)
+            for process in descendants() - others - killed:
+                with suppress(psutil.NoSuchProcess):
+                    if is_due(process):
+                        process.kill()
+                        killed.add(process)
 
     thread = threading.Thread(target=kill)
     thread.start()
@@ -74,15 +77,15 @@ def test_a_process_killed_from_outside_costs_no_verdict(level):
 @linux
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_process_killed_at_work_is_asked_again(level):
-    others = set(below(os.getpid()))
+    others = descendants()
     with Verifier(1, timeout=3) as fragile:
         one(fragile, "5", "\\boxed{5}")
-        supervisor_and_grader, spent = sorted(set(below(os.getpid())) - others), processor_seconds(fragile)
+        supervisor_and_grader, spent = sorted(descendants() - others, key=by_pid), processor_seconds(fragile)
 
         def kill():
             while processor_seconds(fragile) < spent + 0.3:
                 time.sleep(0.01)
-            os.kill(supervisor_and_grader[level], signal.SIGKILL)
+            supervisor_and_grader[level].kill()
 
         threading.Thread(target=kill).start()
         judged = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
@@ -108,16 +111,16 @@ def test_a_worker_that_is_killed_every_time_is_an_error_and_no_verdict():
 
 @linux
 def test_a_stopped_worker_is_killed_and_replaced():
-    others = set(below(os.getpid()))
+    others = descendants()
     with Verifier(1, timeout=3) as stuck:
         one(stuck, "5", "\\boxed{5}")
-        stopped = set(below(os.getpid())) - others
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
+        stopped = descendants() - others
+        for process in stopped:
+            process.suspend()
         start = time.monotonic()
         assert one(stuck, "5", "\\boxed{5}").verdict == "timeout"
         assert time.monotonic() - start < PATIENCE_SECONDS
-        assert not stopped & set(below(os.getpid()))
+        assert not stopped & descendants()
         assert one(stuck, "5", "\\boxed{5}").verdict == "correct"
 
 
@@ -145,11 +148,11 @@ def test_a_call_that_a_signal_ends_waits_for_no_completion():
 
 
 def test_nothing_is_left_behind():
-    before = set(below(os.getpid()))
+    before = descendants()
     with cold(workers=2, timeout=0.3) as brief:
         brief.judge(["5", "6"], ["", ""], [TOWER, "\\boxed{6}"])
-        assert len(below(os.getpid())) > len(before)
-    assert set(below(os.getpid())) == before
+        assert len(descendants()) > len(before)
+    assert descendants() == before
 
 
 @linux
@@ -175,6 +178,17 @@ def _group_lives(group):
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_script_without_a_main_guard_grades(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "print('begun')\n"
+        "from mcgrpo.rewards import reward_functions\n"
+        "(accuracy,) = reward_functions('math', ['accuracy'])\n"
+        "print(accuracy([r'\\boxed{2}', r'\\boxed{3}'], answer=['2', '2']))\n"
+    )
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "begun\n[2.0, 0.0]\n"), done.stderr
 
 
 def test_a_forked_child_has_workers_of_its_own():

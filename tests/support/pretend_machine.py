@@ -8,6 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
+
 from mcgrpo.launch import gpus
 from mcgrpo.launch.parents import HOLDER
 
@@ -28,8 +30,8 @@ def wait_until(condition) -> bool:
 
 def is_alive(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
 
 
