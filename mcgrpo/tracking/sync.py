@@ -1,10 +1,7 @@
 """One training's files into its MLflow run: called again and again while it runs, or once when it has ended."""
 
-import fcntl
 import json
 import os
-import platform
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,15 +13,14 @@ from filelock import FileLock
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.launch.locks import lock_of
 from mcgrpo.records import Run
-from mcgrpo.study.paths import LOCK, ResultFiles
-from mcgrpo.tracking import MACHINE, contents, warn
+from mcgrpo.study.paths import ResultFiles
+from mcgrpo.tracking import contents, warn
+from mcgrpo.tracking.alive import is_alive
 from mcgrpo.tracking.series import selected
 from mcgrpo.tracking.store import Store
 
 SERIES = {"metrics.jsonl": "loss", "system.jsonl": "system/cpu_utilization_percentage"}
 """Files of rows with a `step`, and a metric that every row has."""
-SILENT_SECONDS = 60
-"""A training writes more often than that: its `system.jsonl` has a row every ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +37,8 @@ class Place:
 
     @property
     def alive(self) -> bool:
-        """Whether a process works on the unfinished training.
-
-        It holds a lock (see `mcgrpo.train.attempts.alone`). A training on another machine of a cluster may hold one
-        that cannot be seen here: it counts as alive until its files have not changed for a minute.
-        """
-        try:
-            with (self.unfinished / LOCK).open() as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # NFS allows only this on a file open for reading
-        except BlockingIOError:
-            return True
-        except FileNotFoundError:
-            return False
-        except OSError:  # a file system without locks
-            return self._changes()
-        with suppress(FileNotFoundError):
-            if (self.unfinished / MACHINE).read_text() == platform.node():
-                return False
-        return self._changes()
+        """Whether a process works on the unfinished training."""
+        return is_alive(self.unfinished)
 
     @property
     def results(self) -> Path:
@@ -66,13 +46,6 @@ class Place:
         parents = self.finished.absolute().parents
         folder = parents[5] if len(parents) > 5 else parents[0]
         return folder if ResultFiles(folder).runs in parents else parents[0]
-
-    def _changes(self) -> bool:
-        times = [0.0]
-        for name in ("run.json", *SERIES):
-            with suppress(FileNotFoundError):
-                times.append((self.unfinished / name).stat().st_mtime)
-        return time.time() - max(times) < SILENT_SECONDS
 
 
 def places(results: Path) -> dict[str, Place]:

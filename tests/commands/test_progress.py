@@ -1,7 +1,9 @@
 """The progress of a study, from files such as its jobs leave."""
 
+import errno
 import fcntl
 import os
+import platform
 import re
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,7 @@ from mcgrpo.commands.progress.screen import Screen
 from mcgrpo.commands.progress.state import Study
 from mcgrpo.commands.progress.text import block, duration
 from mcgrpo.study.paths import StudyFiles
+from mcgrpo.tracking import MACHINE
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,6 +85,19 @@ class TestStatus:
             fcntl.flock(lock, fcntl.LOCK_EX)
             assert status_of(FIRST, now=later).state == "running"
         assert f"{FIRST}  step 3 of 40, stopped" in shown(later)
+
+    def test_a_training_of_this_machine_has_stopped_once_its_lock_is_free(self, here):
+        folder = begin(named(TRAIN)[FIRST], steps=3)
+        (folder / MACHINE).write_text(platform.node())
+        assert status_of(FIRST).state == "stopped"
+
+    def test_without_locks_a_silent_training_has_stopped(self, here, monkeypatch):
+        def none(*_):
+            raise OSError(errno.ENOLCK, "no locks")
+
+        begin(named(TRAIN)[FIRST], steps=3)
+        monkeypatch.setattr(fcntl, "flock", none)
+        assert [status_of(FIRST, now=NOW + later).state for later in (60, 1000)] == ["running", "stopped"]
 
     def test_slow_steps_are_waited_for(self, here):
         begin(named(TRAIN)[FIRST], steps=3, pace=600.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 import studies
 
 from mcgrpo.commands.progress.jobs import TRAIN, jobs
+from mcgrpo.study.paths import LOCK
 
 CHANGE = {
     "training": {"prompts_per_step": 8, "max_steps": 40},
@@ -45,4 +46,5 @@ def begin(job, steps=0, pace=2.0, status="running", at=NOW, **outcome):
     write(folder / "run.json", json.dumps(record), at - pace * steps)
     rows = [{"step": step + 1, "time": at - pace * (steps - 1 - step)} for step in range(steps)]
     write(folder / "metrics.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows), at)
+    write(folder / LOCK, "")
     return folder

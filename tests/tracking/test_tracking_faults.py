@@ -19,6 +19,7 @@ from filelock import FileLock
 from runs import RUN
 from tracked_files import only, place, track
 
+from mcgrpo.files import write_jsonl
 from mcgrpo.tracking import FOLLOWED, MACHINE, __main__, contents, follow, system
 from mcgrpo.tracking.__main__ import Tracked
 from mcgrpo.tracking.store import IDENTITY, identity_of
@@ -264,3 +265,12 @@ class TestATrainingLives:
         os.utime(where.unfinished / "system.jsonl")
         (where.unfinished / MACHINE).write_text(platform.node())
         assert not where.alive
+
+    def test_elsewhere_while_its_steps_take_longer_than_it_has_been_silent(self, where):
+        silent = time.time() - 1000
+        for name in ("run.json", "system.jsonl"):
+            os.utime(where.unfinished / name, (silent, silent))
+        assert not where.alive
+        write_jsonl(where.unfinished / "metrics.jsonl", [{"step": n, "time": 300.0 * n, "loss": 1.0} for n in (1, 2)])
+        os.utime(where.unfinished / "metrics.jsonl", (silent, silent))
+        assert where.alive

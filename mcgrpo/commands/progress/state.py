@@ -1,30 +1,23 @@
 """The status of every job of a study, read from its files; files that have not changed are read once."""
 
-import fcntl
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal
 
 from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.times import finished
 from mcgrpo.commands.progress.jobs import TRAIN, Job, jobs, report, seconds
-from mcgrpo.files import RecordError, read_json
-from mcgrpo.study.paths import LOCK, StudyFiles
+from mcgrpo.files import RecordError, read_json, tail
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config
+from mcgrpo.tracking.alive import is_alive, last_steps, pace
 
-SILENCE_SECONDS = 90.0
-"""A training on another machine that writes nothing for so long (or for five of its steps) counts as stopped."""
 LOG_SILENCE_SECONDS = 3600.0
-"""The same for a job that does not train, which writes only its log."""
+"""A job that does not train, and whose log has not changed for so long, counts as stopped."""
 FAILURE = re.compile(rb"^(?:Traceback|[\w.]*(?:error|Error|Exception)\b.*:|Killed|Terminated)", re.MULTILINE)
 INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
-TAIL_BYTES = 20_000
-"""Bytes that are read at the end of a log or of metrics.jsonl."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +100,7 @@ class Study:
         start = _mtime(log)
         if start is None or (_mtime(timed) or 0.0) >= start:  # done, and its output was deleted since
             return Status("waiting")
-        if self._cached(log, start, lambda: bool(FAILURE.search(_tail(log)))):
+        if self._cached(log, start, lambda: bool(FAILURE.search(tail(log)))):
             return Status("failed", start=start)
         return Status("running" if now - start < LOG_SILENCE_SECONDS else "stopped", start=start)
 
@@ -117,22 +110,18 @@ class Study:
             outcome = read_json(folder / "run.json").get("outcome", {})
         except RecordError:
             return Status("waiting")
-        lines = _tail(folder / "metrics.jsonl").splitlines(keepends=True)
-        rows = [json.loads(line) for line in lines if line.startswith(b'{"step"') and line.endswith(b"\n")]
-        pace = median(after["time"] - before["time"] for before, after in pairwise(rows)) if rows[1:] else None
+        last = last_steps(folder)
         examples = outcome.get("data", {}).get("rows")
         how = {
             "start": _mtime(folder / "run.json") or now,
-            "step": rows[-1]["step"] if rows else 0,
+            "step": last[-1][0] if last else 0,
             "steps": batches(job.run, self.config.get("gpus", 0), examples).steps,
-            "pace": pace,
+            "pace": pace(last),
         }
         if outcome.get("status") == "failed":
             error = str(outcome.get("error", ""))
             return Status("stopped" if error.startswith(INTERRUPTED) else "failed", error=error, **how)
-        written = max(_mtime(folder / name) or 0.0 for name in ("run.json", "metrics.jsonl", "system.jsonl"))
-        alive = _locked(folder / LOCK) or now - written < max(SILENCE_SECONDS, 5 * (pace or 0.0))
-        return Status("running" if alive else "stopped", **how)
+        return Status("running" if is_alive(folder, now) else "stopped", **how)
 
 
 def _mtime(path: Path) -> float | None:
@@ -151,22 +140,3 @@ def _ended(job: Job, written: float, timed: float | None, config: Config) -> Sta
             return None
         took, start = outcome["seconds"] if took is None else took, outcome["started"]
     return Status("done", timed or written, written, took, start)
-
-
-def _tail(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
-            return file.read()
-    except OSError:
-        return b""
-
-
-def _locked(path: Path) -> bool:
-    """Whether a process of this machine holds a training's lock."""
-    try:
-        with path.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:
-        return not isinstance(error, FileNotFoundError)
-    return False
