@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.analyse.curves import cell, curve, seconds_per_step, training_measures
+from mcgrpo.analyse.curves import cell, curve, training_measures
 from mcgrpo.analyse.measures import Measure, measures, read_grades, released, robust
-from mcgrpo.analyse.records import GPUS, IN_TURNS, CurvePoint, FlipRates, ProblemValues, Score
+from mcgrpo.analyse.records import GPUS, STEP_TIME, CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.files import (
     RecordError,
     as_record,
@@ -22,7 +23,7 @@ from mcgrpo.files import (
     write_csv,
     write_jsonl,
 )
-from mcgrpo.records import Role, Run
+from mcgrpo.records import Role, Run, StepTime
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
@@ -183,12 +184,12 @@ def add_training(into: Results, run: Run, folder: Path) -> None:
 
 
 def add_step_times(into: Results, run: Run, path: Path) -> None:
-    """The seconds of a run's step, from the steps that were timed in turns."""
-    points = curve(run, [row for _, row in iter_json_lines(path) if row.get("run") == run.name])
-    if not (seconds := seconds_per_step(points)):
+    """The mean processor time of a run's steps that were timed in turns with those of others."""
+    seconds = [row.seconds for row in read_jsonl(path, StepTime) if row.run == run.name]
+    if not seconds:
         raise RecordError(f"{path}: no times of {run.name}")
     key = {**cell(run), "benchmark": "train", "role": "train"}
-    into.scores.append(Score(**key, measure=IN_TURNS, value=seconds, n=len(points)))
+    into.scores.append(Score(**key, measure=STEP_TIME, value=fmean(seconds), n=len(seconds)))
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import GPUS, IN_TURNS, Contrast, ContrastKind, Score
+from mcgrpo.analyse.records import GPUS, STEP_TIME, Contrast, ContrastKind, Score
 from mcgrpo.analyse.scored import Found, Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import read_json, write_csv
@@ -205,7 +205,7 @@ def _contrast(
 
 def _in_turns(weights: Weights, scores: Scores) -> Weights:
     """The same cells' times that were measured in turns, if all of them have one."""
-    turns = {key._replace(measure=IN_TURNS): weight for key, weight in weights.items()}
+    turns = {key._replace(measure=STEP_TIME): weight for key, weight in weights.items()}
     steps = all(key.measure == "seconds_per_step" for key in weights)
     return turns if steps and all(key in scores for key in turns) else weights
 

@@ -84,7 +84,7 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
     `max_grad_norm`. Values that are not finite (a gradient that overflowed) are left out of means.
     """
     yield "seconds", seconds
-    if step := seconds_per_step(points):
+    if step := _seconds_per_step(points):
         yield "seconds_per_step", step
     if counts := [point.rollouts for point in points if point.rollouts is not None]:
         yield "rollouts", sum(counts)
@@ -101,8 +101,8 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
         yield "reward_unsteadiness", steady
 
 
-def seconds_per_step(points: list[CurvePoint]) -> float:
-    """The sum over phases of their median over steps, which a pause does not change; 0 if no time was logged.
+def _seconds_per_step(points: list[CurvePoint]) -> float:
+    """The sum over phases of their median over steps, which a pause does not change.
 
     A phase that not every step has (of several updates, the first generates) counts by its share of steps.
     """

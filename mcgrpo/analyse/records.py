@@ -14,8 +14,8 @@ GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 """The verdict on a gain in accuracy (`mcgrpo.analyse.stats.gain_verdict`)."""
 GPUS = "gpus"
 """The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
-IN_TURNS = "step_seconds_in_turns"
-"""The measure with the seconds of a step where runs were timed in turns (`mcgrpo.train.step_times`)."""
+STEP_TIME = "step_processor_seconds"
+"""The measure with the mean processor time of a step, where runs were timed in turns (`mcgrpo.train.step_times`)."""
 ContrastKind = Literal["single", "pooled", "primary", "setting"]
 
 

@@ -133,7 +133,7 @@ class ResultFiles:
         return self.folder / f"flips/{run}/{benchmark}.jsonl"
 
     def step_times(self, setting: str) -> Path:
-        """The steps of a setting's runs that were timed in turns: rows of metrics.jsonl, each with its `run`."""
+        """One `StepTime` a line, of the setting's runs that were timed in turns."""
         return self.folder / f"step-times/{setting}.jsonl"
 
     @property

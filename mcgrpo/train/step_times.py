@@ -1,21 +1,25 @@
 """The times of optimizer steps, measured in turns: `python -m mcgrpo.train.step_times --plan plan.json ...`
 
 On a CPU, trainings share cores, caches and memory with whatever else runs, so their own times compare nothing. Here one
-process has all cores (see the rule) and trains the runs of a setting for a few steps each, seed by seed, in a new order
-for every seed: what slows the machine down slows them alike. The output has the rows of metrics.jsonl, each with its
-`run`; the first steps of each run warm up and are left out.
+process, beside which the study runs nothing (see the rule), trains the runs of a setting for a few steps each, seed by
+seed, in a new order for every seed: what slows the machine down slows them alike. Processor time is measured, on one
+thread: time in which another program has the core does not count.
 """
 
+import itertools
 import random
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from transformers import TrainerCallback
+
 from mcgrpo import command_line
-from mcgrpo.files import as_record, iter_json_lines, read_json, write_jsonl
-from mcgrpo.records import Run
+from mcgrpo.files import as_record, read_json, write_jsonl
+from mcgrpo.records import Run, StepTime
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import trainer_of
 
@@ -32,8 +36,23 @@ def in_turns(runs: Iterable[Run]) -> Iterator[Run]:
         yield from turns
 
 
-def rows_of(run: Run, model: Path, data: Path, steps: int) -> list[dict[str, Any]]:
-    """The rows of metrics.jsonl of a run's first steps, after those of its first generation batch.
+class ProcessorTime(TrainerCallback):
+    """Measures the processor time of each optimizer step, in seconds; TRL generates within a step."""
+
+    def __init__(self) -> None:
+        self.start, self.seconds = 0.0, []
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """Start the clock."""
+        self.start = time.process_time()
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        """Record the step."""
+        self.seconds.append(time.process_time() - self.start)
+
+
+def timed(run: Run, model: Path, data: Path, steps: int) -> Iterator[StepTime]:
+    """The times of a run's first steps, without its first generation batch, which warms up.
 
     Args:
         run: the run to time.
@@ -41,16 +60,14 @@ def rows_of(run: Run, model: Path, data: Path, steps: int) -> list[dict[str, Any
         data: the data set, `resources/data/NAME.jsonl`.
         steps: generation batches that are timed; each has `num_iterations` optimizer steps.
     """
-    from mcgrpo.train.callbacks import MetricsFile
-
     updates = run.training.get("num_iterations", 1)
     training = {key: value for key, value in run.training.items() if key not in SELECTION}
     short = replace(run, training=training | {"max_steps": (1 + steps) * updates})
+    clock = ProcessorTime()
     with tempfile.TemporaryDirectory() as folder:
-        metrics = Path(folder, "metrics.jsonl")
-        args = arguments_of(short, Path(folder), gpus=0)
-        trainer_of(short, args, model, data, None, [MetricsFile(metrics)]).train()
-        return [{"run": run.name, **row} for _, row in iter_json_lines(metrics)][updates:]
+        trainer_of(short, arguments_of(short, Path(folder), gpus=0), model, data, None, [clock]).train()
+    for step, seconds in enumerate(clock.seconds[updates:], updates + 1):
+        yield StepTime(run.name, step, seconds)
 
 
 def main() -> None:
@@ -62,14 +79,14 @@ def main() -> None:
     parser.add_argument("--setting", required=True, help="the setting whose runs are timed")
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
-    parser.add_argument("--output", type=Path, required=True, help="JSONL, a row for each step")
+    parser.add_argument("--output", type=Path, required=True, help="JSONL, one StepTime a line")
     options = parser.parse_args()
     torch.set_num_threads(1)  # as the trainings of a study on a CPU
     plan = read_json(options.plan)
-    timed = plan["step_times"][options.setting]
-    runs = [run for row in plan["runs"] if (run := as_record(Run, row, "plan")).name in timed["runs"]]
-    rows = [row for run in in_turns(runs) for row in rows_of(run, options.model, options.data, timed["steps"])]
-    write_jsonl(options.output, rows)
+    wanted = plan["step_times"][options.setting]
+    runs = [run for row in plan["runs"] if (run := as_record(Run, row, "plan")).name in wanted["runs"]]
+    turns = (timed(run, options.model, options.data, wanted["steps"]) for run in in_turns(runs))
+    write_jsonl(options.output, itertools.chain.from_iterable(turns))
 
 
 if __name__ == "__main__":

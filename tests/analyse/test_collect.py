@@ -13,10 +13,10 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.curves import curve, training_measures, unsteadiness
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
-from mcgrpo.analyse.records import IN_TURNS, CurvePoint, FlipRates, ProblemValues, Score
+from mcgrpo.analyse.records import STEP_TIME, CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
-from mcgrpo.records import Run
+from mcgrpo.records import Run, StepTime
 from mcgrpo.study.paths import ResultFiles
 
 
@@ -127,17 +127,13 @@ def test_the_steps_that_were_timed_in_turns_are_a_measure_of_their_run(results):
     planned["step_times"] = {"toy": {"steps": 2, "runs": timed}}
     with pytest.raises(RecordError, match=r"step-times/toy\.jsonl: no such file"):
         collect(planned, results)
-    rows = [
-        {"run": name, "step": step, "seconds/generation": 1.0 + number, "seconds/update": 0.5}
-        for number, name in enumerate(timed)
-        for step in (2, 3)
-    ]
+    rows = [StepTime(name, step, step + number) for number, name in enumerate(timed) for step in (2, 3)]
     write_jsonl(path, rows[:-2])
     with pytest.raises(RecordError, match=f"no times of {timed[-1]}"):
         collect(planned, results)
     write_jsonl(path, rows)
-    scores = [score for score in collect(planned, results).scores if score.measure == IN_TURNS]
-    assert [(score.value, score.n) for score in scores] == [(1.5 + number, 2) for number in range(len(timed))]
+    scores = [score for score in collect(planned, results).scores if score.measure == STEP_TIME]
+    assert [(score.value, score.n) for score in scores] == [(2.5 + number, 2) for number in range(len(timed))]
     assert {(score.benchmark, score.role) for score in scores} == {("train", "train")}
 
 

@@ -9,7 +9,7 @@ from claim_rows import cell, claim, ruled, scores_of
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
-from mcgrpo.analyse.records import GPUS, IN_TURNS
+from mcgrpo.analyse.records import GPUS, STEP_TIME
 from mcgrpo.report.claims.judge import judge
 from mcgrpo.report.claims.tables import evidence
 from mcgrpo.report.page.verdicts import claim_rows
@@ -51,7 +51,7 @@ def seconds(method, budget=4, **other):
 
 def in_turns(budget, ratio=2.0):
     """The same cells, timed in turns: the method takes `ratio` times as long as its baseline."""
-    base, of = np.array([1.0, 1.1, 0.9, 1.05, 0.95]), {"benchmark": "train", "role": "train", "measure": IN_TURNS}
+    base, of = np.array([1.0, 1.1, 0.9, 1.05, 0.95]), {"benchmark": "train", "role": "train", "measure": STEP_TIME}
     return [cell("mc-grpo", budget, ratio * base, **of), cell("grpo", budget, base, **of)]
 
 

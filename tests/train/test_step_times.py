@@ -1,14 +1,16 @@
 """Steps that are timed in turns."""
 
 import sys
+import time
 from dataclasses import asdict, replace
 
 import pytest
 from training_jobs import RUN, changed
 
-from mcgrpo.analyse.curves import PHASES, curve, seconds_per_step
-from mcgrpo.files import iter_json_lines, write_json
+from mcgrpo.files import read_jsonl, write_json
+from mcgrpo.records import StepTime
 from mcgrpo.train import step_times
+from mcgrpo.trainer.trainer import MCGRPOTrainer
 
 METHODS = {"grpo": "mean-std", "mc-grpo": "median-mad"}
 RUNS = [
@@ -30,12 +32,20 @@ def test_seeds_are_rounds_and_the_order_within_them_is_drawn():
 @pytest.mark.parametrize(("updates", "steps"), [(1, [2, 3]), (2, [3, 4, 5, 6])])
 def test_the_first_generation_batch_warms_up(inputs, updates, steps):
     run = changed(num_iterations=updates, max_steps=100)
-    rows = step_times.rows_of(run, inputs / "model", inputs / "data.jsonl", steps=2)
-    assert [row["step"] for row in rows] == steps
-    assert {row["run"] for row in rows} == {run.name}
-    points = curve(run, rows)
-    assert all(any(getattr(point, phase) for point in points) for phase in PHASES)
-    assert seconds_per_step(points) > 0
+    begun = time.process_time()
+    rows = list(step_times.timed(run, inputs / "model", inputs / "data.jsonl", steps=2))
+    assert [(row.run, row.step) for row in rows] == [(run.name, step) for step in steps]
+    assert 0 < sum(row.seconds for row in rows) < time.process_time() - begun
+
+
+def test_a_step_in_which_the_process_sleeps_takes_no_longer(inputs, monkeypatch):
+    def seconds():
+        return max(row.seconds for row in step_times.timed(RUN, inputs / "model", inputs / "data.jsonl", steps=2))
+
+    awake = seconds()
+    own, slept = MCGRPOTrainer.compute_loss, []
+    monkeypatch.setattr(MCGRPOTrainer, "compute_loss", lambda *a, **k: (slept.append(time.sleep(1)), own(*a, **k))[1])
+    assert seconds() < awake + 0.5 and len(slept) == 3
 
 
 def test_the_runs_of_one_setting_are_timed(inputs, tmp_path, monkeypatch):
@@ -48,5 +58,5 @@ def test_the_runs_of_one_setting_are_timed(inputs, tmp_path, monkeypatch):
     }  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["step_times", *(part for k, v in given.items() for part in (f"--{k}", str(v)))])
     step_times.main()
-    rows = [row for _, row in iter_json_lines(given["output"])]
-    assert [(row["run"], row["step"]) for row in rows] == [(run.name, 2) for run in RUNS[:2]]
+    rows = read_jsonl(given["output"], StepTime)
+    assert [(row.run, row.step) for row in rows] == [(run.name, 2) for run in RUNS[:2]]

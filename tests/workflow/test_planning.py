@@ -42,7 +42,7 @@ def test_the_mini_study(mini):
     assert rows(MINI, jobs(MINI, sizes(MINI)))[-1]["trainings"] == runs  # what `mcgrpo plan` says
     assert mini.jobs() == REPORT | CHECKS | ANSWERS | {
         "model": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
-        "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2, "step_times": 1,
+        "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2, "step_times": 2,
     }  # fmt: skip
 
 
