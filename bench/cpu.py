@@ -7,7 +7,6 @@ look is `not seen`. The seconds of a training are divided among its phases in pr
 """
 
 import argparse
-import csv
 import json
 import os
 import re
@@ -16,15 +15,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
+
+import pandas as pd
+import psutil
 
 from mcgrpo.files import atomic
 
 INTERVAL_SECONDS = 0.1
 MARK = "MCGRPO_PRELOAD_MEASURED"
 """The variable. With this start of its name, a study has a preload server of its own (`mcgrpo.launch.preload`)."""
-TICKS = os.sysconf("SC_CLK_TCK")
 LOG = re.compile(r"logs/([^/]+)/([a-z_]+)[./]")
 KINDS = {
     "preload_server.py": "imports shared by jobs",
@@ -36,70 +38,51 @@ KINDS = {
 """A word of the command line -> the kind of a process that has no log of a job. The first that fits."""
 
 
-class Process(NamedTuple):
-    """A process: its id and its start, in ticks since boot."""
-
-    pid: int
-    start: int
-
-
-def ticks(pid: int) -> tuple[int, int, int]:
-    """Start of a process, and the ticks that it and its reaped children have used."""
-    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(parts[19]), int(parts[11]) + int(parts[12]), int(parts[13]) + int(parts[14])
-
-
-def kind(pid: int) -> str:
+def kind(process: psutil.Process) -> str:
     """The kind of work of a process; empty for one that ends."""
-    words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    words = " ".join(process.cmdline())
     if not words:
         return ""
-    job = LOG.search(str(Path(f"/proc/{pid}/fd/1").readlink()))
+    job = LOG.search(str(Path(f"/proc/{process.pid}/fd/1").readlink()))
     if job:
         return f"job: {job[2]}" if "preload_server.py" in words or "mcgrpo.launch" not in words else "starting jobs"
     return next((name for word, name in KINDS.items() if word in words), "other")
 
 
 class Sampler:
-    """The ticks of all processes that inherit `MARK=value`."""
+    """The CPU seconds of all processes that inherit `MARK=value`."""
 
     def __init__(self, value: str):
-        self.mark = f"{MARK}={value}".encode()
-        self.mine: dict[Process, bool] = {}
-        self.kinds: dict[Process, str] = {}
-        self.used: dict[Process, int] = {}
-        self.reaped: dict[Process, int] = {}
+        self.value = value
+        self.mine: dict[psutil.Process, bool] = {}
+        self.kinds: dict[psutil.Process, str] = {}
+        self.used: dict[psutil.Process, Any] = {}
 
     def look(self) -> int:
         """Look at every process once; returns how many there are."""
         alive = 0
-        for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")):
-            try:
-                start, own, reaped = ticks(pid)
-                process = Process(pid, start)
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
                 if process not in self.mine:
-                    self.mine[process] = self.mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                    self.mine[process] = process.environ().get(MARK) == self.value
                 if self.mine[process]:
+                    self.used[process] = process.cpu_times()
                     alive += 1
-                    if name := kind(pid):  # again each time: a fork of the server gets its log, a shell becomes a job
+                    if name := kind(process):  # it may change: a fork of the server gets its log, a shell becomes a job
                         self.kinds[process] = name
-                    self.used[process], self.reaped[process] = own, reaped
-            except OSError:
-                continue
         return alive
 
     def seconds(self) -> Counter:
         """CPU seconds by kind."""
         found: Counter = Counter()
         for process, used in self.used.items():
-            found[self.kinds.get(process, "other")] += used / TICKS
+            found[self.kinds.get(process, "other")] += used.user + used.system
         return found
 
     def served(self) -> float:
         """CPU seconds of the ended jobs of preload servers, exactly."""
-        return sum(
-            self.reaped[process] / TICKS for process, name in self.kinds.items() if name == KINDS["preload_server.py"]
-        )
+        servers = [self.used[process] for process, name in self.kinds.items() if name == KINDS["preload_server.py"]]
+        return sum(used.children_user + used.children_system for used in servers)
 
 
 def phases(results: Path, since: float) -> Counter:
@@ -121,8 +104,8 @@ def phases(results: Path, since: float) -> Counter:
 
 def busy() -> float:
     """CPU seconds that all processes of the machine have used."""
-    user, nice, system, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
-    return (user + nice + system) / TICKS
+    used = psutil.cpu_times()
+    return used.user + used.nice + used.system
 
 
 def children_seconds() -> float:
@@ -166,13 +149,11 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="results/STUDY of the command, for the phases of trainings")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    rows = measure(options.command, options.results)
-    print("| kind of work | seconds |\n|---|---|")
-    for name, seconds in rows:
-        print(f"| {name} | {seconds:.1f} |")
+    table = pd.DataFrame(measure(options.command, options.results), columns=["kind", "seconds"])
+    print(table.to_markdown(index=False, floatfmt=".1f"))
     if options.csv:
-        with atomic(options.csv) as temporary, temporary.open("w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([("kind", "seconds"), *rows])
+        with atomic(options.csv) as temporary:
+            table.to_csv(temporary, index=False)
 
 
 if __name__ == "__main__":

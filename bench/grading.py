@@ -8,12 +8,12 @@ first block is a warm-up. `disagreements` are verdicts that differ.
 """
 
 import argparse
-import csv
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 from math_verify import parse, verify
 
 from mcgrpo.files import atomic, iter_json_lines
@@ -90,7 +90,7 @@ def grader(verifier: Verifier) -> Callable[[Rollouts], list[bool]]:
     return grade
 
 
-def measure(blocks: list[Rollouts]) -> list[dict[str, object]]:
+def measure(blocks: list[Rollouts]) -> pd.DataFrame:
     """One row per way: its seconds over all blocks but the first, and how often its verdict is not the loop's."""
     with Verifier(1) as one, Verifier(2) as two:
         ways = {"math-verify in a loop": loop, "1 worker": grader(one), "2 workers": grader(two)}
@@ -104,17 +104,10 @@ def measure(blocks: list[Rollouts]) -> list[dict[str, object]]:
                 expected = expected or found
                 wrong[name] += sum(a != b for a, b in zip(found, expected, strict=True))
     count = sum(map(len, blocks[1:]))
-    return [
-        {
-            "way": name,
-            "completions": count,
-            "seconds": round(took, 3),
-            "per_second": round(count / took, 1),
-            "ratio": round(seconds["math-verify in a loop"] / took, 2),
-            "disagreements": wrong[name],
-        }
-        for name, took in seconds.items()
-    ]
+    took = pd.Series(seconds)
+    speed = {"per_second": (count / took).round(1), "ratio": (took["math-verify in a loop"] / took).round(2)}
+    table = pd.DataFrame({"completions": count, "seconds": took.round(3), **speed, "disagreements": wrong})
+    return table.rename_axis("way").reset_index()
 
 
 def main() -> None:
@@ -128,14 +121,11 @@ def main() -> None:
     size = -(-len(golds) // options.blocks)
     # The hand-written golds are too few to share out: each block has them all, with other answers.
     shares = [golds[at : at + size] for at in range(0, len(golds), size)] if options.golds else [golds] * options.blocks
-    rows = measure([make(share, rng) for share in shares])
-    for row in [dict(zip(rows[0], rows[0], strict=True)), *rows]:
-        print(f"{row['way']:<22}" + "".join(f"{value!s:>14}" for value in list(row.values())[1:]))
+    table = measure([make(share, rng) for share in shares])
+    print(table.to_string(index=False))
     if options.csv:
-        with atomic(options.csv) as temporary, temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        with atomic(options.csv) as temporary:
+            table.to_csv(temporary, index=False)
 
 
 if __name__ == "__main__":

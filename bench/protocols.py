@@ -8,10 +8,11 @@ accepted ones by kind and protocol, followed by the golds that a protocol refuse
 
 import argparse
 import re
-from collections import Counter
 from collections.abc import Iterator
-from fractions import Fraction
+from itertools import product
 from pathlib import Path
+
+import pandas as pd
 
 from mcgrpo.files import iter_json_lines
 from mcgrpo.grade.answers import gold_text
@@ -58,22 +59,13 @@ def forms(gold: str) -> Iterator[tuple[str, str]]:
 
 def repeating(numerator: int, denominator: int) -> str:
     r"""A fraction as `0.1\overline{6}`; empty where its decimals end, or repeat after more than twelve."""
-    whole, rest = divmod(numerator, denominator)
-    seen: dict[int, int] = {}
-    digits = ""
-    while rest and rest not in seen and len(digits) < 12:
-        seen[rest] = len(digits)
-        digit, rest = divmod(10 * rest, denominator)
-        digits += str(digit)
-    if not rest or rest not in seen:
+    if numerator * 10**12 % denominator == 0:
         return ""
-    start = seen[rest]
-    once, again = digits[:start], digits[start:]
-    tens = 10 ** len(once)
-    value = whole + Fraction(int(once or "0"), tens) + Fraction(int(again), (10 ** len(again) - 1) * tens)
-    if value != Fraction(numerator, denominator):
-        raise ValueError(f"{numerator}/{denominator} is not {whole}.{once}({again})")
-    return f"{whole}.{once}\\overline{{{again}}}"
+    for once, again in product(range(12), range(1, 13)):
+        if once + again <= 12 and numerator * 10**once * (10**again - 1) % denominator == 0:
+            digits = str(numerator * 10 ** (once + again) // denominator).zfill(once + again + 1)
+            return f"{digits[: -once - again]}.{digits[-once - again : -again]}\\overline{{{digits[-again:]}}}"
+    return ""
 
 
 def main() -> None:
@@ -86,26 +78,21 @@ def main() -> None:
     if options.golds:
         golds = [(str(row["answer"]), row.get("solution") or "") for _, row in iter_json_lines(options.golds)]
     rows = [(kind, made, *gold) for gold in golds for kind, made in forms(gold_text(gold[0]))]
-    kinds, answers, keys, solutions = zip(*rows, strict=True)
-    completions = [f"The answer is $\\boxed{{{answer}}}$." for answer in answers]
-    judged = {}
+    table = pd.DataFrame(rows, columns=["kind", "answer", "gold", "solution"]).assign(made=1)
+    completions = [f"The answer is $\\boxed{{{answer}}}$." for answer in table["answer"]]
+    keys, solutions = table["gold"].tolist(), table["solution"].tolist()
     with Verifier(options.workers, timeout=30) as verifier:
         for protocol in PROTOCOLS:
-            judged[protocol] = judge("math", completions, keys, solutions, protocol=protocol, verifier=verifier)
-    accepted = {
-        name: [is_accurate(one.verdict) and one.gold_parsable for one in found] for name, found in judged.items()
-    }
-    made = Counter(kinds)
-    print(f"{len(golds)} golds, {len(rows)} completions; accepted:\n{'':32}{'made':>8}{'paper':>8}{'robust':>8}")
-    for kind in made:
-        counts = [sum(yes for of, yes in zip(kinds, accepted[name], strict=True) if of == kind) for name in PROTOCOLS]
-        print(f"{kind:32}{made[kind]:8}" + "".join(f"{count:8}" for count in counts))
-    for place, (kind, answer, key, _) in enumerate(rows):
-        paper, robust = (accepted[name][place] for name in PROTOCOLS)
-        if kind == "the gold itself" and not robust:
-            print(f"refused in its own spelling{'' if not paper else ' by robust alone'}: {key!r}")
-        elif kind.startswith("wrong") and robust:
-            print(f"accepted though {kind}: {answer!r} for {key!r}{'' if paper else ' by robust alone'}")
+            judged = judge("math", completions, keys, solutions, protocol=protocol, verifier=verifier)
+            table[protocol] = [is_accurate(one.verdict) and one.gold_parsable for one in judged]
+    print(f"{len(golds)} golds, {len(table)} completions; accepted:")
+    print(table.groupby("kind", sort=False)[["made", *PROTOCOLS]].sum().to_string(index_names=False))
+    for row in table.itertuples():
+        alone = " by robust alone" if row.paper != row.robust else ""
+        if row.kind == "the gold itself" and not row.robust:
+            print(f"refused in its own spelling{alone}: {row.gold!r}")
+        elif row.kind.startswith("wrong") and row.robust:
+            print(f"accepted though {row.kind}: {row.answer!r} for {row.gold!r}{alone}")
 
 
 if __name__ == "__main__":

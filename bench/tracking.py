@@ -7,10 +7,8 @@ and is more reliable on a busy machine. Exits with an error if the median of eit
 """
 
 import argparse
-import csv
 import importlib
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,19 +16,19 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+import psutil
+
 from mcgrpo.files import atomic
 from mcgrpo.launch.preload_server import PRELOAD
 from mcgrpo.tracking import FOLLOWED, URI, follower
 from mcgrpo.tracking.follow import INTERVAL_SECONDS
 from mcgrpo.train.job import Job, parse_run, run_job
 
-TICKS = os.sysconf("SC_CLK_TCK")
-
 
 def cpu_of(process: subprocess.Popen) -> float:
     """CPU seconds of a process so far."""
-    parts = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(parts[11]) + int(parts[12])) / TICKS
+    return sum(psutil.Process(process.pid).cpu_times()[:2])
 
 
 def trained(job: Job, store: str | None, said: Path) -> tuple[float, float]:
@@ -102,17 +100,17 @@ def main() -> None:
         finally:
             following.terminate()
             following.wait()
-    with atomic(options.csv) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    ratio = {}
+    table = pd.DataFrame(rows)
+    with atomic(options.csv) as temporary:
+        table.to_csv(temporary, index=False)
+    medians = []
     for clock in ("wall", "cpu"):
-        found = sorted(row[f"{clock}_with"] / row[f"{clock}_without"] for row in rows)
-        ratio[clock], seconds = statistics.median(found), statistics.median(row[f"{clock}_without"] for row in rows)
-        spread = f"{len(rows)} pairs, {found[0]:.3f} to {found[-1]:.3f}"
-        print(f"{clock}: {seconds:.2f} s without tracking; with it x {ratio[clock]:.3f} ({spread})")
-    if max(ratio.values()) > options.limit:
+        without = table[f"{clock}_without"]
+        ratio = table[f"{clock}_with"] / without
+        medians.append(ratio.median())
+        spread = f"{len(table)} pairs, {ratio.min():.3f} to {ratio.max():.3f}"
+        print(f"{clock}: {without.median():.2f} s without tracking; with it x {ratio.median():.3f} ({spread})")
+    if max(medians) > options.limit:
         sys.exit(f"tracking adds more than a factor of {options.limit}")
 
 

@@ -78,7 +78,7 @@ def main() -> None:
     table = run(task, options.quick, options.rounds, options.steps, options.output / "training.csv")
     (options.output / "training.md").write_text(as_markdown(table, options.threads))
     draw(table, options.output)
-    judged = verdicts(table.to_dict("records"))
+    judged = verdicts(table)
     print(*(f"{'holds' if holds else 'FAILS'}: {what}" for what, holds in judged), sep="\n")
     sys.exit(not all(holds for _, holds in judged))
 

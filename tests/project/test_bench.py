@@ -75,7 +75,7 @@ def rows(**seconds):
 
 
 def failing(found):
-    return [what.split(" takes")[0] for what, holds in verdicts.verdicts(found) if not holds]
+    return [what.split(" takes")[0] for what, holds in verdicts.verdicts(pd.DataFrame(found)) if not holds]
 
 
 def test_requirements_by_hand():
