@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from grader_processes import PATIENCE_SECONDS, TOWER, cold, linux, one
+from pretend_machine import wait_until
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.hostile import descendants, processor_seconds
@@ -166,10 +167,7 @@ def test_workers_end_with_their_parent(end):
         f"time.sleep(0.3); {end}"
     )
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while _group_lives(int(done.stdout)):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    assert wait_until(lambda: not _group_lives(int(done.stdout)))
 
 
 def _group_lives(group):

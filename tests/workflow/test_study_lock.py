@@ -4,10 +4,10 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 import yaml
+from pretend_machine import wait_until
 from studies import ROOT, changed, load, snakemake
 
 pytestmark = pytest.mark.slow
@@ -45,14 +45,6 @@ def start(empty):
         process.wait()
 
 
-def until(condition):
-    """Whether it comes true within some minutes."""
-    deadline = time.monotonic() + 300
-    while not (true := condition()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return true
-
-
 def log(said):
     return said.read_text()
 
@@ -61,10 +53,10 @@ def log(said):
 def test_the_second_waits_and_finds_all_done(start, empty, first, second):
     """As `snakemake` beside `make`, whichever comes first; calls that only look wait for neither."""
     one, said = start(*first)
-    assert until(lambda: "rule model:" in log(said)), log(said)
+    assert wait_until(lambda: "rule model:" in log(said)), log(said)
     os.killpg(one.pid, signal.SIGSTOP)
     two, other = start(*second)
-    assert until(lambda: WAITS in log(other)), log(other)
+    assert wait_until(lambda: WAITS in log(other)), log(other)
     for look in LOOKS if second else ("-n",):  # where Snakemake's own lock is taken, too
         looking = snakemake(*empty.command("--nolock", look)[3:], timeout=300)
         assert looking.returncode == 0 and WAITS not in looking.stdout + looking.stderr, looking.stderr
@@ -75,10 +67,10 @@ def test_the_second_waits_and_finds_all_done(start, empty, first, second):
 
 def test_it_ends_with_a_call_that_is_killed(start):
     one, said = start("--nolock")
-    assert until(lambda: "rule model:" in log(said)), log(said)
+    assert wait_until(lambda: "rule model:" in log(said)), log(said)
     os.killpg(one.pid, signal.SIGSTOP)
     two, other = start("--nolock")
-    assert until(lambda: WAITS in log(other)), log(other)
+    assert wait_until(lambda: WAITS in log(other)), log(other)
     os.killpg(one.pid, signal.SIGKILL)
     one.wait()
     assert two.wait() == 0 and re.search(r"^1 of 1 steps", log(other), re.MULTILINE), log(other)
