@@ -123,10 +123,9 @@ def measure(command: list[str], results: Path | None) -> list[tuple[str, float]]
     while child.poll() is None:
         sampler.look()
         time.sleep(INTERVAL_SECONDS)
-    wall = time.monotonic() - started
+    wall, others = time.monotonic() - started, busy() - before
     while sampler.look():  # a server of which all jobs are done ends soon
         time.sleep(INTERVAL_SECONDS)
-    others = busy() - before
     found = sampler.seconds()
     detached = {"imports shared by jobs", "tracking: follower"}
     total = children_seconds() - earlier + sampler.served() + sum(found[name] for name in detached)

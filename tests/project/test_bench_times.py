@@ -1,5 +1,7 @@
 """The benchmarks of a study's time: what CPU seconds are counted as, and what was known at a moment."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,6 +22,17 @@ def test_cpu_seconds_are_those_of_the_rule_whose_log_a_process_writes(tmp_path, 
     assert rows["job: grade"] == pytest.approx(1, abs=0.3) and rows["other"] == pytest.approx(1, abs=0.3)
     assert rows["all"] == pytest.approx(2, abs=0.4)
     assert rows["wall-clock time"] >= 3
+
+
+@pytest.mark.slow
+def test_the_time_of_others_is_counted_until_the_command_ends():
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        rows = dict(cpu.measure(["bash", "-c", "sleep 5 & sleep 1"], None))
+    finally:
+        spinning.kill()
+        spinning.wait()
+    assert rows["other processes of the machine"] <= os.cpu_count() * rows["wall-clock time"] + 0.5
 
 
 def test_a_moment_knows_what_had_ended_and_what_ran():
