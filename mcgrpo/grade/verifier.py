@@ -2,11 +2,9 @@
 
 `Verifier.judge` may be called from any thread, on every rank of torchrun, and in a process that uses a GPU: it uses no
 signals and does not fork this process. Each worker (`mcgrpo.grade.verify_worker`) is a separate interpreter with a time
-limit and a memory limit per completion. A worker that hangs is replaced and loses at most one verdict; one that is
-killed from outside is replaced and loses none.
-
-The workers are no `multiprocessing` pool, whose processes import the user's script again: a training script without
-`if __name__ == "__main__":` would start its training in each of them.
+limit and a memory limit per completion, and no `multiprocessing` process: that would import the user's script again,
+which without `if __name__ == "__main__":` would start its training in every worker. A worker that hangs is replaced and
+loses at most one verdict; one that is killed from outside is replaced and loses none.
 """
 
 import atexit
