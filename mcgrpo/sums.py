@@ -84,5 +84,5 @@ def _check(folder: Path, listed: Path, culprit: Path) -> None:
         return
     rows = (line.partition("  ") for line in listed.read_text(encoding="utf-8", errors="replace").splitlines())
     sums = {name: value for value, _, name in rows}
-    if found := damage(folder, sums) if sums else f"{listed} is empty":
-        raise RecordError(f"{found} (its sum is in {listed}): remove {culprit}, and it is made again")
+    if fault := damage(folder, sums) if sums else f"{listed} is empty":
+        raise RecordError(f"{fault} (its sum is in {listed}): remove {culprit}, and it is made again")

@@ -149,15 +149,15 @@ def _gains(summary: pd.DataFrame, rewards: Rewards) -> dict[tuple[str, int, str,
     """The measured gains in sampled accuracy on the benchmark of the rollouts, by cell and kind."""
     rows = accuracies(summary, "in", variant=None)
     rows = rows[(rows.setting == rewards.setting) & (rows.benchmark == rewards.benchmark)]
-    found = {}
+    gains = {}
     for cell in rows[rows.decoding == "sampled"].itertuples(index=False):
         key = CellKey.of(cell)
         for kind in ("difference", "change"):
             names = {"gain": kind} | {f"gain_{end}": f"{kind}_{end}" for end in ("low", "high", "seeds")}
             values = {name: getattr(cell, column) for name, column in names.items()}
             values = {name: None if pd.isna(value) else value for name, value in values.items()}
-            found[key.method, key.num_generations, key.variant, kind] = {"measure": key.measure, **values}
-    return found
+            gains[key.method, key.num_generations, key.variant, kind] = {"measure": key.measure, **values}
+    return gains
 
 
 def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
@@ -169,14 +169,14 @@ def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
     points = rates * successes / successes.sum()
     points[:, 0] = 1 - rates[:, 0]
     for (method, size, variant), trained in cells_of(plan, rewards.setting).items():
-        found = _signal(rewards, trained, points) if variant == DEFAULT else None
-        if found is None:
+        signal = _signal(rewards, trained, points) if variant == DEFAULT else None
+        if signal is None:
             continue
-        slope = found.gain / found.climb.square().sum(dim=1)
+        slope = signal.gain / signal.climb.square().sum(dim=1)
         point = partial(SignalPoint, rewards.setting, rewards.source, method, size)
         for index, rate in enumerate(RATES.tolist()):
-            alone = found[index : index + 1].per_rollout
-            yield point(rate, alone, (slope[index] / slope[-1]).item(), found.objective[index].item())
+            alone = signal[index : index + 1].per_rollout
+            yield point(rate, alone, (slope[index] / slope[-1]).item(), signal.objective[index].item())
 
 
 def main(arguments: list[str] | None = None) -> None:

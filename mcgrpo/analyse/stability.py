@@ -31,12 +31,12 @@ def same_rollouts(key: CellKey, scores: Scores, sizes: Iterable[int]) -> CellKey
 def _rollouts(key: CellKey, scores: Scores) -> float | None:
     """Rollouts of a training of the cell, the mean over its seeds."""
     seeds = scores.get(key._replace(role="train", benchmark="train", measure="rollouts"), {})
-    return sum(found.value for found in seeds.values()) / len(seeds) if seeds else None
+    return sum(score.value for score in seeds.values()) / len(seeds) if seeds else None
 
 
 def worst(key: CellKey, scores: Scores) -> float | None:
     """The value of the lowest seed."""
-    return min((found.value for found in scores.get(key, {}).values()), default=None)
+    return min((score.value for score in scores.get(key, {}).values()), default=None)
 
 
 def collapsed(key: CellKey, scores: Scores) -> float | None:
@@ -46,5 +46,5 @@ def collapsed(key: CellKey, scores: Scores) -> float | None:
     beside = scores.get(own._replace(variant=key.variant)) or scores.get(own, {})
     if key.method == UNTRAINED or not seeds or not beside:
         return None
-    usual = median(found.value for found in beside.values())
-    return sum(found.value < usual - COLLAPSE for found in seeds.values()) / len(seeds)
+    usual = median(score.value for score in beside.values())
+    return sum(score.value < usual - COLLAPSE for score in seeds.values()) / len(seeds)

@@ -56,10 +56,10 @@ def repeated(examples: Sequence[Example]) -> list[str]:
 
 def unusual(examples: Sequence[Example], task: str) -> dict[str, Any]:
     """Ids of examples by the form of their answer, without the usual forms."""
-    found: dict[str, list[str]] = defaultdict(list)
+    by_form: dict[str, list[str]] = defaultdict(list)
     for example in examples:
-        found[form(example.answer)].append(example.id)
-    return {name: listed(ids) for name, ids in sorted(found.items()) if name not in USUAL[task]}
+        by_form[form(example.answer)].append(example.id)
+    return {name: listed(ids) for name, ids in sorted(by_form.items()) if name not in USUAL[task]}
 
 
 def audit(examples: Sequence[Example], task: str, source: Any, verifier: Verifier | None = None) -> dict[str, Any]:
@@ -68,10 +68,10 @@ def audit(examples: Sequence[Example], task: str, source: Any, verifier: Verifie
     for example in examples:
         splits[example.split].append(example)
     described = {name: describe(part, task, verifier) for name, part in splits.items()}
-    found = {"source": source, "task": task, "splits": described}
+    report = {"source": source, "task": task, "splits": described}
     if {"train", "test"} <= set(splits):
-        found["overlap"] = overlap(splits["train"], splits["test"])
-    return found
+        report["overlap"] = overlap(splits["train"], splits["test"])
+    return report
 
 
 def describe(examples: Sequence[Example], task: str, verifier: Verifier | None = None) -> dict[str, Any]:

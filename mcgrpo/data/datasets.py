@@ -26,12 +26,12 @@ def rows(spec: dict[str, Any], split: str) -> Iterator[Row]:
     wanted = spec.get("splits", {}).get(split, {})
     name = wanted.get("name", split)
     if "folder" in spec:
-        found = iter_json_lines(Path(spec["folder"]).expanduser() / f"{name}.jsonl")
+        raw = iter_json_lines(Path(spec["folder"]).expanduser() / f"{name}.jsonl")
     elif "hub" in spec:
-        found = _hub_rows(spec, name)
+        raw = _hub_rows(spec, name)
     else:
-        found = _toy_rows(spec["toy"], split, wanted.get("rows"))
-    return islice(found, wanted.get("rows"))
+        raw = _toy_rows(spec["toy"], split, wanted.get("rows"))
+    return islice(raw, wanted.get("rows"))
 
 
 def source(spec: dict[str, Any]) -> str:
@@ -93,7 +93,7 @@ def examples(spec: dict[str, Any]) -> list[Example]:
     Raises:
         RecordError: for an invalid row, an empty split or a repeated id.
     """
-    found: list[Example] = []
+    checked: list[Example] = []
     for split in spec.get("splits", SPLITS):
         first: dict[str, str] = {}
         for index, (where, row) in enumerate(rows(spec, split)):
@@ -101,10 +101,10 @@ def examples(spec: dict[str, Any]) -> list[Example]:
             if example.id in first:
                 raise RecordError(f"{where}: id {example.id!r} is already used at {first[example.id]}")
             first[example.id] = where
-            found.append(example)
+            checked.append(example)
         if not first:
             raise RecordError(f"{source(spec)}: split {split!r} is empty")
-    return found
+    return checked
 
 
 def resolve(spec: dict[str, Any]) -> dict[str, Any]:
@@ -132,9 +132,9 @@ def main() -> None:
     options = parser.parse_args()
     try:
         spec = resolve(options.spec)
-        found = examples(spec)
+        content = examples(spec)
         origin = provenance(spec)
     except (RecordError, HubError) as error:
         raise SystemExit(f"error: {error}") from None
-    write_jsonl(options.output, found)
+    write_jsonl(options.output, content)
     write_json(options.output.with_suffix(".source.json"), origin)

@@ -60,9 +60,9 @@ def main() -> None:
     }
     write_json(options.output, report)
     for setting, benchmarks in report.items():
-        for benchmark, found in benchmarks.items():
-            if count := found["normalised"]["count"]:
-                print(f"{setting}: {count} of {found['test']} questions of {benchmark} are trained on")
+        for benchmark, shared in benchmarks.items():
+            if count := shared["normalised"]["count"]:
+                print(f"{setting}: {count} of {shared['test']} questions of {benchmark} are trained on")
 
 
 if __name__ == "__main__":

@@ -103,8 +103,8 @@ class WithoutDropped:
         def known(response_mask: Tensor, **_: Any) -> tuple[Tensor, Tensor]:
             padding = len(response_mask) - len(self._kept_advantages)
             advantages = torch.nn.functional.pad(self._kept_advantages, (0, padding))
-            found = over_tokens(advantages, response_mask)
-            return found, found
+            per_token = over_tokens(advantages, response_mask)
+            return per_token, per_token
 
         with patch.object(ppo_utils, "compute_advantages_and_returns", known):
             return super().compute_advantages_and_returns(data)

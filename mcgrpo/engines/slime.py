@@ -51,11 +51,11 @@ def post_process_rewards(args: Namespace, samples: list[Any]) -> tuple[list[floa
             f"{len(rollouts)}: set it to --rollout-batch-size x {num_generations} / steps per rollout"
         )
     heirs = {group: rollout for rollout, group, kept in zip(rollouts, groups, keep.tolist(), strict=True) if kept}
-    found = [0.0] * len(samples)
+    per_sample = [0.0] * len(samples)
     for rows, group, advantage, kept in zip(rollouts.values(), groups, advantages.tolist(), keep.tolist(), strict=True):
         for row in rows:
             if kept:
-                found[row] = advantage
+                per_sample[row] = advantage
             else:
                 samples[row].remove_sample, samples[row].rollout_id = True, heirs[group]
-    return raw, found
+    return raw, per_sample

@@ -92,16 +92,16 @@ def enumerate_groups(
         return _sum_by_level(rows, estimated.advantages.clamp(-bound, bound), estimated.keep, len(levels))
 
     rows, group = _orders(counts)
-    found = outcomes(rows)
-    _check_alone(estimator, found, outcomes, rows)
-    first = Outcomes(*(field[: len(counts)] for field in found))
-    ties = find_ties(counts, first.kept, found.kept[len(counts) : 2 * len(counts)])
+    by_order = outcomes(rows)
+    _check_alone(estimator, by_order, outcomes, rows)
+    first = Outcomes(*(field[: len(counts)] for field in by_order))
+    ties = find_ties(counts, first.kept, by_order.kept[len(counts) : 2 * len(counts)])
     tied_rows, tied_group, share = orders_of_ties(counts, ties)
-    split = outcomes(tied_rows) if len(tied_rows) else Outcomes(*(field[:0] for field in found))
+    split = outcomes(tied_rows) if len(tied_rows) else Outcomes(*(field[:0] for field in by_order))
     untied = ~torch.isin(torch.arange(len(counts)), ties.group)
     expected = [expected_kept(*each, counts, first.kept, ties) for each in ((rows, group), (tied_rows, tied_group))]
-    same_sums = torch.isclose(found.sums, first.sums[group], rtol=1e-9, atol=1e-9).all(dim=1) | ~untied[group]
-    if not same_sums.all() or not torch.equal(torch.cat([found.kept, split.kept]), torch.cat(expected)):
+    same_sums = torch.isclose(by_order.sums, first.sums[group], rtol=1e-9, atol=1e-9).all(dim=1) | ~untied[group]
+    if not same_sums.all() or not torch.equal(torch.cat([by_order.kept, split.kept]), torch.cat(expected)):
         raise EnumerationError(
             f"estimator {estimator!r} depends on the order of a group's rollouts, beyond dropping the first drawn of "
             "equally close ones: its signal cannot be enumerated"

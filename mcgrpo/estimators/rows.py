@@ -126,5 +126,5 @@ def _extended(values: Tensor, filler: float) -> Tensor:
 
 def _by_row(values: Tensor, table: Tensor, rewards: Tensor) -> Tensor:
     """(groups, drawn) -> (rows,); what was filled in is left out."""
-    found = torch.zeros(len(rewards) + 1, dtype=values.dtype, device=values.device)
-    return found.index_copy(0, table.flatten(), values.flatten())[:-1]
+    by_row = torch.zeros(len(rewards) + 1, dtype=values.dtype, device=values.device)
+    return by_row.index_copy(0, table.flatten(), values.flatten())[:-1]

@@ -204,12 +204,12 @@ def _moments(
     sums, squares, active = groups.outcomes.sums, groups.outcomes.squares, groups.outcomes.active
     total = sums.sum(dim=1, keepdim=True)
     terms = [(sums**2).sum(dim=1, keepdim=True), total**2, squares[:, None], active[:, None], sums * total]
-    found = _expectation(groups.weight, groups.counts, torch.cat(terms, dim=1), chances)
-    own, crossed, both = found[:, 0], found[:, 4:], found[:, 1]
+    expected = _expectation(groups.weight, groups.counts, torch.cat(terms, dim=1), chances)
+    own, crossed, both = expected[:, 0], expected[:, 4:], expected[:, 1]
     second = own - 2 * (chances * crossed).sum(dim=1) + (chances**2).sum(dim=1) * both
     mean = _in_logits(direction, chances)
     level_noise = (second / num_generations**2 - (mean**2).sum(dim=1)).clamp(min=0)
-    return Moments((mean * climb).sum(dim=1), level_noise, found[:, 2] / num_generations**2), found[:, 3]
+    return Moments((mean * climb).sum(dim=1), level_noise, expected[:, 2] / num_generations**2), expected[:, 3]
 
 
 def _best(drawn: int, levels: Tensor, chances: Tensor, climb: Tensor) -> Moments:
@@ -228,14 +228,14 @@ def _in_logits(direction: Tensor, chances: Tensor) -> Tensor:
 
 def _expectation(weight: Tensor, counts: Tensor, values: Tensor, chances: Tensor) -> Tensor:
     """The sum over groups of weight x prod_l p_l^c_l x values; (groups, columns) -> (prompts, columns)."""
-    found = []
+    sums = []
     for part in chances.split(max(1, CHUNK // len(counts))):
         likely = weight.expand(len(part), -1)
         for level in range(part.size(1)):
             powers = part[:, level, None] ** torch.arange(int(counts.max()) + 1)
             likely = likely * powers[:, counts[:, level]]
-        found.append(likely @ values.to(likely))
-    return torch.cat(found)
+        sums.append(likely @ values.to(likely))
+    return torch.cat(sums)
 
 
 def _gauss_legendre(points: int) -> tuple[list[float], list[float]]:
@@ -251,21 +251,21 @@ def _signed_square(ratio: float) -> float:
 
 
 def _checked_levels(levels: Numbers) -> Tensor:
-    found = torch.as_tensor(levels, dtype=torch.float64)
-    if found.dim() != 1 or len(found) < 2 or not found.isfinite().all() or len(found.unique()) < len(found):
+    values = torch.as_tensor(levels, dtype=torch.float64)
+    if values.dim() != 1 or len(values) < 2 or not values.isfinite().all() or len(values.unique()) < len(values):
         raise ValueError(f"levels should be two or more different finite rewards, not {levels}")
-    return found
+    return values
 
 
 def _checked_probabilities(probabilities: Sequence[Numbers] | Tensor, levels: int) -> Tensor:
-    found = torch.as_tensor(probabilities, dtype=torch.float64)
-    if found.dim() != 2 or not len(found) or found.size(1) != levels:
-        shape = tuple(found.shape)
+    chances = torch.as_tensor(probabilities, dtype=torch.float64)
+    if chances.dim() != 2 or not len(chances) or chances.size(1) != levels:
+        shape = tuple(chances.shape)
         raise ValueError(f"probabilities should have the shape (prompts, {levels}), one for each level, not {shape}")
-    wrong = ~((found >= 0).all(dim=1) & torch.isclose(found.sum(dim=1), found.new_ones(()), rtol=0, atol=1e-6))
+    wrong = ~((chances >= 0).all(dim=1) & torch.isclose(chances.sum(dim=1), chances.new_ones(()), rtol=0, atol=1e-6))
     if wrong.any():
         row = int(wrong.nonzero()[0])
         raise ValueError(
-            f"probabilities of prompt {row} should be at least 0 and add up to 1, not {found[row].tolist()}"
+            f"probabilities of prompt {row} should be at least 0 and add up to 1, not {chances[row].tolist()}"
         )
-    return found / found.sum(dim=1, keepdim=True)
+    return chances / chances.sum(dim=1, keepdim=True)

@@ -92,12 +92,12 @@ def complete(
     plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
     ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
     identity = {"settings": settings, "seed": seed, "texts": sha256("\0".join(texts)), "weights": weights_of(engine)}
-    found = Progress(progress, identity)
+    saved = Progress(progress, identity)
     rows = {}
     for batch in batches(texts, settings):
-        if batch not in found.done:
-            found.add(batch, engine.complete([ids[p] for p in batch.positions], batch.decoding, batch.seed(seed)))
-        for position, drawn in zip(batch.positions, found.done[batch], strict=True):
+        if batch not in saved.done:
+            saved.add(batch, engine.complete([ids[p] for p in batch.positions], batch.decoding, batch.seed(seed)))
+        for position, drawn in zip(batch.positions, saved.done[batch], strict=True):
             rows[batch.decoding, batch.sample, position] = drawn
     for (decoding, sample, position), (completion, reason) in sorted(rows.items()):
         example = examples[position]

@@ -92,8 +92,8 @@ def number(text: str) -> tuple[str, str, str] | None:
 
 
 def _last_number(text: str) -> str | None:
-    found = _ANY_NUMBER.findall(text.translate({ord(sign): None for sign in "$%,"}))
-    return found[-1] if found else None
+    numbers = _ANY_NUMBER.findall(text.translate({ord(sign): None for sign in "$%,"}))
+    return numbers[-1] if numbers else None
 
 
 def gold_text(answer: str | int | float) -> str:

@@ -133,8 +133,8 @@ def by_protocol(
 ) -> dict[str, list[Judgement]]:
     """The judgements under each protocol; for math, `paper` and `released` are the same and judged once."""
     alike = [protocol for protocol in protocols if task == "math" and protocol != "robust"]
-    found = dict.fromkeys(alike, grade(rows, task, verifier=verifier)) if alike else {}
-    return {each: found[each] if each in found else grade(rows, task, each, verifier) for each in protocols}
+    shared = dict.fromkeys(alike, grade(rows, task, verifier=verifier)) if alike else {}
+    return {each: shared[each] if each in shared else grade(rows, task, each, verifier) for each in protocols}
 
 
 def _output(row: dict[str, Any], judgement: Judgement) -> dict[str, Any]:

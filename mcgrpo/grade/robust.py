@@ -45,8 +45,8 @@ def pair(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
 
 def hashes(completion: str) -> str | None:
     """The last answer in GSM8K's own form; None without one."""
-    found = _HASHES.findall(completion)
-    return found[-1].strip().removesuffix(".") if found else None
+    answers = _HASHES.findall(completion)
+    return answers[-1].strip().removesuffix(".") if answers else None
 
 
 def _as_fraction(match: re.Match[str]) -> str:

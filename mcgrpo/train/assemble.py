@@ -60,8 +60,8 @@ def attention_of(run: Run, args: Any) -> str:
     from transformers.utils import is_flash_attn_2_available
 
     installed = is_flash_attn_2_available()
-    found = "flash_attention_2" if installed and args.bf16 and args.device.type == "cuda" else "sdpa"
-    chosen = run.training.get("attn_implementation", found)
+    fastest = "flash_attention_2" if installed and args.bf16 and args.device.type == "cuda" else "sdpa"
+    chosen = run.training.get("attn_implementation", fastest)
     if chosen == "flash_attention_2" and not installed:
         raise ValueError("attn_implementation=flash_attention_2 needs the package flash-attn, and a GPU")
     if args.process_index == 0:

@@ -56,8 +56,8 @@ def sharding_arguments(sharding: Sharding, gradient_checkpointing: bool) -> dict
         return {"fsdp": True, "fsdp_config": config, "gradient_checkpointing": False}
     if sharding not in ("none", "zero3"):
         raise ValueError(f"unknown sharding {sharding!r}; there are: none, zero3, fsdp")
-    found: dict[str, Any] = {"gradient_checkpointing": gradient_checkpointing}
-    return {**found, "deepspeed": deepcopy(ZERO3)} if sharding == "zero3" else found
+    arguments: dict[str, Any] = {"gradient_checkpointing": gradient_checkpointing}
+    return {**arguments, "deepspeed": deepcopy(ZERO3)} if sharding == "zero3" else arguments
 
 
 def keep_log_probabilities(args: Any) -> None:
@@ -93,10 +93,10 @@ def _masters(trainer: Any) -> dict[str, Any]:
     """ZeRO's fp32 weights, gathered one by one; its own save function rounds them to bf16."""
     from deepspeed.utils import safe_get_full_fp32_param
 
-    first, found = trainer.is_world_process_zero(), {}
+    first, weights = trainer.is_world_process_zero(), {}
     for name, parameter in trainer.accelerator.unwrap_model(trainer.model).named_parameters():
         if parameter.requires_grad:
             value = safe_get_full_fp32_param(parameter)
             if first:
-                found[name] = value.cpu()
-    return found
+                weights[name] = value.cpu()
+    return weights

@@ -95,11 +95,11 @@ def check_trl(trainer: type = GRPOTrainer, config: type = GRPOConfig) -> None:
         method = getattr(trainer, name, None)
         if method is None:
             raise _differs(f"{trainer.__name__} has no method {name}")
-        _, *found = inspect.signature(method).parameters.values()
-        needed = [each.name for each in found if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
-        if tuple(each.name for each in found[: len(expected)]) != expected or not {*needed} <= {*expected}:
+        _, *parameters = inspect.signature(method).parameters.values()
+        needed = [each.name for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+        if tuple(each.name for each in parameters[: len(expected)]) != expected or not {*needed} <= {*expected}:
             raise _differs(
-                f"{trainer.__name__}.{name} takes ({', '.join(map(str, found))}), not ({', '.join(expected)})"
+                f"{trainer.__name__}.{name} takes ({', '.join(map(str, parameters))}), not ({', '.join(expected)})"
             )
     if "_compute_loss" not in inspect.unwrap(trainer.compute_loss).__code__.co_names:  # as unsloth's, on a GPU
         raise _differs(f"{trainer.__name__}.compute_loss of {trainer.__module__} does not call _compute_loss")
@@ -125,8 +125,8 @@ def check_batch(batch: Mapping[str, Any]) -> None:
     _check_names("the trainer does not know a batch's", batch.keys(), KNOWN_KEYS)
 
 
-def _check_names(what: str, wanted: Iterable[str], found: Iterable[str]) -> None:
-    if missing := sorted({*wanted} - {*found}):
+def _check_names(what: str, wanted: Iterable[str], present: Iterable[str]) -> None:
+    if missing := sorted({*wanted} - {*present}):
         raise _differs(f"{what} {', '.join(missing)}")
 
 
