@@ -34,9 +34,9 @@ def main(arguments: list[str] | None = None) -> None:
             Path(folder, name) for name in ("scores.csv", "values.jsonl", "summary.csv", "gains.csv")
         )
         plan = of_first_seeds(read_json(options.plan), int(options.seeds.split()[0]))
-        found = collect(plan, options.results, unfinished=True)
-        write_csv(scores, Score, found.scores)
-        write_jsonl(values, found.values)
+        collected = collect(plan, options.results, unfinished=True)
+        write_csv(scores, Score, collected.scores)
+        write_jsonl(values, collected.values)
         for path in (scores, values):
             seal(path)
         inputs = ["--plan", options.plan, "--scores", scores, "--values", values, "--published", options.published]

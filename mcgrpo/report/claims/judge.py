@@ -60,9 +60,9 @@ def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source
         rows[row.claim].append(row)
     for claim in claims:
         wanted = set(range(1, len(claim.comparisons) + 1))
-        if (found := {row.comparison for row in rows[claim.id] if row.kind == "single"}) != wanted:
+        if (evaluated := {row.comparison for row in rows[claim.id] if row.kind == "single"}) != wanted:
             raise RecordError(
-                f"claim {claim.id}: it has {len(wanted)} comparisons, but {len(found)} have been evaluated; "
+                f"claim {claim.id}: it has {len(wanted)} comparisons, but {len(evaluated)} have been evaluated; "
                 "contrasts.csv is of another claims.yaml"
             )
     return [_rule(claim, rows[claim.id], source) for claim in claims]
@@ -97,15 +97,15 @@ def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
         return Ruling(claim, source, "not judged", *map(tuple, parts), unjudged=reason)
     is_alone = sum(row.value is not None for row in singles) == 1
     words = verdicts(singles, TAIL if is_alone else BESIDE)
-    found = [_finding(claim, row, word, source) for row, word in zip(singles, words, strict=True)]
+    findings = [_finding(claim, row, word, source) for row, word in zip(singles, words, strict=True)]
     if not is_alone:
-        found = [replace(row, detectable=None) for row in found]
+        findings = [replace(row, detectable=None) for row in findings]
     told = [_finding(claim, row, word, source) for row, word in zip(settings, verdicts(settings), strict=True)]
     told += [_finding(claim, row, *verdicts([row]), source) for row in averages]
     missing = {row.comparison for row in singles} - {row.comparison for row in singles if row.value is not None}
     decide = _in_some if claim.quantifier == "some" else _in_all
-    verdict = decide(found, told, bool(missing), two_sided=claim.is_two_sided)
-    return Ruling(claim, source, verdict, tuple(found), tuple(told))
+    verdict = decide(findings, told, bool(missing), two_sided=claim.is_two_sided)
+    return Ruling(claim, source, verdict, tuple(findings), tuple(told))
 
 
 def _unjudged(row: Contrast) -> ClaimVerdict:

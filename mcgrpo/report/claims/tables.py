@@ -71,8 +71,8 @@ def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
 
 def counts(rulings: Sequence[Ruling]) -> dict[str, int]:
     """The count of each verdict that occurs."""
-    found = Counter(ruling.verdict for ruling in rulings)
-    return {name: found[name] for name in get_args(ClaimVerdict) if found[name]}
+    by_verdict = Counter(ruling.verdict for ruling in rulings)
+    return {name: by_verdict[name] for name in get_args(ClaimVerdict) if by_verdict[name]}
 
 
 def evidence(ruling: Ruling) -> str:
@@ -101,10 +101,10 @@ def _endpoint(ruling: Ruling) -> str:
 def _tally(measured: Sequence[Finding]) -> str:
     if len(measured) == 1:
         return ""
-    found = Counter(row.verdict for row in measured)
-    if len(found) == 1:
+    tally = Counter(row.verdict for row in measured)
+    if len(tally) == 1:
         return f"all {len(measured)} {VERBS[measured[0].verdict]}"
-    return f"of {len(measured)}, " + ", ".join(f"{found[name]} {verb}" for name, verb in VERBS.items() if found[name])
+    return f"of {len(measured)}, " + ", ".join(f"{tally[name]} {verb}" for name, verb in VERBS.items() if tally[name])
 
 
 def _decisive(ruling: Ruling, measured: Sequence[Finding]) -> str:

@@ -49,7 +49,7 @@ def example(rewards: Sequence[float] = REWARDS, epsilon: float = EPSILON) -> Exa
 
 def draw() -> Figure:
     """The overview, two columns wide. Needs no data."""
-    found = example()
+    group = example()
     figure, grid = style.panels(1, 1, HEIGHT - style.MARGIN, width=style.WIDE)
     axes = grid[0, 0]
     axes.set(xlim=(0, style.WIDE), ylim=(0, HEIGHT))
@@ -61,17 +61,17 @@ def draw() -> Figure:
     heights = [HEIGHT - 0.45 - 0.37 * row for row in range(len(REWARDS))]
     middle = heights[len(heights) // 2]
     _box(axes, (0.04, 1.12), middle, 1.1, f"{QUESTION}\n\n(answer: {GOLD})")
-    _box(axes, (3.27, 4.23), middle, 1.1, f"median\n$b$ = {found.median:g}\n\nMAD = {found.mad:g}")
+    _box(axes, (3.27, 4.23), middle, 1.1, f"median\n$b$ = {group.median:g}\n\nMAD = {group.mad:g}")
     _box(axes, (5.80, 6.70), middle, 1.1, f"policy\ngradient on\n$G$ = {len(REWARDS) - 1}\nrollouts")
     for row, height in enumerate(heights):
-        _rollout(axes, row, height, middle, found)
+        _rollout(axes, row, height, middle, group)
     _formulas(axes, heights[-1] - 0.36)
     return figure
 
 
-def _rollout(axes: Axes, row: int, height: float, middle: float, found: Example) -> None:
+def _rollout(axes: Axes, row: int, height: float, middle: float, group: Example) -> None:
     """One row: the answer, its reward and its advantage; grey, dashed and without an arrow for the pivot."""
-    pivot, advantage = row == found.pivot, found.advantages[row]
+    pivot, advantage = row == group.pivot, group.advantages[row]
     _arrow(axes, (1.13, middle), (1.40, height))
     _box(axes, (1.43, 2.43), height, 0.27, f"$o_{row + 1}$: answer {ANSWERS[row]}")
     axes.text(2.82, height, f"{REWARDS[row]:g}", **style.MIDDLE)

@@ -68,8 +68,8 @@ def look_of(method: str) -> dict:
 
 def losses_of(methods: pd.Series) -> list[str]:
     """The loss types of the methods, in the usual order."""
-    found = {METHODS[method].loss_type for method in methods}
-    return [loss for loss in LOSSES if loss in found]
+    used = {METHODS[method].loss_type for method in methods}
+    return [loss for loss in LOSSES if loss in used]
 
 
 @contextmanager

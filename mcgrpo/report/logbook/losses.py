@@ -27,26 +27,26 @@ def lost(
         scores: scores.csv.
         samples: completions of a problem that are sampled, beside the greedy one.
     """
-    found = Lost()
+    total = Lost()
     for job in jobs:
-        found.planned += 1
+        total.planned += 1
         if job.state != FINISHED:
-            found.missing[job.state] += 1
+            total.missing[job.state] += 1
             continue
         drawn, unscorable = rollouts(files, job.run.name)
-        found.rollouts += drawn
-        found.unscorable += unscorable
+        total.rollouts += drawn
+        total.unscorable += unscorable
     rates = scores[scores.measure.isin(RATES)]
     by_cell = {key: group for key, group in rates.groupby(CELL)}  # noqa: C416
     for key, own in seeds.items():
         if key.role in ("in", "out"):
             group = by_cell.get(tuple(getattr(key, name) for name in CELL), rates[:0])
-            found.unmeasured += len(own - set(group.seed))
+            total.unmeasured += len(own - set(group.seed))
             for row in group.itertuples():
                 completions = row.n * (1 + samples)
-                found.completions += completions if row.measure == next(iter(RATES)) else 0
-                found.ungraded[RATES[row.measure]] += round(row.value * completions)
-    return found
+                total.completions += completions if row.measure == next(iter(RATES)) else 0
+                total.ungraded[RATES[row.measure]] += round(row.value * completions)
+    return total
 
 
 @cache

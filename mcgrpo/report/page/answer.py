@@ -59,14 +59,14 @@ class Answer(Headline):
 
 def answer(summary: pd.DataFrame, gains: pd.DataFrame) -> Answer:
     """The answer of `mcgrpo.report.tables.headline`, with its comparisons and controls as bars."""
-    found = headline(summary, gains)
-    rows = found.comparisons
+    head = headline(summary, gains)
+    rows = head.comparisons
     scale = _scale(rows)
     return Answer(
-        **vars(found),
+        **vars(head),
         lead=_lead([row for row in rows if not row.is_control]),
         problems=_problems(rows),
-        verdicts=wording.about_verdicts(found.margin),
+        verdicts=wording.about_verdicts(head.margin),
         bars=tuple(_bar(row, scale) for row in rows),
         scale=scale,
     )
@@ -74,8 +74,8 @@ def answer(summary: pd.DataFrame, gains: pd.DataFrame) -> Answer:
 
 def _problems(rows: tuple[Comparison, ...]) -> str:
     """The number of problems of each benchmark."""
-    found = {row.place.split(" on ")[-1]: row.n for row in rows if row.n}
-    return ", ".join(f"{wording.count(n, 'problem')} on {benchmark}" for benchmark, n in found.items())
+    sizes = {row.place.split(" on ")[-1]: row.n for row in rows if row.n}
+    return ", ".join(f"{wording.count(n, 'problem')} on {benchmark}" for benchmark, n in sizes.items())
 
 
 def _lead(rows: list[Comparison]) -> str:

@@ -110,9 +110,9 @@ def _sample(path: Path) -> list[Group]:
 
 def _groups(path: Path) -> Iterator[Group]:
     """Consecutive rows of one step and prompt; a sample number that does not increase starts another group."""
-    for _, found in groupby(read_jsonl(path, Rollout), key=lambda row: (row.step, row.prompt)):
+    for _, rows in groupby(read_jsonl(path, Rollout), key=lambda row: (row.step, row.prompt)):
         held: list[Rollout] = []
-        for row in found:
+        for row in rows:
             if held and row.sample <= held[-1].sample:
                 yield _group(held)
                 held = []

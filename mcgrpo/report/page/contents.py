@@ -144,10 +144,10 @@ def figure_views(names: list[str], folder: Path, captions: Path, frames: dict[st
 
 
 def _caption(path: Path) -> tuple[str, str]:
-    found = CAPTION.fullmatch(path.read_text(encoding="utf-8").strip()) if path.is_file() else None
-    if found is None:
+    match = CAPTION.fullmatch(path.read_text(encoding="utf-8").strip()) if path.is_file() else None
+    if match is None:
         raise ValueError(f"{path}: no caption of the form '**Title.** Text'")
-    return found[1].rstrip("."), " ".join(found[2].split())
+    return match[1].rstrip("."), " ".join(match[2].split())
 
 
 def _image(path: Path) -> tuple[str, tuple[int, int]]:

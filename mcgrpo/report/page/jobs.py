@@ -81,10 +81,10 @@ def environment(jobs: list[Job]) -> list[tuple[str, str]]:
 
 
 def _values(values: list[Any]) -> str:
-    found = Counter("none" if value is None else str(value) for value in values).most_common()
-    if len(found) == 1:
-        return found[0][0]
-    return ", ".join(f"{value} ({wording.count(times, 'run')})" for value, times in found)
+    counts = Counter("none" if value is None else str(value) for value in values).most_common()
+    if len(counts) == 1:
+        return counts[0][0]
+    return ", ".join(f"{value} ({wording.count(times, 'run')})" for value, times in counts)
 
 
 def stages(results: Path) -> list[dict[str, Any]]:

@@ -15,14 +15,14 @@ def sentence(signals: pd.DataFrame) -> str:
     """
     if signals.empty:
         return ""
-    found = agreement(first_source(signals))
-    if found.correlation is None:
+    agreed = agreement(first_source(signals))
+    if agreed.correlation is None:
         return ""
     text = (
         "The signal that each method leaves, computed from the rewards of the untrained model without training, has a "
-        f"rank correlation of {found.correlation:.2f} with the measured gains in sampled accuracy (95% interval "
-        f"{found.low:.2f} to {found.high:.2f}, {wording.count(found.cells, 'cell')})"
+        f"rank correlation of {agreed.correlation:.2f} with the measured gains in sampled accuracy (95% interval "
+        f"{agreed.low:.2f} to {agreed.high:.2f}, {wording.count(agreed.cells, 'cell')})"
     )
-    if found.decided:
-        text += f"; of {wording.count(found.decided, 'gain')} that can be told from 0, {found.right} have its sign"
+    if agreed.decided:
+        text += f"; of {wording.count(agreed.decided, 'gain')} that can be told from 0, {agreed.right} have its sign"
     return f"{text}."

@@ -52,7 +52,7 @@ def _n(ruling: Ruling, sizes: dict[tuple[str, str], int]) -> str:
     if not measured:
         return "–"
     seeds = wording.span([row.seeds for row in measured])
-    found = {sizes[key] for row in measured if (key := (row.setting, row.benchmark)) in sizes}
+    problems = {sizes[key] for row in measured if (key := (row.setting, row.benchmark)) in sizes}
     parts = [f"{seeds} {'seed' if seeds == '1' else 'seeds'}"]
-    parts += [f"{wording.span(found)} problems"] if found else []
+    parts += [f"{wording.span(problems)} problems"] if problems else []
     return "; ".join([*parts, wording.count(len(measured), "comparison")])

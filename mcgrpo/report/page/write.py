@@ -67,7 +67,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     gains = read_frame(files.gains, Gain)
     curves = read_frame(files.curves, CurvePoint)
     study = read_json(files.plan)["study"]
-    found = jobs.planned_jobs(options.results)
+    planned = jobs.planned_jobs(options.results)
     claims = read_claims(options.claims)
     published, ours = judge_published(claims, options.published), judge_study(claims, files.contrasts)
     points, signals = read_frame(files.signal_curves, SignalPoint), read_frame(files.signals, CellSignal)
@@ -88,16 +88,16 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
         "tables": contents.table_views(summary),
         "signal": contents.signal_view(signals),
         "figures": figures,
-        "shown": (shown := completions.completions(options.results, found)),
+        "shown": (shown := completions.completions(options.results, planned)),
         "groups": {view.name: asdict(view) for view in shown.runs},
         "timings": contents.timings_view(summary),
         "stages": jobs.stages(options.results),
-        "environment": jobs.environment(found),
-        "commits": jobs.commits(found),
-        "ended": jobs.ended(found),
-        "finished": sum(job.state == jobs.FINISHED for job in found),
-        "planned": len(found),
-        "missing_runs": jobs.missing_runs(found),
+        "environment": jobs.environment(planned),
+        "commits": jobs.commits(planned),
+        "ended": jobs.ended(planned),
+        "finished": sum(job.state == jobs.FINISHED for job in planned),
+        "planned": len(planned),
+        "missing_runs": jobs.missing_runs(planned),
         "missing_cells": jobs.missing_cells(summary),
         "missing_figures": [figure.title for figure in figures if not figure.image],
         "command": command(study, page),

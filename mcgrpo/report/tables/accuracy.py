@@ -136,10 +136,10 @@ def intervals(cells: list[Any]) -> str:
 
 def problems(cells: list[Any]) -> str:
     """The number of problems of each evaluated benchmark: "512 problems on two-step"."""
-    found: dict[str, list[int]] = {}
+    sizes: dict[str, list[int]] = {}
     for cell in cells:
-        found.setdefault(cell.benchmark, []).extend([int(cell.n)] if pd.notna(cell.n) else [])
-    texts = [f"{wording.span(n)} problems on {benchmark}" for benchmark, n in found.items() if n]
+        sizes.setdefault(cell.benchmark, []).extend([int(cell.n)] if pd.notna(cell.n) else [])
+    texts = [f"{wording.span(n)} problems on {benchmark}" for benchmark, n in sizes.items() if n]
     return ", ".join(texts or ["no problem evaluated"])
 
 
@@ -151,11 +151,11 @@ def seeds(cells: list[Any]) -> str:
 
 
 def _samples(cells: list[Any]) -> str:
-    found = {cell.benchmark: cell.measure.removeprefix("avg@") for cell in cells if cell.decoding == "sampled"}
-    if not found:
+    samples = {cell.benchmark: cell.measure.removeprefix("avg@") for cell in cells if cell.decoding == "sampled"}
+    if not samples:
         return ""
-    if len(set(found.values())) == 1:
-        k = next(iter(found.values()))
+    if len(set(samples.values())) == 1:
+        k = next(iter(samples.values()))
         return f"Sampled: the mean accuracy of {k} samples a problem (avg@{k})."
-    numbers = ", ".join(f"{k} on {benchmark}" for benchmark, k in found.items())
+    numbers = ", ".join(f"{k} on {benchmark}" for benchmark, k in samples.items())
     return f"Sampled: the mean accuracy of k samples a problem: {numbers}."

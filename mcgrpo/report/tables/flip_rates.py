@@ -67,7 +67,7 @@ def _model(method: str, num_generations: int) -> str:
 
 def _rates(rows: pd.DataFrame, columns: list[tuple]) -> Iterable[Entry]:
     """The rates of a line: blank if the baseline is not defined for k, "missing" if it was not measured."""
-    found = {(cell.k, cell.how): cell for cell in rows.itertuples()}
+    cells = {(cell.k, cell.how): cell for cell in rows.itertuples()}
     for column in columns:
-        cell = found.get(column)
+        cell = cells.get(column)
         yield Entry(wording.accuracy(cell.mean, cell.low, cell.high) if cell else "")

@@ -47,10 +47,10 @@ def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
     cells = accuracies(summary, "in")
     medians = at_smallest_g(cells)
     if medians.empty:
-        found = cells.method.map(is_median).any()
+        has_median = cells.method.map(is_median).any()
         why = (
             "The study plans no mean-centred method to compare it with."
-            if found
+            if has_median
             else "No median-centred run to compare."
         )
         return Headline("Does the median help here?", "Not asked.", why)
@@ -67,17 +67,17 @@ def _lost(summary: pd.DataFrame, cells: pd.DataFrame, medians: pd.DataFrame) -> 
     with_baseline = cells.assign(baseline=cells.baseline.fillna(cells.method))
     names = with_baseline[is_among(with_baseline, medians, PLACE)][CELL].drop_duplicates()
     own = summary[(summary.variant == DEFAULT) & summary.role.isin(("in", "train"))].merge(names, on=CELL)
-    found, samples = Lost(), own.measure.str.extract(r"^avg@(\d+)$")[0].astype(float).max()
+    total, samples = Lost(), own.measure.str.extract(r"^avg@(\d+)$")[0].astype(float).max()
     by_training = own.groupby(CELL)[["planned", "seeds"]].max()
-    found.planned = int(by_training.planned.sum())
-    found.missing[""] = found.planned - int(by_training.seeds.sum())
-    found.rollouts, found.unscorable = _rollouts(own)
+    total.planned = int(by_training.planned.sum())
+    total.missing[""] = total.planned - int(by_training.seeds.sum())
+    total.rollouts, total.unscorable = _rollouts(own)
     for verdict in UNGRADED:
         rates = own[(own.measure == f"rate-{verdict}") & own["mean"].notna()]
         completions = rates.seeds * rates.n * (1 + (0 if pd.isna(samples) else samples))
-        found.completions = max(found.completions, round(completions.sum()))
-        found.ungraded[verdict] = round((rates["mean"] * completions).sum())
-    return found
+        total.completions = max(total.completions, round(completions.sum()))
+        total.ungraded[verdict] = round((rates["mean"] * completions).sum())
+    return total
 
 
 def _rollouts(own: pd.DataFrame) -> tuple[int, int]:
@@ -95,16 +95,16 @@ def _over(medians: pd.DataFrame) -> str:
 
 def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
     """Yes, no, in part or not told, and the counts of verdicts."""
-    found = Counter(row.word for row in rows)
-    compared = len(rows) - found[wording.MISSING]
+    by_word = Counter(row.word for row in rows)
+    compared = len(rows) - by_word[wording.MISSING]
     if not compared:
         return "Not known.", f"None of {wording.count(len(rows), 'planned comparison')} has been run."
     words = (*wording.VERDICTS, wording.ONE_SEED, "no interval")
-    kinds = [kind for kind in words if found[kind] or kind in ("better", "worse")]
-    counts = ", ".join(f"{found[kind]} {_explained(kind, rows, margin)}" for kind in kinds)
+    kinds = [kind for kind in words if by_word[kind] or kind in ("better", "worse")]
+    counts = ", ".join(f"{by_word[kind]} {_explained(kind, rows, margin)}" for kind in kinds)
     text = f"Of {wording.count(compared, 'comparison')} with the mean (settings, losses, decodings): {counts}."
-    missing = found.pop(wording.MISSING, 0)
-    word = _word(found)
+    missing = by_word.pop(wording.MISSING, 0)
+    word = _word(by_word)
     if missing and word != UNTOLD:
         word = f"So far {word[0].lower()}{word[1:]}"
     return word, text + (f" {wording.count(missing, 'planned comparison')} missing." if missing else "")
@@ -122,36 +122,39 @@ def _explained(kind: str, rows: list[Comparison], margin: float | None) -> str:
     return "at one seed, which says nothing of others" if kind == wording.ONE_SEED else kind
 
 
-def _word(found: Counter) -> str:
+def _word(by_word: Counter) -> str:
     """The answer in a word or two."""
-    if found["better"] and found["worse"]:
+    if by_word["better"] and by_word["worse"]:
         return "It depends."
-    if found["better"]:
-        return "Yes." if found["better"] == found.total() else "In part."
-    if found["worse"]:
-        return "No, it hurts." if found["worse"] == found.total() else "No, in part it hurts."
-    return "No, it makes no difference." if found["equivalent"] == found.total() else UNTOLD
+    if by_word["better"]:
+        return "Yes." if by_word["better"] == by_word.total() else "In part."
+    if by_word["worse"]:
+        return "No, it hurts." if by_word["worse"] == by_word.total() else "No, in part it hurts."
+    return "No, it makes no difference." if by_word["equivalent"] == by_word.total() else UNTOLD
 
 
-def markdown(found: Headline) -> str:
+def markdown(answer: Headline) -> str:
     """The answer on the first line; then a line for each loss and decoding by setting and benchmark."""
-    lines = [f"**{found.question}** {found.word} {found.told}", *(["", f"Lost: {found.lost}"] if found.lost else [])]
-    for place, rows in groupby(found.comparisons, key=lambda row: row.place):
-        lines += ["", f"**{place}**, difference in accuracy{found.over}:", ""]
+    lines = [
+        f"**{answer.question}** {answer.word} {answer.told}",
+        *(["", f"Lost: {answer.lost}"] if answer.lost else []),
+    ]
+    for place, rows in groupby(answer.comparisons, key=lambda row: row.place):
+        lines += ["", f"**{place}**, difference in accuracy{answer.over}:", ""]
         lines += [f"- {text}" for text in _sentences(rows)]
     return "\n".join(lines) + "\n"
 
 
-def latex(found: Headline) -> str:
+def latex(answer: Headline) -> str:
     """The same as LaTeX."""
 
     def spell(text: str) -> str:
         return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", wording.escape_latex(text))
 
-    lines = [spell(f"**{found.question}** **{found.word}** {found.told}")]
-    lines += ["", spell(f"Lost: {found.lost}")] if found.lost else []
-    for place, rows in groupby(found.comparisons, key=lambda row: row.place):
-        lines += ["", spell(f"**{place}**, difference in accuracy{found.over}:")]
+    lines = [spell(f"**{answer.question}** **{answer.word}** {answer.told}")]
+    lines += ["", spell(f"Lost: {answer.lost}")] if answer.lost else []
+    for place, rows in groupby(answer.comparisons, key=lambda row: row.place):
+        lines += ["", spell(f"**{place}**, difference in accuracy{answer.over}:")]
         lines += [r"\begin{itemize}", *(rf"\item {spell(text)}" for text in _sentences(rows)), r"\end{itemize}"]
     return "\n".join(lines) + "\n"
 

@@ -37,10 +37,10 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     places = pd.concat([rivals[PLACE], equal[PLACE], _of_as_many(equal)])
     beside = beside[is_among(beside, places, PLACE)]
     trained = summary[(summary.role == "train") & (summary.measure == "rollouts")]
-    found = pd.concat([beside, rivals]).join(trained.set_index([*CELL])["mean"].rename("rollouts"), on=[*CELL])
-    keys = {name: found[name] for name in PLACE}
-    other, method = found.variant != DEFAULT, found.method.map(method_order)
-    return ordered(found, **keys, other=other, method=method, variant=found.variant)
+    shown = pd.concat([beside, rivals]).join(trained.set_index([*CELL])["mean"].rename("rollouts"), on=[*CELL])
+    keys = {name: shown[name] for name in PLACE}
+    other, method = shown.variant != DEFAULT, shown.method.map(method_order)
+    return ordered(shown, **keys, other=other, method=method, variant=shown.variant)
 
 
 def _is_of_rivals(method: str) -> bool:

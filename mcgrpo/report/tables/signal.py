@@ -91,10 +91,10 @@ def _caption(signals: pd.DataFrame) -> str:
 
 def _agreements(signals: pd.DataFrame) -> str:
     """The rank correlation of each source; empty without any."""
-    found = {_source(rows.iloc[0]): agreement(rows) for _, rows in signals.groupby("source", sort=False)}
+    by_source = {_source(rows.iloc[0]): agreement(rows) for _, rows in signals.groupby("source", sort=False)}
     texts = [
         f"{each.correlation:.2f} [{each.low:.2f}, {each.high:.2f}] ({source}, {wording.count(each.cells, 'cell')})"
-        for source, each in found.items()
+        for source, each in by_source.items()
         if each.correlation is not None
     ]
     return f"Rank correlation of predicted and measured gains: {'; '.join(texts)}." if texts else ""

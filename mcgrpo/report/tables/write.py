@@ -71,9 +71,9 @@ OTHERS = (rivals, stability, flip_rates)
 def displays(summary: pd.DataFrame) -> list[tuple[pd.DataFrame, Display]]:
     """Every planned table: its cells, and the printed table."""
     chosen = ((table, select(table, summary)) for table in TABLES)
-    found = [(cells, accuracy.display(table, as_rows(cells))) for table, cells in chosen if not cells.empty]
+    tables = [(cells, accuracy.display(table, as_rows(cells))) for table, cells in chosen if not cells.empty]
     others = ((module, module.select(summary)) for module in OTHERS)
-    return found + [(cells, module.display(cells)) for module, cells in others if not cells.empty]
+    return tables + [(cells, module.display(cells)) for module, cells in others if not cells.empty]
 
 
 def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title: str = "") -> None:
@@ -84,17 +84,17 @@ def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title
     Raises:
         ValueError: if the study plans none of the tables.
     """
-    found = [(cells, table.titled(title)) for cells, table in displays(summary)]
-    if not found:
+    tables = [(cells, table.titled(title)) for cells, table in displays(summary)]
+    if not tables:
         raise ValueError("the summary has neither an accuracy (greedy or avg@k) of a trained method nor sign flips")
-    names = {display.name for _, display in found}
+    names = {display.name for _, display in tables}
     left = [name for name in (*(table.name for table in TABLES), *(each.NAME for each in OTHERS)) if name not in names]
     absent = f"Tables without a cell in this study: {', '.join(left)}." if left else ""
-    tex = [PREAMBLE + (f"\n% {absent}" if absent else ""), *(latex(display) for _, display in found)]
-    md = [*(markdown(display) for _, display in found), *([absent] if absent else [])]
+    tex = [PREAMBLE + (f"\n% {absent}" if absent else ""), *(latex(display) for _, display in tables)]
+    md = [*(markdown(display) for _, display in tables), *([absent] if absent else [])]
     _write(output / "tables.tex", "\n\n".join(tex) + "\n")
     _write(output / "tables.md", "\n\n".join(md) + "\n")
-    _write(output / "tables.csv", _tidy(found).to_csv(index=False, lineterminator="\n"))
+    _write(output / "tables.csv", _tidy(tables).to_csv(index=False, lineterminator="\n"))
     answer = headline.headline(summary, gains)
     _write(output / "headline.md", headline.markdown(answer))
     _write(output / "headline.tex", headline.latex(answer))
@@ -110,10 +110,10 @@ def _write_timings(summary: pd.DataFrame, output: Path, title: str) -> None:
     _write(output / "timings.md", f"{markdown(table)}\n" if table else f"{absent}\n")
 
 
-def _tidy(found: list[tuple[pd.DataFrame, Display]]) -> pd.DataFrame:
+def _tidy(tables: list[tuple[pd.DataFrame, Display]]) -> pd.DataFrame:
     """The cells of all tables, one row each, with the table's name before the columns of `Cell`."""
     columns = ["table", *(field.name for field in fields(Cell))]
-    return pd.concat([cells.assign(table=display.name) for cells, display in found])[columns]
+    return pd.concat([cells.assign(table=display.name) for cells, display in tables])[columns]
 
 
 def _write(path: Path, text: str) -> None:
