@@ -60,7 +60,7 @@ def look(config: Config, gains: pd.DataFrame, measure: str, names: list[str]) ->
         StudyError: for a planned seed without a gain: seeds are judged in order, none may be left out.
     """
     rows = gains[(gains.kind == "difference") & (gains.measure == measure)]
-    found = {key: group.set_index("seed").gain for key, group in rows.groupby([*CELL, "benchmark"])}
+    by_cell = {key: group.set_index("seed").gain for key, group in rows.groupby([*CELL, "benchmark"])}
     for name in names:
         part = {**config, "experiments": {name: config["experiments"][name]}}
         planned, evaluated, seeds = expand(part), evaluations(part), seeds_of(config, name)
@@ -69,7 +69,7 @@ def look(config: Config, gains: pd.DataFrame, measure: str, names: list[str]) ->
             if run.seed == seeds[0] and baseline and replace(run, method=baseline).name in planned:
                 for benchmark in evaluated[run.name]:
                     cell = (*(getattr(run, field) for field in CELL), benchmark)
-                    seen = found.get(cell, pd.Series(dtype=float))
+                    seen = by_cell.get(cell, pd.Series(dtype=float))
                     yield _looked(name, cell_name(vars(run)), benchmark, seen, seeds, config)
 
 

@@ -27,13 +27,13 @@ LOCK_SECONDS = 60
 
 def accuracies(scores: Path) -> dict[str, dict[str, float]]:
     """The scores of each run, by run name, under the names of their metrics."""
-    found: dict[str, dict[str, float]] = {}
+    by_run: dict[str, dict[str, float]] = {}
     with scores.open(newline="") as file:
         for row in csv.DictReader(file):
             if row["role"] != "train":
-                run = found.setdefault(f"{cell_name(row)}/seed{row['seed']}", {})
+                run = by_run.setdefault(f"{cell_name(row)}/seed{row['seed']}", {})
                 run[contents.score_name(row)] = float(row["value"])
-    return found
+    return by_run
 
 
 class Tracked:
@@ -86,10 +86,10 @@ class Tracked:
     def evaluations(self) -> None:
         """Log accuracies and files of every training."""
         scores = self.files.scores
-        found = accuracies(scores) if scores.is_file() else {}
+        by_run = accuracies(scores) if scores.is_file() else {}
         for run in self.runs():
             name, old = run.data.tags[contents.RUN], run.data.metrics
-            new = {key: value for key, value in found.get(name, {}).items() if old.get(metric_name(key)) != value}
+            new = {key: value for key, value in by_run.get(name, {}).items() if old.get(metric_name(key)) != value}
             if new:
                 step = int(run.data.tags.get("steps", 0))
                 self.store.log(run.info.run_id, [{"step": step, "time": scores.stat().st_mtime, **new}])

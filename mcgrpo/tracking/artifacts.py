@@ -50,17 +50,17 @@ def log_training(store: Store, run: Any, results: ResultFiles, name: str) -> Non
 
 def log_report(store: Store, study: str, results: ResultFiles, reports: Path, note: str) -> None:
     """Log a study's tables and figures, in a run of their own."""
-    found = store.find(contents.KIND, REPORT)
-    if not found:
+    runs = store.find(contents.KIND, REPORT)
+    if not runs:
         stamp = contents.milliseconds(results.summary.stat().st_mtime)
         run_id = store.create(f"{study}: tables and figures", stamp, {contents.KIND: REPORT})
         store.client.set_terminated(run_id, "FINISHED", stamp)
-        found = [store.client.get_run(run_id)]
+        runs = [store.client.get_run(run_id)]
     shown = [path for pattern in SHOWN for path in sorted(reports.glob(pattern))]
     files = [(path, path.parent.name if path.parent != reports else "") for path in shown]
     tables = (results.summary, results.scores, results.curves)
-    log_files(store, found[0], files + [(path, "") for path in tables if path.exists()])
-    store.client.set_tag(found[0].info.run_id, contents.NOTE, note)
+    log_files(store, runs[0], files + [(path, "") for path in tables if path.exists()])
+    store.client.set_tag(runs[0].info.run_id, contents.NOTE, note)
 
 
 def register(store: Store, study: str, run: Any, weights: Path) -> None:

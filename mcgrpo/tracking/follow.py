@@ -35,22 +35,22 @@ class Follower:
 
     Args:
         uri: of the store.
-        found: returns the trainings, by run name. Those that have finished already are left to `mcgrpo track`.
+        places: returns the trainings, by run name. Those that have finished already are left to `mcgrpo track`.
         lock: held while it logs.
     """
 
-    def __init__(self, uri: str, found: Callable[[], dict[str, Place]], lock: Any = None):
-        self.uri, self.found, self.lock = uri, found, lock or nullcontext()
+    def __init__(self, uri: str, places: Callable[[], dict[str, Place]], lock: Any = None):
+        self.uri, self.places, self.lock = uri, places, lock or nullcontext()
         self.store: Store | None = None
         self.trainings: dict[str, Training] = {}
-        self.over = {name for name, place in found().items() if place.folder == place.finished}
+        self.over = {name for name, place in places().items() if place.folder == place.finished}
         self.failed, self.skipped = False, Skipped()
 
     def look(self) -> bool:
         """Log what is new; returns whether every training has ended and is logged."""
         with self.lock:
             settled = True
-            for name, place in self.found().items():
+            for name, place in self.places().items():
                 if name in self.over and place.folder == place.finished:
                     continue
                 self.over.discard(name)

@@ -115,11 +115,11 @@ class Training:
     """One training and its MLflow run. After an error make a new one, which looks up what has been logged.
 
     Args:
-        found: the MLflow runs of this run's name, where they have been looked up already.
+        runs: the MLflow runs of this run's name, where they have been looked up already.
     """
 
-    def __init__(self, store: Store, place: Place, found: list[Any] | None = None):
-        self.store, self.place, self.found = store, place, found
+    def __init__(self, store: Store, place: Place, runs: list[Any] | None = None):
+        self.store, self.place, self.runs = store, place, runs
         self.run_id, self.started, self.status = "", -1, ""
         self.sent: dict[str, int] = {}
         self.rows: dict[str, Rows] = {}
@@ -156,9 +156,9 @@ class Training:
 
     def _attach(self, new: contents.Contents) -> None:
         """Continue the MLflow run of this start, or begin one in place of those of earlier starts."""
-        found = self.store.find(contents.RUN, new.name) if self.found is None else self.found
-        same = next((run for run in found if run.info.start_time == new.started), None)
-        for run in found:
+        runs = self.store.find(contents.RUN, new.name) if self.runs is None else self.runs
+        same = next((run for run in runs if run.info.start_time == new.started), None)
+        for run in runs:
             if run is not same:
                 self.store.client.delete_run(run.info.run_id)
         self.run_id = same.info.run_id if same else self.store.begin(new)
@@ -167,7 +167,7 @@ class Training:
         last = self.store.last_step
         self.sent = {name: last(self.run_id, metric) if metric in has else -1 for name, metric in SERIES.items()}
         self.rows = {name: Rows() for name in SERIES}
-        self.found, self.started = None, new.started
+        self.runs, self.started = None, new.started
 
     def _send(self, path: Path) -> None:
         rows = []

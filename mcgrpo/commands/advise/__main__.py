@@ -45,21 +45,21 @@ def _advise(options: argparse.Namespace) -> None:
         raise ValueError(f"--rewards: a success should have more than a failure, not {options.rewards}")
     samples = read_samples(options.samples_file, options.rewards, options.samples)
     points, shares = mixtures(samples, RESAMPLES, options.seed)
-    settings = {"mad_zero": options.mad_zero, "max_advantage": options.max_advantage}
+    settings = {"rho": options.rho, "mad_zero": options.mad_zero, "max_advantage": options.max_advantage}
     sizes = sorted(set(options.num_generations))
-    found, left_out = candidates(options.estimators, sizes, samples.levels, points, costs, rho=options.rho, **settings)
+    choices, left_out = candidates(options.estimators, sizes, samples.levels, points, costs, **settings)
     rates, prompts = 1 - points[:, 0], len(samples.counts)
     parts = [part(shares[0], chosen, prompts) for chosen in (rates <= options.hard, rates >= options.easy)]
-    rows = rank(found, shares, parts)
+    rows = rank(choices, shares, parts)
     if not rows[0].value > 0:
         raise ValueError(f"{options.samples_file}: no estimator has a signal at these success rates")
     print(*_heading(options.samples_file, samples, points, shares), "", sep="\n")
     print(_table(rows[: options.top], unit), "", sep="\n")
-    print(*_notes(options, rows, left_out, unit), *_by_rho(found, shares[:1]), sep="\n")
+    print(*_notes(options, rows, left_out, unit), *_by_rho(choices, shares[:1]), sep="\n")
     if options.csv:
         write_csv(options.csv, Row, rows)
     successes = (shares[0] @ points).index_fill(0, torch.tensor([0]), 0.0)
-    curves = curves_of(rows, found, successes / successes.sum(), costs, rho=options.rho, **settings)
+    curves = curves_of(rows, choices, successes / successes.sum(), costs, **settings)
     plt.switch_backend("agg")
     draw(options.picture, rows, curves, unit, _histogram(points, shares[0]))
     print(f"Picture: {options.picture}")
@@ -123,13 +123,13 @@ def _notes(options: argparse.Namespace, rows: Sequence[Row], left_out: Sequence[
     yield "Not included: clipping, reuse of rollouts, Adam, KL terms, and a policy that moves."
 
 
-def _by_rho(found: Sequence[Candidate], shares: Tensor) -> Iterator[str]:
+def _by_rho(candidates: Sequence[Candidate], shares: Tensor) -> Iterator[str]:
     """Which candidate is first for other variances of a score within its level."""
     firsts = []
     for rho in RHOS:
-        changed = [dataclasses.replace(each, found=dataclasses.replace(each.found, rho=rho)) for each in found]
+        changed = [dataclasses.replace(each, signal=dataclasses.replace(each.signal, rho=rho)) for each in candidates]
         best = max(changed, key=lambda each: each.efficiency(shares).item())
-        firsts.append(f"{best.name} at G = {best.found.num_generations} (rho {rho:g})")
+        firsts.append(f"{best.name} at G = {best.signal.num_generations} (rho {rho:g})")
     yield "First, by how much scores vary within a reward level: " + ", ".join(firsts) + "."
 
 

@@ -105,19 +105,19 @@ def _where_prompts_are(axes: Axes, shares: Tensor) -> BarContainer:
 
 
 def curves_of(
-    rows: Sequence[Row], found: Sequence[Candidate], failures: Tensor, costs: Costs, **options: Any
+    rows: Sequence[Row], candidates: Sequence[Candidate], failures: Tensor, costs: Costs, **options: Any
 ) -> list[tuple[str, Tensor, Tensor]]:
     """The curves of the estimators that rank first at the first's G, and of GRPO and MC-GRPO.
 
     Args:
         rows: the ranking.
-        found: the candidates.
+        candidates: those that are ranked.
         failures: (levels,), how successes are spread over the levels; the first is 0.
         costs: of a step.
         **options: of `signal`.
     """
     size = rows[0].num_generations
-    there = {each.name: each for each in found if each.found.num_generations == size}
+    there = {each.name: each for each in candidates if each.signal.num_generations == size}
     ranked = [row.estimator for row in rows if row.num_generations == size]
     always = [name for name in ranked if set(ALWAYS) & set(there[name].names)]
     names = [name for name in ranked if name in {*always, *ranked[: CURVES - len(always)]}]
@@ -126,7 +126,7 @@ def curves_of(
     points[:, 0] = 1 - rates[:, 0]
     curves = []
     for name in names:
-        own = signal(there[name].names[0], size, there[name].found.levels, points, **options)
+        own = signal(there[name].names[0], size, there[name].signal.levels, points, **options)
         slope = own.gain / own.climb.square().sum(dim=1)
         per_unit = Candidate((name,), own, costs).efficiency(torch.eye(len(points), dtype=torch.float64))
         curves.append((name, per_unit[:-1], slope[:-1] / slope[-1]))

@@ -24,10 +24,10 @@ class Costs:
     row: float = 0.0
     all_rows: bool = False
 
-    def of(self, found: Signal) -> Tensor:
+    def of(self, signal: Signal) -> Tensor:
         """Seconds of each prompt in a step; (prompts,)."""
-        rows = torch.full_like(found.active, found.num_generations) if self.all_rows else found.active
-        return self.rollout * found.drawn + self.row * rows
+        rows = torch.full_like(signal.active, signal.num_generations) if self.all_rows else signal.active
+        return self.rollout * signal.drawn + self.row * rows
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Candidate:
 
     Args:
         names: of the estimators that leave this signal: those that differ by a factor do not differ here.
-        found: its signal, each point of the grid being a prompt.
+        signal: what it leaves, each point of the grid being a prompt.
         costs: of a step.
     """
 
     names: tuple[str, ...]
-    found: Signal
+    signal: Signal
     costs: Costs
 
     @property
@@ -55,7 +55,7 @@ class Candidate:
         (mean gain)^2 / mean noise / mean seconds: over prompts and steps, squares of signal to noise add up.
         """
         gain, noise, seconds = (
-            shares @ each for each in (self.found.gain, self.found.noise, self.costs.of(self.found))
+            shares @ each for each in (self.signal.gain, self.signal.noise, self.costs.of(self.signal))
         )
         return torch.where(noise > 0, gain * gain.abs() / noise / seconds, 0.0)
 
@@ -114,7 +114,7 @@ def candidates(
     Raises:
         ValueError: of `signal`, for an estimator that was asked for.
     """
-    found: list[Candidate] = []
+    distinct: list[Candidate] = []
     left_out = []
     for name in estimators or ESTIMATORS:
         try:
@@ -125,16 +125,16 @@ def candidates(
             left_out.append(f"{name}: {error}")
             continue
         for each in own:
-            _add(found, each)
-    return found, left_out
+            _add(distinct, each)
+    return distinct, left_out
 
 
-def _add(found: list[Candidate], new: Candidate) -> None:
-    for place, other in enumerate(found):
-        if _alike(other.found, new.found):
-            found[place] = Candidate((*other.names, *new.names), other.found, other.costs)
+def _add(distinct: list[Candidate], new: Candidate) -> None:
+    for place, other in enumerate(distinct):
+        if _alike(other.signal, new.signal):
+            distinct[place] = Candidate((*other.names, *new.names), other.signal, other.costs)
             return
-    found.append(new)
+    distinct.append(new)
 
 
 def _alike(one: Signal, other: Signal) -> bool:
@@ -146,29 +146,29 @@ def _alike(one: Signal, other: Signal) -> bool:
     return all(torch.allclose(*pair, rtol=SAME, atol=SAME * pair[0].abs().max().item()) for pair in pairs)
 
 
-def rank(found: Sequence[Candidate], shares: Tensor, parts: Sequence[Tensor | None]) -> list[Row]:
+def rank(candidates: Sequence[Candidate], shares: Tensor, parts: Sequence[Tensor | None]) -> list[Row]:
     """The candidates, from the most signal per second to the least.
 
     Args:
-        found: at least one.
+        candidates: at least one.
         shares: (1 + resamples, points), see `mixture.mixtures`.
         parts: the distribution over hard prompts alone, and over easy ones, see `mixture.part`.
     """
-    values = torch.stack([each.efficiency(shares) for each in found])
+    values = torch.stack([each.efficiency(shares) for each in candidates])
     best = values[:, 0].argmax()
     relative = values / values[best]
     first = (values == values.amax(dim=0)).double()[:, 1:].mean(dim=1)
     ends = [_interval(each) for each in values[:, 1:]]
     relative_ends = [_interval(each) for each in relative[:, 1:]]
-    compared = [_of_best(found, part) for part in parts]
-    weights = [[_weight(each, part, shares[0]) for part in parts] for each in found]
+    compared = [_of_best(candidates, part) for part in parts]
+    weights = [[_weight(each, part, shares[0]) for part in parts] for each in candidates]
     rows = [
         Row(
-            each.name, each.found.num_generations, each.found.drawn, values[index, 0].item(), *ends[index],
+            each.name, each.signal.num_generations, each.signal.drawn, values[index, 0].item(), *ends[index],
             relative[index, 0].item(), *relative_ends[index], first[index].item(),
             *(part[index] for part in compared), *weights[index],
         )
-        for index, each in enumerate(found)
+        for index, each in enumerate(candidates)
     ]  # fmt: skip
     return sorted(rows, key=lambda row: (-round(row.of_first, 9), row.num_generations))
 
@@ -178,16 +178,16 @@ def _interval(values: Tensor) -> tuple[float, float]:
     return low, high
 
 
-def _of_best(found: Sequence[Candidate], part: Tensor | None) -> list[float | None]:
+def _of_best(candidates: Sequence[Candidate], part: Tensor | None) -> list[float | None]:
     if part is None:
-        return [None] * len(found)
-    values = torch.stack([each.efficiency(part.unsqueeze(0))[0] for each in found])
-    return (values / values.max()).tolist() if values.max() > 0 else [None] * len(found)
+        return [None] * len(candidates)
+    values = torch.stack([each.efficiency(part.unsqueeze(0))[0] for each in candidates])
+    return (values / values.max()).tolist() if values.max() > 0 else [None] * len(candidates)
 
 
 def _weight(candidate: Candidate, part: Tensor | None, whole: Tensor) -> float | None:
     """The slope of the objective along the success rate on some prompts, over that on all."""
     if part is None:
         return None
-    ours, steepest = candidate.found.gain, candidate.found.climb.square().sum(dim=1)
+    ours, steepest = candidate.signal.gain, candidate.signal.climb.square().sum(dim=1)
     return (((part @ ours) / (part @ steepest)) / ((whole @ ours) / (whole @ steepest))).item()

@@ -56,7 +56,7 @@ def read_samples(path: Path, rewards: Sequence[float] | None, samples: int | Non
 
 
 def _of_grades(path: Path, rewards: Sequence[float] | None) -> Samples:
-    found: dict[str, Counter[float]] = {}
+    by_prompt: dict[str, Counter[float]] = {}
     unknown = set()
     for grade in read_grades(path):
         if grade.decoding != "sampled":
@@ -65,24 +65,24 @@ def _of_grades(path: Path, rewards: Sequence[float] | None) -> Samples:
             unknown.add(grade.id)
         judged = Judgement(grade.verdict, grade.extracted, grade.gold_parsable)
         reward = rewards[is_accurate(grade.verdict)] if rewards else reward_of(judged)
-        found.setdefault(grade.id, Counter())[reward] += 1
-    found = {name: counts for name, counts in found.items() if name not in unknown}
-    if not found:
+        by_prompt.setdefault(grade.id, Counter())[reward] += 1
+    by_prompt = {name: counts for name, counts in by_prompt.items() if name not in unknown}
+    if not by_prompt:
         raise RecordError(f"{path}: no sampled completions with an answer to compare with")
-    for name, counts in found.items():
+    for name, counts in by_prompt.items():
         if counts.total() < LEAST_SAMPLES:
             raise RecordError(f"{path}: prompt {name!r} has one sample; pass rates need {LEAST_SAMPLES} or more")
     note = f"{len(unknown)} prompt(s) whose answer does not parse left out" if unknown else ""
-    return _counted(path, found, min(rewards) if rewards else 0.0, note)
+    return _counted(path, by_prompt, min(rewards) if rewards else 0.0, note)
 
 
-def _counted(path: Path, found: Mapping[str, Counter[float]], failure: float, note: str) -> Samples:
-    levels = sorted({failure}.union(*found.values()))
+def _counted(path: Path, by_prompt: Mapping[str, Counter[float]], failure: float, note: str) -> Samples:
+    levels = sorted({failure}.union(*by_prompt.values()))
     if len(levels) < 2:
         raise RecordError(f"{path}: every sample failed, so no estimator has a signal")
-    if not any(counts[failure] for counts in found.values()):
+    if not any(counts[failure] for counts in by_prompt.values()):
         raise RecordError(f"{path}: no sample failed, so there is nothing to learn")
-    rows = [[float(counts[level]) for level in levels] for counts in found.values()]
+    rows = [[float(counts[level]) for level in levels] for counts in by_prompt.values()]
     return Samples(tuple(levels), torch.tensor(rows, dtype=torch.float64), note=note)
 
 

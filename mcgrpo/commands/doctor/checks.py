@@ -21,6 +21,6 @@ class Check(NamedTuple):
 
 def summary(checks: Iterable[Check]) -> str:
     """How many checks have which status, in one line."""
-    found = [check.status for check in checks]
-    counts = [f"{found.count(status)} {status}" for status in ("error", "warning", "ok") if status in found]
-    return f"{len(found)} checks: {', '.join(counts)}."
+    statuses = [check.status for check in checks]
+    counts = [f"{statuses.count(status)} {status}" for status in ("error", "warning", "ok") if status in statuses]
+    return f"{len(statuses)} checks: {', '.join(counts)}."

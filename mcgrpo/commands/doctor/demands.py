@@ -35,12 +35,12 @@ def check_batches(config: Config, runs: Sequence[Run], sizes: Sizes) -> Iterator
     variants = defaultdict(set)
     for run in runs:
         variants[run.setting, batches_of(config, run, sizes)].add(run.variant)
-    for (setting, found), names in variants.items():
-        finding = f"{setting} ({', '.join(sorted(names))}): {found}"
-        if found.steps == 0:
+    for (setting, arithmetic), names in variants.items():
+        finding = f"{setting} ({', '.join(sorted(names))}): {arithmetic}"
+        if arithmetic.steps == 0:
             yield Check("error", "batches", f"{finding}: more than the data set has", "smaller batches, or more data")
         else:
-            steps = "unknown number of" if found.steps is None else f"{found.steps:,}"
+            steps = "unknown number of" if arithmetic.steps is None else f"{arithmetic.steps:,}"
             yield Check("ok", "batches", f"{finding}, {steps} steps")
 
 
@@ -51,8 +51,8 @@ def check_memory(config: Config, runs: Sequence[Run], sizes: Sizes) -> Iterator[
         by_setting[run.setting].append(
             (memory(run.training, sizes.models[run.model], batches_of(config, run, sizes)), run.model)
         )
-    for setting, found in by_setting.items():
-        most, model = max(found, key=lambda each: each[0].device)
+    for setting, estimates in by_setting.items():
+        most, model = max(estimates, key=lambda each: each[0].device)
         if not most.state:
             yield Check("warning", "memory", f"{setting}: unknown, as is the size of {model}")
             continue

@@ -43,18 +43,18 @@ def check_gpus(config: Config) -> Check:
     nodes = config.get("nodes", 1)
     wanted = config.get("gpus", 0) // nodes + (server_gpus(config.get("training", {})) if nodes == 1 else 0)
     try:
-        found = devices()
+        gpus = devices()
     except DeviceError as error:
         return Check("error" if wanted else "ok", "GPUs", " ".join(str(error).split()))
-    names = f"{len(found)} ({', '.join(sorted({device.name for device in found}))})" if found else "none"
+    names = f"{len(gpus)} ({', '.join(sorted({device.name for device in gpus}))})" if gpus else "none"
     if not wanted:
         return Check("ok", "GPUs", f"{names}; none is needed, as the study trains on the CPU (gpus: 0)")
-    if len(found) < wanted:
+    if len(gpus) < wanted:
         remedy = "run doctor on the machine (or in the job) that has them, or change `gpus` in the study"
         return Check("error", "GPUs", f"{names}; one training takes {wanted}", remedy)
     if nodes > 1:
         return Check("ok", "GPUs", f"{names}; one training takes {wanted} on each of {nodes} machines")
-    together = len(found) // wanted
+    together = len(gpus) // wanted
     use = f"{together} at a time with --resources gpu={together * wanted}"
     return Check("ok", "GPUs", f"{names}; one training takes {wanted}: {use}")
 
@@ -63,13 +63,13 @@ def device_memory() -> int | None:
     """Bytes of the smallest GPU; None if nvidia-smi does not say, or only of a whole GPU that is divided (MIG)."""
     query = ["nvidia-smi", "--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits"]
     try:
-        found = devices()
+        gpus = devices()
         done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError, DeviceError):
         return None
     lines = [line.split(",") for line in done.stdout.splitlines()]
     mebibytes = {uuid.strip(): int(size) for uuid, size in lines if size.strip().isdigit()}
-    sizes = [mebibytes.get(device.uuid) for device in found]
+    sizes = [mebibytes.get(device.uuid) for device in gpus]
     return None if not sizes or None in sizes else min(sizes) * 2**20
 
 

@@ -51,17 +51,17 @@ def _installed(name: str) -> str | None:
 
 def _fault(requirement: Requirement) -> str:
     """Why a requirement is not met; empty if it is. Local versions (`+cpu`) count as the public one."""
-    found = _installed(requirement.name)
-    if found is None:
+    installed = _installed(requirement.name)
+    if installed is None:
         return f"{requirement.name} is not installed"
-    if not requirement.specifier.contains(found, prereleases=True):
-        return f"{requirement.name} {found} is installed, {requirement.specifier} is needed"
+    if not requirement.specifier.contains(installed, prereleases=True):
+        return f"{requirement.name} {installed} is installed, {requirement.specifier} is needed"
     return ""
 
 
 def _wanted(config: Config, runs: Sequence[Run]) -> dict[str, str]:
     """Packages that only some settings need -> the setting of this study that does."""
-    found = {}
+    reasons = {}
     for training in (run.training for run in runs):
         needs = {
             "peft": training.get("lora") and "lora",
@@ -69,7 +69,7 @@ def _wanted(config: Config, runs: Sequence[Run]) -> dict[str, str]:
             "flash-attn": training.get("attn_implementation") == FLASH and f"attn_implementation: {FLASH}",
             "vllm": training.get("use_vllm") and "use_vllm",
         }
-        found |= {name: why for name, why in needs.items() if why}
+        reasons |= {name: why for name, why in needs.items() if why}
     if config["evaluation"].get("backend") == "vllm":
-        found.setdefault("vllm", "evaluation.backend: vllm")
-    return found
+        reasons.setdefault("vllm", "evaluation.backend: vllm")
+    return reasons

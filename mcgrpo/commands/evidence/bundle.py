@@ -36,14 +36,14 @@ def bundle(files: list[Path], output: Path | None = None, completions: bool = Fa
     config = study_file.read(files)
     _, layers = study_file.merged(files)
     planned = checked_plan(config)
-    found = contents(config, layers, planned, completions)
+    packed = contents(config, layers, planned, completions)
     own = {STUDY: (json.dumps(config, indent=2) + "\n").encode()}
-    made = manifest(config, planned, found, own)
+    made = manifest(config, planned, packed, own)
     own[MANIFEST] = made.as_bytes()
     own[SUMS] = sums({**made.hashes, MANIFEST: archive.sha256(own[MANIFEST])})
     top = f"{config['study']}-evidence"
     output = output or Path(top + archive.SUFFIX)
-    archive.write(output, top, {**found.files, **own}, made.hashes)
+    archive.write(output, top, {**packed.files, **own}, made.hashes)
     return output, made
 
 

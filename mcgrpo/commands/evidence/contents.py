@@ -103,27 +103,27 @@ def contents(config: Config, layers: list[Path], planned: dict[str, Any], comple
         planned: its plan.
         completions: whether to pack the text that was graded.
     """
-    found = Contents()
+    packed = Contents()
     for position, layer in enumerate(layers):
-        found.study_files.append(f"study/{position}-{layer.name}")
-        found.add(found.study_files[-1], layer)
-        found.add(str(lock_file(found.study_files[-1])), lock_file(layer), is_needed=False)
+        packed.study_files.append(f"study/{position}-{layer.name}")
+        packed.add(packed.study_files[-1], layer)
+        packed.add(str(lock_file(packed.study_files[-1])), lock_file(layer), is_needed=False)
     for module in own_modules(planned):
-        found.add(f"study/{module}", module)
+        packed.add(f"study/{module}", module)
     locked = {f"envs/{path.name}": path for path in (ROOT / "envs").glob("*.txt")}  # of a checkout alone
     for name, path in (OF_THE_PAPER | locked).items():
-        found.add(name, path)
+        packed.add(name, path)
     for name, kind in planned_files(config, planned).items():
         if kind != "text" or completions:
             path = Path(config["reports"], Path(name).name) if Path(name).parent == reports(config) else Path(name)
-            found.add(name, path, kind not in ("training", "unfinished"))
+            packed.add(name, path, kind not in ("training", "unfinished"))
     made = StudyFiles(config["study"]).results
     for run in planned["evaluations"]:
         for path in made.run(run).rglob("*"):
             if path.is_file() and not path.name.startswith("."):  # a hidden file is half-written
-                found.add(str(path), path)
-    found.missing = list(dict.fromkeys([*found.missing, *not_there(planned, made.folder)]))
-    return found
+                packed.add(str(path), path)
+    packed.missing = list(dict.fromkeys([*packed.missing, *not_there(planned, made.folder)]))
+    return packed
 
 
 def reports(config: Config) -> Path:
@@ -139,13 +139,13 @@ def checked_plan(config: Config) -> dict[str, Any]:
     """
     path = StudyFiles(config["study"]).results.plan
     try:
-        found, wanted = read_json(path), json.loads(json.dumps(as_json(config)))
+        plan, wanted = read_json(path), json.loads(json.dumps(as_json(config)))
     except RecordError as error:
         raise StudyError(f"{error}: nothing of study {config['study']!r} has been run here") from None
-    odd = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
+    odd = [key for key in {**wanted, **plan} if plan.get(key) != wanted.get(key)]
     if odd:
         raise StudyError(f"{path}: {odd[0]} differs from these study files; name those that it was run with")
-    return found
+    return plan
 
 
 def not_there(planned: dict[str, Any], folder: Path) -> list[str]:
@@ -161,15 +161,15 @@ def own_modules(planned: dict[str, Any]) -> list[Path]:
     Raises:
         StudyError: for one that is no Python.
     """
-    found: set[Path] = set()
+    modules: set[Path] = set()
     for name in {run["estimator"] for run in planned["runs"] if ":" in run["estimator"]}:
         module = Path(*name.partition(":")[0].split("."))
         for path in filter(Path.is_file, (module.with_suffix(".py"), module / "__init__.py")):
             try:
-                found |= with_neighbours(path, name)
+                modules |= with_neighbours(path, name)
             except ValueError as error:
                 raise StudyError(str(error)) from None
-    return sorted(found)
+    return sorted(modules)
 
 
 def training_names(planned: dict[str, Any]) -> list[str]:

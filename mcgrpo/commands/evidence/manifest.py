@@ -68,23 +68,23 @@ def installed() -> dict[str, Any]:
     }
 
 
-def manifest(config: Config, planned: dict[str, Any], found: Contents, own: Mapping[str, bytes]) -> Manifest:
+def manifest(config: Config, planned: dict[str, Any], packed: Contents, own: Mapping[str, bytes]) -> Manifest:
     """The manifest of a study's files, and of those that are written for the archive alone (`own`)."""
-    outcomes = run_outcomes(planned, found.files, StudyFiles(config["study"]).results).values()
+    outcomes = run_outcomes(planned, packed.files, StudyFiles(config["study"]).results).values()
     packages = Counter(json.dumps(outcome.get("versions", {})) for outcome in outcomes)
-    sizes = {name: path.stat().st_size for name, path in found.files.items()}
+    sizes = {name: path.stat().st_size for name, path in packed.files.items()}
     sizes |= {name: len(content) for name, content in own.items()}
-    entries = {**found.files, **own}
+    entries = {**packed.files, **own}
     return Manifest(
         format=FORMAT,
         study=config["study"],
         title=title(config),
-        study_files=found.study_files,
+        study_files=packed.study_files,
         made_by=installed(),
         trainings=len(training_names(planned)),
         commits=dict(sorted(Counter(str(outcome.get("commit")) for outcome in outcomes).items())),
         versions=[{"runs": runs, "versions": json.loads(each)} for each, runs in sorted(packages.items())],
-        missing=found.missing,
+        missing=packed.missing,
         files={name: {"size": sizes[name], "sha256": sha256(entries[name])} for name in sorted(entries)},
     )
 
@@ -113,8 +113,8 @@ def read_manifest(path: Path) -> Manifest:
     row = read_json(path)
     if row.get("format") != FORMAT:
         raise RecordError(f"{path.name}: format {row.get('format')!r}; this mcgrpo reads format {FORMAT}")
-    found = as_record(Manifest, row, path.name)
-    for name, entry in found.files.items():
+    listed = as_record(Manifest, row, path.name)
+    for name, entry in listed.files.items():
         if not isinstance(entry, dict) or not isinstance(entry.get("size"), int) or "sha256" not in entry:
             raise RecordError(f"{path.name}: files: {name} should have its size and sha256")
-    return found
+    return listed

@@ -48,10 +48,10 @@ def make_flips(source: Path, config: Config, planned: dict[str, Any], output: Pa
 def make_scores(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """scores.csv, values.jsonl and curves.csv, from grades, flip rates and metrics; what is missing stays out."""
     made = StudyFiles(config["study"], output).results
-    found = collect(planned, StudyFiles(config["study"], source).results.folder, unfinished=True)
-    write_csv(made.scores, Score, found.scores)
-    write_jsonl(made.values, found.values)
-    write_csv(made.curves, CurvePoint, found.curves)
+    collected = collect(planned, StudyFiles(config["study"], source).results.folder, unfinished=True)
+    write_csv(made.scores, Score, collected.scores)
+    write_jsonl(made.values, collected.values)
+    write_csv(made.curves, CurvePoint, collected.curves)
 
 
 def make_summary(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
@@ -63,8 +63,8 @@ def make_summary(source: Path, config: Config, planned: dict[str, Any], output: 
     write_csv(made.gains, Gain, summary.gains)
     again, seeds = summarise.read_values(made.values), planned_seeds(planned)
     margin = planned["equivalence_margin"]
-    found = contrasts(read_claims(shipped.CLAIMS), found_scores(scores, again, seeds), seeds, margin=margin)
-    write_csv(made.contrasts, Contrast, found)
+    rows = contrasts(read_claims(shipped.CLAIMS), found_scores(scores, again, seeds), seeds, margin=margin)
+    write_csv(made.contrasts, Contrast, rows)
 
 
 def make_reports(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:

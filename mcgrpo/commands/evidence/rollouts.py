@@ -68,10 +68,10 @@ class Recorded:
 
     def _texts(self) -> dict[Any, list[dict[str, Any]]]:
         lines = iter_json_lines(self.folder / ROLLOUTS) if self.tables else ()
-        found: dict[Any, list[dict[str, Any]]] = {}
+        by_step: dict[Any, list[dict[str, Any]]] = {}
         for _, row in lines:
-            found.setdefault(row.get("step"), []).append(row)
-        return found
+            by_step.setdefault(row.get("step"), []).append(row)
+        return by_step
 
     def _metrics_of(self, step: int, metrics: Iterator[tuple[str, dict[str, Any]]]) -> dict[str, Any] | None:
         _, row = next(metrics, ("", None))
@@ -135,14 +135,14 @@ class Recorded:
             return
         for position, (line, each) in enumerate(zip(lines, wanted, strict=True)):
             row = as_record(Rollout, line, f"{ROLLOUTS}: step {step}")
-            found = (math.nan if row.reward is None else row.reward, row.advantage, row.kept, row.length)
-            if repr([*map(float, found)]) != repr([*_digits(each)]):
+            recorded = (math.nan if row.reward is None else row.reward, row.advantage, row.kept, row.length)
+            if repr([*map(float, recorded)]) != repr([*_digits(each)]):
                 self.findings.append(f"{ROLLOUTS}: step {step}: rollout {position} is not that of {GROUPS}")
 
-    def _check_steps(self, found: list[Any], generating: list[int]) -> None:
+    def _check_steps(self, steps: list[Any], generating: list[int]) -> None:
         wanted = min(self.tables.steps, len(generating))
-        if len(found) != wanted or found[:1] != generating[:1] or not {*found} <= {*generating}:
-            self.findings.append(f"{ROLLOUTS}: rollouts of the steps {found}, not of {wanted} from {generating[0]} on")
+        if len(steps) != wanted or steps[:1] != generating[:1] or not {*steps} <= {*generating}:
+            self.findings.append(f"{ROLLOUTS}: rollouts of the steps {steps}, not of {wanted} from {generating[0]} on")
 
 
 def _digits(values: tuple[float, ...]) -> Iterator[float]:
@@ -150,7 +150,7 @@ def _digits(values: tuple[float, ...]) -> Iterator[float]:
     return (float(f"{value:.9g}") for value in values)
 
 
-def _close(found: Any, wanted: float | None) -> bool:
-    if wanted is None or found is None:
-        return wanted is found
-    return isinstance(found, int | float) and math.isclose(found, wanted, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+def _close(value: Any, wanted: float | None) -> bool:
+    if wanted is None or value is None:
+        return wanted is value
+    return isinstance(value, int | float) and math.isclose(value, wanted, rel_tol=RELATIVE, abs_tol=ABSOLUTE)

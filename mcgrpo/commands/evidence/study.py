@@ -67,22 +67,22 @@ def layer_differences(folder: Path, manifest: Manifest, config: Config) -> list[
         StudyError: for a study file that is no plain data.
     """
     layers = [folder / name for name in manifest.study_files]
-    found: Config = {}
+    merged: Config = {}
     for file in layers:
-        found = overlaid(found, load(file))
+        merged = overlaid(merged, load(file))
     for file in reversed(layers):
-        pin(found, read_lock(lock_file(file)))
-    found = json.loads(json.dumps(found))
-    return [key for key in {**found, **config} if found.get(key) != config.get(key)]
+        pin(merged, read_lock(lock_file(file)))
+    merged = json.loads(json.dumps(merged))
+    return [key for key in {**merged, **config} if merged.get(key) != config.get(key)]
 
 
 def overlaid(below: Config, above: Config) -> Config:
     """One study file over another, as Snakemake's `--configfile` lays them: mappings key by key, all else whole."""
-    found = dict(below)
+    merged = dict(below)
     for key, value in above.items():
-        under = found.get(key)
-        found[key] = overlaid(under if isinstance(under, dict) else {}, value) if isinstance(value, dict) else value
-    return found
+        under = merged.get(key)
+        merged[key] = overlaid(under if isinstance(under, dict) else {}, value) if isinstance(value, dict) else value
+    return merged
 
 
 def _check_size(content: Any) -> None:

@@ -68,13 +68,13 @@ def check_problems(folder: Path, config: Config, planned: dict[str, Any], made: 
     """
     scores = read_frame(StudyFiles(config["study"], made).results.scores, Score)
     names = [f"{cell_name(row)}/seed{row['seed']}" for row in scores.to_dict("records")]
-    found = dict(zip(zip(names, scores.benchmark, scores.measure, strict=True), scores.n, strict=True))
+    counted = dict(zip(zip(names, scores.benchmark, scores.measure, strict=True), scores.n, strict=True))
     findings = []
     for run, benchmarks in planned["evaluations"].items():
         for benchmark in benchmarks:
             rows = _audited(folder, config, benchmark, "test")
             for measure in planned["measures"]:
-                n = found.get((run, benchmark, measure))
+                n = counted.get((run, benchmark, measure))
                 if n != rows and not (partial and None in (n, rows)):
                     findings.append(f"{run}: {measure} on {benchmark} is over {n} problems, of {rows}")
     for run, spec in planned["flips"].items():

@@ -53,7 +53,7 @@ def unpack(archive: Path, into: Path, limits: Limits | None = None) -> Unpacked:
         OSError: for an archive that cannot be opened, or files that cannot be written.
     """
     limits = limits or Limits()
-    found, top = Unpacked(into), ""
+    unpacked, top = Unpacked(into), ""
     with archive.open("rb") as file:
         stream = _Stream(file, limits)
         try:
@@ -61,12 +61,12 @@ def unpack(archive: Path, into: Path, limits: Limits | None = None) -> Unpacked:
                 top = top or name.split("/")[0]
                 if not name.startswith(f"{top}/"):
                     raise UnpackError(f"{name}: not below {top}, where the rest is")
-                found.folder = into / top
-                found.files[name.removeprefix(f"{top}/")] = _write(stream, into / name, size)
+                unpacked.folder = into / top
+                unpacked.files[name.removeprefix(f"{top}/")] = _write(stream, into / name, size)
             stream.finish()
         except UnpackError as error:
-            found.fault = printable(str(error))
-    return found
+            unpacked.fault = printable(str(error))
+    return unpacked
 
 
 class _Stream:

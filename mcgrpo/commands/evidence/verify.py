@@ -48,8 +48,8 @@ def verify(
     limits = limits or Limits()
     with tempfile.TemporaryDirectory(prefix="mcgrpo-verify-") as folder:
         unpacked = unpack(archive, Path(folder, "content"), limits)
-        found = f"{len(unpacked.files)} files and nothing else"
-        yield judged("archive", found, "not as it was written", [unpacked.fault] if unpacked.fault else [])
+        fine = f"{len(unpacked.files)} files and nothing else"
+        yield judged("archive", fine, "not as it was written", [unpacked.fault] if unpacked.fault else [])
         if unpacked.fault:
             return
         size = sum(entry.size for entry in unpacked.files.values()) / bounds.MIB
@@ -90,8 +90,8 @@ class Archived:
         self.listed = read_manifest(self.folder / MANIFEST)
         own = self.files[MANIFEST].sha256
         wanted = sums({**self.listed.hashes, MANIFEST: own})
-        found = (self.folder / SUMS).read_bytes() if SUMS in self.files else b""
-        odd = sorted({*wanted.splitlines()} ^ {*found.splitlines()}) or ([b""] if wanted != found else [])
+        written = (self.folder / SUMS).read_bytes() if SUMS in self.files else b""
+        odd = sorted({*wanted.splitlines()} ^ {*written.splitlines()}) or ([b""] if wanted != written else [])
         names = dict.fromkeys(line.decode(errors="replace")[66:] or "its layout" for line in odd)
         culprits = [f"{name}: {SUMS} and {MANIFEST} say different things" for name in names]
         return judged("manifest", f"study {self.listed.study}, {len(self.listed.files)} files, sha256 {own}",
@@ -103,10 +103,10 @@ class Archived:
         culprits = [f"{name}: missing from the archive" for name in listed if name not in there]
         culprits += [f"{name}: not in the manifest" for name in sorted(there - listed.keys())]
         for name in sorted(there & listed.keys()):
-            found, entry = self.files[name], listed[name]
-            if found.size != entry["size"]:
-                culprits.append(f"{name}: {found.size} bytes, {entry['size']} in the manifest")
-            elif found.sha256 != entry["sha256"]:
+            file, entry = self.files[name], listed[name]
+            if file.size != entry["size"]:
+                culprits.append(f"{name}: {file.size} bytes, {entry['size']} in the manifest")
+            elif file.sha256 != entry["sha256"]:
                 culprits.append(f"{name}: not the SHA-256 of the manifest")
         return judged("files", f"{len(there)} hashes are right", f"{len(culprits)} of {len(listed)} files", culprits)
 
@@ -146,8 +146,8 @@ class Archived:
         kinds, runs = planned_files(self.config, self.planned), self.planned["runs"]
         there = [name for name in self.files if name not in (MANIFEST, SUMS)]
         odd = contents.strangers(there, self.config, self.planned, self.listed.study_files)
-        found = contents.not_there(self.planned, StudyFiles(self.config["study"], self.folder).results.folder)
-        lacking = [*self.listed.missing, *(line.removeprefix(f"{self.folder}/") for line in found)]
+        absent = contents.not_there(self.planned, StudyFiles(self.config["study"], self.folder).results.folder)
+        lacking = [*self.listed.missing, *(line.removeprefix(f"{self.folder}/") for line in absent)]
         needed = [name for name, kind in kinds.items() if kind not in ("text", "unfinished")]
         lacking = list(dict.fromkeys([*lacking, *(f"{name}{NO_FILE}" for name in needed if name not in self.files)]))
         trainings = sum(run["method"] != "none" for run in runs)

@@ -69,17 +69,17 @@ def _job(config: Config, entry: Any, sizes: Sizes, known: dict[str, Time]) -> Jo
 
 def rows(config: Config, left: dict[str, Job]) -> list[dict[str, Any]]:
     """A row for each experiment, and the total; `left` are the study's unfinished runs."""
-    found, seen = [], set()
+    by_experiment, seen = [], set()
     for name, experiment in config["experiments"].items():
         runs = expand({**config, "experiments": {name: experiment}})
         trained = {run for run, entry in runs.items() if entry.run.method != UNTRAINED}
         new = runs.keys() - seen
         counts = {"trainings": len(trained), "shared": len(trained - new), "finished": len(new - left.keys())}
-        found.append({"experiment": name, **counts, **_row(config, [left[run] for run in new & left.keys()])})
+        by_experiment.append({"experiment": name, **counts, **_row(config, [left[run] for run in new & left.keys()])})
         seen |= runs.keys()
-    trainings = sum(row["trainings"] - row["shared"] for row in found)
-    counts = {"trainings": trainings, "shared": 0, "finished": sum(row["finished"] for row in found)}
-    return [*found, {"experiment": "total", **counts, **_row(config, list(left.values()))}]
+    trainings = sum(row["trainings"] - row["shared"] for row in by_experiment)
+    counts = {"trainings": trainings, "shared": 0, "finished": sum(row["finished"] for row in by_experiment)}
+    return [*by_experiment, {"experiment": "total", **counts, **_row(config, list(left.values()))}]
 
 
 def _row(config: Config, left: Sequence[Job]) -> dict[str, Any]:
@@ -100,11 +100,11 @@ def add(values: Iterable[int | None]) -> int | None:
     return None if None in values else sum(values)
 
 
-def listing(found: Sequence[dict[str, Any]], gpus: int) -> str:
+def listing(rows: Sequence[dict[str, Any]], gpus: int) -> str:
     """The table for people."""
     headers = ["experiment", "trainings", "shared", "finished", "to train", "steps"]
     headers += ["GPU-hours" if gpus else "core-hours", "disk, GB", "times"]
-    lines = [_cells(row) for row in found]
+    lines = [_cells(row) for row in rows]
     lines.insert(-1, SEPARATING_LINE)
     return tabulate(lines, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 7, "left"))
 
@@ -189,12 +189,12 @@ def _spread(options: argparse.Namespace) -> effects.Spread:
 def _plan_within(config: Config, known: Sizes, spread: effects.Spread, options: argparse.Namespace) -> None:
     from mcgrpo.commands.forecast import within  # likewise
 
-    found = within.within(config, known, spread, options.budget, options.claims)
-    print(*within.listing(config, found, spread), sep="\n")
-    if options.output and not found.choice.seeds:
+    selection = within.within(config, known, spread, options.budget, options.claims)
+    print(*within.listing(config, selection, spread), sep="\n")
+    if options.output and not selection.choice.seeds:
         raise StudyError(f"--budget {options.budget:g}: decides no claim; {options.output} is not written")
     if options.output:
-        within.write(options.output, config, found, spread, options.studies)
+        within.write(options.output, config, selection, spread, options.studies)
 
 
 def main() -> None:
@@ -212,11 +212,11 @@ def main() -> None:
         below = list(notes(known, left, _at_once(gpus, options)))
     except StudyError as error:
         sys.exit(f"error: {error}")
-    found = rows(config, left)
+    table = rows(config, left)
     if options.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(table, indent=2))
         return
-    print(listing(found, gpus), "", *below, *effects.listing(effects.effects(config, known, spread), spread), sep="\n")
+    print(listing(table, gpus), "", *below, *effects.listing(effects.effects(config, known, spread), spread), sep="\n")
 
 
 if __name__ == "__main__":

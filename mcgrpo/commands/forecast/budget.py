@@ -75,9 +75,9 @@ def cost(seeds: Mapping[CellName, int], hours: Mapping[CellName, float]) -> floa
 
 
 def _decided(have: Mapping[CellName, int], options: Sequence[tuple[Planned, int]]) -> dict[str, tuple[Planned, int]]:
-    found: dict[str, tuple[Planned, int]] = {}
+    decided: dict[str, tuple[Planned, int]] = {}
     for each, seeds in options:
         shared = min(have.get(cell, 0) for cell in each.cells)
-        if shared >= seeds and shared > found.get(each.claim.id, (each, 0))[1]:
-            found[each.claim.id] = (each, shared)
-    return found
+        if shared >= seeds and shared > decided.get(each.claim.id, (each, 0))[1]:
+            decided[each.claim.id] = (each, shared)
+    return decided

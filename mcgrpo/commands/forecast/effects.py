@@ -79,12 +79,12 @@ def variance_of(seeds: int, parts: Sequence[tuple[float, int]], spread: Spread) 
 
 def effects(config: Config, sizes: Sizes, spread: Spread) -> list[Effect]:
     """One for each setting, benchmark and number of seeds that gains are planned with."""
-    found = []
+    planned = []
     for (setting, benchmark, seeds), cells in sorted(_gains(config).items()):
         problems = problems_of(config, sizes, benchmark)
         gain = smallest_gain(seeds, problems or 0, spread)
-        found.append(Effect(setting, benchmark, cells, seeds, problems, gain))
-    return found
+        planned.append(Effect(setting, benchmark, cells, seeds, problems, gain))
+    return planned
 
 
 def problems_of(config: Config, sizes: Sizes, benchmark: str) -> int | None:
@@ -99,19 +99,19 @@ def _gains(config: Config) -> Counter[tuple[str, str, int]]:
         for benchmark in evaluated[name]:
             run = entry.run
             seeds[run.setting, run.method, run.num_generations, run.variant, benchmark].add(run.seed)
-    found = Counter()
+    counts = Counter()
     for (setting, method, *rest), own in seeds.items():
         baseline = METHODS[method].baseline if method in METHODS else None
         if shared := own & seeds.get((setting, baseline, *rest), set()):
-            found[setting, rest[-1], len(shared)] += 1
-    return found
+            counts[setting, rest[-1], len(shared)] += 1
+    return counts
 
 
-def listing(found: Sequence[Effect], spread: Spread) -> Iterator[str]:
+def listing(effects: Sequence[Effect], spread: Spread) -> Iterator[str]:
     """The effects as a table, and what they rest on."""
-    if not found:
+    if not effects:
         return
-    shown = {each: "unknown" if each.gain is None else f"{100 * each.gain:.1f}" for each in found}
+    shown = {each: "unknown" if each.gain is None else f"{100 * each.gain:.1f}" for each in effects}
     rows = [each._replace(problems=each.problems or "unknown", gain=gain) for each, gain in shown.items()]
     headers = ["setting", "benchmark", "cells", "seeds", "problems", "detectable, points"]
     yield "\nMinimum detectable gain in greedy accuracy (two-sided test at 5%, power 80%):"
@@ -121,5 +121,5 @@ def listing(found: Sequence[Effect], spread: Spread) -> Iterator[str]:
         f"assumed: gains have a standard deviation of {seeds} points between seeds, {problems} between problems; two "
         f"methods differ in {disagreement}% of answers (--seed-sd, --problem-sd, --disagreement)"
     )
-    if any(each.seeds == 1 for each in found):
+    if any(each.seeds == 1 for each in effects):
         yield "unknown: one seed gives no variance between seeds"

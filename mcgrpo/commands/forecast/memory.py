@@ -59,11 +59,11 @@ class Memory(NamedTuple):
         return (self.state + self.activations) / (1 - self.vllm_share)
 
 
-def memory(training: dict[str, Any], model: Model, found: Batches) -> Memory:
+def memory(training: dict[str, Any], model: Model, batches: Batches) -> Memory:
     """The estimate for the `training` of a run; the module's docstring has the formula."""
     colocated = training.get("use_vllm", False) and training.get("vllm_mode", "colocate") == "colocate"
     share = training.get("vllm_gpu_memory_utilization", VLLM_SHARE) if colocated else 0.0
-    return Memory(_state(training, model, found.processes), _activations(training, model, found.rows), share)
+    return Memory(_state(training, model, batches.processes), _activations(training, model, batches.rows), share)
 
 
 def _state(training: dict[str, Any], model: Model, processes: int) -> float:

@@ -85,7 +85,7 @@ def planned(
         published: of `mcgrpo.analyse.published.as_cells`.
         problems: number of problems of each benchmark, of those that are known.
     """
-    cells, found, left = list(cells), [], {}
+    cells, plannable, left = list(cells), [], {}
     settings = sorted({cell.setting for cell in cells})
     scores = {cell._replace(measure=MEASURE): {} for cell in cells}
     for claim in claims:
@@ -104,8 +104,8 @@ def planned(
             left[claim.id] = "the study plans not all of its cells in any setting"
         elif all(each.value is None for each in own):
             left[claim.id] = "the paper prints no numbers of it"
-        found += [each for each in own if each.value is not None]
-    return found, left
+        plannable += [each for each in own if each.value is not None]
+    return plannable, left
 
 
 def _printed(claim: Claim, published, setting: str) -> float | None:

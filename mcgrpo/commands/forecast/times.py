@@ -52,7 +52,9 @@ def times(config: Config, trainings: Iterable[Run]) -> dict[str, Time]:
     for run, outcome in finished(config, trainings):
         measured[work(config, run)].append(outcome["seconds"])
     sources = {"scaled": scaled, "published": published, "measured": measured}  # the last one counts
-    return {key: Time(mean(each), source) for source, found in sources.items() for key, each in found.items() if each}
+    return {
+        key: Time(mean(each), source) for source, by_work in sources.items() for key, each in by_work.items() if each
+    }
 
 
 def work(config: Config, run: Run, free: Sequence[str] = FREE, devices: int | None = None) -> str:

@@ -113,20 +113,20 @@ def seeds_of(config: Config, number: int) -> list[int]:
     return [*config["seeds"], *more][:number]
 
 
-def write(path: Path, config: Config, found: Within, spread: Spread, base: Sequence[Path]) -> None:
+def write(path: Path, config: Config, selection: Within, spread: Spread, base: Sequence[Path]) -> None:
     """Write the overlay, with what it decides as comments."""
     over = " ".join(map(str, base)) or "config/config.yaml"
-    head = [f"Merged over {over}: snakemake --configfile {over} {path}", *listing(config, found, spread)]
+    head = [f"Merged over {over}: snakemake --configfile {over} {path}", *listing(config, selection, spread)]
     comment = "".join(f"# {line}".rstrip() + "\n" for part in head for line in part.splitlines())
     with atomic(path) as temporary:
-        temporary.write_text(comment + yaml.safe_dump(overlay(config, found.choice), sort_keys=False, width=110))
+        temporary.write_text(comment + yaml.safe_dump(overlay(config, selection.choice), sort_keys=False, width=110))
 
 
-def listing(config: Config, found: Within, spread: Spread) -> Iterator[str]:
+def listing(config: Config, selection: Within, spread: Spread) -> Iterator[str]:
     """What is chosen, with its power, for people."""
-    choice, unit = found.choice, "GPU-hours" if config.get("gpus", 0) else "core-hours"
+    choice, unit = selection.choice, "GPU-hours" if config.get("gpus", 0) else "core-hours"
     trainings = sum(choice.seeds.values())
-    count = len({each.claim.id for each in found.options} | found.left.keys())
+    count = len({each.claim.id for each in selection.options} | selection.left.keys())
     yield f"{len(choice.decided)} of {count} claims for {choice.hours:,.1f} {unit} of training ({trainings} trainings):"
     rows = [_row(each, seeds, spread) for each, seeds in choice.decided.values()]
     headers = ["claim", "in", "paper", "to show", "seeds", "detectable", "power"]
@@ -141,7 +141,7 @@ def listing(config: Config, found: Within, spread: Spread) -> Iterator[str]:
         f"Gains have a standard deviation of {100 * spread.seeds:.2g} points between seeds (--seed-sd, --spread), "
         f"{100 * spread.problems:.2g} between problems; methods differ in {100 * spread.disagreement:.2g}% of answers."
     )
-    if rest := dict(_undecided(found, unit)):
+    if rest := dict(_undecided(selection, unit)):
         yield "Not decided:"
         yield tabulate(rest.items(), tablefmt="plain")
 
@@ -151,16 +151,16 @@ def _row(of: Planned, seeds: int, spread: Spread) -> list[str]:
     return [*measured, f"{of.detectable(seeds, spread):.1f}", f"{of.power(seeds, spread):.0%}"]
 
 
-def _undecided(found: Within, unit: str) -> Iterator[tuple[str, str]]:
-    for name in dict.fromkeys(each.claim.id for each in found.options):
-        if name in found.choice.decided:
+def _undecided(selection: Within, unit: str) -> Iterator[tuple[str, str]]:
+    for name in dict.fromkeys(each.claim.id for each in selection.options):
+        if name in selection.choice.decided:
             continue
-        own = [each for each in found.options if each.claim.id == name]
-        timed = [each for each in own if each.cells <= found.hours.keys()]
+        own = [each for each in selection.options if each.claim.id == name]
+        timed = [each for each in own if each.cells <= selection.hours.keys()]
         prices = [
-            (seeds * sum(found.hours[cell] for cell in each.cells), seeds, each.setting)
+            (seeds * sum(selection.hours[cell] for cell in each.cells), seeds, each.setting)
             for each in timed
-            if (seeds := found.needed[name, each.setting])
+            if (seeds := selection.needed[name, each.setting])
         ]
         if prices:
             hours, seeds, setting = min(prices)
@@ -169,4 +169,4 @@ def _undecided(found: Within, unit: str) -> Iterator[tuple[str, str]]:
             yield name, "no time is known of some of its trainings"
         else:
             yield name, f"{MOST_SEEDS} seeds do not suffice in any setting, with the paper's numbers"
-    yield from found.left.items()
+    yield from selection.left.items()

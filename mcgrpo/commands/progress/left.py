@@ -33,14 +33,14 @@ class Left:
     jobs: int
 
 
-def left(found: Mapping[Job, Status], now: float, others: Sequence[Status] = ()) -> Left:
+def left(statuses: Mapping[Job, Status], now: float, others: Sequence[Status] = ()) -> Left:
     """The time left of the jobs that are not done: their work, shared among as many at a time as before.
 
     Args:
         others: the jobs that run and are not among these.
     """
     measured, of_rule = defaultdict(list), defaultdict(list)
-    for job, status in sorted(found.items(), key=lambda item: item[1].end):
+    for job, status in sorted(statuses.items(), key=lambda item: item[1].end):
         if status.state == "done" and status.seconds is not None:
             measured[job.kind].append(status.seconds)
             of_rule[job.rule].append((status.seconds, job.size))
@@ -48,14 +48,14 @@ def left(found: Mapping[Job, Status], now: float, others: Sequence[Status] = ())
         rule: sum(seconds for seconds, _ in each[-RECENT:]) / sum(size for _, size in each[-RECENT:])
         for rule, each in of_rule.items()
     }
-    remaining = {job: status for job, status in found.items() if status.state not in ("done", "failed")}
+    remaining = {job: status for job, status in statuses.items() if status.state not in ("done", "failed")}
     whole = {
         job: mean(measured[job.kind][-RECENT:]) if job.kind in measured else paces[job.rule] * job.size
         for job in remaining
         if job.rule in paces
     }
     work = [seconds for job, how in remaining.items() if (seconds := _seconds(how, whole.get(job))) is not None]
-    at_once = _at_once([*found.values(), *others], now)
+    at_once = _at_once([*statuses.values(), *others], now)
     seconds = max(sum(work) / at_once, *work) if work and at_once else None
     return Left(seconds, len(remaining) - len(work), at_once, len(remaining))
 
@@ -67,10 +67,10 @@ def _seconds(status: Status, whole: float | None) -> float | None:
     return None if whole is None else whole * (1 - status.step / (status.steps or 1))
 
 
-def _at_once(found: Iterable[Status], now: float) -> float:
+def _at_once(statuses: Iterable[Status], now: float) -> float:
     """Average number of jobs that ran at the same time since the last pause; 0 if nothing runs."""
-    spans = [(each.end - each.seconds, each.end) for each in found if each.state == "done" and each.seconds is not None]
-    spans += [(each.start, now) for each in found if each.state == "running"]
+    spans = [(how.end - how.seconds, how.end) for how in statuses if how.state == "done" and how.seconds is not None]
+    spans += [(how.start, now) for how in statuses if how.state == "running"]
     if max((end for _, end in spans), default=0.0) < now - IDLE_SECONDS:
         return 0.0
     begin, busy = now, 0.0

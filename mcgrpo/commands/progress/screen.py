@@ -36,11 +36,11 @@ class Screen:
     def lines(self) -> list[str]:
         """The progress in words, read anew."""
         now, study = time.time(), self.study
-        found, others, made = study.read(now), study.others(now), sum(path.exists() for path in study.report)
-        self.finished = made == len(study.report) and all(status.state == "done" for status in found.values())
+        statuses, others, made = study.read(now), study.others(now), sum(path.exists() for path in study.report)
+        self.finished = made == len(study.report) and all(status.state == "done" for status in statuses.values())
         report = f"{made} of {len(study.report)} files"
-        rest = left(found, now, [*others.values()])
-        return [*block(study.config["study"], found, report, rest, now, others), *filter(None, [self.note])]
+        rest = left(statuses, now, [*others.values()])
+        return [*block(study.config["study"], statuses, report, rest, now, others), *filter(None, [self.note])]
 
     def update(self) -> float:
         """Show the progress; returns the seconds to wait before the next update."""

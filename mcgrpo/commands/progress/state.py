@@ -54,7 +54,7 @@ class Study:
 
     def read(self, now: float) -> dict[Job, Status]:
         """The status of every job; `now` is in seconds since the epoch."""
-        found: dict[Job, Status] = {}
+        statuses: dict[Job, Status] = {}
         outdated: set[Job] = set()  # completions that were only deleted are not in it: their grades are still good
         trained = 0.0
         for job in self.jobs:
@@ -66,22 +66,22 @@ class Study:
                 outdated.add(job)
             elif job.rule == TRAIN and not done:
                 outdated.add(job)
-            found[job] = done or (
+            statuses[job] = done or (
                 self._training(job, now) if job.rule == TRAIN else self._logged(job.log, job.timed, now)
             )
-        return found
+        return statuses
 
     def others(self, now: float) -> dict[str, Status]:
         """The running jobs of other rules (data, models, tables, figures ...) by name, from their logs."""
         files, rules = StudyFiles(self.config["study"]), {job.rule for job in self.jobs}
-        found = {}
+        running = {}
         for first in files.logs.glob("*"):
             for log in [first] if first.is_file() else first.rglob("*.log") if first.name not in rules else ():
                 name = log.relative_to(files.logs).with_suffix("")
                 how = self._logged(log, files.results.benchmark(*name.parts[:1], "/".join(name.parts[1:])), now)
                 if how.state == "running":
-                    found[" ".join(name.parts)] = how
-        return found
+                    running[" ".join(name.parts)] = how
+        return running
 
     def _cached(self, path: Path, stamp: Any, read: Callable[[], Any]) -> Any:
         if path not in self._known or self._known[path][0] != stamp:

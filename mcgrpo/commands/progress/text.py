@@ -14,7 +14,7 @@ STAGES = {"trainings": (TRAIN, TRAIN), "evaluations": (GENERATE, GRADE), "sign f
 
 
 def block(
-    study: str, found: Mapping[Job, Status], report: str, rest: Left, now: float, others: Mapping[str, Status] = {}
+    study: str, statuses: Mapping[Job, Status], report: str, rest: Left, now: float, others: Mapping[str, Status] = {}
 ) -> list[str]:
     """A line for each stage, the names of jobs that run or failed (indented), and the time left.
 
@@ -25,16 +25,18 @@ def block(
     """
     lines = [f"study {study}, {_clock(now)}"]
     for title, (first, last) in STAGES.items():
-        total = [job for job in found if job.rule == last]
+        total = [job for job in statuses if job.rule == last]
         if total:
-            by_state = {"done": [job for job in total if found[job].state == "done"]}
+            by_state = {"done": [job for job in total if statuses[job].state == "done"]}
             for state in ("running", "stopped", "failed"):
-                by_state[state] = [job for job in found if job.rule in (first, last) and found[job].state == state]
+                by_state[state] = [
+                    job for job in statuses if job.rule in (first, last) and statuses[job].state == state
+                ]
             done = f"{len(by_state.pop('done'))} of {len(total)} done"
             counts = [done, *(f"{len(jobs)} {state}" for state, jobs in by_state.items() if jobs)]
             lines.append(f"{title:12} {', '.join(counts)}")
             for state, jobs in by_state.items():
-                lines += [f"  {job.name}  {_details(job, found[job])}" for job in jobs[:LISTED]]
+                lines += [f"  {job.name}  {_details(job, statuses[job])}" for job in jobs[:LISTED]]
                 lines += [f"  ... and {len(jobs) - LISTED} more {state}"] if len(jobs) > LISTED else []
     if others:
         running = [f"{name}, since {_clock(status.start)}" for name, status in sorted(others.items())]
