@@ -11,15 +11,15 @@ DIGITS = 9
 """Decimals of a value: the difference of two printed numbers is exact at these."""
 
 
-def p_values(of: Comparison, result: Estimate, certain: bool = False) -> tuple[float, float]:
+def p_values(comparison: Comparison, result: Estimate, certain: bool = False) -> tuple[float, float]:
     """One-sided: of the test that the truth lies between the bounds, and of the test that it lies outside.
 
     A number that is taken as it stands, or that all seeds agree on, is on one side for certain.
     """
     if certain or result.error == 0:
-        inside = of.holds_at(in_unit(of, result.mean))
+        inside = comparison.holds_at(in_unit(comparison, result.mean))
         return (0.0, 1.0) if inside else (1.0, 0.0)
-    low, high = (from_unit(of, bound) for bound in (of.low, of.high))
+    low, high = (from_unit(comparison, bound) for bound in (comparison.low, comparison.high))
     holds = max(
         result.p_value(low, "greater") if math.isfinite(low) else 0.0,
         result.p_value(high, "less") if math.isfinite(high) else 0.0,
@@ -31,25 +31,25 @@ def p_values(of: Comparison, result: Estimate, certain: bool = False) -> tuple[f
     return holds, fails
 
 
-def p_equivalent(of: Comparison, result: Estimate, margin: float) -> float | None:
+def p_equivalent(comparison: Comparison, result: Estimate, margin: float) -> float | None:
     """Of the two one-sided tests that the truth lies less than `margin` from a bound of 0 (the larger p-value).
 
     None where the claim is not that a difference of accuracies, in points, is above or below 0.
     """
-    if of.unit != "points" or {of.low, of.high} not in ({0, math.inf}, {-math.inf, 0}):
+    if comparison.unit != "points" or {comparison.low, comparison.high} not in ({0, math.inf}, {-math.inf, 0}):
         return None
     return max(result.p_value(-margin, "greater"), result.p_value(margin, "less"))
 
 
-def in_unit(of: Comparison, number: float | None) -> float | None:
+def in_unit(comparison: Comparison, number: float | None) -> float | None:
     """An estimate in the unit of the claim."""
     if number is None:
         return None
-    return round(math.exp(number) if of.is_ratio else of.scale * number, DIGITS)
+    return round(math.exp(number) if comparison.is_ratio else comparison.scale * number, DIGITS)
 
 
-def from_unit(of: Comparison, bound: float) -> float:
+def from_unit(comparison: Comparison, bound: float) -> float:
     """A bound of the claim as an estimate is counted: a fraction, or the logarithm of a ratio."""
-    if of.is_ratio:
+    if comparison.is_ratio:
         return float(np.log(bound)) if bound > 0 else -math.inf
-    return bound / of.scale
+    return bound / comparison.scale

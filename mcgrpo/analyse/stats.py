@@ -96,18 +96,18 @@ def detectable(error: float, freedom: float) -> float:
     return float(special.nctdtrinc(freedom, 1 - POWER, quantile)) * error
 
 
-def gain_verdict(of: Estimate, margin: float) -> GainVerdict | None:
+def gain_verdict(gain: Estimate, margin: float) -> GainVerdict | None:
     """What may be said of a gain; None without an interval, and of one seed, which does not say how others end.
 
     "better" and "worse": its 95% interval excludes 0, however small it is. "equivalent": of the others, where two
     one-sided tests at 5% show it to lie within the margin. "inconclusive": neither, see `Estimate.detectable`.
     """
-    low, high = of.limits()
-    if low is None or of.seeds == 1:
+    low, high = gain.limits()
+    if low is None or gain.seeds == 1:
         return None
     if low > 0 or high < 0:
         return "better" if low > 0 else "worse"
-    low, high = of.limits(EQUIVALENCE_LEVEL)
+    low, high = gain.limits(EQUIVALENCE_LEVEL)
     return "equivalent" if -margin < low and high < margin else "inconclusive"
 
 

@@ -30,9 +30,9 @@ class Choice(NamedTuple):
     hours: float
 
 
-def seeds_needed(of: Planned, spread: Spread) -> int | None:
+def seeds_needed(planned: Planned, spread: Spread) -> int | None:
     """The fewest seeds that decide a claim; None where `MOST_SEEDS` do not."""
-    return next((n for n in range(2, MOST_SEEDS + 1) if of.power(n, spread) >= POWER), None)
+    return next((n for n in range(2, MOST_SEEDS + 1) if planned.power(n, spread) >= POWER), None)
 
 
 def choose(

@@ -95,16 +95,16 @@ def planned(
         if {term.measure for comparison in claim.comparisons for term in comparison.terms} != {MEASURE}:
             left[claim.id] = "not of greedy accuracies: no spread is assumed of its measure"
             continue
-        own = []
+        by_setting = []
         for setting in settings:
-            of = endpoint(claim, scores, [cell for cell in cells if cell.setting == setting])
-            if of and all(key.benchmark in problems for key in of[1]):
-                own.append(Planned(claim, setting, *of, _printed(claim, published, setting), problems))
-        if not own:
+            end = endpoint(claim, scores, [cell for cell in cells if cell.setting == setting])
+            if end and all(key.benchmark in problems for key in end[1]):
+                by_setting.append(Planned(claim, setting, *end, _printed(claim, published, setting), problems))
+        if not by_setting:
             left[claim.id] = "the study plans not all of its cells in any setting"
-        elif all(each.value is None for each in own):
+        elif all(each.value is None for each in by_setting):
             left[claim.id] = "the paper prints no numbers of it"
-        plannable += [each for each in own if each.value is not None]
+        plannable += [each for each in by_setting if each.value is not None]
     return plannable, left
 
 

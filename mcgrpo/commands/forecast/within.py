@@ -80,7 +80,7 @@ def _hours(config: Config) -> dict[CellName, float]:
 def overlay(config: Config, choice: Choice) -> dict[str, Any]:
     """The study file that trains what is chosen and nothing else, to be laid over the study's own files."""
     grids: dict[tuple[str, str, int, bool], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    out = {cell for of, _ in choice.decided.values() for cell in of.cells if _is_out(of)}
+    out = {cell for chosen, _ in choice.decided.values() for cell in chosen.cells if _is_out(chosen)}
     for cell, number in choice.seeds.items():
         setting, method, generations, variant = cell
         grids[setting, variant, number, cell in out][generations].add(method)
@@ -97,8 +97,8 @@ def overlay(config: Config, choice: Choice) -> dict[str, Any]:
     return {"experiments": experiments}
 
 
-def _is_out(of: Planned) -> bool:
-    return any(key.role == "out" for key in of.weights)
+def _is_out(chosen: Planned) -> bool:
+    return any(key.role == "out" for key in chosen.weights)
 
 
 def _variant(variant: str) -> dict[str, Any]:
@@ -146,9 +146,9 @@ def listing(config: Config, selection: Within, spread: Spread) -> Iterator[str]:
         yield tabulate(rest.items(), tablefmt="plain")
 
 
-def _row(of: Planned, seeds: int, spread: Spread) -> list[str]:
-    measured = [of.claim.id, of.setting, f"{of.value:.2f}", bounds(of.comparison), str(seeds)]
-    return [*measured, f"{of.detectable(seeds, spread):.1f}", f"{of.power(seeds, spread):.0%}"]
+def _row(chosen: Planned, seeds: int, spread: Spread) -> list[str]:
+    measured = [chosen.claim.id, chosen.setting, f"{chosen.value:.2f}", bounds(chosen.comparison), str(seeds)]
+    return [*measured, f"{chosen.detectable(seeds, spread):.1f}", f"{chosen.power(seeds, spread):.0%}"]
 
 
 def _undecided(selection: Within, unit: str) -> Iterator[tuple[str, str]]:

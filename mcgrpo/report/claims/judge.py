@@ -170,21 +170,21 @@ def _uncorrected(row: Finding) -> Finding:
 
 def _finding(claim: Claim, row: Contrast, word: ClaimVerdict, source: Source) -> Finding:
     chosen = [claim.comparisons[row.comparison - 1]] if row.comparison else list(claim.comparisons)
-    of = average(chosen)
+    mean = average(chosen)
     if row.value is not None:
         low = -math.inf if row.at_least is None else row.at_least
         high = math.inf if row.at_most is None else row.at_most
-        of = replace(of, low=low, high=high)
+        mean = replace(mean, low=low, high=high)
     same = {field.name: getattr(row, field.name) for field in fields(Finding) if hasattr(row, field.name)}
     average_of = f"average of {wording.count(row.comparisons, 'comparison')}"
     in_words = {
         "source": source,
-        "comparison": describe(of) if len(chosen) == 1 else average_of,
-        "unit": of.unit,
-        "threshold": bounds(of),
+        "comparison": describe(mean) if len(chosen) == 1 else average_of,
+        "unit": mean.unit,
+        "threshold": bounds(mean),
         "over": row.over or "",
         "verdict": word,
-        "margin": None if row.value is None else round(min(row.value - of.low, of.high - row.value), DIGITS),
+        "margin": None if row.value is None else round(min(row.value - mean.low, mean.high - row.value), DIGITS),
     }
     return Finding(**same | in_words)
 

@@ -30,9 +30,9 @@ def draw(cells: pd.DataFrame) -> Figure:
     for own, line in zip(rows, grid, strict=True):
         for variant, axes in zip(TITLES, line, strict=True):
             for method in COMPOSITE_METHODS:
-                of, look = own[(own.method == method) & (own.variant == variant)], style.look_of(method)
+                drawn, look = own[(own.method == method) & (own.variant == variant)], style.look_of(method)
                 look = look | {"label": METHODS[method].label}
-                style.draw_line(axes, of, "num_generations", budgets, DODGE[is_median(method)], **look)
+                style.draw_line(axes, drawn, "num_generations", budgets, DODGE[is_median(method)], **look)
             style.categories(axes, budgets)
         for axes in line:
             style.accuracy_axis(axes, own[own.method == UNTRAINED])

@@ -66,7 +66,7 @@ def _reproducibility(study: Study) -> Iterator[str]:
 def _access(study: Study) -> Iterator[str]:
     yield "- Code: " + ", ".join(f"`{commit}` ({wording.count(n, 'run')})" for commit, n in commits(study.jobs))
     told = [(job.run.dataset, job.outcome["data"]) for job in study.jobs if job.outcome.get("data")]
-    data = Counter((name, of["rows"], of["sha256"]) for name, of in told)
+    data = Counter((name, source["rows"], source["sha256"]) for name, source in told)
     for (name, rows, digest), n in sorted(data.items()):
         yield f"- Training data {name}: {rows:,} rows, SHA-256 `{digest}` ({wording.count(n, 'run')})"
     for kind, word in (("models", "Model"), ("datasets", "Data set")):

@@ -123,7 +123,7 @@ def _scope(study: Study, cells: set[CellKey]) -> Iterator[str]:
         return
     settings = sorted({cell.setting for cell in cells})
     models = {each: study.config["settings"][each] for each in settings}
-    yield "- Settings: " + ", ".join(f"{name} ({of['model']} on {of['dataset']})" for name, of in models.items())
+    yield "- Settings: " + ", ".join(f"{name} ({spec['model']} on {spec['dataset']})" for name, spec in models.items())
     yield f"- Methods: {', '.join(label(each) for each in sorted({cell.method for cell in cells}))}"
     if generations := sorted({cell.num_generations for cell in cells} - {0}):
         yield f"- G: {', '.join(map(str, generations))}"
