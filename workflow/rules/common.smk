@@ -75,8 +75,8 @@ GRADING = plan.grading(config)
 GRADES = [path for name in EVALUATIONS for path in grades_of(name)]
 FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
-STEP_TIMES = [*map(RESULTS.step_times, plan.step_times(config))]
-MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES, *STEP_TIMES]
+STEP_TIMES = plan.step_times(config)
+MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES, *map(RESULTS.step_times, STEP_TIMES)]
 PARTIAL = config.get("partial") in (True, "true")
 DATASETS = sorted(
     {run.dataset for run in RUNS.values()}

@@ -37,7 +37,7 @@ rule train:
 
 rule step_times:
     input:
-        plan=RESULTS.plan,
+        plan=ancient(RESULTS.plan),  # its other parts change nothing here
         model=setting_model,
         data=lambda wildcards: FILES.data(config["settings"][wildcards.setting]["dataset"]),
     output:
@@ -51,6 +51,8 @@ rule step_times:
         "../envs/workflow.yaml"
     threads: workflow.cores or 1  # all: nothing else runs beside it
     params:
+        steps=lambda wildcards: STEP_TIMES[wildcards.setting]["steps"],
+        runs=lambda wildcards: [vars(RUNS[name]) for name in STEP_TIMES[wildcards.setting]["runs"]],
         start=lambda wildcards: model_source(config["settings"][wildcards.setting]["model"]),
         code=fingerprint("mcgrpo.train.step_times"),
     shell:
