@@ -1,4 +1,4 @@
-"""The times of optimizer steps, measured in turns: `python -m mcgrpo.train.step_times --plan plan.json ...`
+"""The times of optimizer steps, measured in turns: `python -m mcgrpo.train.step_times --cells JSON ...`
 
 On a CPU, trainings share cores, caches and memory with whatever else runs, so their own times compare nothing. Here one
 process, beside which the study runs nothing (see the rule), trains the runs of a setting for a few steps each, seed by
@@ -7,6 +7,7 @@ thread: time in which another program has the core does not count.
 """
 
 import itertools
+import json
 import random
 import tempfile
 import time
@@ -18,7 +19,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from mcgrpo import command_line
-from mcgrpo.files import as_record, read_json, write_jsonl
+from mcgrpo.files import as_record, write_jsonl
 from mcgrpo.records import Run, StepTime
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import trainer_of
@@ -75,17 +76,16 @@ def main() -> None:
     import torch
 
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--plan", type=Path, required=True, help="plan.json of the study")
-    parser.add_argument("--setting", required=True, help="the setting whose runs are timed")
+    cells = "the runs to time, as JSON: for each cell a `run`, and its `seeds`"
+    parser.add_argument("--cells", type=json.loads, required=True, help=cells)
+    parser.add_argument("--steps", type=int, required=True, help="generation batches that each run is timed for")
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
     parser.add_argument("--output", type=Path, required=True, help="JSONL, one StepTime a line")
     options = parser.parse_args()
     torch.set_num_threads(1)  # as the trainings of a study on a CPU
-    plan = read_json(options.plan)
-    wanted = plan["step_times"][options.setting]
-    runs = [run for row in plan["runs"] if (run := as_record(Run, row, "plan")).name in wanted["runs"]]
-    turns = (timed(run, options.model, options.data, wanted["steps"]) for run in in_turns(runs))
+    runs = [as_record(Run, cell["run"] | {"seed": seed}, "--cells") for cell in options.cells for seed in cell["seeds"]]
+    turns = (timed(run, options.model, options.data, options.steps) for run in in_turns(runs))
     write_jsonl(options.output, itertools.chain.from_iterable(turns))
 
 

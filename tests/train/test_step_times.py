@@ -1,5 +1,6 @@
 """Steps that are timed in turns."""
 
+import json
 import sys
 import time
 from dataclasses import asdict, replace
@@ -7,7 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 from training_jobs import RUN, changed
 
-from mcgrpo.files import read_jsonl, write_json
+from mcgrpo.files import read_jsonl
 from mcgrpo.records import StepTime
 from mcgrpo.train import step_times
 from mcgrpo.trainer.trainer import MCGRPOTrainer
@@ -48,15 +49,16 @@ def test_a_step_in_which_the_process_sleeps_takes_no_longer(inputs, monkeypatch)
     assert seconds() < awake + 0.5 and len(slept) == 3
 
 
-def test_the_runs_of_one_setting_are_timed(inputs, tmp_path, monkeypatch):
-    runs = [*RUNS[:2], replace(RUN, setting="other")]
-    timed = {"toy": {"steps": 1, "runs": [run.name for run in RUNS[:2]]}, "other": {"steps": 1, "runs": [runs[2].name]}}
-    write_json(tmp_path / "plan.json", {"runs": [asdict(run) for run in runs], "step_times": timed})
+def test_every_seed_of_every_cell_is_timed(inputs, tmp_path, monkeypatch):
+    cells = [
+        {"run": asdict(replace(RUN, method=method, estimator=METHODS[method])), "seeds": [5, 7]} for method in METHODS
+    ]
     given = {
-        "plan": tmp_path / "plan.json", "setting": "toy", "model": inputs / "model", "data": inputs / "data.jsonl",
+        "cells": json.dumps(cells), "steps": 1, "model": inputs / "model", "data": inputs / "data.jsonl",
         "output": tmp_path / "times.jsonl",
     }  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["step_times", *(part for k, v in given.items() for part in (f"--{k}", str(v)))])
     step_times.main()
     rows = read_jsonl(given["output"], StepTime)
-    assert [(row.run, row.step) for row in rows] == [(run.name, 2) for run in RUNS[:2]]
+    names = [f"toy/{method}/G2/default/seed{seed}" for method in METHODS for seed in (5, 7)]
+    assert sorted((row.run, row.step) for row in rows) == sorted((name, 2) for name in names)

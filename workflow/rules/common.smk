@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections import defaultdict
 from operator import attrgetter
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from snakemake.settings.types import DeploymentMethod
 from mcgrpo import shipped, tracking
 from mcgrpo.launch import environment, gpu_limit, nodes, scheduling, study_lock
 from mcgrpo.launch.devices import DeviceError
+from mcgrpo.records import cell_name
 from mcgrpo.report import catalogue
 from mcgrpo.study import fit, headline, lock, plan, read, settings
 from mcgrpo.study.check import StudyError, check, load
@@ -234,6 +236,14 @@ def final_model(wildcards):
 def final_model_sums(wildcards):
     """The checksums of the model that generates the completions of a run, if it is trained."""
     return [] if run_of(wildcards).method == UNTRAINED else RESULTS.model_sums(wildcards.run)
+
+
+def timed_cells(wildcards):
+    """The runs of a setting whose steps are timed, as JSON: one of each cell, and its seeds."""
+    seeds = defaultdict(list)
+    for run in (RUNS[name] for name in STEP_TIMES[wildcards.setting]["runs"]):
+        seeds[cell_name(vars(run))].append(run)
+    return json.dumps([{"run": vars(runs[0]), "seeds": [run.seed for run in runs]} for runs in seeds.values()])
 
 
 def train_data(wildcards):

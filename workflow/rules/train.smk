@@ -37,7 +37,6 @@ rule train:
 
 rule step_times:
     input:
-        plan=ancient(RESULTS.plan),  # its other parts change nothing here
         model=setting_model,
         data=lambda wildcards: FILES.data(config["settings"][wildcards.setting]["dataset"]),
     output:
@@ -51,10 +50,10 @@ rule step_times:
         "../envs/workflow.yaml"
     threads: workflow.cores or 1  # all: nothing else runs beside it
     params:
+        cells=timed_cells,
         steps=lambda wildcards: STEP_TIMES[wildcards.setting]["steps"],
-        runs=lambda wildcards: [vars(RUNS[name]) for name in STEP_TIMES[wildcards.setting]["runs"]],
         start=lambda wildcards: model_source(config["settings"][wildcards.setting]["model"]),
         code=fingerprint("mcgrpo.train.step_times"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.train.step_times --plan {input.plan:q} --setting {wildcards.setting:q} "
+        "python -m mcgrpo.launch mcgrpo.train.step_times --cells {params.cells:q} --steps {params.steps} "
         "--model {input.model:q} --data {input.data:q} --output {output:q} > {log:q} 2>&1"
