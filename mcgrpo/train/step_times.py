@@ -2,8 +2,8 @@
 
 On a CPU, trainings share cores, caches and memory with whatever else runs, so their own times compare nothing. Here one
 process, beside which the study runs nothing (see the rule), trains the runs of a setting for a few steps each, seed by
-seed, in a new order for every seed: what slows the machine down slows them alike. Processor time is measured, on one
-thread: time in which another program has the core does not count.
+seed: methods that are compared follow one another, in a new order for every seed, so what slows the machine down slows
+them alike. Processor time is measured, on one thread: time in which another program has the core does not count.
 """
 
 import itertools
@@ -11,6 +11,7 @@ import json
 import random
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,12 +30,16 @@ SELECTION = ("select_checkpoint", "eval_steps")
 
 
 def in_turns(runs: Iterable[Run]) -> Iterator[Run]:
-    """The runs by seed; those of a seed in an order drawn with it."""
+    """The runs by seed; within one, methods at the same G follow one another, each time in another order."""
     runs = sorted(runs, key=lambda run: run.name)
     for seed in sorted({run.seed for run in runs}):
-        turns = [run for run in runs if run.seed == seed]
-        random.Random(seed).shuffle(turns)
-        yield from turns
+        draw = random.Random(seed)
+        compared: dict[tuple[int, str], list[Run]] = defaultdict(list)
+        for run in runs:
+            if run.seed == seed:
+                compared[run.num_generations, run.variant].append(run)
+        for methods in draw.sample([*compared.values()], len(compared)):
+            yield from draw.sample(methods, len(methods))
 
 
 class ProcessorTime(TrainerCallback):

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from dataclasses import asdict, replace
+from itertools import product
 
 import pytest
 from training_jobs import RUN, changed
@@ -19,15 +20,18 @@ RUNS = [
     for method, estimator in METHODS.items()
     for seed in range(12)
 ]
+MORE = [*RUNS, *(replace(run, num_generations=8) for run in RUNS)]
 
 
-def test_seeds_are_rounds_and_the_order_within_them_is_drawn():
-    turns = list(step_times.in_turns(RUNS))
-    assert sorted(run.name for run in turns) == sorted(run.name for run in RUNS)
-    rounds = [turns[start : start + 2] for start in range(0, len(turns), 2)]
-    assert [{run.seed for run in each} for each in rounds] == [{seed} for seed in range(12)]
-    assert {first.method for first, _ in rounds} == set(METHODS)
-    assert turns == list(step_times.in_turns(reversed(RUNS)))
+def test_seeds_are_rounds_in_which_compared_methods_follow_one_another_in_an_order_that_is_drawn():
+    turns = list(step_times.in_turns(MORE))
+    assert sorted(run.name for run in turns) == sorted(run.name for run in MORE)
+    pairs = [turns[start : start + 2] for start in range(0, len(turns), 2)]
+    assert [{run.seed for run in pair} for pair in pairs] == [{seed} for seed in range(12) for _ in "28"]
+    assert all(first.num_generations == second.num_generations for first, second in pairs)
+    assert {(first.method, first.num_generations) for first, _ in pairs} == set(product(METHODS, (2, 8)))
+    assert {first.num_generations for first, _ in pairs[::2]} == {2, 8}
+    assert turns == list(step_times.in_turns(reversed(MORE)))
 
 
 @pytest.mark.parametrize(("updates", "steps"), [(1, [2, 3]), (2, [3, 4, 5, 6])])
