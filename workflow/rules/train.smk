@@ -48,7 +48,7 @@ rule step_times:
     priority: -len(TRAINED)
     conda:
         "../envs/workflow.yaml"
-    threads: workflow.cores or 1  # all: nothing else runs beside it
+    threads: workflow.resource_settings.cores or 1  # all of this machine: nothing else runs beside it
     params:
         cells=timed_cells,
         steps=lambda wildcards: STEP_TIMES[wildcards.setting]["steps"],
