@@ -16,7 +16,7 @@ from jsonschema.exceptions import best_match
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_prompts
-from mcgrpo.study.plan import Config, PlanError, benchmarks, expand
+from mcgrpo.study.plan import Config, PlanError, benchmarks, expand, step_times
 from mcgrpo.study.rows import rows_of
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
@@ -54,6 +54,7 @@ def check(config: Config, schema: Config) -> None:
                 raise StudyError(f"{kind}.{name}.folder: {spec['folder']} is not a folder")
     try:
         runs = [entry.run for entry in expand(config).values()]
+        step_times(config)
     except PlanError as error:
         raise StudyError(str(error)) from None
     rows = {name: _rows(config, name) for name in {run.dataset for run in runs if run.estimator}}

@@ -170,11 +170,16 @@ def step_times(config: Config) -> dict[str, Config]:
     """Setting -> the `runs` whose steps are timed in turns, and for how many `steps`.
 
     None where trainings have GPUs, which are theirs alone.
+
+    Raises:
+        PlanError: for runs with vLLM, whose processes are not timed.
     """
     timed: dict[str, Config] = {}
-    experiments = [each for each in config["experiments"].values() if "step_times" in each]
-    for experiment in experiments if not config.get("gpus", 0) else []:
+    experiments = {name: each for name, each in config["experiments"].items() if "step_times" in each}
+    for name, experiment in experiments.items() if not config.get("gpus", 0) else ():
         for run in _runs(config, experiment):
+            if run.training.get("use_vllm"):
+                raise PlanError(f"experiments.{name}.step_times: on a CPU, rollouts of vLLM are not timed")
             if run.method != UNTRAINED:
                 setting = timed.setdefault(run.setting, {"steps": 0, "runs": []})
                 setting["steps"] = max(setting["steps"], experiment["step_times"])

@@ -10,8 +10,10 @@ from studies import changed, load
 from mcgrpo.files import as_record, read_json
 from mcgrpo.records import Run
 from mcgrpo.study import plan
+from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.plan import PlanError
+from mcgrpo.study.read import schema
 from mcgrpo.study.variants import Flips, flip_variant, flips_of, is_rival
 
 ROOT = Path(__file__).parents[2]
@@ -252,6 +254,8 @@ def test_steps_are_timed_where_an_experiment_asks_for_it_and_trainings_share_a_c
     assert more["steps"] == 5 and {"grpo-plus1", "grpo"} <= {name.split("/")[1] for name in more["runs"]}
     assert "step_times" not in plan.as_json(changed(MINI, {"gpus": 1}))
     assert "step_times" not in plan.as_json(PAPER)
+    with pytest.raises(StudyError, match=r"experiments\.headline-llama\.step_times: .* vLLM"):
+        check(changed(MINI, {"training": {"use_vllm": True}}), schema())
 
 
 def test_figures_follow_from_what_is_measured():
