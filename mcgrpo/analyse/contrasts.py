@@ -35,6 +35,8 @@ from mcgrpo.study.plan import EQUIVALENCE_MARGIN
 from mcgrpo.sums import seal
 
 ON_CPU = "jobs on a CPU share its cores, so their times depend on what else ran; `step_times` times them in turns"
+IN_TURNS = "processor time of steps timed in turns"
+"""What `over` ends in where `STEP_TIME` stands for the seconds of a step."""
 Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
 Weights = dict[CellKey, float]
@@ -190,24 +192,25 @@ def _contrast(
     margin: float | None,
 ) -> Contrast:
     printed = margin is None
-    weights = _in_turns(weights, scores)
-    result, over, lone = estimate(weights, scores, of.is_ratio)
+    turns = _in_turns(weights, scores)
+    result, over, lone = estimate(turns or weights, scores, of.is_ratio)
+    over = ", ".join(filter(None, (over, IN_TURNS))) if turns else over
     numbers = (in_unit(of, number) for number in (result.mean, *result.limits()))
     holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, result, printed)
     equivalent = None if lone or printed else p_equivalent(of, result, margin)
     seeds = None if printed else result.seeds
     seen = None if lone or of.is_ratio else result.detectable
     detectable = None if seen is None else round(of.scale * seen, DIGITS)
-    unjudged = ON_CPU if not printed and _are_times_on_cpu(weights, scores) else None
+    unjudged = ON_CPU if not printed and not turns and _are_times_on_cpu(weights, scores) else None
     row = Contrast(claim, kind, number, *scope, *numbers, holds, fails, seeds, over, detectable, unjudged)
     return replace(row, p_equivalent=equivalent)
 
 
 def _in_turns(weights: Weights, scores: Scores) -> Weights:
-    """The same cells' times that were measured in turns, if all of them have one."""
+    """The times of the same cells that were measured in turns, if all of them have one; else none."""
     turns = {key._replace(measure=STEP_TIME): weight for key, weight in weights.items()}
     steps = all(key.measure == "seconds_per_step" for key in weights)
-    return turns if steps and all(key in scores for key in turns) else weights
+    return turns if steps and all(key in scores for key in turns) else {}
 
 
 def _are_times_on_cpu(weights: Weights, scores: Scores) -> bool:

@@ -60,6 +60,7 @@ def test_on_a_cpu_the_times_that_were_measured_in_turns_are_judged(tmp_path):
     ruling = ruled(tmp_path, row, times(gpus=0), in_turns(4))
     assert ruling.verdict == "holds"
     assert "is 2 [2, 2] times" in evidence(ruling)
+    assert evidence(ruling).endswith("; processor time of steps timed in turns.")
 
 
 def test_times_in_turns_are_compared_only_with_each_other(tmp_path):

@@ -6,6 +6,7 @@ from typing import get_args
 
 import pandas as pd
 
+from mcgrpo.analyse.contrasts import IN_TURNS
 from mcgrpo.report import wording
 from mcgrpo.report.claims.rulings import ClaimVerdict, Finding, Ruling
 from mcgrpo.report.tables.latex import COLOURS
@@ -130,6 +131,7 @@ def _caveat(measured: Sequence[Finding], source: str) -> str:
     if source == "published":
         return ""
     parts = ["one seed: interval over problems only"] if any(row.over == "problems" for row in measured) else []
+    parts += [IN_TURNS] if any(row.over.endswith(IN_TURNS) for row in measured) else []
     parts += ["without an interval nothing is claimed"] if any(row.low is None for row in measured) else []
     return "; ".join(parts)
 
