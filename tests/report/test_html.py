@@ -260,11 +260,11 @@ class TestThePage:
     def test_durations_are_said_as_people_do(self, seconds, text):
         assert html.duration(seconds) == text
 
-    def test_the_command_is_that_of_the_study(self):
-        page = html.Path("reports/mini/report.html")
-        assert html.command("mini", page) == f"snakemake {page} --cores all --configfile config/mini.yaml"
-        for name, files in html.STUDY_FILES.items():
-            assert all((ROOT / path).is_file() for path in re.findall(r"config/\S+", files)), name
+    def test_the_command_is_that_of_the_study(self, small):
+        text = small.made("--study-files", "config/mini.yaml", "a study.yaml").read_text()
+        made = f"snakemake {small.reports}/report.html --cores all"
+        assert f"{made} --configfile config/mini.yaml &#39;a study.yaml&#39;</code>" in text
+        assert f"{made}</code>" in small.made().read_text()
 
     def test_colours_are_told_apart_from_their_grounds(self):
         """Contrast of text on its background, by WCAG 2: at least 4.5, in light and in dark."""

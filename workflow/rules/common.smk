@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import re
 import shlex
 import shutil
@@ -42,6 +43,8 @@ except StudyError as error:
 
 if re.search("[{}]", str(shipped.PAGE)):
     sys.exit(f"error: {shipped.PAGE}: Snakemake takes braces in names for wildcards: mcgrpo needs a folder without")
+
+STUDY_FILES = [os.path.relpath(file) for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()]
 
 
 if workflow.is_main_process and not workflow.output_settings.dryrun:

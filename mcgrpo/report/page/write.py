@@ -10,6 +10,8 @@ those of summary.csv, gains.csv, contrasts.csv and curves.csv; run.json, rollout
 
 import argparse
 import os
+import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,14 +36,6 @@ from mcgrpo.study.paths import ResultFiles
 
 LARGEST = 15_000_000
 """Maximum size of the page in bytes."""
-STUDY_FILES = {
-    "paper": "",
-    "mini": " --configfile config/mini.yaml",
-    "quick": " --configfile config/mini.yaml config/cut-down.yaml",
-    "smoke": " --configfile config/smoke.yaml",
-    "gpu-small": " --configfile config/gpu-small.yaml",
-}
-"""By study: how Snakemake is told of it; another study has a file of its own."""
 
 
 def write_page(options: argparse.Namespace) -> int:
@@ -100,13 +94,14 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
         "missing_runs": jobs.missing_runs(planned),
         "missing_cells": jobs.missing_cells(summary),
         "missing_figures": [figure.title for figure in figures if not figure.image],
-        "command": command(study, page),
+        "command": command(page, options.study_files),
     }
 
 
-def command(study: str, page: Path) -> str:
-    """The command that makes the page from scratch."""
-    return f"snakemake {page} --cores all{STUDY_FILES.get(study, ' --configfile YOUR-STUDY.yaml')}"
+def command(page: Path, study_files: Sequence[Path]) -> str:
+    """The command that makes the page from scratch; without study files, of Snakemake's default study."""
+    given = ["--configfile", *map(str, study_files)] if study_files else []
+    return shlex.join(["snakemake", str(page), "--cores", "all", *given])
 
 
 def render(values: dict[str, Any]) -> str:
@@ -148,6 +143,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--claims", default=shipped.CLAIMS)
     parser.add_argument("--published", default=shipped.PUBLISHED)
     parser.add_argument("--title", default="", help="what the study is called")
+    told = "the files of the study, to say how the page is made; default: Snakemake is told of none"
+    parser.add_argument("--study-files", type=Path, nargs="*", default=[], metavar="FILE", help=told)
     parser.add_argument("--output", type=Path, help="default: report.html in the reports")
     options = parser.parse_args(arguments)
     try:
