@@ -27,18 +27,34 @@ TOGETHER = ("tests/grade/", "tests/tracking/")
 LONGEST = (
     "workflow/test_whole_study.py",
     "workflow/test_killed_study.py",
-    "trainer/test_processes.py",
+    "grade/",
+    "train/test_nodes.py",
+    "workflow/test_odd_folders.py",
+    "tracking/",
+    "workflow/test_deployed.py",
     "train/test_attempts.py",
+    "workflow/test_planning.py",
+    "workflow/test_gpu_limit.py",
+    "workflow/test_gpu_small.py",
+    "project/test_gpu_check.py",
+    "workflow/test_study_lock.py",
+    "trainer/test_processes.py",
     "commands/test_bundle.py",
     "trainer/test_compact.py",
     "trainer/test_trainer.py",
     "trainer/test_equations.py",
 )
+"""Files and folders by their time: two processes that begin with the longest end at about the same time."""
 
 
 def pytest_collection_modifyitems(items):
-    """Run the longest files first, so that two processes end at about the same time."""
-    items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
+    """Run the longest first, the others in their order."""
+
+    def place(item):
+        found = (n for n, name in enumerate(LONGEST) if item.nodeid.startswith(f"tests/{name}"))
+        return next(found, len(LONGEST))
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""Write the results of the mini study into README.md and docs/: `make readme`, after `make mini`.
+"""Write the results of the mini study into README.md and docs/: `make readme`, after `make mini-16`.
 
 If the benchmark of training has been run (`make bench`), its results are written into docs/drop-in.md.
 """
@@ -90,8 +90,9 @@ def mad_zero() -> str:
         for size in sizes
         for variant in MAD_ZERO
     ]
+    problems = accuracies(cells, "in", variant=None).n.iat[0]
     text = (
-        f"MC-GRPO on {SETTING}: what was logged, over all steps and seeds, and the accuracy on 512 problems. "
+        f"MC-GRPO on {SETTING}: what was logged, over all steps and seeds, and the accuracy on {problems} problems. "
         "Change: paired by seed and problem with `epsilon`, over the seeds of both, with its 95% interval."
     )
     return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
