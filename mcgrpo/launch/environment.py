@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,13 @@ def package_alone(folder: Path = Path(".snakemake/package")) -> Path:
     return folder.resolve()
 
 
-def prepare(config: dict[str, Any]) -> None:
-    """Set what a study's jobs need; what the user has set (MLFLOW_TRACKING_URI, OMP_NUM_THREADS ...) stays."""
+def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> None:
+    """Set what a study's jobs need; what the user has set (MLFLOW_TRACKING_URI, OMP_NUM_THREADS ...) stays.
+
+    Args:
+        config: the study.
+        study_files: the files that it is read from.
+    """
     # A job's Python is that of Snakemake, also where the environment is not activated.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     # Several jobs share the cores, and torch takes all of them unless told.
@@ -34,6 +40,7 @@ def prepare(config: dict[str, Any]) -> None:
     if not config.get("preload") or "SLURM_JOB_ID" in os.environ:
         os.environ["MCGRPO_PRELOAD"] = "off"
     # No parameters of a rule: they change no result, and so rerun nothing.
+    os.environ["MCGRPO_STUDY_FILES"] = json.dumps([os.path.relpath(file) for file in study_files])
     os.environ.pop("MCGRPO_SAVE_STEPS", None)
     if steps := config.get("save_steps"):
         os.environ["MCGRPO_SAVE_STEPS"] = str(steps)

@@ -260,10 +260,12 @@ class TestThePage:
     def test_durations_are_said_as_people_do(self, seconds, text):
         assert html.duration(seconds) == text
 
-    def test_the_command_is_that_of_the_study(self, small):
-        text = small.made("--study-files", "config/mini.yaml", "a study.yaml").read_text()
+    def test_the_command_is_that_of_the_study(self, small, monkeypatch):
+        monkeypatch.setenv("MCGRPO_STUDY_FILES", '["config/mini.yaml", "a study.yaml"]')
+        text = small.made().read_text()
         made = f"snakemake {small.reports}/report.html --cores all"
         assert f"{made} --configfile config/mini.yaml &#39;a study.yaml&#39;</code>" in text
+        monkeypatch.delenv("MCGRPO_STUDY_FILES")
         assert f"{made}</code>" in small.made().read_text()
 
     def test_colours_are_told_apart_from_their_grounds(self):

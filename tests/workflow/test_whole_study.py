@@ -50,6 +50,7 @@ def test_it_makes_every_table_and_figure(finished):
         assert (reports / f"figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
     page = (reports / "report.html").read_text()
     assert "Does the median help at G=2 here?" in page and page.count("data:image/png") == len(FIGURES)
+    assert re.search(r"--configfile \S+/config/mini.yaml \S+/config/cut-down.yaml</code>", page)
 
 
 def test_the_headline_comes_first(finished):

@@ -2,7 +2,6 @@
 
 import gc
 import json
-import os
 import re
 import shlex
 import shutil
@@ -43,8 +42,6 @@ except StudyError as error:
 
 if re.search("[{}]", str(shipped.PAGE)):
     sys.exit(f"error: {shipped.PAGE}: Snakemake takes braces in names for wildcards: mcgrpo needs a folder without")
-
-STUDY_FILES = [os.path.relpath(file) for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()]
 
 
 if workflow.is_main_process and not workflow.output_settings.dryrun:
@@ -92,7 +89,7 @@ AUDITS = [*map(FILES.audit, DATASETS)]
 for handler in workflow.logger_manager.get_log_handlers():
     handler.study = config  # of `--logger mcgrpo`
 
-environment.prepare(config)
+environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
 if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method:
     # Jobs in conda's environment run the package that the rules are read with. A prefix, as Snakemake unsets PYTHONPATH.
     shell.prefix(f"export PYTHONPATH={shlex.quote(str(environment.package_alone()))}; ")

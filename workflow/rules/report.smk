@@ -212,7 +212,6 @@ rule page:
         folder=subpath(output[0], parent=True),
         figures=plan.figures(config),
         title=title,
-        study_files=STUDY_FILES,
         mtimes=lambda wildcards: mtimes(map(RESULTS.run, TRAINED)) if PARTIAL else [],
         claims=shipped.CLAIMS,
         published=shipped.PUBLISHED,
@@ -223,4 +222,4 @@ rule page:
     shell:
         "python -m mcgrpo.launch mcgrpo.report.page --results {params.results:q} --reports {params.folder:q} "
         "--figures {params.figures:q} --claims {params.claims:q} --published {params.published:q} "
-        "--title {params.title:q} --study-files {params.study_files:q} > {log:q} 2>&1"
+        "--title {params.title:q} > {log:q} 2>&1"

@@ -9,6 +9,7 @@ those of summary.csv, gains.csv, contrasts.csv and curves.csv; run.json, rollout
 """
 
 import argparse
+import json
 import os
 import shlex
 from collections.abc import Sequence
@@ -98,9 +99,9 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     }
 
 
-def command(page: Path, study_files: Sequence[Path]) -> str:
+def command(page: Path, study_files: Sequence[str]) -> str:
     """The command that makes the page from scratch; without study files, of Snakemake's default study."""
-    given = ["--configfile", *map(str, study_files)] if study_files else []
+    given = ["--configfile", *study_files] if study_files else []
     return shlex.join(["snakemake", str(page), "--cores", "all", *given])
 
 
@@ -143,8 +144,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--claims", default=shipped.CLAIMS)
     parser.add_argument("--published", default=shipped.PUBLISHED)
     parser.add_argument("--title", default="", help="what the study is called")
-    told = "the files of the study, to say how the page is made; default: Snakemake is told of none"
-    parser.add_argument("--study-files", type=Path, nargs="*", default=[], metavar="FILE", help=told)
+    told = "the files of the study, to say how the page is made; default: MCGRPO_STUDY_FILES, which the workflow sets"
+    given = json.loads(os.environ.get("MCGRPO_STUDY_FILES", "[]"))
+    parser.add_argument("--study-files", nargs="*", default=given, metavar="FILE", help=told)
     parser.add_argument("--output", type=Path, help="default: report.html in the reports")
     options = parser.parse_args(arguments)
     try:
