@@ -245,8 +245,10 @@ def test_every_rank_of_torchrun_grades(tmp_path):
         "from mcgrpo.grade.rewards import judge\n"
         "from mcgrpo.grade.verifier import Verifier\n"
         "texts = [r'\\boxed{2}', r'\\boxed{3}'] * 4\n"
-        "print('|', *(j.verdict for j in judge('math', texts, ['2'] * 8)), '|')\n"
-        f"print('|', *(j.verdict for j in Verifier(timeout=0.5).judge(['2'], [''], [{TOWER!r}])), '|')\n"
+        "graded = judge('math', texts, ['2'] * 8)\n"
+        f"late = Verifier(timeout=0.5).judge(['2'], [''], [{TOWER!r}])\n"
+        "for judgements in (graded, late):\n"  # each in one piece: both ranks write to one pipe
+        "    print('| ' + ' '.join(j.verdict for j in judgements) + ' |')\n"
     )
     launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
     done = subprocess.run([sys.executable, "-m", *launcher], capture_output=True, text=True)

@@ -7,7 +7,7 @@ WORKER = """
 import os, time
 from mcgrpo.launch.parents import die_with_parent
 die_with_parent()
-print(os.getpid(), flush=True)
+os.write(1, b"%d\\n" % os.getpid())  # at once: two workers share a file
 time.sleep(600)
 """
 
