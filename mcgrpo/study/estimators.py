@@ -12,7 +12,8 @@ from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from mcgrpo.study.fingerprint import fingerprint, without_docstrings
+from mcgrpo.study import syntax
+from mcgrpo.study.fingerprint import fingerprint
 
 EXTRA_ROLLOUTS: dict[str, int] = {
     "mean-std": 0,
@@ -68,7 +69,7 @@ def training_code(estimator: str) -> str:
         return ours
     digest = hashlib.sha256(ours.encode())
     for part in sorted(with_neighbours(path, estimator)):
-        digest.update(ast.dump(without_docstrings(_tree(part, estimator))).encode())
+        digest.update(syntax.read(_tree(part, estimator)).text.encode())
     return digest.hexdigest()[: len(ours)]
 
 

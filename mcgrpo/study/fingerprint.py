@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from mcgrpo.study import syntax
+
 ROOT = Path(__file__).parents[2]
 VIEWS = frozenset({"mcgrpo", "mcgrpo.tracking"})
 """Modules that cannot change what comes out: the package's front (a version), and what a stage tells how it goes. Of a
@@ -30,21 +32,19 @@ def _tree(module: str) -> ast.Module:
     if path is None:
         raise ValueError(f"no module {module!r} below {ROOT}")
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    tree.body = [node for node in tree.body if not _is_text(node)]
+    tree.body = [node for node in tree.body if not syntax.is_text(node)]
     return tree
 
 
-def _imported(module: str, node: ast.AST) -> Iterator[tuple[str, str | None]]:
+def _imported(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str | None]]:
     """(module, name) of everything of ours that an import statement takes; the name None for a module as a whole."""
     if isinstance(node, ast.Import):
         parts = [(alias.name, None) for alias in node.names]
-    elif isinstance(node, ast.ImportFrom):
-        if node.level:
-            raise ValueError(f"{_path(module)}:{node.lineno}: relative imports are not followed")
+    elif node.level:
+        raise ValueError(f"{_path(module)}:{node.lineno}: relative imports are not followed")
+    else:
         names = [(f"{node.module}.{alias.name}", alias.name) for alias in node.names]
         parts = [(whole, None) if _ours(whole) else (node.module or "", name) for whole, name in names]
-    else:
-        return
     yield from (part for part in parts if _ours(part[0]))
 
 
@@ -71,7 +71,8 @@ def closure(stage: str) -> list[str]:
 @cache
 def _imports(module: str) -> set[str]:
     """Modules of ours that a module imports, at its top or in a function, and the packages they are in."""
-    names = {name for index in range(len(_tree(module).body)) for name, _ in _used(module, index)[1]}
+    nodes = [node for index in range(len(_tree(module).body)) for node in _code(module, index).imports]
+    names = {name for node in nodes for name, _ in _imported(module, node)}
     return {part for name in names for part in _with_packages(name)}
 
 
@@ -95,13 +96,13 @@ def fingerprint(stage: str) -> str:
     for module, statements in sorted(reached.items()):
         digest.update(module.encode())
         for index in sorted(statements):
-            digest.update(_dumped(module, index))
+            digest.update(_code(module, index).text.encode())
     return digest.hexdigest()[:16]
 
 
 @cache
-def _dumped(module: str, index: int) -> bytes:
-    return ast.dump(without_docstrings(_tree(module).body[index])).encode()
+def _code(module: str, index: int) -> syntax.Code:
+    return syntax.read(_tree(module).body[index])
 
 
 def _reached(stage: str) -> dict[str, set[int]]:
@@ -125,26 +126,12 @@ def _reached(stage: str) -> dict[str, set[int]]:
 @cache
 def _needed(module: str, index: int) -> list[tuple[str, int]]:
     """(module, index) of every top-level statement that one of them names or imports from."""
-    names, imports = _used(module, index)
-    needed = {(module, each) for name in names for each in _definitions(module).get(name, ())}
-    for imported, name in imports:
+    code = _code(module, index)
+    needed = {(module, each) for name in code.names for each in _definitions(module).get(name, ())}
+    for imported, name in (part for node in code.imports for part in _imported(module, node)):
         everything = range(len(_tree(imported).body))
         needed |= {(imported, each) for each in (_definitions(imported)[name] if name else everything)}
     return sorted(needed)
-
-
-@cache
-def _used(module: str, index: int) -> tuple[set[str], set[tuple[str, str | None]]]:
-    """The names that a top-level statement uses, also those in quotes (annotations), and what it imports."""
-    names, imports = set(), set()
-    for node in ast.walk(_tree(module).body[index]):
-        if isinstance(node, ast.Name):
-            names.add(node.id)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            names.add(node.value)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            imports.update(_imported(module, node))
-    return names, imports
 
 
 @cache
@@ -172,16 +159,3 @@ def _flat(target: ast.expr) -> list[str]:
     if isinstance(target, ast.Tuple | ast.List):
         return [name for part in target.elts for name in _flat(part)]
     return [target.id if isinstance(target, ast.Name) else ""]
-
-
-def without_docstrings(tree: ast.stmt) -> ast.stmt:
-    """The tree less every statement that is a bare string (docstrings, and strings that document a constant)."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [part for part in body if not _is_text(part)] or [ast.Pass()]
-    return tree
-
-
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -12,6 +12,7 @@ import pytest
 
 from mcgrpo.report.catalogue import FIGURES, stages
 from mcgrpo.study import fingerprint as closure
+from mcgrpo.study import syntax
 
 ROOT = Path(__file__).parents[2]
 STAGES = (
@@ -62,7 +63,8 @@ with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as stages: 
 """
 
 
-PARSED_ONCE = SimpleNamespace(**{**vars(ast), "parse": cache(ast.parse), "dump": cache(ast.dump)})
+PARSED_ONCE = SimpleNamespace(**{**vars(ast), "parse": cache(ast.parse)})
+READ_ONCE = SimpleNamespace(**{**vars(syntax), "read": cache(syntax.read)})
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +80,14 @@ def package(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "mcgrpo", tmp_path / "mcgrpo", ignore=ignored, copy_function=shutil.copyfile)
     monkeypatch.setattr(closure, "ROOT", tmp_path)
     monkeypatch.setattr(closure, "ast", PARSED_ONCE)
+    monkeypatch.setattr(closure, "syntax", READ_ONCE)
     forget()
     yield tmp_path / "mcgrpo"
     forget()
 
 
 def forget():
-    for cached in ("_tree", "_definitions", "_imports", "_needed", "_used", "_dumped", "fingerprint"):
+    for cached in ("_tree", "_definitions", "_imports", "_needed", "_code", "fingerprint"):
         getattr(closure, cached).cache_clear()
 
 
