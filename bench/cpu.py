@@ -23,6 +23,7 @@ import pandas as pd
 import psutil
 
 from mcgrpo.files import atomic
+from mcgrpo.launch import preload
 
 INTERVAL_SECONDS = 0.1
 MARK = "MCGRPO_PRELOAD_MEASURED"
@@ -118,13 +119,13 @@ def measure(command: list[str], results: Path | None) -> list[tuple[str, float]]
     """Run a command; returns the rows of the table."""
     sampler, before, begun, started = Sampler(str(os.getpid())), busy(), time.time(), time.monotonic()
     earlier = children_seconds()
-    environment = os.environ | {MARK: str(os.getpid()), "MCGRPO_PRELOAD_IDLE": "5"}
-    child = subprocess.Popen(command, env=environment)
+    child = subprocess.Popen(command, env=os.environ | {MARK: str(os.getpid())})
     while child.poll() is None:
         sampler.look()
         time.sleep(INTERVAL_SECONDS)
     wall, others = time.monotonic() - started, busy() - before
-    while sampler.look():  # a server of which all jobs are done ends soon
+    preload.stop()
+    while sampler.look():  # servers end, and the follower
         time.sleep(INTERVAL_SECONDS)
     found = sampler.seconds()
     detached = {"imports shared by jobs", "tracking: follower"}

@@ -3,14 +3,13 @@
 What starts them on the machines of a real SLURM is in tests/slurm.
 """
 
-import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from learning_trainings import TWO_PROCESSES, arguments, learned, run, timeless, weights
 from pretend_machine import wait_until
 from training_jobs import changed, job, make_inputs, outcome, steps
 
@@ -27,13 +26,10 @@ def inputs(tmp_path_factory):
     return make_inputs(tmp_path_factory.mktemp("inputs"))
 
 
-def start(made, folder, nodes, environment):
+def start(made, folder, environment):
     """One machine's part of a training on two pretend GPUs, as a study's rule starts it; its log."""
-    places = {"model": made.model, "data": made.data, "test": made.test, "output": made.output}
-    options = {**places, "weights": made.weights, "unfinished": made.home, "run": json.dumps(asdict(made.run))}
-    flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    launch = ["-m", "mcgrpo.launch", "--gpus", "2", "--processes", "2", "--nodes", str(nodes), "--server", "null"]
-    command = [sys.executable, *launch, "learning_job", *flags, "--gpus", "2", "--save-steps", "2"]
+    launch = ["-m", "mcgrpo.launch", "--gpus", "2", "--processes", "2", "--nodes", "2", "--server", "null"]
+    command = [sys.executable, *launch, *arguments(made), "--gpus", "2"]
     pretended = {"MCGRPO_DEVICES": "a,b", "MCGRPO_LOCKS": str(folder / "locks")}
     pretended["PYTHONPATH"] = f"{ROOT}:{ROOT / 'tests/support'}"
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "PET_"))}
@@ -50,31 +46,24 @@ def ended(machines):
 def on_two(made, folder):
     """Both machines' parts, started."""
     meeting = {"PET_RDZV_ENDPOINT": f"localhost:{free_port()}"}
-    return [start(made, folder, 2, meeting) for _ in range(2)]
-
-
-def timeless(rows):
-    return [{key: row[key] for key in row if "time" not in key and "seconds" not in key} for row in rows]
+    return [start(made, folder, meeting) for _ in range(2)]
 
 
 @pytest.fixture(scope="module")
 def one_machine(inputs, tmp_path_factory):
-    """The training by two processes of one machine, on two pretend GPUs."""
-    folder = tmp_path_factory.mktemp("one")
-    made = job(inputs, folder, RUN)
-    codes, logs = ended([start(made, folder, 1, {})])
-    assert codes == [0], logs
-    assert min(row["grad_norm"] for row in steps(made.output)) > 0
+    """The training by two processes of one machine."""
+    made = job(inputs, tmp_path_factory.mktemp("one"), RUN, save_steps=2)
+    done = run(made, launcher=TWO_PROCESSES)
+    assert done.returncode == 0 and learned(made), done.stderr
     return made
 
 
 def same_end(one, other):
-    first, second = ((made.weights / "model.safetensors").read_bytes() for made in (one, other))
-    return first == second and timeless(steps(one.output)) == timeless(steps(other.output))
+    return weights(one) == weights(other) and timeless(steps(one.output)) == timeless(steps(other.output))
 
 
 def test_two_machines_train_as_two_processes_of_one_to_the_bit(inputs, tmp_path, one_machine):
-    made = job(inputs, tmp_path, RUN)
+    made = job(inputs, tmp_path, RUN, save_steps=2)
     codes, logs = ended(on_two(made, tmp_path))
     assert codes == [0, 0], logs
     assert all("takes a" in log or "takes b" in log for log in logs)  # one GPU each
@@ -83,7 +72,7 @@ def test_two_machines_train_as_two_processes_of_one_to_the_bit(inputs, tmp_path,
 
 
 def test_a_machine_that_dies_ends_the_training_which_can_be_resumed(inputs, tmp_path, one_machine):
-    made = job(inputs, tmp_path, RUN)
+    made = job(inputs, tmp_path, RUN, save_steps=2)
     machines = on_two(made, tmp_path)
     complete = made.checkpoints / "checkpoint-2" / attempts.COMPLETE
     assert wait_until(lambda: complete.is_file() or machines[0][0].poll() is not None)
@@ -96,7 +85,7 @@ def test_a_machine_that_dies_ends_the_training_which_can_be_resumed(inputs, tmp_
 
 
 def test_machines_that_cannot_meet_are_refused_at_once(inputs, tmp_path):
-    made = job(inputs, tmp_path, replace(RUN))
-    (code,), (log,) = ended([start(made, tmp_path, 2, {})])
+    made = job(inputs, tmp_path, RUN)
+    (code,), (log,) = ended([start(made, tmp_path, {})])
     assert code == 2 and log.splitlines()[-1].endswith("neither SLURM_JOB_ID nor PET_RDZV_ENDPOINT is set")
     assert not made.home.exists()

@@ -15,8 +15,8 @@ METHODS = ["grpo-plus1", "mc-grpo"]
 TARGETS = [f"reports/quick/{name}" for name in ("tables.tex", "claims.md")]
 CHECKPOINT = "results/quick/unfinished/**/checkpoint-[12]/complete.json"
 MOMENTS = (
-    "dataset", "model", "plan", CHECKPOINT, "train", "train", "train", "generate", "generate", "generate", "grade",
-    "grade", "rollouts", "grade_rollouts", "sign_flips", "collect", "summarise", "contrasts", "tables", "claims",
+    "dataset", "model", "plan", CHECKPOINT, "train", "generate", "grade", "rollouts", "grade_rollouts", "sign_flips",
+    "collect", "summarise", "contrasts", "tables", "claims",
 )  # fmt: skip
 """Rules, roughly in their order: a job of each is killed at some time, or one of a later rule where all have ended."""
 
@@ -59,7 +59,7 @@ def killed(empty):
     return empty
 
 
-def test_a_study_killed_at_twenty_moments_ends_with_the_same_tables(killed, reported, tmp_path):
+def test_a_study_killed_in_each_rule_ends_with_the_same_tables(killed, reported, tmp_path):
     """SIGKILL in planning, training, generation and analysis as it falls, once in a training that has a checkpoint.
 
     What is left then is reported, in a copy.
@@ -71,9 +71,12 @@ def test_a_study_killed_at_twenty_moments_ends_with_the_same_tables(killed, repo
             assert killed.killed_when(lambda: any(killed.folder.glob(CHECKPOINT)), *TARGETS, "--nolock")
             assert_what_is_left_is_reported(killed.copied(tmp_path / "copy"))
         else:
-            # At most a second: `whole` may have run on a busier machine than the few jobs that are left now.
-            moment = within(killed, MOMENTS[place:], min(1, share.uniform(0, 0.5) * seconds_of(whole, rule)))
-            assert killed.killed_when(moment, *TARGETS, "--nolock"), rule
+            seconds = min(1, share.uniform(0, 0.5) * seconds_of(whole, rule))
+            while not killed.killed_when(within(killed, MOMENTS[place:], seconds), *TARGETS, "--nolock"):
+                assert seconds > 0.01, rule
+                seconds /= 4  # its last jobs were faster than those of `whole`: anew
+                for target in TARGETS:
+                    (killed.folder / target).unlink()
     killed.made(*TARGETS, "--nolock", "--quiet", "all")
     trained = [path.read_text() for path in killed.folder.glob("logs/quick/train/**/*.log")]
     assert any("going on from" in log for log in trained), "no training was resumed"
