@@ -18,7 +18,7 @@ from trl import GRPOConfig, GRPOTrainer
 from mcgrpo.trainer.packing import COMPLETION_COLUMNS
 
 TRL_VERSIONS = ">=1.9.2,<1.17"
-"""Those that `mcgrpo[train]` accepts; `make test-trl` tests four of them."""
+"""Those that `mcgrpo[train]` accepts; `make test` tests the newest, `make test-trl` three older ones."""
 
 METHODS = {
     "_calculate_rewards": ("inputs", "prompts", "completions", "completion_ids_list"),
