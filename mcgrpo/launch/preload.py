@@ -19,10 +19,12 @@ import os
 import re
 import resource
 import runpy
+import select
 import signal
 import socket
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 from mcgrpo.launch.private import session_folder
@@ -30,6 +32,9 @@ from mcgrpo.launch.private import session_folder
 SERVER = Path(__file__).with_name("preload_server.py")
 BEGIN_SECONDS = 180
 """How long a job may take to begin (the first one waits for the server's imports) before it runs here instead."""
+
+LOOK_SECONDS = 1
+"""Python handles a signal that comes just before a blocking call after it: how long such a call may take."""
 
 LIMITS = {getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -110,42 +115,78 @@ def _start(path: Path) -> None:
         subprocess.run(command, cwd="/", start_new_session=True, **fds)
 
 
-def _begin(connection: socket.socket, argv: list[str]) -> int:
-    """Hand the job over and return its process id, once it has begun.
+class _Job:
+    """A job on the server at the other end of a connection, from its request to its exit code."""
 
-    Raises:
-        OSError: if it has not, and never will.
-    """
-    os.umask(umask := os.umask(0o077))
-    request = {"argv": argv, "cwd": str(Path.cwd()), "umask": umask, "env": dict(os.environ), "path": sys.path}
-    socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
-    kind, _, pid = connection.recv(64).partition(b" ")
-    if kind != b"begin":
-        raise ConnectionError("the server did not begin the job")
-    connection.settimeout(None)
-    return int(pid)
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.pid: int | None = None
 
+    def begin(self, argv: list[str]) -> None:
+        """Hand the job over, and wait until it has begun.
 
-def _follow(connection: socket.socket, pid: int, module: str) -> int:
-    """Forward signals to the job until it ends, and return the exit code that a shell would report for it."""
+        Raises:
+            OSError: if it has not, and never will.
+        """
+        os.umask(umask := os.umask(0o077))
+        request = {"argv": argv, "cwd": str(Path.cwd()), "umask": umask, "env": dict(os.environ), "path": sys.path}
+        socket.send_fds(self.connection, [json.dumps(request).encode()], [0, 1, 2])
+        kind, _, pid = self.connection.recv(64, socket.MSG_PEEK).partition(b" ")
+        if kind != b"begin":
+            raise ConnectionError("the server did not begin the job")
+        self.pid = int(pid)
+        self.connection.recv(64)  # only now, so that `has_begun` is true from when the job has said so
+        self.connection.settimeout(LOOK_SECONDS)
 
-    def forward(number: int, _frame: types.FrameType | None) -> None:
-        with contextlib.suppress(OSError):
-            connection.send(bytes([number]))
+    def has_begun(self) -> bool:
+        """Whether the job has said that it begins, be it read or not."""
+        if self.pid is not None:
+            return True
+        said, _, _ = select.select([self.connection], [], [], 0)
+        try:
+            return bool(said) and self.connection.recv(64, socket.MSG_PEEK).startswith(b"begin")
+        except ConnectionError:  # the server has died
+            return False
 
-    for number in FORWARDED:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+    @contextlib.contextmanager
+    def signals_forwarded(self) -> Iterator[None]:
+        """Once the job has begun, signals go to it; before, they end this process as ever, and the job never begins."""
+        before = {number: signal.getsignal(number) for number in FORWARDED}
+        before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+
+        def forward(number: int, _frame: types.FrameType | None) -> None:
+            if self.has_begun():
+                with contextlib.suppress(OSError):
+                    self.connection.send(bytes([number]))
+            else:
+                signal.signal(number, before[number])
+                signal.raise_signal(number)
+
+        for number in before:
             signal.signal(number, forward)
-    try:
-        code = int(connection.recv(64).removeprefix(b"exit "))
-    except (OSError, ValueError):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        print(f"mcgrpo.launch.preload: the server died while {module} ran; the job was killed", file=sys.stderr)
-        return 1
-    if code < 0:
-        print(f"mcgrpo.launch.preload: {module} was killed by {signal.Signals(-code).name}", file=sys.stderr)
-    return code if code >= 0 else 128 - code
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def follow(self, module: str) -> int:
+        """Wait for the job's end, and return the exit code that a shell would report for it."""
+        try:
+            code = int(self._receive().removeprefix(b"exit "))
+        except (OSError, ValueError):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            print(f"mcgrpo.launch.preload: the server died while {module} ran; the job was killed", file=sys.stderr)
+            return 1
+        if code < 0:
+            print(f"mcgrpo.launch.preload: {module} was killed by {signal.Signals(-code).name}", file=sys.stderr)
+        return code if code >= 0 else 128 - code
+
+    def _receive(self) -> bytes:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return self.connection.recv(64)
 
 
 def run(argv: list[str]) -> int | None:
@@ -155,8 +196,10 @@ def run(argv: list[str]) -> int | None:
             for fd in (0, 1, 2):
                 os.fstat(fd)  # were one closed, our socket would take its number
             connection = _connect_or_start(session_folder() / f"{_key()}.sock")
-            with connection:
-                return _follow(connection, _begin(connection, argv), argv[0])
+            job = _Job(connection)
+            with connection, job.signals_forwarded():
+                job.begin(argv)
+                return job.follow(argv[0])
         except OSError as error:
             reason = error
     print(f"mcgrpo.launch.preload: running {argv[0]} without a server ({reason})", file=sys.stderr)

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -20,6 +21,8 @@ from pathlib import Path
 from mcgrpo.launch.parents import PR_SET_PDEATHSIG
 
 ADDRESS = "MCGRPO_VLLM_SERVER"
+PORTS = range(30000, 32768)
+"""Of servers: above those of `mcgrpo.launch.nodes`, below those that Linux hands out to any connection."""
 POLL_SECONDS = 0.2
 STOP_SECONDS = 15.0
 """A server is killed if it has not ended so long after it was told to: SLURM kills a cancelled job after 30 s."""
@@ -58,10 +61,16 @@ class Server:
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("", 0))
-        return free.getsockname()[1]
+    """A TCP port that nobody listens on.
+
+    Raises:
+        OSError: if there is none.
+    """
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("", port))
+            return port
+    raise OSError(f"all ports from {PORTS[0]} to {PORTS[-1]} are in use")
 
 
 def start(command: list[str], **options: object) -> subprocess.Popen:

@@ -24,7 +24,7 @@ def place(tmp_path):
     yield place
     if sockets.is_dir():
         place.run("--stop")
-        shutil.rmtree(sockets)
+        shutil.rmtree(sockets, ignore_errors=True)  # servers that end remove theirs
 
 
 JOBS = {
@@ -201,6 +201,21 @@ def test_a_signal_is_forwarded_to_the_job(place):
     assert client.stdout.readline() == "ready\n"
     client.terminate()
     assert client.wait(timeout=PATIENCE_SECONDS) == 7
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_before_a_job_has_begun_a_signal_ends_its_client_and_it_never_begins(place, number):
+    importing = place.folder / "importing"
+    place.write(f"import pathlib, time; pathlib.Path({str(importing)!r}).touch(); time.sleep(2)", "slow")
+    place.write("import pathlib; pathlib.Path('begun').touch()")
+    slow = {"MCGRPO_PRELOAD": "slow", "PYTHONPATH": f"{ROOT}:{place.folder}"}
+    client = place.start("job", **slow)
+    assert wait_until(importing.exists)
+    client.send_signal(number)
+    assert client.wait(timeout=PATIENCE_SECONDS) == -number
+    place.write("pass", "other")
+    assert place.run("other", **slow).returncode == 0  # after it in the server's queue
+    assert not (place.folder / "begun").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])

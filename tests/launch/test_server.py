@@ -8,7 +8,7 @@ import sys
 
 import psutil
 import pytest
-from pretend_machine import Machine, wait_until
+from pretend_machine import Machine, is_alive, wait_until
 
 from mcgrpo.launch import server
 
@@ -60,7 +60,7 @@ def started(job, log):
 
 
 def gone(processes):
-    return wait_until(lambda: not any(each.is_running() and each.status() != "zombie" for each in processes))
+    return wait_until(lambda: not any(is_alive(each.pid) for each in processes))
 
 
 @pytest.mark.slow

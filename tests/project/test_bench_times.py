@@ -16,6 +16,7 @@ BUSY = f"{sys.executable} -c 'import time\nwhile time.process_time() < 1: pass'"
 @pytest.mark.slow
 def test_cpu_seconds_are_those_of_the_rule_whose_log_a_process_writes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # else it ends the servers of other tests
     rows = dict(
         cpu.measure(["bash", "-c", f"mkdir -p logs/x/grade; {BUSY} > logs/x/grade/a.log; {BUSY}; sleep 1"], None)
     )
@@ -25,7 +26,8 @@ def test_cpu_seconds_are_those_of_the_rule_whose_log_a_process_writes(tmp_path, 
 
 
 @pytest.mark.slow
-def test_the_time_of_others_is_counted_until_the_command_ends():
+def test_the_time_of_others_is_counted_until_the_command_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         rows = dict(cpu.measure(["bash", "-c", "sleep 5 & sleep 1"], None))

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 SLEEP = "echo $CUDA_VISIBLE_DEVICES; exec sleep 600"
 
 
-def wait_until(condition) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+def wait_until(condition, seconds=PATIENCE_SECONDS) -> bool:
+    deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False

@@ -1,6 +1,5 @@
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -13,6 +12,7 @@ from studies import ROOT
 from tracked_files import track
 from training_jobs import RUN, changed, job, make_inputs, steps
 
+from mcgrpo.launch.server import free_port
 from mcgrpo.tracking import FOLLOWED
 from mcgrpo.tracking.series import STEP_METRICS
 from mcgrpo.tracking.store import Store
@@ -84,9 +84,7 @@ class Server:
 
     def __init__(self, folder, store):
         self.folder, self.store = folder, store
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.uri = f"http://127.0.0.1:{self.port}"
         self.process = None
 

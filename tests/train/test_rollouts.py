@@ -218,19 +218,19 @@ sys.stdin.read()
 """
 
 
-def test_a_server_is_kept_to_one_training_until_that_ends(tmp_path):
+def test_a_server_is_kept_to_one_training_until_that_ends():
     """The other waits, and says so; a server elsewhere is another one."""
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    one, two = (f"http://{name}-{os.getpid()}" for name in ("one", "two"))  # locks are for all of a machine
 
     def start(url):
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         return subprocess.Popen([sys.executable, "-c", HOLDER, url], **pipes)
 
-    first = start("http://one")
+    first = start(one)
     assert first.stdout.readline() == "held\n"
-    second, elsewhere = start("http://one"), start("http://two")
+    second, elsewhere = start(one), start(two)
     assert elsewhere.stdout.readline() == "held\n"
-    assert second.stdout.readline() == "waiting for the training that uses the vLLM server at http://one\n"
+    assert second.stdout.readline() == f"waiting for the training that uses the vLLM server at {one}\n"
     first.kill()
     assert second.stdout.readline() == "held\n"
     for process in (first, second, elsewhere):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pretend_machine import wait_until
+from pretend_machine import is_alive, wait_until
 from tiny_training import model_folder
 from training_jobs import changed, make_inputs, outcome
 
@@ -29,14 +29,14 @@ def start(folder, *job):
 
 
 def gone(processes):
-    return wait_until(lambda: not any(each.is_running() and each.status() != "zombie" for each in processes))
+    return wait_until(lambda: not any(is_alive(each.pid) for each in processes))
 
 
 @pytest.mark.parametrize(("number", "code"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_a_job_draws_from_its_server_which_ends_with_it_however_that_ends(tmp_path, number, code):
     file = tmp_path / "found.json"
     process = start(tmp_path, "served", file, 5 if number is None else 600)
-    assert wait_until(lambda: file.is_file() or process.poll() is not None)
+    assert wait_until(lambda: file.is_file() or process.poll() is not None, 1800)
     assert file.is_file(), (tmp_path / "log").read_text() + (tmp_path / "vllm.log").read_text()[-3000:]
     processes = psutil.Process(process.pid).children(recursive=True)
     assert len(processes) >= 3  # the job, the server, its engine

@@ -107,12 +107,13 @@ def test_snakemakes_report_has_the_answer_first_then_documents_tables_and_figure
     with sync_api.sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page, errors = chromium.new_page(), []
+        page.set_default_timeout(120_000)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto((finished.folder / "study.html").as_uri())
         front = page.inner_text("body")
         shown = page.evaluate("Object.fromEntries(Object.entries(results).map(([path, each]) => [path, each.caption]))")
         page.get_by_role("link", name="report.html").click()
-        page.get_by_text(caption("page")).wait_for(timeout=120_000)
+        page.get_by_text(caption("page")).wait_for()
         chromium.close()
     answer, *_ = (finished.folder / "reports/own/headline.md").read_text().splitlines()
     assert answer.replace("**", "") in front and errors == []

@@ -1,5 +1,6 @@
 """GPUs and machines of a study against those that Snakemake may use and those that there are, which are pretended."""
 
+import json
 import os
 import re
 
@@ -126,5 +127,8 @@ def test_without_resources_trainings_are_as_many_as_gpus(small):
     """Three trainings that could start at once, on two pretend devices: the third does not even wait for one."""
     study = small(1, here="a,b")
     study.made("--cores", "4", *(f"results/quick/runs/toy-qwen3/grpo/G2/default/seed{seed}" for seed in range(3)))
-    logs = [path.read_text() for path in study.folder.glob("logs/quick/train/**/*.log")]
-    assert len(logs) == 3 and all(re.search("takes [ab] ", text) and "waits for" not in text for text in logs)
+    logs = {path.stem: path.read_text() for path in study.folder.glob("logs/quick/train/**/*.log")}
+    assert len(logs) == 3 and all(re.search("takes [ab] ", text) for text in logs.values())
+    records = {path.parent.name: json.loads(path.read_text()) for path in study.folder.glob("results/**/run.json")}
+    last = max(records, key=lambda name: records[name]["outcome"]["started"])
+    assert "waits for" not in logs[last]

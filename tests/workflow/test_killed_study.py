@@ -9,6 +9,8 @@ import pytest
 import yaml
 from studies import subset
 
+from mcgrpo.train import attempts
+
 pytestmark = pytest.mark.slow
 
 METHODS = ["grpo-plus1", "mc-grpo"]
@@ -50,6 +52,13 @@ def seconds_of(study, rule):
     return sum(pd.read_csv(path, sep="\t")["s"].mean() for path in files) / len(files)
 
 
+def wait_for_trainings(study):
+    """Until those of a killed study have died, too."""
+    for record in study.folder.glob("results/quick/unfinished/**/run.json"):
+        with attempts.alone(record.parent):
+            pass
+
+
 @pytest.fixture
 def killed(empty):
     """A study of four trainings, before anything is run."""
@@ -68,7 +77,9 @@ def test_a_study_killed_in_each_rule_ends_with_the_same_tables(killed, reported,
     whole, _ = reported(METHODS)
     for place, rule in enumerate(MOMENTS):
         if rule == CHECKPOINT:
-            assert killed.killed_when(lambda: any(killed.folder.glob(CHECKPOINT)), *TARGETS, "--nolock")
+            while not any(killed.folder.glob(CHECKPOINT)):  # a training may end while its checkpoint is looked for
+                assert killed.killed_when(lambda: any(killed.folder.glob(CHECKPOINT)), *TARGETS, "--nolock")
+                wait_for_trainings(killed)
             assert_what_is_left_is_reported(killed.copied(tmp_path / "copy"))
         else:
             seconds = min(1, share.uniform(0, 0.5) * seconds_of(whole, rule))

@@ -1,5 +1,6 @@
 """What the DAG plans, and what stops it before anything runs. Dry runs only."""
 
+import math
 import resource
 import subprocess
 import sys
@@ -131,16 +132,14 @@ def test_planning_takes_little_beside_snakemakes_own_work_and_grows_linearly_wit
     """Against bare rules of as many jobs: 1.4 to 1.8 times as long when this was written."""
     tables = ("reports/tables.tex", "--resources", "gpu=2", "--dry-run")
     bare = [*paper.command()[:3], "--snakefile", str(Path(__file__).parent / "bare.smk"), "--dry-run"]
-    ratios, five = [], as_written[1]
-    for _ in range(2):  # again only if something disturbed the first
-        five = five or processor_seconds(paper.command(*tables), root)[1]
-        one = processor_seconds(paper.changed("seeds: [0]").command(*tables), root)[1]
-        as_many = processor_seconds([*bare, "scores", "--config", "runs=717"], paper.folder)[1]
-        ratios.append((round(five / as_many, 2), round(five / one, 2)))
-        if ratios[-1][0] < 3 and ratios[-1][1] < 5:
+    five, one, as_many = as_written[1], math.inf, math.inf
+    for _ in range(3):  # again only if the processor was slower for some: the least of each is compared
+        one = min(one, processor_seconds(paper.changed("seeds: [0]").command(*tables), root)[1])
+        as_many = min(as_many, processor_seconds([*bare, "scores", "--config", "runs=717"], paper.folder)[1])
+        if five < 3 * as_many and five < 5 * one:
             return
-        five = None
-    raise AssertionError(f"against bare rules, and five seeds against one: {ratios}")
+        five = min(five, processor_seconds(paper.command(*tables), root)[1])
+    raise AssertionError(f"{five:.1f} s against {as_many:.1f} of bare rules and {one:.1f} of one seed")
 
 
 def test_the_papers_report(paper):
