@@ -32,7 +32,7 @@ use rule * from mcgrpo
 
 def small_study():
     study = changed(load("mini"), load("cut-down"))
-    main = {**study["experiments"]["main"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
+    main = {"settings": ["toy-qwen3"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
     study |= {"study": "own", "reports": "reports/own", "tracking_uri": None}
     study |= {"seeds": [0], "experiments": {"main": main}}
     study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2

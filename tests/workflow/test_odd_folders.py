@@ -44,7 +44,7 @@ def checkout(tmp_path):
         copy = shutil.copy if (ROOT / name).is_file() else partial(shutil.copytree, symlinks=True)
         copy(ROOT / name, folder / name)
     study = changed(load("mini"), load("cut-down"))
-    main = {**study["experiments"]["main"], "methods": ["mc-grpo"], "num_generations": [2]}
+    main = {"settings": ["toy-qwen3"], "methods": ["mc-grpo"], "num_generations": [2]}
     study |= {"seeds": [0], "experiments": {"main": main}, "reports": REPORTS, "title": TITLE}
     study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
     study["training"]["max_steps"] = 2

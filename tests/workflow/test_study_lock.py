@@ -32,9 +32,7 @@ def start(empty):
         said = empty.folder / f"said-{len(calls)}"
         command = empty.command(*targets, *options)
         with said.open("w") as file:
-            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-            options = {"cwd": ROOT, "env": environment, "start_new_session": True}
-            process = subprocess.Popen(command, stdout=file, stderr=file, **options)
+            process = subprocess.Popen(command, stdout=file, stderr=file, cwd=ROOT, start_new_session=True)
         calls.append(process)
         return process, said
 
