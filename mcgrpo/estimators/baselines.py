@@ -73,14 +73,14 @@ def james_stein(rewards: Tensor) -> Tensor:
 
 
 def _without_own(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and mean squared deviation of the other groups' values; both (groups, 1), NaN if there are none."""
-    there = ~torch.isnan(values)
-    others = there.sum() - there.long()
-    centred = (values - torch.nanmean(values)).nan_to_num(nan=0.0)
-    shift = (centred.sum() - centred) / others.clamp(min=1)
-    squares = ((centred**2).sum() - centred**2) / others.clamp(min=1) - shift**2
-    centre = torch.where(others > 0, torch.nanmean(values) + shift, torch.nan)
-    return centre, torch.where(others > 0, squares.clamp(min=0), torch.nan)
+    """Mean and mean squared deviation of the other groups' values; both (groups, 1), NaN if there are none.
+
+    Not as the sum of all less the own: where the others are 0 that leaves a rounding error, which counts as a spread.
+    """
+    own = torch.eye(len(values), dtype=torch.bool, device=values.device)
+    others = values.T.expand_as(own).masked_fill(own, torch.nan)
+    centre = torch.nanmean(others, dim=1, keepdim=True)
+    return centre, torch.nanmean((others - centre) ** 2, dim=1, keepdim=True)
 
 
 def quantile_of(rewards: Tensor, level: float, interpolation: Interpolation = "linear") -> Tensor:

@@ -47,6 +47,12 @@ class TestJamesStein:
         found = james_stein(torch.tensor([[0.0, 2.0], [2.0, 2.0], [0.0, 0.0]]))
         assert found.flatten().tolist() == pytest.approx([2, 0, 1, 1, 1, 1])
 
+    @pytest.mark.parametrize("count", range(2, 12))
+    def test_where_no_other_group_has_a_spread_it_is_leave_one_out(self, count):
+        rewards = torch.full((count, 8), 2.0)
+        rewards[0, 1] = 1.0
+        assert torch.equal(james_stein(rewards)[0], leave_one_out(rewards)[0])
+
     def test_alone_it_is_leave_one_out(self):
         rewards = torch.tensor([[0.0, 1.0, 1.0, 2.0]])
         assert torch.equal(james_stein(rewards), leave_one_out(rewards))
