@@ -8,7 +8,7 @@ import sys
 
 import psutil
 import pytest
-from pretend_machine import Machine, is_alive, wait_until
+from pretend_machine import Machine, gone, wait_until
 
 from mcgrpo.launch import server
 
@@ -57,10 +57,6 @@ def started(job, log):
     found = psutil.Process(job.process.pid).children(recursive=True)
     assert len(found) >= 3
     return found
-
-
-def gone(processes):
-    return wait_until(lambda: not any(is_alive(each.pid) for each in processes))
 
 
 @pytest.mark.slow

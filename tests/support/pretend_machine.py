@@ -35,6 +35,10 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def gone(processes: list[psutil.Process]) -> bool:
+    return wait_until(lambda: not any(is_alive(each.pid) for each in processes))
+
+
 class Job:
     def __init__(self, folder: Path, command: list[str], env: dict[str, str]) -> None:
         self.out, self.err = (Path(tempfile.mkstemp(dir=folder, suffix=suffix)[1]) for suffix in (".out", ".err"))

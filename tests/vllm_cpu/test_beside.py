@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pretend_machine import is_alive, wait_until
+from pretend_machine import gone, wait_until
 from tiny_training import model_folder
 from training_jobs import changed, make_inputs, outcome
 
@@ -26,10 +26,6 @@ def start(folder, *job):
     environment["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, sys.path)])
     with (folder / "log").open("w") as log:
         return subprocess.Popen(command, env=os.environ | environment, stdout=log, stderr=log)
-
-
-def gone(processes):
-    return wait_until(lambda: not any(is_alive(each.pid) for each in processes))
 
 
 @pytest.mark.parametrize(("number", "code"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
