@@ -1,5 +1,6 @@
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -127,6 +128,18 @@ def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
     assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
     tracking.use_store({"tracking_uri": "sqlite:///there.db"})
     assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's settings")
+def test_jobs_on_a_cpu_keep_freed_memory(monkeypatch):
+    monkeypatch.setattr(os, "environ", {})
+    environment.prepare({"gpus": 1})
+    on_a_gpu = dict(os.environ)
+    environment.prepare({})
+    allocate = "max(len(b'x' * (64 << 20)) for _ in range(9))"
+    faults = f"import resource; {allocate}; print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)"
+    of_both = [subprocess.check_output([sys.executable, "-c", faults], env=env) for env in (on_a_gpu, dict(os.environ))]
+    assert int(of_both[0]) > 3 * int(of_both[1])
 
 
 @pytest.mark.parametrize(("config", "store"), [({}, tracking.DEFAULT_STORE), ({"tracking_uri": None}, None)])
