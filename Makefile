@@ -6,18 +6,20 @@ study = snakemake --nolock --cores all --logger mcgrpo --configfile $(1)
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini mini-16 quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean
+.PHONY: help setup paper mini mini-16 quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
-REQUIREMENTS ?= envs/cpu.txt
+# What .venv was installed from is what it is updated from, until another file is named.
+INSTALLED := $(shell cat .venv/ready 2>/dev/null)
+REQUIREMENTS ?= $(or $(INSTALLED),envs/cpu.txt)
 
 setup: .venv/ready ## create .venv and install (REQUIREMENTS=envs/gpu.txt for vLLM as well)
-.venv/ready: pyproject.toml $(REQUIREMENTS)
+.venv/ready: pyproject.toml $(REQUIREMENTS) $(if $(filter $(INSTALLED),$(REQUIREMENTS)),,always)
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -r $(REQUIREMENTS)
 	.venv/bin/pip install --quiet --no-deps --editable .
-	@touch $@
+	@echo $(REQUIREMENTS) > $@
 
 paper: .venv/ready ## the paper's study, tables in reports/; uses 2 GPUs (GPUS=8 for more)
 	snakemake --cores all --resources gpu=$(GPUS) reports/tables.tex

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
 from mcgrpo.data.prompts import as_prompt
-from mcgrpo.grade.rewards import reward_functions
+from mcgrpo.rewards import reward_functions
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--model", default="Qwen/Qwen3-0.6B", help="a hub name, or a folder")

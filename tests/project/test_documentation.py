@@ -16,9 +16,11 @@ from mcgrpo.study.protocols import training_changes
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
-YAML = re.compile(r"^```yaml\n(# ([\w.-]+\.yaml), laid over (config/[\w-]+\.yaml)\n.*?)^```$", re.MULTILINE | re.DOTALL)
+YAML = re.compile(
+    r"^```yaml\n(# ([\w.-]+\.yaml), merged over (config/[\w-]+\.yaml)\n.*?)^```$", re.MULTILINE | re.DOTALL
+)
 TARGET = re.compile(r"(?<=\s)results/[^\s`]+")
-OVERLAYS = ("extend", "reproduce-one-cell")
+PAGES = ("extend", "reproduce-one-cell")
 
 
 def page(name):
@@ -27,7 +29,7 @@ def page(name):
 
 @cache
 def layered(name):
-    """File name -> (its text, the study it is laid over), of a page's study files."""
+    """File name -> (its text, the study it is merged over), of a page's study files."""
     return {file: (text, base) for text, file, base in YAML.findall(page(name))}
 
 
@@ -48,11 +50,11 @@ def in_the_repository(monkeypatch):
 
 
 class TestStudyFilesOfThePages:
-    @pytest.mark.parametrize("name", OVERLAYS)
+    @pytest.mark.parametrize("name", PAGES)
     def test_every_block_names_itself_and_what_it_is_laid_over(self, name):
         assert len(layered(name)) == page(name).count("```yaml")
 
-    @pytest.mark.parametrize(("name", "file"), [(name, file) for name in OVERLAYS for file in layered(name)])
+    @pytest.mark.parametrize(("name", "file"), [(name, file) for name in PAGES for file in layered(name)])
     def test_it_is_a_study_with_more_runs_or_evaluations(self, name, file, tmp_path):
         text, base = layered(name)[file]
         assert files_of(read(tmp_path, file, text, base)) > files_of(study_file.read([ROOT / base])) or "study:" in text
@@ -63,15 +65,16 @@ class TestStudyFilesOfThePages:
             read(tmp_path, "rloo.yaml", text.replace("estimator: rloo", "estimator: rlo"), base)
 
 
-@pytest.mark.parametrize("name", OVERLAYS)
+@pytest.mark.parametrize("name", PAGES)
 def test_every_target_of_a_page_is_planned_by_a_study_that_its_command_names(name, tmp_path):
     files, checked = layered(name), 0
     for line in page(name).replace("\\\n", "").splitlines():
         if not line.startswith("snakemake ") or not (targets := " ".join(TARGET.findall(line))):
             continue
         named = re.findall(r"[\w./-]+\.yaml", line) or ["config/config.yaml"]
-        overlay = [file for file in named if file in files]
-        config = read(tmp_path, overlay[0], *files[overlay[0]]) if overlay else study_file.read([ROOT / named[0]])
+        for file in (overlays := [file for file in named if file in files]):
+            (tmp_path / file).write_text(files[file][0], encoding="utf-8")
+        config = study_file.read([(tmp_path if file in overlays else ROOT) / file for file in named])
         wanted = subprocess.run(["bash", "-c", f"echo {targets}"], capture_output=True, text=True, check=True)
         assert set(wanted.stdout.split()) <= files_of(config), line
         checked += 1

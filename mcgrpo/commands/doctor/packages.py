@@ -29,8 +29,9 @@ def check_packages(config: Config, runs: Sequence[Run]) -> Iterator[Check]:
     if not faults:
         yield Check("ok", "packages", f"{len(base)} required packages are installed")
     for name, why in _wanted(config, runs).items():
-        if fault := _fault(next((each for each in declared if each.name == name), Requirement(name))):
-            yield Check("error", name, f"{fault} ({why})", f"pip install {name}")
+        requirement = next((each for each in declared if each.name == name), Requirement(name))
+        if fault := _fault(requirement):
+            yield Check("error", name, f"{fault} ({why})", f"pip install '{name}{requirement.specifier}'")
         else:
             yield Check("ok", name, f"{version(name)} ({why})")
     if config.get("gpus", 0) and (_installed("torch") or "").endswith("+cpu"):
