@@ -3,6 +3,8 @@
 import argparse
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -14,6 +16,15 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     is_module = module and sys.argv[0].endswith(".py")  # `mcgrpo.cli` sets another name
     prog = f"python -m {module.name.removesuffix('.__main__')}" if is_module else None
     return argparse.ArgumentParser(prog=prog, description=description)
+
+
+@contextmanager
+def errors(*kinds: type[Exception]) -> Iterator[None]:
+    """End the command with one line, `error: ...`, by which `mcgrpo progress` knows a log, for these exceptions."""
+    try:
+        yield
+    except kinds as error:
+        raise SystemExit(f"error: {error}") from None
 
 
 def whole(text: str, least: int = 1) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mcgrpo.analyse.crossed import SAME
 from mcgrpo.analyse.stats import LEVEL
 
 EFFECT = 2.0
@@ -21,7 +22,7 @@ It is where the interval is narrowest, not an assumption: with 2, at 4 to 12 val
 
 
 def half_width(values: Sequence[float], effect: float = EFFECT, level: float = LEVEL) -> float:
-    """Half the width of the interval of this many values; infinite for fewer than two, and where they are too few.
+    """Half the width of the interval of these values; infinite for fewer than two, equal ones, and too few.
 
     With n values, g = 1 + n effect² and t = √n (mean - μ) / sd, the martingale of a mean μ is
     g^(-1/2) ((1 + t² / (n - 1)) / (1 + t² / (g (n - 1))))^(n / 2); the interval is where it is below 1 / (1 - level).
@@ -34,7 +35,8 @@ def half_width(values: Sequence[float], effect: float = EFFECT, level: float = L
     if bound >= spread:
         return math.inf
     squared = (n - 1) * (bound - 1) / (1 - bound / spread)
-    return float(np.std(values, ddof=1)) * math.sqrt(squared / n)
+    deviation = float(np.std(values, ddof=1))
+    return deviation * math.sqrt(squared / n) if deviation > SAME else math.inf
 
 
 def limits(values: Sequence[float], effect: float = EFFECT, level: float = LEVEL) -> tuple[float, float]:

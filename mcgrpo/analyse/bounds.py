@@ -34,7 +34,7 @@ def p_values(comparison: Comparison, result: Estimate, certain: bool = False) ->
 def p_equivalent(comparison: Comparison, result: Estimate, margin: float) -> float | None:
     """Of the two one-sided tests that the truth lies less than `margin` from a bound of 0 (the larger p-value).
 
-    None where the claim is not that a difference of accuracies, in points, is above or below 0.
+    None where the claim is not that a difference in points (of accuracies or flip rates) is above or below 0.
     """
     if comparison.unit != "points" or {comparison.low, comparison.high} not in ({0, math.inf}, {-math.inf, 0}):
         return None

@@ -202,10 +202,8 @@ def main() -> None:
     parser.add_argument("--curves", type=Path, required=True)
     parser.add_argument("--partial", action="store_true", help="take what is there, and name what is not")
     options = parser.parse_args()
-    try:
+    with command_line.errors(RecordError):
         results = collect(read_json(options.plan), options.results, options.partial)
-    except RecordError as error:
-        raise SystemExit(f"error: {error}") from None
     write_csv(options.scores, Score, results.scores)
     write_jsonl(options.values, results.values)
     write_csv(options.curves, CurvePoint, results.curves)

@@ -117,6 +117,7 @@ class Cell:
 
     `worst` is the value of the lowest seed, and `collapsed` the share of seeds that are more than
     `mcgrpo.analyse.stability.COLLAPSE` below the median seed of the mean-centred method; for accuracies only.
+    `extra_rollouts` are drawn of each prompt beside G.
 
     `difference_verdict` and `change_verdict` are given for accuracies with an interval, using the study's
     `equivalence_margin`; empty otherwise. `difference_detectable` and `change_detectable` are the smallest true
@@ -164,6 +165,7 @@ class Cell:
     same_rollouts_detectable: float | None = None
     worst: float | None = None
     collapsed: float | None = None
+    extra_rollouts: int | None = None
 
 
 @dataclass(frozen=True)

@@ -254,8 +254,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
-    try:
+    with command_line.errors(RecordError):
         rewards = read_rewards(options.grades)
+    try:
         rates = list(flip_rates(rewards, options.k, options.subsamples, options.seed))
     except RecordError as error:
         raise SystemExit(f"error: {options.grades}: {error}") from None

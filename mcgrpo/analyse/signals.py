@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from mcgrpo import command_line
+from mcgrpo.analyse.bounds import DIGITS
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
@@ -110,7 +111,8 @@ def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) ->
             baseline = cells.get(other)
             if not compared and baseline and baseline != trained and of(baseline) and of(baseline).per_step:
                 compared = {"kind": kind, "baseline": other[0] if kind == "difference" else other[2]}
-                compared |= {"predicted": own.per_step / of(baseline).per_step - 1, **gains.get((*key, kind), {})}
+                predicted = round(own.per_step / of(baseline).per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
+                compared |= {"predicted": predicted, **gains.get((*key, kind), {})}
         method, size, variant = key
         place = {"method": method, "num_generations": size, "variant": variant, "success": rewards.success}
         yield CellSignal(**shared, **place, **numbers, **compared)
@@ -188,13 +190,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", required=True, type=Path, help="signals.csv, one CellSignal a row")
     parser.add_argument("--curves", required=True, type=Path, help="signal_curves.csv, one SignalPoint a row")
     options = parser.parse_args(arguments)
-    try:
+    with command_line.errors(ValueError):
         plan, summary = read_json(options.plan), read_frame(options.summary, Cell)
         measured = list(_measured(plan, ResultFiles(options.results)))
         write_csv(options.output, CellSignal, (row for each in measured for row in signals(plan, each, summary)))
         write_csv(options.curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
-    except ValueError as error:
-        raise SystemExit(f"signals: {error}") from None
     for path in (options.output, options.curves):
         seal(path)
 

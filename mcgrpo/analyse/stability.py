@@ -6,11 +6,13 @@ from statistics import median
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.scored import Scores
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.variants import is_rival
 
 COLLAPSE = 0.1
 """A seed has collapsed if its accuracy is this far, 10 points, below the median seed of the mean-centred method.
 
-That is the method of the same loss at the same G, under the same variant, or under the default if that is all there is.
+That is the method of the same loss at the same G, under the same variant, or under the default if that is all there is
+or the variant is another estimator (a rival).
 """
 
 
@@ -43,7 +45,8 @@ def collapsed(key: CellKey, scores: Scores) -> float | None:
     """The share of seeds that have collapsed, see `COLLAPSE`; None without a seed, or without one to compare with."""
     seeds = scores.get(key, {})
     own = key.mean_centred
-    beside = scores.get(own._replace(variant=key.variant)) or scores.get(own, {})
+    same = own if is_rival(key.variant) else own._replace(variant=key.variant)
+    beside = scores.get(same) or scores.get(own, {})
     if key.method == UNTRAINED or not seeds or not beside:
         return None
     usual = median(score.value for score in beside.values())

@@ -23,8 +23,9 @@ from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Cell, Gain, IntervalOver, ProblemValues, Score
 from mcgrpo.analyse.scored import Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate, gain_verdict
-from mcgrpo.files import read_json, write_csv
-from mcgrpo.records import Role
+from mcgrpo.files import as_record, read_json, write_csv
+from mcgrpo.records import Role, Run
+from mcgrpo.study.estimators import drawn
 from mcgrpo.sums import seal
 
 Planned = Mapping[CellKey, set[int]]
@@ -104,12 +105,31 @@ def summarise(
     rows.sort(key=lambda key: settings.index(key.setting))
     printed = {} if published is None else printed_numbers(published)
     margin = plan["equivalence_margin"]
-    cells = [_cell(key, by_cell, planned, _printed(key, printed), margin) for key in rows]
+    extra = extra_rollouts(plan)
+    cells = [_cell(key, by_cell, planned, _printed(key, printed), margin, extra[_trained(key)]) for key in rows]
     return Summary(cells, [gain for key in rows for gain in _gains(key, by_cell, planned)])
 
 
+def extra_rollouts(plan: dict[str, Any]) -> dict[tuple[str, str, int, str], int]:
+    """Rollouts drawn of each prompt beside G, by setting, variant, G and method."""
+    extra = {}
+    for row in plan["runs"]:
+        run = as_record(Run, row, "plan")
+        extra[run.setting, run.variant, run.num_generations, run.method] = drawn(run) - run.num_generations
+    return extra
+
+
+def _trained(key: CellKey) -> tuple[str, str, int, str]:
+    return key.setting, key.variant, key.num_generations, key.method
+
+
 def _cell(
-    key: CellKey, scores: Scores, planned: Planned, printed: tuple[float | None, float | None], margin: float
+    key: CellKey,
+    scores: Scores,
+    planned: Planned,
+    printed: tuple[float | None, float | None],
+    margin: float,
+    extra: int,
 ) -> Cell:
     own, baseline = paired.mean(key, scores), _baseline(key, planned)
     sizes = sorted({each.num_generations for each in planned})
@@ -137,6 +157,7 @@ def _cell(
         **_columns("same_rollouts", of_equal, margin_of),
         worst=stability.worst(key, scores) if _is_accuracy(key) else None,
         collapsed=stability.collapsed(key, scores) if _is_accuracy(key) else None,
+        extra_rollouts=extra,
     )
 
 
@@ -197,7 +218,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", required=True, help="summary.csv, one Cell a row")
     parser.add_argument("--gains", required=True, help="gains.csv, one Gain a row")
     options = parser.parse_args(arguments)
-    try:
+    with command_line.errors(ValueError):
         published = as_cells(read_published(options.published)) if options.published else None
         scores, values = read_frame(options.scores, Score), read_values(options.values)
         summary = summarise(read_json(options.plan), scores, values, published)
@@ -205,8 +226,6 @@ def main(arguments: list[str] | None = None) -> None:
         write_csv(options.gains, Gain, summary.gains)
         for path in (options.output, options.gains):
             seal(Path(path))
-    except ValueError as error:
-        raise SystemExit(f"summarise: {error}") from None
 
 
 if __name__ == "__main__":

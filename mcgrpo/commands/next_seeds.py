@@ -5,11 +5,11 @@
     done
 
 A gain is decided when its interval (`mcgrpo.analyse.anytime`, which stays valid however often one looks) excludes 0 or
-lies within the study's margin. Until all gains of an experiment are, the overlay file gives it its next seed, laid over
-the seeds that the file already adds. Exit code 3: there is nothing to add. Snakemake sees a study file, and its rules
-and the runs that are there stay as they are. Intervals of the report are for a number of seeds that was fixed before:
-after looking, those printed here count. They are over seeds, on the benchmark's problems as they are, and not corrected
-for the number of gains.
+lies within the study's margin. Until all gains of an experiment are, the overlay file gives it its next seed, merged
+over the seeds that the file already adds. Exit code 3: there is nothing to add. Snakemake sees a study file, and its
+rules and the runs that are there stay as they are. Intervals of the report are for a number of seeds that was fixed
+before: after looking, those printed here count. They are over seeds, on the benchmark's problems as they are, and not
+corrected for the number of gains.
 """
 
 import argparse
@@ -100,15 +100,13 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     study_file.add_arguments(parser)
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the overlay, read if it is there")
-    parser.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="default: all that compare")
+    parser.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="default: all with a baseline")
     parser.add_argument("--most", type=int, default=20, help="seeds of a cell, at most (default: %(default)s)")
     parser.add_argument("--measure", default="greedy", help="of accuracy (default: %(default)s)")
     options = parser.parse_args()
     output = options.output.absolute()
-    try:
+    with command_line.errors(StudyError, RecordError, OSError):
         added = _step(options, output)
-    except (StudyError, RecordError, OSError) as error:
-        sys.exit(f"error: {error}")
     sys.exit(0 if added else DONE)
 
 
@@ -132,9 +130,11 @@ def _step(options: argparse.Namespace, output: Path) -> bool:
 
 
 def _write(output: Path, overlay: dict[str, Any], added: dict[str, list[int]]) -> None:
-    experiments = overlay.get("experiments", {}) | {name: {"seeds": seeds} for name, seeds in added.items()}
+    given = overlay.get("experiments", {})
+    experiments = given | {name: given.get(name, {}) | {"seeds": seeds} for name, seeds in added.items()}
+    text = yaml.safe_dump(overlay | {"experiments": experiments}, sort_keys=False, default_flow_style=None)
     with atomic(output) as temporary:
-        temporary.write_text(yaml.safe_dump({"experiments": experiments}, sort_keys=False, default_flow_style=None))
+        temporary.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

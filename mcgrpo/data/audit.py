@@ -102,12 +102,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, help="processes for math (default: one per core, up to 8)")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    try:
-        with Verifier(options.workers) as verifier:
-            examples, source = read_jsonl(options.data, Example), read_json(options.source)
-            report = audit(examples, options.task, source, verifier)
-    except (RecordError, WorkerError) as error:
-        raise SystemExit(f"error: {error}") from None
+    with command_line.errors(RecordError, WorkerError), Verifier(options.workers) as verifier:
+        examples, source = read_jsonl(options.data, Example), read_json(options.source)
+        report = audit(examples, options.task, source, verifier)
     write_json(options.output, report)
     print(json.dumps(report, indent=2))
 

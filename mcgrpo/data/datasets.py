@@ -14,7 +14,7 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.files import RecordError, iter_json_lines, write_json, write_jsonl
 from mcgrpo.records import Example
-from mcgrpo.study.hub import HubError, commit
+from mcgrpo.study.hub import HubError, commit, named
 from mcgrpo.sums import sha256
 
 Row = tuple[str, dict[str, Any]]
@@ -43,10 +43,8 @@ def _hub_rows(spec: dict[str, Any], name: str) -> Iterator[Row]:
     from datasets import load_dataset
     from datasets.exceptions import DatasetsError
 
-    try:
+    with named(f"{spec['hub']}, split {name!r}", DatasetsError):
         dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"))
-    except (DatasetsError, OSError, ValueError) as error:
-        raise RecordError(f"{spec['hub']}, split {name!r}: {str(error).splitlines()[0]}") from None
     return ((f"{spec['hub']}/{name}[{index}]", row) for index, row in enumerate(dataset))
 
 
@@ -130,11 +128,9 @@ def main() -> None:
     parser.add_argument("--spec", type=json.loads, required=True, help="the study's entry under datasets, as JSON")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    try:
+    with command_line.errors(RecordError, HubError):
         spec = resolve(options.spec)
         content = examples(spec)
         origin = provenance(spec)
-    except (RecordError, HubError) as error:
-        raise SystemExit(f"error: {error}") from None
     write_jsonl(options.output, content)
     write_json(options.output.with_suffix(".source.json"), origin)

@@ -8,7 +8,6 @@ Each input row has the fields of `mcgrpo.records.Completion` (`id`, `sample`, `c
 
 import argparse
 import dataclasses
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -107,13 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if len(options.output) != len(options.protocol):
         parser.error(f"{len(options.protocol)} protocol(s) need as many outputs, not {len(options.output)}")
     _check_outputs(options.input, options.output, parser)
-    try:
+    with command_line.errors(ValueError, WorkerError):
         verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
         rows = read_completions(options.input)
         with verifier or nullcontext():
             judged = by_protocol([completion for completion, _ in rows], options.task, options.protocol, verifier)
-    except (ValueError, WorkerError) as error:
-        sys.exit(f"grade: {error}")
     for path, (protocol, judgements) in zip(options.output, judged.items(), strict=True):
         write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
         print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements)}")

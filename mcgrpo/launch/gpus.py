@@ -207,7 +207,7 @@ def main() -> None:
         try:
             taken = hold(wanted, f"process {os.getpid()} ({' '.join(command)[:200]})")
         except (DeviceError, OSError) as error:
-            sys.exit(f"mcgrpo.launch.gpus: {error}")
+            sys.exit(f"error: {error}")
         _say(f"takes {listed(taken)} after {time.monotonic() - start:.1f} s")
         os.environ |= {HOLDER: str(os.getpid()), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # nvidia-smi's order
     else:

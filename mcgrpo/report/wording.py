@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from mcgrpo.analyse.records import GainVerdict
-from mcgrpo.study.methods import METHODS, UNTRAINED
 
 MISSING = "missing"
 ONE_SEED = "one seed"
@@ -18,12 +17,11 @@ ONE_SEED = "one seed"
 VERDICTS: tuple[GainVerdict, ...] = typing.get_args(GainVerdict)
 
 
-def rollouts(method: str, num_generations: int) -> str:
+def rollouts(num_generations: int, extra: int | None) -> str:
     """Rollouts drawn per prompt, as the paper prints them: "8", "8+1", and "" for the untrained model."""
-    if method == UNTRAINED:
+    if not num_generations:
         return ""
-    extra = METHODS[method].extra_rollouts
-    return f"{num_generations}+{extra}" if extra else f"{num_generations}"
+    return f"{num_generations}" if pd.isna(extra) or not extra else f"{num_generations}+{extra:.0f}"
 
 
 def points(fraction: float, digits: int = 1) -> str:

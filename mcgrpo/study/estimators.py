@@ -12,6 +12,7 @@ from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from mcgrpo.records import Run
 from mcgrpo.study import syntax
 from mcgrpo.study.fingerprint import fingerprint
 
@@ -81,6 +82,14 @@ def extra_rollouts(name: str) -> int:
     from mcgrpo.estimators import get_estimator
 
     return get_estimator(name).extra_rollouts
+
+
+def drawn(run: Run) -> int:
+    """Rollouts drawn for each prompt: G, plus `extra_rollouts` of the run or else of its estimator."""
+    extra = run.training.get("extra_rollouts")
+    if extra is None:
+        extra = extra_rollouts(run.estimator) if run.estimator else 0
+    return run.num_generations + extra
 
 
 def _source(module: str) -> Path | None:

@@ -18,13 +18,13 @@ def is_pinned(spec: dict[str, Any]) -> bool:
 
 
 @contextmanager
-def named(what: str) -> Iterator[None]:
-    """Turn the errors of the hub's client (its own, the network's, httpx's) into one line that begins with `what`."""
+def named(what: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn errors of the hub's client (its own, the network's, httpx's, `others`) into one line, which names `what`."""
     from httpx import HTTPError
 
     try:
         yield
-    except (OSError, ValueError, HTTPError) as error:
+    except (OSError, ValueError, HTTPError, *others) as error:
         raise HubError(f"{what}: {next(iter(str(error).splitlines()), type(error).__name__)}") from None
 
 

@@ -56,7 +56,7 @@ def read_lock(path: Path) -> Commits:
 
 
 def read_study(path: Path) -> dict[str, Any]:
-    """A study file (or one laid over another), as far as pinning needs it.
+    """A study file (or one merged over another), as far as pinning needs it.
 
     Raises:
         StudyError: naming what cannot be read.
@@ -113,7 +113,7 @@ def main() -> None:
         print("\n".join(lines) or "everything is pinned")
         sys.exit(bool(lines))
     with atomic(path) as temporary:
-        temporary.write_text(yaml.safe_dump(now))
+        temporary.write_text(yaml.safe_dump(now), encoding="utf-8")
     print(f"{path}: {sum(map(len, now.values()))} commits")
 
 

@@ -9,26 +9,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Method:
-    """`loss_type` is TRL's name; `estimator` one of `mcgrpo.estimators`.
-
-    Its `extra_rollouts` stand here too; those of all estimators in `mcgrpo.study.estimators`.
-    """
+    """`loss_type` is TRL's name; `estimator` one of `mcgrpo.estimators`."""
 
     label: str
     loss_type: str
     estimator: str
-    extra_rollouts: int = 0
     baseline: str | None = None
 
 
 METHODS: dict[str, Method] = {
     "grpo": Method("GRPO", "grpo", "mean-std"),
-    "mc-grpo": Method("MC-GRPO", "grpo", "median-mad", 1, baseline="grpo"),
+    "mc-grpo": Method("MC-GRPO", "grpo", "median-mad", baseline="grpo"),
     "dapo": Method("DAPO", "dapo", "mean-std"),
-    "mc-dapo": Method("MC-DAPO", "dapo", "median-mad", 1, baseline="dapo"),
+    "mc-dapo": Method("MC-DAPO", "dapo", "median-mad", baseline="dapo"),
     "dr-grpo": Method("DR-GRPO", "dr_grpo", "mean"),
-    "mc-dr-grpo": Method("MC-DR-GRPO", "dr_grpo", "median", 1, baseline="dr-grpo"),
-    "grpo-plus1": Method("GRPO+1", "grpo", "mean-std-plus1", 1, baseline="grpo"),
+    "mc-dr-grpo": Method("MC-DR-GRPO", "dr_grpo", "median", baseline="dr-grpo"),
+    "grpo-plus1": Method("GRPO+1", "grpo", "mean-std-plus1", baseline="grpo"),
 }
 
 UNTRAINED = "none"

@@ -1,4 +1,4 @@
-"""A study as Snakemake reads it: its files laid over one another, checked, and pinned by their lock files."""
+"""A study as Snakemake reads it: its files merged, checked, and pinned by their lock files."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from mcgrpo.study.plan import Config
 DEFAULT = Path("config/config.yaml")
 """The study of a call that names none, or where there is no such file the paper's.
 
-What names no `study` of its own is laid over it, as by the Snakefile.
+What names no `study` of its own is merged over it, as by the Snakefile.
 """
 
 
@@ -34,7 +34,7 @@ def read(files: Sequence[str | Path] = ()) -> Config:
 
 
 def merged(files: Sequence[str | Path]) -> tuple[Config, list[Path]]:
-    """The files laid over one another, unchecked, and which they were, from the bottom up.
+    """The files merged, unchecked, and which they were, from the bottom up.
 
     Raises:
         StudyError: naming the file that cannot be read, and the line at fault.
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="*",
         metavar="STUDY.yaml",
-        help=f"laid over one another (default: {DEFAULT})",
+        help=f"study files, each merged over the one before (default: {DEFAULT})",
     )
     parser.add_argument("--directory", type=Path, help="where the study is run, as Snakemake's option (default: here)")
 

@@ -122,7 +122,7 @@ def main() -> None:
     options = parser.parse_args()
     uri = os.environ.get(URI) or (None if options.output else DEFAULT_STORE)
     if not options.results.is_dir():
-        raise SystemExit(f"track: {options.results}: no such folder")
+        raise SystemExit(f"error: {options.results}: no such folder")
     options.reports = options.reports or Path("reports") / options.results.resolve().name
     tracked = None
     try:
@@ -133,14 +133,14 @@ def main() -> None:
                 tracked.track(options)
     except Exception as error:
         if not options.output:
-            raise SystemExit(f"track: {uri}: {type(error).__name__}: {error}") from None
+            raise SystemExit(f"error: {uri}: {type(error).__name__}: {error}") from None
         warn("the study", error)
     ids, page, skipped = (tracked.ids, tracked.store.page, tracked.skipped) if tracked else ({}, "", ())
     if options.output:
         write_json(options.output, ids)
     print(f"{len(ids)} trainings in {uri or 'no store'}{f', see {page}' if page else ''}")
     if skipped and not options.output:
-        raise SystemExit(f"track: incomplete: {', '.join(sorted(skipped))}")
+        raise SystemExit(f"error: incomplete: {', '.join(sorted(skipped))}")
 
 
 def locked(results: Path) -> Any:

@@ -75,3 +75,10 @@ def test_one_value_says_nothing_and_more_never_widen_what_is_known():
     assert half_width(values[:1]) == math.inf
     pairs = [limits(values[:n]) for n in range(2, 13)]
     assert all(a[0] <= b[0] and b[1] <= a[1] for a, b in pairwise(pairs))
+
+
+def test_equal_values_say_nothing_of_others():
+    """Gains on few problems lie on a grid: the same one four times does not mean that the next is, too."""
+    assert limits([0.01] * 4) == (-math.inf, math.inf)
+    low, high = limits([0.01] * 4 + [0.02])
+    assert low < 0.01 and high > 0.02

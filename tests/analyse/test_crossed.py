@@ -194,6 +194,7 @@ PAIRS = [
     pytest.param(5, 100, 0.0, MIXED, (0.92, 0.98), id="problems matter most"),
     pytest.param(1, 100, 0.0, MIXED, (0.92, 0.98), id="one seed"),
     pytest.param(5, 200, 0.03, MIXED, (0.92, 0.98), id="both"),
+    pytest.param(2, 300, 0.05, MIXED, (0.89, 0.98), id="both, 2: too narrow"),
     pytest.param(3, 100, 0.0, EVEN, (0.95, 0.995), id="neither: mildly conservative"),
 ]
 

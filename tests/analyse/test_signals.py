@@ -148,7 +148,7 @@ def test_a_model_that_always_fails_has_rows_without_signal(study, tmp_path):
 
 def test_a_file_that_cannot_be_read_is_named(study, tmp_path):
     (tmp_path / f"rollout-grades/{SOURCE}/sums.jsonl").write_text("{}\n")
-    with pytest.raises(SystemExit, match=r"signals: .*sums.jsonl:1"):
+    with pytest.raises(SystemExit, match=r"error: .*sums.jsonl:1"):
         main(study)
 
 

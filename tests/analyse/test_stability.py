@@ -1,11 +1,13 @@
 """Comparisons at as many rollouts, and seeds that end far below the others."""
 
 import pytest
+from studies import load
 from study_frames import plan_of, score, values_of, write_scores
 
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Score
-from mcgrpo.analyse.summarise import summarise
+from mcgrpo.analyse.summarise import extra_rollouts, summarise
+from mcgrpo.study.plan import as_json
 
 
 def trained(method, budget, accuracies, rollouts, variant="default"):
@@ -76,6 +78,14 @@ def test_a_variant_is_counted_against_its_own_mean_centred_cell_if_there_is_one(
         trained("grpo", 2, [0.3], 640, variant="composite"),
         trained("mc-grpo", 2, [0.25], 960, variant="composite"),
         trained("mc-grpo", 2, [0.25], 960, variant="mad-zero-skip"),
+        trained("grpo", 2, [0.02], 640, variant="rival-sign"),
     )
     assert found["mc-grpo", 2, "composite"].collapsed == 0
     assert found["mc-grpo", 2, "mad-zero-skip"].collapsed == 1
+    assert found["grpo", 2, "rival-sign"].collapsed == 1
+
+
+def test_a_variant_with_another_estimator_draws_as_many_rollouts_as_that():
+    extra = extra_rollouts(as_json(load("mini")))
+    cells = [("default", "grpo"), ("default", "mc-grpo"), ("released", "grpo"), ("rival-pods", "grpo")]
+    assert [extra["toy-qwen3", variant, 2, method] for variant, method in cells] == [0, 1, 1, 8]

@@ -14,11 +14,12 @@ import studies
 import yaml
 
 from mcgrpo.commands.forecast.__main__ import Job, jobs, main, notes, rows
-from mcgrpo.commands.forecast.batches import batches, drawn
+from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.sizes import VOCABULARIES, Model, Sizes, of_folder, of_toy, sizes
 from mcgrpo.commands.forecast.space import STEP_BYTES, kept, while_training
 from mcgrpo.commands.forecast.times import Time
 from mcgrpo.files import write_json, write_jsonl
+from mcgrpo.study.estimators import drawn
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import expand
 

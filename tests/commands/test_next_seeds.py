@@ -77,7 +77,9 @@ def test_an_experiment_that_does_not_exist_is_named(monkeypatch):
 
 
 def test_what_else_the_overlay_says_stays(monkeypatch, folder):
-    (folder / "next.yaml").write_text(yaml.safe_dump({"experiments": {"main": {"seeds": [0, 1, 2, 3, 4, 5]}}}))
+    given = {"seeds": [0, 1, 2, 3, 4, 5], "num_generations": [2]}
+    (folder / "next.yaml").write_text(yaml.safe_dump({"title": "Mine", "experiments": {"main": given}}))
     assert call(monkeypatch, llama(range(8), {"grpo-plus1": 0.0, "mc-grpo": 0.0}, sd=0.05)) == 0
-    written = yaml.safe_load((folder / "next.yaml").read_text())["experiments"]
-    assert written["main"]["seeds"] == [0, 1, 2, 3, 4, 5] and len(written["headline-llama"]["seeds"]) == 9
+    written = yaml.safe_load((folder / "next.yaml").read_text())
+    assert written["title"] == "Mine" and written["experiments"]["main"] == given
+    assert len(written["experiments"]["headline-llama"]["seeds"]) == 9

@@ -22,6 +22,15 @@ from mcgrpo.study.paths import StudyFiles
 from mcgrpo.tracking import MACHINE
 
 ROOT = Path(__file__).parents[2]
+FAILED = (
+    "ValueError: no",
+    "error: grades.jsonl:3: not valid JSON",
+    "python -m mcgrpo.grade: error: unrecognized arguments",
+    "mcgrpo.launch.preload: mcgrpo.generate was killed by SIGKILL",
+    "mcgrpo.launch.preload: the server died while mcgrpo.generate ran; the job was killed",
+    "Killed",
+)
+"""The last lines of logs of jobs that have failed."""
 
 
 @pytest.fixture
@@ -158,7 +167,8 @@ class TestStatus:
         write(files.log("model", "toy-1.7b"), "")
         write(files.log("plan"), "")
         write(files.results.benchmark("plan"), "")
-        write(files.log("tables"), "tables: error: no\nValueError: no\n")
+        for number, line in enumerate(FAILED):
+            write(files.log("model", f"failed-{number}"), f"reading\n{line}\n")
         write(files.log("generate", f"{FIRST}/two-step"), "")
         study = Study(SMALL)
         assert list(study.others(NOW + 40)) == ["model toy-1.7b"]

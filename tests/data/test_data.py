@@ -128,7 +128,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_a_missing_hub_split_is_named():
-    with pytest.raises(RecordError, match=r"gsm8k, split 'valid': .*valid"):
+    with pytest.raises(HubError, match=r"gsm8k, split 'valid': .*valid"):
         data.examples({"hub": str(GSM8K), "splits": {"test": {"name": "valid"}}})
 
 

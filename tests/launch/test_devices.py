@@ -87,4 +87,4 @@ def test_nvidia_smi_that_fails_is_told(machine):
     del machine.env["MCGRPO_DEVICES"]
     done = machine.run("1", "echo", "ran", PATH=f"{machine.folder}:{os.environ['PATH']}")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "mcgrpo.launch.gpus: nvidia-smi -L failed (18): Driver/library version mismatch\n"
+    assert done.stderr == "error: nvidia-smi -L failed (18): Driver/library version mismatch\n"

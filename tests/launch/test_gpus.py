@@ -174,7 +174,7 @@ def test_what_cannot_be_had_is_refused_at_once(machine, args, env, message):
 def test_a_machine_without_nvidia_smi_has_no_gpus(machine):
     del machine.env["MCGRPO_DEVICES"]
     done = machine.run("1", "echo", "ran", PATH=str(machine.folder))
-    assert (done.returncode, done.stderr) == (1, "mcgrpo.launch.gpus: 1 GPU wanted, this machine has 0: none\n")
+    assert (done.returncode, done.stderr) == (1, "error: 1 GPU wanted, this machine has 0: none\n")
 
 
 @pytest.mark.parametrize("command", [f"exec {NESTED} 1 echo ran", f"{NESTED} 1 echo ran; exit $?"])

@@ -113,7 +113,7 @@ def test_the_list_and_the_table_give_every_claim_its_verdicts(files, capsys):
 
 def test_missing_contrasts_end_in_one_line(tmp_path):
     command = ["--claims", str(CLAIMS), "--published", str(PUBLISHED), "--output", str(tmp_path)]
-    with pytest.raises(SystemExit, match=r"claims: .*none.csv: no such file"):
+    with pytest.raises(SystemExit, match=r"error: .*none.csv: no such file"):
         main([*command, "--contrasts", str(tmp_path / "none.csv")])
 
 

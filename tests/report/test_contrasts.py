@@ -109,6 +109,15 @@ def written(tmp_path, rows, spread=0.0, claims=None):
     return read_frame(tmp_path / "contrasts.csv", Contrast)
 
 
+def test_what_cancels_need_not_be_there(tmp_path):
+    """The difference of two gains over one baseline, in a study without it."""
+    over = {"num_generations": 2, "field": "difference"}
+    terms = [{"method": "mc-grpo", **over}, {"method": "grpo-plus1", **over, "weight": -1}]
+    cells = cell("mc-grpo", 2, [0.6, 0.62]), cell("grpo-plus1", 2, [0.5, 0.51])
+    single, _ = rows_of(tmp_path, claim({"above": 0, "terms": terms}), *cells)
+    assert single.value == pytest.approx(10.5)
+
+
 def test_the_projects_claims_are_evaluated_from_files(tmp_path):
     rows = [score(m, g, s, 0.5 + g / 100) for m in ("grpo", "mc-grpo") for g in (2, 4, 8) for s in range(3)]
     found = written(tmp_path, rows, 0.1, CLAIMS)
@@ -119,7 +128,7 @@ def test_the_projects_claims_are_evaluated_from_files(tmp_path):
 
 
 def test_a_command_that_lacks_a_file_ends_in_one_line():
-    with pytest.raises(SystemExit, match=r"contrasts: .*none.json: no such file"):
+    with pytest.raises(SystemExit, match=r"error: .*none.json: no such file"):
         main(["--plan", "none.json", "--scores", "x", "--values", "x", "--claims", "x", "--output", "x"])
 
 

@@ -48,7 +48,7 @@ def test_a_figure_with_nothing_to_show_is_an_error(tmp_path, frame, curve_frame,
     frame(missing if rows == "missing" else [])
     curve_frame([point("grpo", 2, 0, 1, seconds=[None] * 4, reward=None, accuracy=None)] if rows == "missing" else [])
     files = files_of(tmp_path)
-    with pytest.raises(SystemExit, match=f"figures: {name}: nothing to show: no "):
+    with pytest.raises(SystemExit, match=f"error: {name}: nothing to show: no "):
         main([name, *files, "--output", str(tmp_path / "figure")])
     assert not list(tmp_path.glob("figure*"))
 

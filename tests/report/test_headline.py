@@ -63,6 +63,19 @@ def test_each_comparison_opens_with_its_verdict_and_ends_with_its_seeds_and_its_
     assert "**toy_a on sums**, difference in accuracy, with its 95% interval over seeds and problems:" in text
 
 
+def test_the_first_line_says_what_the_control_gains_beside_the_median(tmp_path):
+    controls = [cell("grpo-plus1", 2, 0.5, gain=ABOVE), cell("grpo-plus1", 2, 0.5, gain=None, setting="other")]
+    medians = [cell("mc-grpo", 2, 0.5, gain=(0.04, 0.03, 0.05)), cell("mc-grpo", 2, 0.5, gain=ABOVE, setting="other")]
+    assert (
+        told(tmp_path, [*medians, *controls])
+        .splitlines()[0]
+        .endswith(
+            "2 better, 0 worse. The control GRPO+1 draws as many rollouts and keeps the mean: of 1 comparison "
+            "1 better, 0 worse; its gain is as large as the median's or larger in 1."
+        )
+    )
+
+
 @pytest.mark.parametrize(("excludes", "words"), [(True, "is excluded"), (False, "is not excluded")])
 def test_whether_the_papers_gain_is_excluded_stands_beside_it(tmp_path, excludes, words):
     printed = {"published_difference": 0.0462, "difference_excludes_published": excludes}

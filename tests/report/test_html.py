@@ -247,13 +247,13 @@ class TestThePage:
 
     def test_one_that_would_be_too_large_is_refused(self, small, monkeypatch):
         monkeypatch.setattr(html, "LARGEST", 10_000)
-        with pytest.raises(SystemExit, match=r"html: .*report\.html would have .* MB, over"):
+        with pytest.raises(SystemExit, match=r"error: .*report\.html would have .* MB, over"):
             small.made()
         assert not (small.reports / "report.html").exists()
 
     def test_a_missing_input_is_named(self, small):
         (small.results / "curves.csv").unlink()
-        with pytest.raises(SystemExit, match=r"html: .*curves\.csv: no such file"):
+        with pytest.raises(SystemExit, match=r"error: .*curves\.csv: no such file"):
             small.made()
 
     @pytest.mark.parametrize(("seconds", "text"), [(0.44, "0.4 s"), (48.4, "48 s"), (312, "5 min 12 s"), (12000, "3 h 20 min")])  # fmt: skip  # noqa: E501

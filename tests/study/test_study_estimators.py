@@ -6,10 +6,9 @@ import pytest
 import studies
 import yaml
 
-from mcgrpo.commands.forecast.batches import drawn
 from mcgrpo.estimators import ESTIMATORS, get_estimator
 from mcgrpo.study.check import StudyError, check
-from mcgrpo.study.estimators import EXTRA_ROLLOUTS, check_estimator, extra_rollouts, training_code
+from mcgrpo.study.estimators import EXTRA_ROLLOUTS, check_estimator, drawn, extra_rollouts, training_code
 from mcgrpo.study.plan import expand
 
 MINI = studies.load("mini")

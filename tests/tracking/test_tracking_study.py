@@ -156,7 +156,7 @@ class TestTracking:
         track(study, monkeypatch, "--output", str(output))
         assert output.read_text() == "{}\n"
         assert "warning: the study was not tracked in MLflow: " in capfd.readouterr().err
-        with pytest.raises(SystemExit, match="track: sqlite"):  # a person is told
+        with pytest.raises(SystemExit, match="error: sqlite"):  # a person is told
             track(study, monkeypatch)
 
     def test_registers_models_where_asked(self, study, monkeypatch):

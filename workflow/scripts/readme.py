@@ -68,7 +68,7 @@ def one_cell() -> str:
     cells = cells.query("setting == @SETTING and num_generations == 2 and method in ['grpo', 'mc-grpo']")
     rows = [
         {
-            "Method": f"{label(cell.method)}, G={wording.rollouts(cell.method, cell.num_generations)}",
+            "Method": f"{label(cell.method)}, G={wording.rollouts(cell.num_generations, cell.extra_rollouts)}",
             "Decoding": cell.decoding,
             "Accuracy (%)": wording.accuracy(cell.mean, cell.low, cell.high),
             "Gain": wording.gain(cell) if cell.baseline else "",

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,10 +29,8 @@ RESAMPLES = 200
 def main(arguments: Sequence[str] | None = None) -> None:
     """Rank estimators and G by the signal that they leave of the policy gradient, at a model's own success rates."""
     options = _parser().parse_args(arguments)
-    try:
+    with command_line.errors(RecordError, ValueError):
         _advise(options)
-    except (RecordError, ValueError) as error:
-        sys.exit(f"advise: {error}")
 
 
 def _advise(options: argparse.Namespace) -> None:

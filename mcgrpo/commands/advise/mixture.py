@@ -1,6 +1,6 @@
 """The distribution of reward probabilities over prompts, from few samples of each.
 
-A share of k samples varies more than the probability behind it: on average, p (1 - p) comes out (k - 1) / k too small,
+A share of k samples varies more than the probability behind it: on average, p (1 - p) comes out as (k - 1) / k of it,
 and a prompt that failed 8 of 8 times is not one that always fails. So the distribution is taken that makes all counts
 most likely, of any shape (nonparametric maximum likelihood; Kiefer and Wolfowitz, 1956), on a grid, by the EM
 algorithm. k samples fix its first k moments; what a larger group would see depends on the fit as well.

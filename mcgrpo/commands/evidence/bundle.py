@@ -6,7 +6,6 @@ and versions of the runs, and what is missing. The same study gives the same byt
 """
 
 import json
-import sys
 from pathlib import Path
 
 from mcgrpo import command_line
@@ -57,10 +56,8 @@ def main() -> None:
     output, here = options.output.absolute() if options.output else None, Path.cwd()
     if output and not output.name.endswith(archive.SUFFIX):
         parser.error(f"--output {options.output}: the archive is a {archive.SUFFIX}")
-    try:
+    with command_line.errors(StudyError, RecordError, archive.ArchiveError):
         path, made = bundle(study_file.resolve(options), output, options.completions)
-    except (StudyError, RecordError, archive.ArchiveError) as error:
-        sys.exit(f"error: {error}")
     path = path.absolute()
     shown, size = path.relative_to(here) if path.is_relative_to(here) else path, path.stat().st_size / 1e6
     runs = f"{sum(made.commits.values())} of {made.trainings} trainings"

@@ -17,7 +17,7 @@ from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, as_json
 
 STUDY = "study/study.json"
-"""The study as it was run: its files laid over one another, and pinned."""
+"""The study as it was run: its files merged, and pinned."""
 OF_THE_PAPER = {"config/published.csv": shipped.PUBLISHED, "config/claims.yaml": shipped.CLAIMS}
 """The paper's numbers and claims, by their names in the archive."""
 REPORTS = (

@@ -61,7 +61,7 @@ def read_plan(config: Config) -> dict[str, Any]:
 
 
 def layer_differences(folder: Path, manifest: Manifest, config: Config) -> list[str]:
-    """The keys in which study.json is not what the study files, laid over one another and pinned, amount to.
+    """The keys in which study.json is not what the study files, merged and pinned, amount to.
 
     Raises:
         StudyError: for a study file that is no plain data.

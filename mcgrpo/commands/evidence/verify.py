@@ -126,7 +126,7 @@ class Archived:
         return Check("version", f"mcgrpo {here} and what it needs, as where the tables were made")
 
     def study(self) -> Check:
-        """The study is what its files, laid over one another and pinned, amount to; the paper's numbers are ours."""
+        """The study is what its files, merged and pinned, amount to; the paper's numbers are ours."""
         self.config = read_config(self.folder, self.listed, self.limits)
         self.planned = read_plan(self.config)
         names = self.listed.study_files

@@ -7,9 +7,9 @@ the paper's for its own settings.
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--cores", type=command_line.whole, help="cores, for the wall clock of a study that trains on the CPU"
     )
+    percent = partial(command_line.number, least=0, most=100)
     spread, points = effects.Spread(), "standard deviation of a gain between"
     for option, default, what in (
         ("--seed-sd", spread.seeds, f"{points} seeds, in points"),
@@ -162,11 +163,14 @@ def _parser() -> argparse.ArgumentParser:
         ("--disagreement", spread.disagreement, "percent of answers in which two methods differ"),
     ):
         parser.add_argument(
-            option, type=float, default=100 * default, metavar="X", help=f"{what} (default: %(default)g)"
+            option, type=percent, default=100 * default, metavar="X", help=f"{what} (default: %(default)g)"
         )
     parser.add_argument("--spread", type=Path, metavar="FOLDER", help="results/STUDY whose gains give --seed-sd")
     parser.add_argument(
-        "--budget", type=float, metavar="HOURS", help="choose the part of the study that decides most claims"
+        "--budget",
+        type=partial(command_line.number, least=0),
+        metavar="HOURS",
+        help="choose the part of the study that decides most claims",
     )
     parser.add_argument("--claims", nargs="+", default=[], metavar="ID", help="with --budget: decide these only")
     parser.add_argument("--output", type=Path, metavar="FILE", help="with --budget: write the overlay study file")
@@ -200,7 +204,7 @@ def _plan_within(config: Config, known: Sizes, spread: effects.Spread, options: 
 def main() -> None:
     """Print what a study will take: trainings, optimizer steps, hours and disk, for each experiment."""
     options = _parser().parse_args()
-    try:
+    with command_line.errors(StudyError):
         config = study_file.read(study_file.resolve(options))
         gpus = config.get("gpus", 0)
         known = sizes(config)
@@ -210,8 +214,6 @@ def main() -> None:
             return
         left = jobs(config, known)
         below = list(notes(known, left, _at_once(gpus, options)))
-    except StudyError as error:
-        sys.exit(f"error: {error}")
     table = rows(config, left)
     if options.json:
         print(json.dumps(table, indent=2))

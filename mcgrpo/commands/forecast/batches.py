@@ -5,7 +5,6 @@ from typing import NamedTuple
 from mcgrpo.commands.schedule import schedule
 from mcgrpo.files import RecordError
 from mcgrpo.records import Run
-from mcgrpo.study.estimators import extra_rollouts
 
 
 class Batches(NamedTuple):
@@ -52,11 +51,3 @@ def _steps(run: Run, processes: int, examples: int | None) -> int | None:
         return schedule(run, processes, examples).steps
     except RecordError:
         return 0
-
-
-def drawn(run: Run) -> int:
-    """Rollouts drawn for each prompt: G, plus `extra_rollouts` of the run or else of its estimator."""
-    extra = run.training.get("extra_rollouts")
-    if extra is None:
-        extra = extra_rollouts(run.estimator) if run.estimator else 0
-    return run.num_generations + extra

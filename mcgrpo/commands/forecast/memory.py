@@ -26,18 +26,15 @@ from packaging.version import Version
 
 from mcgrpo.commands.forecast.batches import Batches
 from mcgrpo.commands.forecast.sizes import Model
+from mcgrpo.train.trl_arguments import STUDY
 
 GIB = 2**30
 WEIGHTS, GRADIENTS, ADAMW = 4, 4, 8
 """Bytes of a parameter."""
 PROMPT_TOKENS = 512
-COMPLETION_TOKENS = 256
-"""TRL's default of `max_completion_length`."""
 LOGIT_COPIES, KEPT_PER_LAYER = 3, 16
 TILE = 4096, 32768
 """Tokens and vocabulary of the logits that TRL's fused LM head holds at a time."""
-VLLM_SHARE = 0.3
-"""TRL's default of `vllm_gpu_memory_utilization`."""
 
 
 class Memory(NamedTuple):
@@ -62,7 +59,7 @@ class Memory(NamedTuple):
 def memory(training: dict[str, Any], model: Model, batches: Batches) -> Memory:
     """The estimate for the `training` of a run; the module's docstring has the formula."""
     colocated = training.get("use_vllm", False) and training.get("vllm_mode", "colocate") == "colocate"
-    share = training.get("vllm_gpu_memory_utilization", VLLM_SHARE) if colocated else 0.0
+    share = training.get("vllm_gpu_memory_utilization", STUDY["vllm_gpu_memory_utilization"]) if colocated else 0.0
     return Memory(_state(training, model, batches.processes), _activations(training, model, batches.rows), share)
 
 
@@ -78,7 +75,7 @@ def _state(training: dict[str, Any], model: Model, processes: int) -> float:
 
 def _activations(training: dict[str, Any], model: Model, rows: int) -> float:
     width = 2 if training.get("bf16") else 4
-    completion = training.get("max_completion_length", COMPLETION_TOKENS)
+    completion = training.get("max_completion_length", STUDY["max_completion_length"])
     tokens = rows * (completion + PROMPT_TOKENS)
     kept = 1 if training.get("gradient_checkpointing") else KEPT_PER_LAYER
     layers = kept * width * tokens * model.hidden_size * model.layers

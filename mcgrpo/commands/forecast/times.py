@@ -15,9 +15,9 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from mcgrpo import shipped
-from mcgrpo.commands.forecast.batches import drawn
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.records import Run
+from mcgrpo.study.estimators import drawn
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.study.read import read

@@ -78,7 +78,7 @@ def _hours(config: Config) -> dict[CellName, float]:
 
 
 def overlay(config: Config, choice: Choice) -> dict[str, Any]:
-    """The study file that trains what is chosen and nothing else, to be laid over the study's own files."""
+    """The study file that trains what is chosen and nothing else, to be merged over the study's own files."""
     grids: dict[tuple[str, str, int, bool], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     out = {cell for chosen, _ in choice.decided.values() for cell in chosen.cells if _is_out(chosen)}
     for cell, number in choice.seeds.items():
@@ -119,7 +119,8 @@ def write(path: Path, config: Config, selection: Within, spread: Spread, base: S
     head = [f"Merged over {over}: snakemake --configfile {over} {path}", *listing(config, selection, spread)]
     comment = "".join(f"# {line}".rstrip() + "\n" for part in head for line in part.splitlines())
     with atomic(path) as temporary:
-        temporary.write_text(comment + yaml.safe_dump(overlay(config, selection.choice), sort_keys=False, width=110))
+        text = comment + yaml.safe_dump(overlay(config, selection.choice), sort_keys=False, width=110)
+        temporary.write_text(text, encoding="utf-8")
 
 
 def listing(config: Config, selection: Within, spread: Spread) -> Iterator[str]:

@@ -6,7 +6,6 @@ time as ran before.
 """
 
 import contextlib
-import sys
 import time
 
 from mcgrpo import command_line
@@ -21,10 +20,8 @@ def main() -> None:
     study_file.add_arguments(parser)
     parser.add_argument("--follow", action="store_true", help="update until the study is finished")
     options = parser.parse_args()
-    try:
+    with command_line.errors(StudyError):
         screen = Screen(study_file.read(study_file.resolve(options)))
-    except StudyError as error:
-        sys.exit(f"error: {error}")
     if not options.follow:
         print("\n".join(screen.lines()))
         return

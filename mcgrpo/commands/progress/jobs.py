@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mcgrpo.commands.forecast.batches import batches, drawn
+from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.times import work
 from mcgrpo.records import Run
+from mcgrpo.study.estimators import drawn
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, evaluations, expand, figures, grading

@@ -16,7 +16,12 @@ from mcgrpo.tracking.alive import is_alive, last_steps, pace
 
 LOG_SILENCE_SECONDS = 3600.0
 """A job that does not train, and whose log has not changed for so long, counts as stopped."""
-FAILURE = re.compile(rb"^(?:Traceback|[\w.]*(?:error|Error|Exception)\b.*:|Killed|Terminated)", re.MULTILINE)
+FAILURE = re.compile(
+    rb"^(?:Traceback|Killed|Terminated|[\w.]*(?:error|Error|Exception)\b.*:|python -m [\w.]+: error:|"
+    rb"mcgrpo\.launch\.preload: .* was killed\b)",
+    re.MULTILINE,
+)
+"""What the log of a job that has failed says: Python, the shell, `mcgrpo.command_line` or `mcgrpo.launch`."""
 INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
 
 

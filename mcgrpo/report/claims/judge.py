@@ -198,13 +198,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, help="folder for claims.md, claims.tex and claims.csv")
     parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
-    try:
+    with command_line.errors(ValueError):
         claims = read_claims(options.claims)
         rulings = [judge_published(claims, options.published)]
         if options.contrasts:
             rulings.append(judge_study(claims, options.contrasts))
-    except ValueError as error:
-        raise SystemExit(f"claims: {error}") from None
     if options.output:
         write_rulings(rulings, options.output, options.title)
     print(listing(rulings))

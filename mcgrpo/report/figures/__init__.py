@@ -45,12 +45,12 @@ def main(arguments: list[str] | None = None) -> None:
         try:
             data = [read_frame(getattr(options, source), SOURCES[source]) for source in sources]
         except ValueError as error:
-            raise SystemExit(f"figures: {options.name}: {error}") from None
+            raise SystemExit(f"error: {options.name}: {error}") from None
         try:
             shown = [select(options.name, data)] if sources else []
         except ValueError as error:
             if not options.unfinished:
-                raise SystemExit(f"figures: {options.name}: {error}") from None
+                raise SystemExit(f"error: {options.name}: {error}") from None
             figure = style.message(f"{options.name}: {error}")
         else:
             figure = draw(*shown)

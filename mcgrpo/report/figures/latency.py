@@ -9,7 +9,8 @@ from mcgrpo.analyse.curves import PHASES
 from mcgrpo.report import wording
 from mcgrpo.report.figures import style
 from mcgrpo.report.shown import LATENCY_METHODS
-from mcgrpo.study.methods import label
+from mcgrpo.study.estimators import extra_rollouts
+from mcgrpo.study.methods import METHODS, label
 
 NAMES = ("generation", "rewards", "log-probabilities", "update")
 COLOURS = (style.PALETTE[9], style.PALETTE[8], style.PALETTE[4], "0.75")
@@ -32,7 +33,9 @@ def draw(points: pd.DataFrame) -> Figure:
     for (setting, budget), axes in zip(settings.items(), grid[:, 0], strict=True):
         own = seconds.loc[[(setting, method, budget) for method in LATENCY_METHODS]]
         _bars(axes, scale * own.to_numpy(), unit)
-        names = [f"{label(m)}\nG = {wording.rollouts(m, budget)}" for m in LATENCY_METHODS]
+        extra = [extra_rollouts(METHODS[method].estimator) for method in LATENCY_METHODS]
+        drawn = [wording.rollouts(budget, more) for more in extra]
+        names = [f"{label(m)}\nG = {rollouts}" for m, rollouts in zip(LATENCY_METHODS, drawn, strict=True)]
         axes.set_yticks(range(len(names)), names)
         axes.set_title(setting)
     missing = [name for phase, (name, *_) in LOOKS.items() if seconds[phase].isna().all()]

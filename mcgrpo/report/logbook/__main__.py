@@ -6,7 +6,7 @@ contrasts.csv; nothing is computed again.
 """
 
 import re
-import sys
+from functools import partial
 from pathlib import Path
 
 from mcgrpo import command_line, shipped
@@ -48,14 +48,12 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     study_file.add_arguments(parser)
     parser.add_argument("--output", type=Path, help="folder of the pages (default: logbook in the study's reports)")
-    parser.add_argument("--price", type=float, help="of a device-hour, for the cost")
+    parser.add_argument("--price", type=partial(command_line.number, least=0), help="of a device-hour, for the cost")
     options = parser.parse_args()
     output = options.output and options.output.absolute()
-    try:
+    with command_line.errors(ValueError, OSError):
         config = study_file.read(study_file.resolve(options))
         pages = logbook(read(config, options.price))
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
     folder = output or Path(config["reports"], "logbook")
     write(folder, pages)
     print(f"{folder / 'README.md'}: {len(pages)} pages")

@@ -149,8 +149,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--study-files", nargs="*", default=given, metavar="FILE", help=told)
     parser.add_argument("--output", type=Path, help="default: report.html in the reports")
     options = parser.parse_args(arguments)
-    try:
+    with command_line.errors(ValueError):
         size = write_page(options)
-    except ValueError as error:
-        raise SystemExit(f"html: {error}") from None
     print(f"{options.output or options.reports / 'report.html'}: {size / 1e6:.1f} MB")

@@ -44,7 +44,7 @@ def _entries(table: Table, row: Row, decodings: list[str], published: bool) -> I
     """Each heading with its entry."""
     method, budget = row.key.method, row.key.num_generations
     yield "Method", Entry(label(method))
-    yield "#Rollout (G)", Entry(wording.rollouts(method, budget))
+    yield "#Rollout (G)", Entry(wording.rollouts(budget, next(iter(row.cells.values())).extra_rollouts))
     if not table.changes:
         yield "#Training samples", Entry("" if method == UNTRAINED else str(budget))
     if published:

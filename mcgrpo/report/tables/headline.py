@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import pandas as pd
 
@@ -59,6 +59,7 @@ def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
     rows = tuple(comparisons(summary, gains))
     margin = next(iter(medians.equivalence_margin.dropna()), None)
     word, told = _answer([row for row in rows if not row.is_control], margin)
+    told += _of_controls(rows)
     return Headline(question, word, told, rows, _over(medians), margin, _lost(summary, cells, medians))
 
 
@@ -108,6 +109,23 @@ def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
     if missing and word != UNTOLD:
         word = f"So far {word[0].lower()}{word[1:]}"
     return word, text + (f" {wording.count(missing, 'planned comparison')} missing." if missing else "")
+
+
+def _of_controls(rows: Sequence[Comparison]) -> str:
+    """What the controls gain, beside the medians of the same comparisons."""
+    pairs = [(row, after) for row, after in pairwise(rows) if after.is_control]
+    pairs = [pair for pair in pairs if not any(pd.isna(each.value) for each in pair)]
+    if not pairs:
+        return ""
+    by_word = Counter({"better": 0, "worse": 0})
+    by_word.update(control.word for _, control in pairs)
+    counts = ", ".join(f"{number} {word}" for word, number in by_word.items())
+    as_much = sum(control.value >= row.value for row, control in pairs)
+    names = " and ".join(dict.fromkeys(control.method for _, control in pairs))
+    return (
+        f" The control {names} draws as many rollouts and keeps the mean: of {wording.count(len(pairs), 'comparison')} "
+        f"{counts}; its gain is as large as the median's or larger in {as_much}."
+    )
 
 
 def _explained(kind: str, rows: list[Comparison], margin: float | None) -> str:

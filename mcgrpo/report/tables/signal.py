@@ -107,10 +107,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for signal.tex and signal.md")
     parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
-    try:
+    with command_line.errors(ValueError):
         signals = read_frame(options.signals, CellSignal)
-    except ValueError as error:
-        raise SystemExit(f"signal: {error}") from None
     table = None if signals.empty else display(select(signals)).titled(options.title)
     texts = {
         "signal.tex": f"{PREAMBLE}\n\n{latex(table)}\n" if table else f"% {ABSENT}\n",

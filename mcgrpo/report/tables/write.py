@@ -129,8 +129,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and the sentences")
     parser.add_argument("--title", default="", help="what every caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
-    try:
+    with command_line.errors(ValueError):
         summary, gains = read_frame(options.summary, Cell), read_frame(options.gains, Gain)
         write_tables(summary, gains, options.output, options.title)
-    except ValueError as error:
-        raise SystemExit(f"tables: {error}") from None
