@@ -26,8 +26,8 @@ TOGETHER = ("tests/grade/", "tests/tracking/")
 
 LONGEST = (
     "workflow/test_whole_study.py",
-    "workflow/test_killed_study.py",
     "grade/",
+    "workflow/test_killed_study.py",
     "train/test_nodes.py",
     "workflow/test_odd_folders.py",
     "tracking/",

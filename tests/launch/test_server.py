@@ -51,6 +51,9 @@ def start(machine, program, **environment):
     return machine.start(2, *command, **environment), log
 
 
+UNTIL_GO = "while ! [ -e go ]; do sleep 0.05; done; exit 7"
+
+
 def started(job, log):
     """All processes of a job, once program, server and engine run."""
     assert wait_until(lambda: job.out.read_text() and log.exists() and "devices" in log.read_text())
@@ -61,7 +64,9 @@ def started(job, log):
 
 @pytest.mark.slow
 def test_each_has_gpus_of_its_own_and_the_program_its_exit_code_and_the_servers_address(machine):
-    job, log = start(machine, "sleep 3; exit 7")
+    job, log = start(machine, UNTIL_GO)
+    started(job, log)
+    (machine.folder / "go").touch()
     assert job.process.wait(60) == 7
     devices, address = job.out.read_text().split()
     _, theirs, mode, *options = log.read_text().split()
@@ -72,8 +77,9 @@ def test_each_has_gpus_of_its_own_and_the_program_its_exit_code_and_the_servers_
 
 @pytest.mark.slow
 def test_a_program_that_fails_takes_its_server_along(machine):
-    job, log = start(machine, "sleep 5; exit 7")
+    job, log = start(machine, UNTIL_GO)
     processes = started(job, log)
+    (machine.folder / "go").touch()
     assert job.process.wait(60) == 7 and gone(processes)
 
 

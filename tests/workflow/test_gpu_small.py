@@ -40,7 +40,7 @@ def test_it_runs_from_its_warm_start_to_its_report(empty, monkeypatch):
     monkeypatch.setenv("MCGRPO_DEVICES", "pretended")
     monkeypatch.setenv("MCGRPO_LOCKS", str(empty.folder / "locks"))
     empty.configfiles = ["--configfile", str(FILE)]
-    empty.changed(CUT_DOWN).made("--quiet", "rules")
+    empty.changed(CUT_DOWN).made("reports/gpu-small/report.html", "--quiet", "rules")
     folder = empty.folder
     assert "solved after 20 steps" in (folder / "logs/gpu-small/model/small-qwen3.log").read_text()
     for method in ("grpo", "mc-grpo", "grpo-plus1", "dr-grpo", "mc-dr-grpo"):
