@@ -115,7 +115,7 @@ def _step(options: argparse.Namespace, output: Path) -> bool:
     config = study_file.read(files)
     if unknown := sorted(set(options.experiments) - config["experiments"].keys()):
         raise StudyError(f"--experiments {unknown[0]}: the study has no such experiment")
-    gains = read_frame(StudyFiles(config["study"]).results.gains, Gain)
+    gains = read_frame(study_file.made(config, StudyFiles(config["study"]).results.gains), Gain)
     looked = list(look(config, gains, options.measure, options.experiments or list(config["experiments"])))
     if not looked:
         raise StudyError("no experiment trains a method beside its baseline")

@@ -52,6 +52,17 @@ def merged(files: Sequence[str | Path]) -> tuple[Config, list[Path]]:
     return config, layers
 
 
+def made(config: Config, path: Path) -> Path:
+    """A file that running a study makes.
+
+    Raises:
+        StudyError: if it is not there.
+    """
+    if not path.exists():
+        raise StudyError(f"{path}: no such file: nothing of study {config['study']!r} has been run here")
+    return path
+
+
 def schema() -> Config:
     """The schema of study files."""
     return load(shipped.STUDY_SCHEMA)

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcgrpo import shipped
 from mcgrpo.analyse.collect import collect
-from mcgrpo.files import RecordError, read_json
+from mcgrpo.files import read_json
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.estimators import with_neighbours
 from mcgrpo.study.fingerprint import ROOT
@@ -15,6 +15,7 @@ from mcgrpo.study.lock import lock_file
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, as_json
+from mcgrpo.study.read import made
 
 STUDY = "study/study.json"
 """The study as it was run: its files merged, and pinned."""
@@ -138,10 +139,7 @@ def checked_plan(config: Config) -> dict[str, Any]:
         StudyError: where there is none, or it is not the plan of this study.
     """
     path = StudyFiles(config["study"]).results.plan
-    try:
-        plan, wanted = read_json(path), json.loads(json.dumps(as_json(config)))
-    except RecordError as error:
-        raise StudyError(f"{error}: nothing of study {config['study']!r} has been run here") from None
+    plan, wanted = read_json(made(config, path)), json.loads(json.dumps(as_json(config)))
     odd = [key for key in {**wanted, **plan} if plan.get(key) != wanted.get(key)]
     if odd:
         raise StudyError(f"{path}: {odd[0]} differs from these study files; name those that it was run with")

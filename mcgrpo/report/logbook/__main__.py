@@ -36,7 +36,7 @@ def logbook(study: Study) -> dict[str, str]:
 def read(config: dict, price: float | None = None) -> Study:
     """A study with its results, from here."""
     files = StudyFiles(config["study"]).results
-    plan = read_json(files.plan)
+    plan = read_json(study_file.made(config, files.plan))
     drawn = [re.fullmatch(r"avg@(\d+)", measure) for measure in plan["measures"]]
     samples = max((int(each[1]) for each in drawn if each), default=0)
     scores = read_frame(files.scores, Score)
