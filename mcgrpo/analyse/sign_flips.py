@@ -244,7 +244,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--grades", type=Path, required=True, help="many sampled completions a problem")
     parser.add_argument(
-        "--k", type=command_line.whole, nargs="+", default=[2, 4, 8], help="rollouts that reach the update"
+        "--k",
+        type=command_line.whole,
+        nargs="+",
+        default=[2, 4, 8],
+        help="rollouts that reach the update (default: 2 4 8)",
     )
     parser.add_argument(
         "--subsamples", type=command_line.whole, default=20, help="random subsets per problem (%(default)s)"

@@ -97,8 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Grade a file of completions (CPU only) and print the count of every verdict."""
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--task", choices=TASKS, required=True)
-    parser.add_argument("--input", type=Path, required=True)
-    parser.add_argument("--output", type=Path, nargs="+", required=True, help="a file for each protocol")
+    parser.add_argument("--input", type=Path, required=True, help="JSON lines: id, sample, completion, answer")
+    parser.add_argument("--output", type=Path, nargs="+", required=True, help="a file of verdicts for each protocol")
     parser.add_argument("--workers", type=int, help="processes for math (default: one per core, up to 8)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
     parser.add_argument("--protocol", choices=PROTOCOL_SUFFIXES, nargs="+", default=["paper"])

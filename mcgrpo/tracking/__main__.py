@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--replay", action="store_true", help="log every run of the study from scratch")
     parser.add_argument("--register-models", action="store_true", help="put trained models into MLflow's registry")
     parser.add_argument(
-        "--output", type=Path, help="write each run's MLflow run id, as JSON; then no error of the store is one"
+        "--output", type=Path, help="write each run's MLflow run id, as JSON; errors of the store are then ignored"
     )
     options = parser.parse_args()
     uri = os.environ.get(URI) or (None if options.output else DEFAULT_STORE)

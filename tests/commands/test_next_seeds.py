@@ -74,9 +74,7 @@ def test_a_planned_seed_without_a_gain_is_an_error_as_seeds_are_judged_in_order(
 
 def test_a_study_that_was_not_run_is_named(monkeypatch, folder):
     monkeypatch.setattr(sys, "argv", ["mcgrpo", MINI, "--output", "next.yaml"])
-    with pytest.raises(
-        SystemExit, match=r"gains\.csv: no such file: nothing of study 'mini' has been run here"
-    ):
+    with pytest.raises(SystemExit, match=r"gains\.csv: no such file: nothing of study 'mini' has been run here"):
         next_seeds.main()
 
 

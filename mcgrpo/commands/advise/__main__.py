@@ -146,10 +146,10 @@ def _parser() -> argparse.ArgumentParser:
         help="grades (mcgrpo grade), or a CSV file with a column pass_rate",
     )
     parser.add_argument(
-        "--samples", type=partial(command_line.whole, least=2), metavar="K", help="behind each pass rate"
+        "--samples", type=partial(command_line.whole, least=2), metavar="K", help="samples behind each pass rate"
     )
     parser.add_argument(
-        "--rewards", type=float, nargs=2, metavar=("FAILURE", "SUCCESS"), help="instead of the file's own"
+        "--rewards", type=float, nargs=2, metavar=("FAILURE", "SUCCESS"), help="rewards (default: those of the file)"
     )
     parser.add_argument("--estimators", nargs="+", metavar="NAME", help="default: all that have a signal of their own")
     sizes = partial(command_line.whole, least=2)
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
         "--num-generations", type=sizes, nargs="+", default=SIZES, metavar="G", help="default: 2 4 8 16"
     )
     parser.add_argument(
-        "--rollout-seconds", type=positive, metavar="S", help="of one rollout; signal is then per second"
+        "--rollout-seconds", type=positive, metavar="S", help="cost of one rollout: rank by signal per second"
     )
     parser.add_argument("--row-seconds", type=positive, metavar="S", help="of one row in an update")
     parser.add_argument("--all-rows", action="store_true", help="rows without an advantage cost as much as the others")

@@ -221,7 +221,7 @@ def difference(made: Path, archived: Path) -> str:
 
 
 def main() -> None:
-    """Check an archive of `mcgrpo bundle`, which may be anybody's."""
+    """Check an archive of `mcgrpo bundle`, also from an untrusted source."""
     parser = command_line.parser(main.__doc__)
     parser.add_argument("archive", type=Path)
     parser.add_argument("--partial", action="store_true", help="a study may be unfinished: what is missing is named")
