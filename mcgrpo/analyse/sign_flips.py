@@ -45,7 +45,6 @@ from mcgrpo.analyse.flips_table import table
 from mcgrpo.analyse.measures import by_decoding, problems_hash, read_grades
 from mcgrpo.analyse.records import FlipRates
 from mcgrpo.files import RecordError, write_jsonl
-from mcgrpo.grade.answers import Judgement
 from mcgrpo.grade.rewards import reward_of
 
 Levels = tuple[int, ...]
@@ -233,10 +232,7 @@ def read_rewards(path: Path) -> dict[str, list[float]]:
     problems = by_decoding(read_grades(path), str(path)).get("sampled")
     if not problems:
         raise RecordError(f"{path}: no sampled completions")
-    return {
-        name: [reward_of(Judgement(grade.verdict, grade.extracted, grade.gold_parsable)) for grade in problem]
-        for name, problem in problems.items()
-    }
+    return {name: [reward_of(grade) for grade in problem] for name, problem in problems.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from mcgrpo.grade import robust
 from mcgrpo.grade.answers import TASKS, Judgement, is_boxed, judge_gsm8k
 from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier, shared
-from mcgrpo.records import PROTOCOL_SUFFIXES, VERDICTS
+from mcgrpo.records import PROTOCOL_SUFFIXES, VERDICTS, Grade
 
 REWARDS = {"correct": 2.0, "equivalent": 1.5}
 """The reward of a verdict; that of every other one is 0."""
@@ -68,9 +68,9 @@ def is_accurate(verdict: str) -> bool:
     return verdict in ACCURATE
 
 
-def reward_of(judgement: Judgement) -> float:
+def reward_of(judged: Judgement | Grade) -> float:
     """The paper's accuracy reward of a judgement."""
-    return REWARDS.get(judgement.verdict, 0.0) if judgement.gold_parsable else UNPARSABLE_GOLD
+    return REWARDS.get(judged.verdict, 0.0) if judged.gold_parsable else UNPARSABLE_GOLD
 
 
 def count_verdicts(judgements: Iterable[Judgement]) -> dict[str, int]:

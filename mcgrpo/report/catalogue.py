@@ -1,6 +1,13 @@
-"""The figures by name, apart from the code that draws them, so that changing one does not redraw the others."""
+"""The files of a report: tables, claims, and figures by name, apart from the code that draws them, so that changing one
+does not redraw the others.
+"""
 
 from typing import Any, NamedTuple
+
+TABLES = (
+    "tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "timings.tex", "timings.md", "values.tex"
+)  # fmt: skip
+CLAIMS = ("claims.tex", "claims.md", "claims.csv")
 
 
 class Figure(NamedTuple):

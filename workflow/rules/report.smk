@@ -1,20 +1,7 @@
 """Tables, figures, verdicts, the PDF and the HTML page, from the CSV files of analyse.smk."""
 
-TABLES = expand(
-    "{reports}/{table}",
-    reports=REPORTS,
-    table=[
-        "tables.tex",
-        "tables.md",
-        "tables.csv",
-        "headline.md",
-        "headline.tex",
-        "timings.tex",
-        "timings.md",
-        "values.tex",
-    ],
-)
-CLAIMS = expand("{reports}/claims.{suffix}", reports=REPORTS, suffix=["tex", "md", "csv"])
+TABLES = expand("{reports}/{table}", reports=REPORTS, table=catalogue.TABLES)
+CLAIMS = expand("{reports}/{table}", reports=REPORTS, table=catalogue.CLAIMS)
 FIGURES = expand(
     "{reports}/figures/{figure}.{suffix}",
     reports=REPORTS,

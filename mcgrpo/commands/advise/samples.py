@@ -12,7 +12,6 @@ from torch import Tensor
 
 from mcgrpo.analyse.measures import read_grades
 from mcgrpo.files import RecordError
-from mcgrpo.grade.answers import Judgement
 from mcgrpo.grade.rewards import is_accurate, reward_of
 
 LEAST_SAMPLES = 2
@@ -63,8 +62,7 @@ def _of_grades(path: Path, rewards: Sequence[float] | None) -> Samples:
             continue
         if not grade.gold_parsable:
             unknown.add(grade.id)
-        judged = Judgement(grade.verdict, grade.extracted, grade.gold_parsable)
-        reward = rewards[is_accurate(grade.verdict)] if rewards else reward_of(judged)
+        reward = rewards[is_accurate(grade.verdict)] if rewards else reward_of(grade)
         by_prompt.setdefault(grade.id, Counter())[reward] += 1
     by_prompt = {name: counts for name, counts in by_prompt.items() if name not in unknown}
     if not by_prompt:

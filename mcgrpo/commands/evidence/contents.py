@@ -8,6 +8,7 @@ from typing import Any
 from mcgrpo import shipped
 from mcgrpo.analyse.collect import collect
 from mcgrpo.files import read_json
+from mcgrpo.report.catalogue import CLAIMS, TABLES
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.estimators import with_neighbours
 from mcgrpo.study.fingerprint import ROOT
@@ -21,10 +22,6 @@ STUDY = "study/study.json"
 """The study as it was run: its files merged, and pinned."""
 OF_THE_PAPER = {"config/published.csv": shipped.PUBLISHED, "config/claims.yaml": shipped.CLAIMS}
 """The paper's numbers and claims, by their names in the archive."""
-REPORTS = (
-    "tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "timings.tex", "timings.md", "values.tex",
-    "claims.tex", "claims.md", "claims.csv",
-)  # fmt: skip
 GROUPS, METRICS, ROLLOUTS = "groups.jsonl", "metrics.jsonl", "rollouts.jsonl"
 NO_FILE = ": no such file"
 """What follows the name of a file that is missing."""
@@ -43,7 +40,12 @@ def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
     trainings = training_names(planned)
     of_training = ("run.json", METRICS, GROUPS, *([ROLLOUTS] if config.get("rollout_tables") else []))
     kinds = {
-        "made": [made.plan, *made.tables, *(made.flips(*each) for each in flips), *(tables / name for name in REPORTS)],
+        "made": [
+            made.plan,
+            *made.tables,
+            *(made.flips(*each) for each in flips),
+            *(tables / name for name in (*TABLES, *CLAIMS)),
+        ],
         "grades": [made.grades(*each, protocol) for each in evaluations for protocol in planned["grading"]]
         + [made.rollout_grades(*each) for each in flips],
         "data": [made.overlap]
