@@ -29,7 +29,6 @@ LONGEST = (
     "grade/",
     "workflow/test_killed_study.py",
     "train/test_nodes.py",
-    "workflow/test_odd_folders.py",
     "tracking/",
     "workflow/test_deployed.py",
     "train/test_attempts.py",

@@ -14,6 +14,10 @@ def load(name):
     return yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text())
 
 
+ODD_FOLDER = 'it\'s "a" $(touch RAN) `touch RAN` & é 中文'
+"""A name that a shell, Snakemake or LaTeX would read as something else."""
+
+
 def changed(config, change):
     """A copy of a study with another one laid over it, as Snakemake does with several config files."""
     config = copy.deepcopy(config)

@@ -1,4 +1,7 @@
-"""The workflow as a module: what snakedeploy writes, in an environment that has the wheel, far from the repository."""
+"""The workflow as a module: what snakedeploy writes, in an environment that has the wheel, far from the repository.
+
+Folders and the title have names that a shell, Snakemake or LaTeX would read as something else.
+"""
 
 import re
 import shutil
@@ -7,11 +10,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from document import DOCUMENT
 from installed_wheel import build, environment, install
-from studies import ROOT, changed, load
+from studies import ODD_FOLDER, ROOT, changed, load, planned
 
 pytestmark = pytest.mark.slow
 
+REPORTS = "our reports $(touch RAN); touch RAN; é"  # without quotes, which Snakemake's own report cannot link to
+TITLE = r"G in {2,4,8}: \input{/etc/passwd} $(touch RAN) ~^ é 中文"
 # As snakedeploy 0.17 writes it, for a tag of a repository on this machine.
 SNAKEFILE = """
 from snakemake.utils import min_version
@@ -33,7 +39,7 @@ use rule * from mcgrpo
 def small_study():
     study = changed(load("mini"), load("cut-down"))
     main = {"settings": ["toy-qwen3"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
-    study |= {"study": "own", "reports": "reports/own", "tracking_uri": None}
+    study |= {"study": "own", "reports": REPORTS, "title": TITLE, "tracking_uri": None}
     study |= {"seeds": [0], "experiments": {"main": main}}
     study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
     study["training"]["max_steps"] = 2
@@ -63,20 +69,25 @@ class Deployed:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
+    def jobs(self):
+        """The rules of which a dry run plans jobs."""
+        return {*planned(self.made("--dry-run", "--quiet", "rules"))}
+
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory, made_once):
     folder = tmp_path_factory.mktemp("deployed")
-    for name in ("repository", "here"):
-        (folder / name).mkdir()
+    odd = folder / ODD_FOLDER
+    for place in (folder / "repository", odd, odd / "here"):
+        place.mkdir()
     # The workflow alone, as a module takes it: without the package and the repository around it.
     shutil.copytree(ROOT / "workflow", folder / "repository/workflow")
     for command in (["init"], ["add", "."], ["commit", "--message", "all"], ["tag", "v1"]):
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run(["git", *identity, *command], cwd=folder / "repository", check=True, capture_output=True)
     (wheel,) = made_once("wheel", build).glob("*.whl")
-    python = install(wheel, folder / "environment")
-    return Deployed(folder / "here", python, f"git+file://{folder}/repository/workflow/Snakefile@v1")
+    python = install(wheel, odd / "environment")
+    return Deployed(odd / "here", python, f"git+file://{folder}/repository/workflow/Snakefile@v1")
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +99,13 @@ def finished(deployed):
 
 
 def test_a_deployed_copy_runs_a_study_to_its_report(finished):
-    reports = finished.folder / "reports/own"
-    assert {"report.html", "tables.tex", "claims.md", "headline.md"} <= {path.name for path in reports.iterdir()}
+    made = {path.name for path in (finished.folder / REPORTS).iterdir()}
+    assert {"report.html", "tables.tex", "claims.md", "headline.md", *(f"{name}.pdf" for name in DOCUMENT)} <= made
     assert "Nothing to be done" in finished.made()
+
+
+def test_no_name_is_run_as_a_command(finished):
+    assert not list(finished.folder.parents[1].rglob("RAN"))
 
 
 def caption(name):
@@ -115,11 +130,11 @@ def test_snakemakes_report_has_the_answer_first_then_documents_tables_and_figure
         page.get_by_role("link", name="report.html").click()
         page.get_by_text(caption("page")).wait_for()
         chromium.close()
-    answer, *_ = (finished.folder / "reports/own/headline.md").read_text().splitlines()
+    answer, *_ = (finished.folder / REPORTS / "headline.md").read_text().splitlines()
     assert answer.replace("**", "") in front and errors == []
     assert [name for name in ("Figures", "Study report", "Tables") if name not in front] == []
     captions = {Path(path).stem: text for path, text in shown.items()}
-    figures = {path.stem for path in (finished.folder / "reports/own/figures").glob("*.png")}
+    figures = {path.stem for path in (finished.folder / REPORTS / "figures").glob("*.png")}
     assert captions.keys() - {"report", "reproduction", "tables", "claims"} == figures
     assert [name for name in (*figures, "tables", "claims") if caption(name) not in captions[name]] == []
 
@@ -145,3 +160,16 @@ def test_a_package_of_another_version_is_refused(deployed, tmp_path):
     (tmp_path / "mcgrpo/__init__.py").write_text('__version__ = "9.9"')
     done = deployed.run("--dry-run", PYTHONPATH=str(tmp_path))
     assert done.returncode == 1 and "installed is 9.9: pip install 'mcgrpo[workflow]==" in done.stdout + done.stderr
+
+
+def test_where_all_has_moved_only_other_claims_or_numbers_run_anything(finished):
+    moved = finished.folder.parent.rename(finished.folder.parents[1] / "moved")
+    finished.folder, finished.python = moved / "here", moved / "environment/bin/python"
+    assert finished.jobs() == set()
+    (shipped,) = moved.glob("environment/lib/python*/site-packages/mcgrpo/shipped")
+    with (shipped / "claims.yaml").open("a") as claims:
+        claims.write("\n")
+    assert finished.jobs() >= {"contrasts", "claims", "page"} and "summarise" not in finished.jobs()
+    with (shipped / "published.csv").open("a") as published:
+        published.write("\n")
+    assert "summarise" in finished.jobs() and "collect" not in finished.jobs()
