@@ -151,6 +151,27 @@ def test_the_store_of_a_study(monkeypatch, config, store):
     assert "MCGRPO_PRELOAD" not in os.environ
 
 
+@pytest.mark.parametrize(
+    ("installed", "pulled", "words", "installs"),
+    [
+        ("", False, [], "envs/cpu.txt"),
+        ("envs/cpu.txt", False, [], None),
+        ("envs/cpu.txt", False, ["REQUIREMENTS=envs/gpu.txt"], "envs/gpu.txt"),
+        ("envs/gpu.txt", False, [], None),
+        ("envs/gpu.txt", True, [], "envs/gpu.txt"),
+    ],
+)
+def test_setup_installs_what_is_not_there_or_has_changed(tmp_path, installed, pulled, words, installs):
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
+    for name in ("envs/cpu.txt", "envs/gpu.txt", "pyproject.toml", ".venv/ready"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(installed)
+        written = 1e9 + (name == ".venv/ready") + 2 * (pulled and name == installed)
+        os.utime(tmp_path / name, (written, written))
+    said = subprocess.check_output(["make", "--dry-run", "setup", *words], cwd=tmp_path, text=True)
+    assert re.findall(r"pip install .*-r (\S+)", said) == ([installs] if installs else [])
+
+
 def test_made_says_where_to_look(tmp_path, monkeypatch, capsys):
     (tmp_path / "figures").mkdir()
     for name in ("headline.md", "tables.tex", "figures/rewards.pdf", "figures/rewards.png"):
