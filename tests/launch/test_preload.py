@@ -93,7 +93,7 @@ def test_clients_that_start_together_share_one_server(place):
     assert {stderr for _, stderr in outputs} == {""}
 
 
-@pytest.mark.parametrize("variable", ["OMP_NUM_THREADS", "PYTHONHASHSEED", "HF_HOME"])
+@pytest.mark.parametrize("variable", ["OMP_NUM_THREADS", "PYTHONHASHSEED", "HF_HOME", "MALLOC_TRIM_THRESHOLD_"])
 def test_what_imports_depend_on_is_not_shared(place, variable):
     assert place.server() != place.server(**{variable: "2"})
 
