@@ -23,7 +23,8 @@ def start(empty):
     """Start Snakemake on a study's model, a job of some seconds; what it says goes to the file that `said` names."""
     study = changed(load("mini"), load("cut-down"))
     study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
-    study["tracking_uri"] = None
+    main = {"settings": ["toy-qwen3"], "methods": ["grpo"], "num_generations": [2]}
+    study |= {"tracking_uri": None, "experiments": {"main": main}}
     (empty.folder / "study.yaml").write_text(yaml.safe_dump(study))
     empty.configfiles = ["--configfile", str(empty.folder / "study.yaml")]
     calls = []
