@@ -26,11 +26,8 @@ FAILED = (
     "ValueError: no",
     "error: grades.jsonl:3: not valid JSON",
     "python -m mcgrpo.grade: error: unrecognized arguments",
-    "mcgrpo.launch.preload: mcgrpo.generate was killed by SIGKILL",
     "mcgrpo.launch.preload: the server died while mcgrpo.generate ran; the job was killed",
-    "Killed",
-)
-"""The last lines of logs of jobs that have failed."""
+)  # as logs of failed jobs end
 
 
 @pytest.fixture
