@@ -1,5 +1,6 @@
 """Modules run in processes forked from one that has made their imports, which takes longer than what they do."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,8 +9,21 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
+def forked_command(module, *arguments, imports, pid_file=""):
+    """The command line and environment of `python -m MODULE ARGUMENTS` on a server of all tests.
+
+    Args:
+        imports: what the server has imported, none of it ours.
+        pid_file: where to write the process that the module runs in, which leads a group of its own.
+    """
+    as_called = json.dumps({**os.environ, "PYTHONPATH": str(ROOT)})
+    job = ["as_called", as_called, str(pid_file), module, *map(str, arguments)]
+    path = os.pathsep.join(map(str, (ROOT, Path(__file__).parent)))
+    environment = os.environ | {"PYTHONPATH": path, "MCGRPO_PRELOAD": imports}
+    return [sys.executable, "-m", "mcgrpo.launch.preload", *job], environment
+
+
 def forked(module, *arguments, imports, cwd=ROOT, timeout=None):
-    """`python -m MODULE ARGUMENTS`, on a server of all tests that has imported `imports`, which are none of ours."""
-    command = [sys.executable, "-m", "mcgrpo.launch.preload", module, *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "MCGRPO_PRELOAD": imports}
+    """`python -m MODULE ARGUMENTS` on that server, to its end."""
+    command, environment = forked_command(module, *arguments, imports=imports)
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=timeout)

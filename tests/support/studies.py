@@ -34,7 +34,7 @@ def subset(methods):
 
 
 def snakemake(*words, cwd=ROOT, timeout=None):
-    """`snakemake WORDS` in a process forked from one that has imported it: for calls that start no jobs on a server."""
+    """`snakemake WORDS` in a process forked from one that has imported it."""
     return forked("snakemake", *words, imports=SNAKEMAKE, cwd=cwd, timeout=timeout)
 
 

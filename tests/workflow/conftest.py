@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from studies import ROOT, planned, snakemake, subset
+from forked import ROOT, forked_command
+from studies import SNAKEMAKE, planned, snakemake, subset
 
 CUT_DOWN = ["--configfile", str(ROOT / "config/mini.yaml"), str(ROOT / "config/cut-down.yaml")]
 
@@ -22,9 +23,14 @@ class Study:
     def __init__(self, folder: Path, configfiles: list[str] = CUT_DOWN):
         self.folder, self.configfiles = folder, configfiles
 
-    def command(self, *arguments: str) -> list[str]:
+    def words(self, *arguments: str) -> list[str]:
+        """What follows `snakemake` on the command line."""
         places = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(self.folder)]
-        return [sys.executable, "-m", "snakemake", *self.configfiles, *places, "--cores", "2", *arguments]
+        return [*self.configfiles, *places, "--cores", "2", *arguments]
+
+    def command(self, *arguments: str) -> list[str]:
+        """A command line that imports Snakemake anew."""
+        return [sys.executable, "-m", "snakemake", *self.words(*arguments)]
 
     def copied(self, folder: Path) -> "Study":
         """The same elsewhere, with all its results."""
@@ -37,13 +43,7 @@ class Study:
         return Study(self.folder, [*self.configfiles, str(overlay)])
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess:
-        done = subprocess.run(self.command(*arguments), capture_output=True, text=True, cwd=ROOT)
-        done.log = done.stdout + done.stderr
-        return done
-
-    def planned(self, *arguments: str) -> subprocess.CompletedProcess:
-        """As `run`, for calls that start no job: Snakemake's imports are shared."""
-        done = snakemake(*self.command(*arguments)[3:])
+        done = snakemake(*self.words(*arguments))
         done.log = done.stdout + done.stderr
         return done
 
@@ -54,22 +54,21 @@ class Study:
 
     def jobs(self, *arguments: str) -> dict[str, int]:
         """Rule -> number of jobs that a dry run plans."""
-        done = self.planned(*arguments, "--dry-run", "--quiet", "rules")
+        done = self.run(*arguments, "--dry-run", "--quiet", "rules")
         assert done.returncode == 0, done.log
         return planned(done.log)
 
     def killed_when(self, is_time: Callable[[], bool], *arguments: str) -> bool:
         """Run, and SIGKILL Snakemake and all its jobs when `is_time` says; False if it had ended before."""
-        process = subprocess.Popen(
-            self.command(*arguments, "--quiet", "all"),
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        pid_file = self.folder / "pid"
+        pid_file.write_text("")
+        words = self.words(*arguments, "--quiet", "all")
+        command, environment = forked_command("snakemake", *words, imports=SNAKEMAKE, pid_file=pid_file)
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, **quiet)
         while process.poll() is None:
-            if is_time():
-                os.killpg(process.pid, signal.SIGKILL)
+            if (pid := pid_file.read_text()) and is_time():
+                os.killpg(int(pid), signal.SIGKILL)
                 process.wait()
                 return True
             time.sleep(0.05)

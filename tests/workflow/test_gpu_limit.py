@@ -53,7 +53,7 @@ class TestFewerThanAJobTakes:
     )
     def test_it_is_refused(self, small, gpus, call, complaint):
         study = small(gpus, here="a")
-        done = study.planned(*call)
+        done = study.run(*call)
         assert done.returncode == 1
         assert [line for line in done.log.splitlines() if "rror" in line] == [f"error: {complaint}"]
         assert not (study.folder / "resources").exists() and not (study.folder / "results/quick/runs").exists()
@@ -63,7 +63,7 @@ class TestFewerThanAJobTakes:
         study = small(1, here="a")
         (locks := study.folder / "locks").mkdir(mode=0o1777)
         os.chown(locks, 65534, 65534)
-        done = study.planned()
+        done = study.run()
         assert done.returncode == 1
         (told,) = [line for line in done.log.splitlines() if "rror" in line]
         assert told.startswith(f"error: {locks} belongs to user 65534")
@@ -76,15 +76,15 @@ class TestFewerThanAJobTakes:
             gpu_limit.limit(1, 0, 2, 1, on_cluster=True)
 
     def test_its_vllm_server_is_counted(self, small):
-        done = small(1, here="a", **SERVED).planned("--resources", "gpu=1")
+        done = small(1, here="a", **SERVED).run("--resources", "gpu=1")
         assert "error: a training (gpus: 1, with a vLLM server on 1) takes 2 GPUs, and --res" in done.log
-        assert "2 GPUs wanted, this machine has 1: a" in small(1, here="a", **SERVED).planned().log
+        assert "2 GPUs wanted, this machine has 1: a" in small(1, here="a", **SERVED).run().log
 
     def test_and_so_are_several_machines_that_are_not_there(self, small, monkeypatch):
         for name in ("SLURM_JOB_ID", "PET_RDZV_ENDPOINT"):
             monkeypatch.delenv(name, raising=False)
         study = small(2, here="a,b", nodes=2)
-        done = study.planned()
+        done = study.run()
         (told,) = [line for line in done.log.splitlines() if "rror" in line]
         assert told.startswith("error: nodes=2 machines train together in a SLURM job (workflow/profiles/slurm)")
         assert not (study.folder / "resources").exists()
@@ -105,7 +105,7 @@ class TestOtherwise:
     )
     def test_what_a_training_asks_slurm_for(self, small, nodes, training, asked):
         """SLURM's plugin asks for `gpu` over all machines, for `gres` on each, and leaves the srun of `mpi` to us."""
-        said = small(4, here="", nodes=nodes, **training).planned(*SLURM, "-n").log
+        said = small(4, here="", nodes=nodes, **training).run(*SLURM, "-n").log
         (rule,) = {line for line in said.splitlines() if "cpus_per_gpu" in line and "runtime=1440" in line}
         assert asked in rule
 

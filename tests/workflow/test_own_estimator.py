@@ -42,7 +42,7 @@ def smoke(empty, root):
     ],
 )
 def test_a_name_that_nobody_knows_stops_with_one_line(smoke, name, culprit):
-    done = smoke(name).planned("--dry-run")
+    done = smoke(name).run("--dry-run")
     assert done.returncode != 0
     (line,) = [line for line in done.log.splitlines() if line.startswith("error")]
     assert culprit in line and "run tiny-random/" in line

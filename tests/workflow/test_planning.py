@@ -70,7 +70,7 @@ def test_a_figure_and_a_run_are_targets_of_their_own(mini):
     ],
 )
 def test_a_mistake_in_the_study_file_stops_with_one_line(mini, change, culprit):
-    done = mini.changed(change).planned("--dry-run")
+    done = mini.changed(change).run("--dry-run")
     assert done.returncode != 0
     (line,) = [line for line in done.log.splitlines() if line.startswith("error")]
     assert culprit in line
@@ -79,7 +79,7 @@ def test_a_mistake_in_the_study_file_stops_with_one_line(mini, change, culprit):
 def test_g_that_does_not_divide_the_batch(empty, root):
     empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
     folder = f"datasets: {{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}"
-    done = empty.changed(f"{folder}\ntraining: {{per_device_train_batch_size: 6}}").planned("--dry-run")
+    done = empty.changed(f"{folder}\ntraining: {{per_device_train_batch_size: 6}}").run("--dry-run")
     assert done.returncode != 0
     assert "num_generations=4 does not divide the 6 rows" in done.log
     assert "run tiny-random/grpo/G4/default: " in done.log
@@ -160,7 +160,7 @@ def test_a_piece_of_the_papers_study_is_a_target_of_its_own(paper):
 def test_a_benchmark_is_decoded_as_the_study_says(paper):
     folder = "results/paper/completions/qwen3-4b-math/mc-grpo/G2/default/seed0"
     targets = [f"{folder}/{benchmark}.jsonl" for benchmark in ("aime24", "math500")]
-    done = paper.changed("seeds: [0]").planned(*targets, "--dry-run", "--printshellcmds", "--resources", "gpu=2")
+    done = paper.changed("seeds: [0]").run(*targets, "--dry-run", "--printshellcmds", "--resources", "gpu=2")
     commands = {
         b: line for line in done.log.splitlines() for b in ("aime24", "math500") if f"paper/{b}.jsonl --prompt" in line
     }
@@ -176,6 +176,6 @@ def test_what_is_finished_is_reported_without_a_training(mini):
 
 
 def test_a_run_that_the_study_does_not_have_is_named(mini):
-    done = mini.planned("results/mini/runs/toy-qwen3/grpo/G5/default/seed0", "--dry-run")
+    done = mini.run("results/mini/runs/toy-qwen3/grpo/G5/default/seed0", "--dry-run")
     assert done.returncode != 0
     assert "study 'mini' has no run 'toy-qwen3/grpo/G5/default/seed0'" in done.log

@@ -57,7 +57,7 @@ def test_the_second_waits_and_finds_all_done(start, empty, first, second):
     two, other = start(*second)
     assert wait_until(lambda: WAITS in log(other)), log(other)
     for look in LOOKS if second else ("-n",):  # where Snakemake's own lock is taken, too
-        looking = snakemake(*empty.command("--nolock", look)[3:], timeout=300)
+        looking = snakemake(*empty.words("--nolock", look), timeout=300)
         assert looking.returncode == 0 and WAITS not in looking.stdout + looking.stderr, looking.stderr
     os.killpg(one.pid, signal.SIGCONT)
     assert (one.wait(), two.wait()) == (0, 0), log(other)
