@@ -3,16 +3,14 @@
 import os
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 import studies
 import yaml
+from forked import forked_command
 from pretend_machine import PATIENCE_SECONDS
 
-ROOT = Path(__file__).parents[2]
 STUDY = {**studies.load("mini"), "study": "small", "reports": "reports/small"}
 SNAKEFILE = """
 import yaml
@@ -42,10 +40,10 @@ def start(tmp_path):
         (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
         (tmp_path / "Snakefile").write_text(SNAKEFILE)
         values = [f"{key}={value}" for key, value in {"pause": 0, "code": 0, "good": 1, **config}.items()]
-        command = ["snakemake", "--cores", "2", "--logger", "mcgrpo", *options, "--config", *values]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        words = ["--cores", "2", "--logger", "mcgrpo", *options, "--config", *values]
+        command, environment = forked_command("snakemake", *words, imports=studies.SNAKEMAKE)
         pipes = {"stdout": stdout, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
-        return subprocess.Popen([sys.executable, "-m", *command], cwd=tmp_path, env=environment, **pipes)
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, **pipes)
 
     return start
 

@@ -1,7 +1,6 @@
 """`make gpu-check` on a CPU, at a tiny shape."""
 
 import csv
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.gpu import checks
+from bench.gpu.__main__ import main
 from bench.gpu.checks import ROOT
 
 pytestmark = pytest.mark.slow
@@ -19,9 +19,11 @@ LAW = "tests/trainer/test_trainer.py::TestMeanIsTRL::test_in_bf16"
 def table(tmp_path_factory):
     """Its rows, with one law."""
     file = tmp_path_factory.mktemp("gpu") / "gpu.csv"
-    command = [sys.executable, "-m", "bench.gpu", "--device", "cpu", "--csv", str(file), "--laws", LAW]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.chdir(ROOT)
+        patch.setattr(sys, "argv", ["bench.gpu", "--device", "cpu", "--csv", str(file), "--laws", LAW])
+        main()
+    assert ended.value.code == 0
     with file.open(encoding="utf-8") as rows:
         return list(csv.DictReader(rows))
 

@@ -16,8 +16,7 @@ def forked_command(module, *arguments, imports, pid_file=""):
         imports: what the server has imported, none of it ours.
         pid_file: where to write the process that the module runs in, which leads a group of its own.
     """
-    as_called = json.dumps({**os.environ, "PYTHONPATH": str(ROOT)})
-    job = ["as_called", as_called, str(pid_file), module, *map(str, arguments)]
+    job = ["as_called", json.dumps(dict(os.environ)), str(pid_file), module, *map(str, arguments)]
     path = os.pathsep.join(map(str, (ROOT, Path(__file__).parent)))
     environment = os.environ | {"PYTHONPATH": path, "MCGRPO_PRELOAD": imports}
     return [sys.executable, "-m", "mcgrpo.launch.preload", *job], environment

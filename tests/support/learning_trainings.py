@@ -16,6 +16,7 @@ from mcgrpo.train import attempts
 ROOT = Path(__file__).parents[2]
 LONG = changed(max_steps=8, num_iterations=2, per_device_train_batch_size=8, lr_scheduler_type="cosine", beta=0.04)
 HERE = os.environ | {
+    "CUDA_VISIBLE_DEVICES": "",
     "PYTHONPATH": str(ROOT / "tests/support"),
     "MCGRPO_ROLLOUT_TABLES": '{"steps": 3, "prompts": 3, "oracle": 5}',
 }
