@@ -21,17 +21,17 @@ It is where the interval is narrowest, not an assumption: with 2, at 4 to 12 val
 """
 
 
-def half_width(values: Sequence[float], effect: float = EFFECT, level: float = LEVEL) -> float:
+def half_width(values: Sequence[float]) -> float:
     """Half the width of the interval of these values; infinite for fewer than two, equal ones, and too few.
 
-    With n values, g = 1 + n effect² and t = √n (mean - μ) / sd, the martingale of a mean μ is
-    g^(-1/2) ((1 + t² / (n - 1)) / (1 + t² / (g (n - 1))))^(n / 2); the interval is where it is below 1 / (1 - level).
+    With n values, g = 1 + n EFFECT² and t = √n (mean - μ) / sd, the martingale of a mean μ is
+    g^(-1/2) ((1 + t² / (n - 1)) / (1 + t² / (g (n - 1))))^(n / 2); the interval is where it is below 1 / (1 - LEVEL).
     """
     n = len(values)
     if n < 2:
         return math.inf
-    spread = 1 + n * effect**2
-    bound = (spread / (1 - level) ** 2) ** (1 / n)
+    spread = 1 + n * EFFECT**2
+    bound = (spread / (1 - LEVEL) ** 2) ** (1 / n)
     if bound >= spread:
         return math.inf
     squared = (n - 1) * (bound - 1) / (1 - bound / spread)
@@ -39,10 +39,10 @@ def half_width(values: Sequence[float], effect: float = EFFECT, level: float = L
     return deviation * math.sqrt(squared / n) if deviation > SAME else math.inf
 
 
-def limits(values: Sequence[float], effect: float = EFFECT, level: float = LEVEL) -> tuple[float, float]:
+def limits(values: Sequence[float]) -> tuple[float, float]:
     """What the intervals of the first 2, 3, ... and all values, in the order in which they came, have in common."""
     low, high = -math.inf, math.inf
     for n in range(2, len(values) + 1):
-        half, mean = half_width(values[:n], effect, level), float(np.mean(values[:n]))
+        half, mean = half_width(values[:n]), float(np.mean(values[:n]))
         low, high = max(low, mean - half), min(high, mean + half)
     return low, high

@@ -203,8 +203,8 @@ def _contrast(
     seen = None if lone or of.is_ratio else result.detectable
     detectable = None if seen is None else round(of.scale * seen, DIGITS)
     unjudged = ON_CPU if not printed and not turns and _are_times_on_cpu(weights, scores) else None
-    row = Contrast(claim, kind, number, *scope, *numbers, holds, fails, seeds, over, detectable, unjudged)
-    return replace(row, p_equivalent=equivalent)
+    found = (*numbers, holds, fails, seeds, over, detectable, unjudged)
+    return Contrast(claim, kind, number, *scope, *found, p_equivalent=equivalent)
 
 
 def _capped(result: Estimate) -> Estimate:

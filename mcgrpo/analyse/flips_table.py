@@ -3,18 +3,20 @@
 from collections.abc import Sequence
 from statistics import fmean
 
+from mcgrpo.analyse.flip_measures import CONVENTIONS, parse_measure
 from mcgrpo.analyse.records import FlipRates
 
 
 def table(rates: Sequence[FlipRates], sizes: Sequence[int]) -> str:
     """The exact rates, in percent, each a mean over problems."""
-    means: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    means: dict[tuple[str, str], dict[tuple[str, int], float]] = {}
     for row in rates:
-        baseline, oracle, convention, k, how = row.measure.split("/")
-        if how == "exact":
-            means.setdefault((baseline, oracle), {})[convention, k] = 100 * fmean(row.values)
-    columns = [(convention, f"k{k}") for convention in ("strict", "zeros") for k in sizes]
-    lines = [f"{'':28}" + "".join(f"{f'{convention} {k}':>11}" for convention, k in columns)]
+        measure = parse_measure(row.measure)
+        if measure.how == "exact":
+            line = means.setdefault((measure.baseline, measure.oracle), {})
+            line[measure.convention, measure.k] = 100 * fmean(row.values)
+    columns = [(convention, k) for convention in CONVENTIONS for k in sizes]
+    lines = [f"{'':28}" + "".join(f"{f'{convention} k{k}':>11}" for convention, k in columns)]
     for (baseline, oracle), row in means.items():
         lines.append(f"{baseline:14}{oracle:14}" + "".join(f"{row[column]:11.2f}" for column in columns))
     return "\n".join(lines)

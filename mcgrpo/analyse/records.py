@@ -215,7 +215,7 @@ class CellSignal:
     gain: float | None = None
     gain_low: float | None = None
     gain_high: float | None = None
-    gain_seeds: int | None = None
+    gain_verdict: GainVerdict | None = None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class Agreement(NamedTuple):
         low: with `high` its 95% interval: Fisher's transformation with the standard error of Bonett and Wright (2000,
             Psychometrika 65(1)). It takes cells as independent, but those of one G share a baseline: without any
             agreement it excludes 0 in up to 8% of studies.
-        decided: cells with a predicted gain whose measured gain has an interval that excludes 0.
+        decided: cells with a predicted gain whose measured gain is better or worse.
         right: of these, how many gained in the direction that was computed.
     """
 
@@ -40,7 +40,7 @@ def agreement(signals: pd.DataFrame) -> Agreement:
         signals: a row per `CellSignal`, of one `source`.
     """
     rows = signals[signals.predicted.notna() & signals.gain.notna()]
-    decided = rows[((rows.gain_low > 0) | (rows.gain_high < 0)) & (rows.predicted != 0)]
+    decided = rows[rows.gain_verdict.isin(["better", "worse"]) & (rows.predicted != 0)]
     right = int(((decided.gain > 0) == (decided.predicted > 0)).sum())
     varied = rows.gain.nunique() > 1 and rows.predicted.nunique() > 1
     if len(rows) < LEAST or not varied:

@@ -155,7 +155,7 @@ def _gains(summary: pd.DataFrame, rewards: Rewards) -> dict[tuple[str, int, str,
     for cell in rows[rows.decoding == "sampled"].itertuples(index=False):
         key = CellKey.of(cell)
         for kind in ("difference", "change"):
-            names = {"gain": kind} | {f"gain_{end}": f"{kind}_{end}" for end in ("low", "high", "seeds")}
+            names = {"gain": kind} | {f"gain_{end}": f"{kind}_{end}" for end in ("low", "high", "verdict")}
             values = {name: getattr(cell, column) for name, column in names.items()}
             values = {name: None if pd.isna(value) else value for name, value in values.items()}
             gains[key.method, key.num_generations, key.variant, kind] = {"measure": key.measure, **values}

@@ -111,10 +111,10 @@ def gain_verdict(gain: Estimate, margin: float) -> GainVerdict | None:
     return "equivalent" if -margin < low and high < margin else "inconclusive"
 
 
-def half_width(sem, n, level: float = LEVEL):
-    """Half the width of the t interval of a mean, from its standard error over `n` values.
+def half_width(sem, n):
+    """Half the width of the 95% t interval of a mean, from its standard error over `n` values.
 
     Both may be arrays of one shape; where `n` is below 2 the answer is NaN.
     """
     n = np.asarray(n)
-    return np.where(n > 1, special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2) * sem, np.nan)
+    return np.where(n > 1, special.stdtrit(np.maximum(n - 1, 1), (1 + LEVEL) / 2) * sem, np.nan)

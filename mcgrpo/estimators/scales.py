@@ -61,7 +61,7 @@ def beta_density(
     Args:
         rewards: (groups, drawn), 0 or `high`, NaN where unscorable.
         centre: (groups, 1), the means of the rewards.
-        alpha: with `beta`, replaces the fitted values.
+        alpha, beta: replace the fitted values.
         high: the reward of a success.
 
     Returns:
@@ -78,9 +78,8 @@ def beta_density(
             "two rewards only, or another estimator"
         )
     share = (centre / high).double()
-    if alpha is None or beta is None:
-        alpha, beta = _fitted(share[~torch.isnan(share)])
-    alpha, beta = torch.as_tensor(alpha).to(share), torch.as_tensor(beta).to(share)
+    fitted = zip((alpha, beta), _fitted(share[~torch.isnan(share)]), strict=True)
+    alpha, beta = (fit if given is None else torch.as_tensor(given).to(share) for given, fit in fitted)
     norm = torch.lgamma(alpha) + torch.lgamma(beta) - torch.lgamma(alpha + beta)
     return (torch.xlogy(alpha - 1, share) + torch.xlogy(beta - 1, 1 - share) - norm).exp().to(rewards.dtype)
 

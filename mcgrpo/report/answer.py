@@ -5,17 +5,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.analyse import summarise
 from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Cell, Gain, Score
-from mcgrpo.files import atomic, read_json, write_csv, write_jsonl
+from mcgrpo.analyse.summarise import summarise
+from mcgrpo.files import atomic, read_json, write_csv
 from mcgrpo.records import Run
 from mcgrpo.report import figures
 from mcgrpo.report.tables import headline
 from mcgrpo.study.headline import answers, headline_runs
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.sums import seal
 
 FIGURE = "gains-sampled"
 
@@ -29,24 +29,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", required=True, help="how many seeds of the headline, of how many: `2 of 16`")
     parser.add_argument("--output", type=Path, required=True, help="folder of both")
     options = parser.parse_args(arguments)
-    with TemporaryDirectory() as folder:
-        scores, values, summary, gains = (
-            Path(folder, name) for name in ("scores.csv", "values.jsonl", "summary.csv", "gains.csv")
-        )
+    with command_line.errors(ValueError), TemporaryDirectory() as folder:
+        scores, summary, gains = (Path(folder, f"{name}.csv") for name in ("scores", "summary", "gains"))
         plan = of_first_seeds(read_json(options.plan), int(options.seeds.split()[0]))
         collected = collect(plan, options.results, unfinished=True)
         write_csv(scores, Score, collected.scores)
-        write_jsonl(values, collected.values)
-        for path in (scores, values):
-            seal(path)
-        inputs = ["--plan", options.plan, "--scores", scores, "--values", values, "--published", options.published]
-        outputs = ["--output", summary, "--gains", gains]
-        summarise.main([*map(str, (*inputs, *outputs))])
+        published = as_cells(read_published(options.published))
+        made = summarise(plan, read_frame(scores, Score), collected.values, published)
+        write_csv(summary, Cell, made.cells)
+        write_csv(gains, Gain, made.gains)
         answer = headline.headline(read_frame(summary, Cell), read_frame(gains, Gain))
         with atomic(options.output / "headline.md") as temporary:
             temporary.write_text(f"With {options.seeds} seeds: {headline.markdown(answer)}", encoding="utf-8")
         sources = ["--summary", summary, "--gains", gains, "--output", options.output / FIGURE]
-        figures.main([FIGURE, *map(str, sources), "--unfinished"])
+        figures.main([FIGURE, *map(str, sources)])
 
 
 def of_first_seeds(plan: dict[str, Any], count: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ FIGURES = {
     "ood": Figure(("summary",), "accuracy", {"role": "out", "decodings": ("sampled", "greedy")}),
     "budget": Figure(("curves",), "budget"),
     "rewards": Figure(("curves",), "rewards"),
-    "latency": Figure(("curves",), "latency"),
+    "latency": Figure(("summary", "curves"), "latency"),
     "sign-flips": Figure(("summary",), "sign_flips"),
     "sign-flip-conventions": Figure(("summary",), "flip_conventions"),
     "signal": Figure(("signal_curves",), "signal"),

@@ -48,8 +48,9 @@ def gains(summary: pd.DataFrame, gains: pd.DataFrame, decoding: str) -> pd.DataF
 
 
 def accuracy(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> pd.DataFrame:
-    """Accuracies on benchmarks of a role, in the first of the decodings that was evaluated."""
+    """Accuracies on benchmarks of a role, in the first of the decodings that was evaluated; without the control."""
     cells = accuracies(summary, role)
+    cells = cells[cells.method.isin([UNTRAINED, *FIRST_METHODS])]
     present = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
     decoding = next((d for d in decodings if (present.decoding == d).any()), None)
     if decoding is None:
@@ -129,7 +130,6 @@ def flip_conventions(summary: pd.DataFrame) -> pd.DataFrame:
     the cell's), and `source`, the model in words.
     """
     rows = summary[(summary.role == "flips") & (summary.variant == DEFAULT) & summary["mean"].notna()]
-    rows = rows[rows.measure.str.contains("/")]  # accuracies of the same rollouts apart
     if rows.empty:
         raise ValueError("nothing to show: no sign-flip rate (role 'flips', variant default)")
     parts = pd.DataFrame([parse_measure(measure) for measure in rows.measure], rows.index, FlipMeasure._fields)
@@ -184,8 +184,8 @@ def first_source(signals: pd.DataFrame) -> pd.DataFrame:
     return signals[signals.source == (untrained or sources)[0]]
 
 
-def latency(curves: pd.DataFrame) -> pd.DataFrame:
-    """The steps of both methods, in each setting at the G nearest to `BUDGET` that both have."""
+def latency(summary: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
+    """The steps of both methods, with their `extra_rollouts`, in each setting at the G nearest to `BUDGET` of both."""
     points = curves[(curves.variant == DEFAULT) & curves.method.isin(LATENCY_METHODS)]
     timed = points[points[list(PHASES)].notna().any(axis=1)]
     methods = timed.groupby(["setting", "num_generations"]).method.nunique()
@@ -195,4 +195,6 @@ def latency(curves: pd.DataFrame) -> pd.DataFrame:
     if not chosen:
         names = " and ".join(LATENCY_METHODS)
         raise ValueError(f"nothing to show: no setting has seconds per step of {names} at one G")
-    return points[points.num_generations == points.setting.map(chosen)]
+    cell = ["setting", "method", "num_generations", "variant"]
+    extra = summary.groupby(cell).extra_rollouts.first()
+    return points[points.num_generations == points.setting.map(chosen)].join(extra, on=cell)

@@ -94,6 +94,12 @@ def span(values) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
+def counts(values, noun: str) -> str:
+    """The range of counts with their noun: "1 seed", "1 to 5 seeds"."""
+    text = span(values)
+    return f"{text} {noun}" if text == "1" else f"{text} {noun}s"
+
+
 def count(n: int, noun: str) -> str:
     """A number with its noun: "1 seed", "2 seeds"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
@@ -107,6 +113,10 @@ LATEX = {character: rf"\{character}" for character in "&%$#_{}"} | {
     "±": r"$\pm$",
     "×": r"$\times$",
     "ρ": r"$\rho$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    ">": "$>$",
+    "<": "$<$",
 }
 
 

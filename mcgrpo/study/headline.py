@@ -11,12 +11,14 @@ FIRST_SEEDS = 2
 
 
 def headline_runs(runs: Iterable[Run]) -> list[Run]:
-    """The median-centred runs at the smallest G of their setting, their baselines and their controls."""
+    """The median-centred runs at the smallest G that they share with their baselines, those, and their controls."""
     runs = [run for run in runs if run.method != UNTRAINED and run.variant == DEFAULT]
-    medians = [run for run in runs if is_median(run.method)]
+    cells = {(run.setting, run.num_generations, run.method) for run in runs}
     smallest: dict[tuple[str, str | None], int] = {}
-    for run in medians:
+    for run in filter(lambda run: is_median(run.method), runs):
         key = run.setting, METHODS[run.method].baseline
+        if (run.setting, run.num_generations, key[1]) not in cells:
+            continue
         smallest[key] = min(run.num_generations, smallest.get(key, run.num_generations))
     return [
         run

@@ -154,7 +154,8 @@ def test_a_file_that_cannot_be_read_is_named(study, tmp_path):
 
 def frame(*pairs):
     """Cells with (predicted, measured) gains and intervals of 0.01 on either side."""
-    rows = [{"predicted": p, "gain": g, "gain_low": g - 0.01, "gain_high": g + 0.01} for p, g in pairs]
+    verdict = lambda gain: "better" if gain > 0.01 else "worse" if gain < -0.01 else "inconclusive"  # noqa: E731
+    rows = [{"predicted": p, "gain": g, "gain_verdict": verdict(g)} for p, g in pairs]
     return pd.DataFrame(rows)
 
 

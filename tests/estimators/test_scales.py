@@ -116,6 +116,12 @@ class TestBeta:
     def test_more_spread_than_any_beta_has(self):
         assert advantages([[1.0, 1.0], [0.0, 0.0], [NAN, NAN]], "bnpo").tolist() == [[0.0, 0.0]] * 3
 
+    def test_one_of_the_two_may_be_given(self, registry):
+        register("alpha-2", bnpo(alpha=2.0))  # beta stays 3/2, fitted as above
+        share = torch.tensor([[0.25], [0.5], [0.75]])
+        density = torch.distributions.Beta(2.0, 1.5).log_prob(share).exp()
+        torch.testing.assert_close(advantages(SHARES, "alpha-2"), advantages(SHARES, "mean") / density)
+
     def test_rewards_of_zero_and_two(self, registry):
         register("bnpo-2", bnpo(high=2.0))
         found = advantages([[2 * reward for reward in group] for group in SHARES], "bnpo-2")

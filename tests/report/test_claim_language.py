@@ -24,6 +24,8 @@ def of(**term):
         (of(measure="gredy"), "claim it: unknown measure 'gredy' of in"),
         (of(measure="seconds"), "claim it: unknown measure 'seconds' of in"),
         (of(measure="greedy", role="train"), "claim it: unknown measure 'greedy' of train"),
+        (of(measure="kl", role="train"), "claim it: unknown measure 'kl' of train"),
+        (of(measure="released-avg@4"), "claim it: unknown measure 'released-avg@4' of in"),
         (
             of(measure="mean/oracle/zeros/k2/exact", role="flips"),
             "claim it: unknown measure 'mean/oracle/zeros/k2/exact'",

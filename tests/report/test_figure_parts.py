@@ -27,7 +27,20 @@ def bars(axes):
     return found
 
 
-def test_latency_is_the_mean_over_steps_then_seeds(curve_frame):
+@pytest.fixture
+def timed(frame, curve_frame):
+    """Points -> the summary of their cells, where the median draws two more rollouts, and the curves."""
+
+    def timed(points):
+        cells = {(point.setting, point.method, point.num_generations) for point in points}
+        trained = {"role": "train", "benchmark": "train", "measure": "seconds"}
+        rows = (cell(m, g, 9.0, setting=s, extra_rollouts=2 * (m == "mc-grpo"), **trained) for s, m, g in sorted(cells))
+        return frame(rows), curve_frame(points)
+
+    return timed
+
+
+def test_latency_is_the_mean_over_steps_then_seeds(timed):
     # Seed 0 has two steps of 1 and 3 s of generation, seed 1 one of 6 s: their means are 2 and 6, together 4 s.
     seconds = [(0, 1, 1.0), (0, 2, 3.0), (1, 1, 6.0)]
     points = [point("grpo", 4, seed, step, (first, 0.1, 0.9, 5.0)) for seed, step, first in seconds]
@@ -42,44 +55,44 @@ def test_latency_is_the_mean_over_steps_then_seeds(curve_frame):
         assert len({bar.get_hatch() for each in axes.containers for bar in each}) == 4
         return [text.get_text() for text in axes.texts], [label.get_text() for label in axes.get_yticklabels()]
 
-    texts, names = drawn(latency, curve_frame(points), look)
+    texts, names = drawn(latency, timed(points), look)
     assert texts[:5] == ["4 s, 40%", "0.1 s, 1%", "0.9 s, 9%", "5 s, 50%", "10 s"]
-    assert names == ["GRPO\nG = 4", "MC-GRPO\nG = 4+1"]
+    assert names == ["GRPO\nG = 4", "MC-GRPO\nG = 4+2"]
 
 
 @pytest.mark.parametrize(
     ("grpo", "median", "chosen"), [((2, 8), (2, 8), "2"), ((8, 16), (8, 16), "8"), ((2, 4), (2,), "2")]
 )
-def test_latency_takes_the_g_nearest_to_four_that_both_have(curve_frame, grpo, median, chosen):
+def test_latency_takes_the_g_nearest_to_four_that_both_have(timed, grpo, median, chosen):
     points = [point(m, g, 0, 1) for m, budgets in zip(BOTH, (grpo, median), strict=True) for g in budgets]
     points += [point("grpo", 4, 0, 1, setting="toy_b")]  # no MC-GRPO: no panel
     look = lambda figure: [axes.get_yticklabels()[0].get_text() for axes in figure.axes]  # noqa: E731
-    assert drawn(latency, curve_frame(points), look) == [f"GRPO\nG = {chosen}"]
+    assert drawn(latency, timed(points), look) == [f"GRPO\nG = {chosen}"]
 
 
-def test_a_phase_that_was_not_recorded_is_named(curve_frame):
+def test_a_phase_that_was_not_recorded_is_named(timed):
     points = [point(m, 4, 0, 1, (1.0, None, 0.5, 0.5)) for m in BOTH]
 
     def look(figure):
         texts = [text.get_text() for text in figure.axes[0].texts]
         return texts[:4], figure.get_supxlabel().split("\n")[1], [t.get_text() for t in figure.legends[0].texts]
 
-    texts, note, legend = drawn(latency, curve_frame(points), look)
+    texts, note, legend = drawn(latency, timed(points), look)
     assert texts == ["1 s, 50%", "0.5 s, 25%", "0.5 s, 25%", "2 s"]
     assert note == "not recorded: rewards"
     assert legend == ["generation", "log-probabilities", "update"]
 
 
-def test_short_steps_are_in_milliseconds(curve_frame):
+def test_short_steps_are_in_milliseconds(timed):
     look = lambda figure: ([text.get_text() for text in figure.axes[0].texts][:5], figure.get_supxlabel())  # noqa: E731
     points = [point(m, 4, 0, 1, (0.05, 0.0004, 0.0096, 0.14)) for m in BOTH]
-    texts, label = drawn(latency, curve_frame(points), look)
+    texts, label = drawn(latency, timed(points), look)
     assert texts == ["50 ms, 25%", "0.4 ms, 0.2%", "9.6 ms, 5%", "140 ms, 70%", "200 ms"]
     assert label.startswith("milliseconds per optimizer step")
 
 
 @pytest.mark.parametrize("seconds", [(0.02, 0.01, 0.03, 9.94), (0.0554, 0.000344, 0.0164, 0.0419)])
-def test_the_labels_of_short_bars_do_not_overlap(curve_frame, seconds):
+def test_the_labels_of_short_bars_do_not_overlap(timed, seconds):
     points = [point(m, 4, 0, 1, seconds) for m in BOTH]
 
     def look(figure):
@@ -87,7 +100,7 @@ def test_the_labels_of_short_bars_do_not_overlap(curve_frame, seconds):
         boxes = [text.get_window_extent() for text in axes.texts]
         return [(a, b) for place, a in enumerate(boxes) for b in boxes[:place] if a.overlaps(b)]
 
-    assert not drawn(latency, curve_frame(points), look)
+    assert not drawn(latency, timed(points), look)
 
 
 def test_composite_stands_beside_the_default(frame):

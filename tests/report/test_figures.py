@@ -42,6 +42,11 @@ def test_accuracy_draws_means_and_intervals_of_the_summary(frame):
     assert drawn(accuracy, frame(cells), look, role="in", decodings=("greedy",)) == ([45.0], "GRPO", "toy_a\nsums")
 
 
+def test_the_control_alone_is_nothing_to_show(frame):
+    with pytest.raises(ValueError, match="nothing to show: no greedy accuracy of a trained method"):
+        drawn(accuracy, frame([cell("grpo-plus1", 2, 0.9)]), lambda figure: None, role="in", decodings=("greedy",))
+
+
 def test_differences_of_a_point_are_not_flattened_by_an_untrained_model_that_is_far_off(frame):
     cells = [cell("grpo", 2, 0.80, half=0.01), cell("mc-grpo", 2, 0.81, half=0.01), cell("dapo", 2, 0.80, half=0.01)]
 

@@ -98,7 +98,8 @@ class TestTheAnswer:
 class TestTheClaims:
     def test_each_has_both_verdicts_and_the_n_behind_ours(self, tmp_path):
         rows = [cells.cell("mc-grpo", 2, 0.5, gain=GAIN), cells.cell("mc-grpo", 4, 0.5, gain=WIDE)]
-        summary = cells.frame(tmp_path, rows)
+        flips = cells.cell("none", 0, 0.5, role="flips", measure="mean/oracle-mean/strict/k2/exact", n=7)
+        summary = cells.frame(tmp_path, [flips, *rows])
         asked = claims_of(tmp_path, claim(gain(2, above=0), gain(4, above=0)), claim(gain(8, above=0), id="other"))
         scores = scores_of(pair(0.05, 0.01, setting="toy_a"), pair(0.0, 0.05, budget=4, setting="toy_a"))
         ours = judge(asked, contrasts(asked, scores, {key.without_measure for key in scores}), "ours")

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from synthetic import SIGNAL_RATES, SOURCE, cell_signals, drawn, signal_points
 
+from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import CellSignal
 from mcgrpo.files import write_csv
 from mcgrpo.report.figures import signal
+from mcgrpo.report.page import contents
 from mcgrpo.report.page.prediction import sentence
 from mcgrpo.report.tables import signal as table
 
@@ -42,8 +44,12 @@ def rows(*signals):
 
 def test_the_sentence_has_the_correlation_its_interval_and_the_signs():
     text = sentence(rows(*cell_signals(), *cell_signals(TRAINED)))
-    assert "a rank correlation of 1.00 with the measured gains" in text
+    assert "of toy_a, untrained (30.0%), has a rank correlation of 1.00 with the measured gains" in text
     assert "4 cells" in text and "of 3 gains that can be told from 0, 3 have its sign." in text
+
+
+def test_of_a_trained_model_alone_the_sentence_says_that_it_is_trained():
+    assert "from the rewards of toy_a, GRPO G8 seed0 (30.0%), has" in sentence(rows(*cell_signals(TRAINED)))
 
 
 @pytest.mark.parametrize("signals", [[], cell_signals()[:3]])
@@ -64,6 +70,14 @@ def test_the_table_has_predicted_beside_measured_gains_of_each_model(tmp_path):
     assert "\\DefineTable{signal}" in (tmp_path / "signal.tex").read_text()
 
 
+def test_a_gain_of_one_seed_is_not_called_worse():
+    """Its interval, over problems only, excludes 0, and it has no verdict."""
+    (known, *_), one = cell_signals(), dataclasses.replace(cell_signals()[0], gain_verdict=None)
+    for row, tone in ((known, "below"), (one, "")):
+        (line,) = table.display(rows(row)).lines
+        assert line.entries[-1].tone == tone
+
+
 def test_the_label_of_a_part_is_one_that_latex_takes(tmp_path):
     """A long table has a part for each model; a success rate with its percent sign is in the model's heading."""
     signals = [cell for source in (TRAINED, SOURCE) for cell in cell_signals(source)]
@@ -71,8 +85,13 @@ def test_the_label_of_a_part_is_one_that_latex_takes(tmp_path):
     assert [part.name for part in parts] == ["signal-toy_a-GRPO-G8-seed0-30.0-", "signal-toy_a-untrained-30.0-"]
 
 
-def test_a_study_without_rollouts_says_that_it_has_no_signal(tmp_path):
-    write_csv(tmp_path / "signals.csv", CellSignal, [])
+VARIANT = dataclasses.replace(cell_signals()[0], variant="mad-zero-std", predicted=None)
+
+
+@pytest.mark.parametrize("signals", [[], [VARIANT]])
+def test_a_study_without_rollouts_or_methods_says_that_it_has_no_signal(tmp_path, signals):
+    write_csv(tmp_path / "signals.csv", CellSignal, signals)
+    assert contents.signal_view(rows(*signals) if signals else read_frame(tmp_path / "signals.csv", CellSignal)) is None
     table.main(["--signals", str(tmp_path / "signals.csv"), "--output", str(tmp_path)])
     for name in ("signal.md", "signal.tex"):
         assert table.ABSENT in (tmp_path / name).read_text()

@@ -22,6 +22,15 @@ def test_the_smallest_g_is_that_of_each_setting():
     assert {(run.setting, run.num_generations) for run in found} == {("toy-qwen3", 4), ("toy-llama", 2)}
 
 
+def test_it_is_one_that_the_baseline_has():
+    """As in the comparisons of the headline."""
+    base = {"settings": ["toy-qwen3"], "methods": ["mc-grpo"], "num_generations": [2, 4], "seeds": [0]}
+    config = studies.load("mini")
+    config["experiments"] = {"a": base, "b": base | {"methods": ["grpo"], "num_generations": [4]}}
+    found = headline_runs(entry.run for entry in expand(config).values())
+    assert {(run.method, run.num_generations) for run in found} == {("grpo", 4), ("mc-grpo", 4)}
+
+
 def test_a_study_without_a_median_has_none():
     config = studies.load("mini")
     config["experiments"] = {"main": {"settings": ["toy-qwen3"], "methods": ["grpo"], "num_generations": [2]}}

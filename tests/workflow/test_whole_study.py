@@ -63,7 +63,7 @@ def test_the_headline_comes_first(finished):
     assert sum(json.loads(path.read_text())["outcome"]["started"] > made for path in others) > 3
 
 
-@pytest.mark.parametrize("method", ["grpo", "mc-grpo"])
+@pytest.mark.parametrize("method", ["grpo", "mc-grpo", "dapo"])
 def test_one_method_alone_reaches_its_report(finished, root, tmp_path, monkeypatch, method):
     """Without a median, without its mean: by what the rules call, from what is trained already."""
     monkeypatch.chdir(root)

@@ -130,6 +130,7 @@ rule signals:
     threads: 1
     params:
         results=subpath(output.signals, parent=True),
+        mtimes=lambda wildcards: mtimes(FLIP_GRADES) if PARTIAL else [],
         code=fingerprint("mcgrpo.analyse.signals"),
     shell:
         "python -m mcgrpo.launch mcgrpo.analyse.signals --plan {input.plan:q} --results {params.results:q} "

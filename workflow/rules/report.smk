@@ -138,12 +138,11 @@ rule figure:
     threads: 1
     params:
         stem=subpath(output.pdf, strip_suffix=".pdf"),
-        unfinished="--unfinished" if PARTIAL else "",
         code=lambda wildcards: [fingerprint(stage) for stage in catalogue.stages(wildcards.figure)],
     shell:
         "python -m mcgrpo.launch mcgrpo.report.figures "
         "{wildcards.figure} --summary {input.summary:q} --gains {input.gains:q} "
-        "--curves {input.curves:q} --signal-curves {input.signal_curves:q} --output {params.stem:q} {params.unfinished:q} > {log:q} 2>&1"
+        "--curves {input.curves:q} --signal-curves {input.signal_curves:q} --output {params.stem:q} > {log:q} 2>&1"
 
 
 rule reproduction:

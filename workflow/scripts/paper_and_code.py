@@ -13,14 +13,12 @@ import pandas as pd
 from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.analyse.records import Cell
 from mcgrpo.report import wording
-from mcgrpo.study.methods import label
+from mcgrpo.report.tables import flip_rates
+from mcgrpo.study.methods import UNTRAINED, label
 from mcgrpo.study.variants import DEFAULT
 
 VARIANTS = ("released", "mixed-groups", "best-on-test", "composite", "fixed-rows")
 """Variants in the order of the page; the sweep of injected flips follows."""
-FLIPS = r"^([\w-]+)/oracle-(\w+)/(\w+)/k(\d+)/exact$"
-"""A measure of sign flips: baseline, the oracle's baseline, the convention for zeros, k."""
-KEYS = ("oracle", "zeros", "k")
 SURE = "**Bold**: the 95% interval excludes zero."
 
 
@@ -65,7 +63,7 @@ def changes(cells: pd.DataFrame) -> str:
 def gains(cells: pd.DataFrame) -> str:
     """A row for each variant and G: the gain of the median over the mean, there and at default."""
     same = ["setting", "benchmark", "method", "num_generations", "decoding"]
-    default = {tuple(getattr(one, key) for key in same): one for one in only(cells, DEFAULT).itertuples()}
+    default = {tuple(getattr(one, key) for key in same): one for one in cells[cells.variant == DEFAULT].itertuples()}
     rows = []
     for one, beside in decodings(cells[(cells.variant != DEFAULT) & cells.difference.notna()]):
         there = {how: default.get((one.setting, one.benchmark, one.method, one.num_generations, how)) for how in beside}
@@ -90,18 +88,17 @@ def gains(cells: pd.DataFrame) -> str:
 
 def sign_flips(summary: pd.DataFrame) -> str:
     """A row for each convention and k: the exact rates for the mean and the median of k and of k + 1."""
-    flips = summary[(summary.role == "flips") & (summary.method == "none")].reset_index(drop=True)
-    parts = flips.measure.str.extract(FLIPS).set_axis(["about", *KEYS], axis=1)
-    flips = flips.join(parts.astype({"k": float})).dropna(subset="about")
+    flips = flip_rates.select(summary[summary.method == UNTRAINED])
+    flips = flips[flips.how == "exact"]
     if flips.empty:
         raise SystemExit("the summary has no sign-flip rates of the untrained model")
     rows, found = [], Counter()
-    for (oracle, zeros, k), group in flips.groupby(list(KEYS)):
-        by = {one.about: one for one in group.itertuples()}
+    for (oracle, convention, k), group in flips.groupby(["oracle", "convention", "k"]):
+        by = {one.centre: one for one in group.itertuples()}
         found[apart(by["median-plus1"], by["mean"])] += 1
         rows.append(
-            {"Oracle": oracle, "Zero": "no flip" if zeros == "strict" else "a sign", "k": f"{k:.0f}"}
-            | {head: rate(by[about]) for about, head in ABOUT.items()}
+            {"Oracle": oracle.removeprefix("oracle-"), "Zero": ZEROS[convention], "k": k}
+            | {head: wording.accuracy(by[c].mean, by[c].low, by[c].high) for c, head in CENTRES.items()}
         )
     counts = ", ".join(f"{word} in {found[word]}" for word in ("lower", "higher", "not told apart"))
     return (
@@ -112,17 +109,18 @@ def sign_flips(summary: pd.DataFrame) -> str:
     )
 
 
-ABOUT = {"mean": "Mean of k", "median": "Median of k", "median-plus1": "Median of k + 1", "mean-plus1": "Mean of k + 1"}
+ZEROS = {"strict": "no flip", "zeros": "a sign"}
+CENTRES = {
+    "mean": "Mean of k",
+    "median": "Median of k",
+    "median-plus1": "Median of k + 1",
+    "mean-plus1": "Mean of k + 1",
+}
 
 
 def apart(one, other) -> str:
     """How a rate compares with another if their intervals are disjoint."""
     return "lower" if one.high < other.low else "higher" if one.low > other.high else "not told apart"
-
-
-def rate(cell) -> str:
-    """A rate in percent with its interval."""
-    return wording.accuracy(cell.mean, cell.low, cell.high)
 
 
 def decodings(cells: pd.DataFrame):
@@ -131,11 +129,6 @@ def decodings(cells: pd.DataFrame):
     for _, group in cells.groupby(keys, sort=False):
         rows = {one.decoding: one for one in group.itertuples()}
         yield next(iter(rows.values())), rows
-
-
-def only(cells: pd.DataFrame, variant: str) -> pd.DataFrame:
-    """The rows of one variant."""
-    return cells[cells.variant == variant]
 
 
 def told(cell, field: str) -> str:

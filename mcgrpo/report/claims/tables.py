@@ -137,7 +137,7 @@ def _caveat(measured: Sequence[Finding], source: str) -> str:
 
 
 def place(row: Finding) -> str:
-    """The setting of a finding, and its benchmark if that is neither the training's nor the setting's own."""
+    """The setting of a finding, and its benchmark, which a measure of the training itself does not have."""
     if row.kind != "single":
         return row.setting or "all settings"
     setting = row.setting or UNNAMED
@@ -193,25 +193,18 @@ def latex(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
     widths = WIDTHS[len(by_source)]
     return LONGTABLE % {
         "columns": "".join(rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}" for width in widths),
-        "caption": _escape(caption(by_source, title)),
+        "caption": wording.escape_latex(caption(by_source, title)),
         "headings": " & ".join(["Claim", "Where", *(HEADINGS[rulings[0].source] for rulings in by_source)]),
         "body": "\n\\addlinespace\n".join(_latex_row(rulings) for rulings in zip(*by_source, strict=True)),
     }
 
 
 def _latex_row(rulings: Sequence[Ruling]) -> str:
-    cells = [_escape(_said(rulings[0])), _escape(rulings[0].claim.where)]
-    cells += [f"{_coloured(ruling.verdict)}: {_escape(evidence(ruling))}" for ruling in rulings]
+    cells = [wording.escape_latex(_said(rulings[0])), wording.escape_latex(rulings[0].claim.where)]
+    cells += [f"{_coloured(ruling.verdict)}: {wording.escape_latex(evidence(ruling))}" for ruling in rulings]
     return " & ".join(cells) + r" \\"
 
 
 def _coloured(verdict: str) -> str:
     text = rf"\textbf{{{verdict}}}"
     return rf"\textcolor{{{COLOURS[TONES[verdict]]}}}{{{text}}}" if verdict in TONES else text
-
-
-def _escape(text: str) -> str:
-    escaped = wording.escape_latex(text)
-    for symbol, command in (("≥", r"\geq"), ("≤", r"\leq"), (">", ">"), ("<", "<")):
-        escaped = escaped.replace(symbol, f"${command}$")
-    return escaped

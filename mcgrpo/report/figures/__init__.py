@@ -4,10 +4,10 @@
     python -m mcgrpo.report.figures rewards --curves curves.csv --output reports/figures/rewards
     python -m mcgrpo.report.figures overview --output reports/figures/overview
 
-The name is one of `mcgrpo.report.catalogue`, which gives its module. A figure without data is an error; with
---unfinished it is a figure with a message.
+The name is one of `mcgrpo.report.catalogue`, which gives its module. A figure without data has a message in its place.
 """
 
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -33,7 +33,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--curves", help="curves.csv, one CurvePoint a row")
     parser.add_argument("--signal-curves", help="signal_curves.csv, one SignalPoint a row")
     parser.add_argument("--output", required=True, type=Path, help="path without a suffix")
-    parser.add_argument("--unfinished", action="store_true", help="the study goes on: a figure may be empty yet")
     options = parser.parse_args(arguments)
     sources = FIGURES[options.name].sources
     for source in sources:
@@ -49,8 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
         try:
             shown = [select(options.name, data)] if sources else []
         except ValueError as error:
-            if not options.unfinished:
-                raise SystemExit(f"error: {options.name}: {error}") from None
+            print(f"warning: {options.name}: {error}", file=sys.stderr)
             figure = style.message(f"{options.name}: {error}")
         else:
             figure = draw(*shown)

@@ -34,7 +34,7 @@ def draw(points: pd.DataFrame) -> Figure:
         axes.set_xlabel(name)
     smoothed = f"; rolling mean over {window} steps" if window > 1 else ""
     seeds = points.groupby(CELL).seed.nunique()
-    note = f"mean over {wording.span(seeds)} {'seed' if seeds.max() == 1 else 'seeds'}{smoothed}"
+    note = f"mean over {wording.counts(seeds, 'seed')}{smoothed}"
     style.label(figure, 3, (note,), "accuracy of the rollouts drawn (%)")
     return figure
 

@@ -9,8 +9,7 @@ from mcgrpo.analyse.curves import PHASES
 from mcgrpo.report import wording
 from mcgrpo.report.figures import style
 from mcgrpo.report.shown import LATENCY_METHODS
-from mcgrpo.study.estimators import extra_rollouts
-from mcgrpo.study.methods import METHODS, label
+from mcgrpo.study.methods import label
 
 NAMES = ("generation", "rewards", "log-probabilities", "update")
 COLOURS = (style.PALETTE[9], style.PALETTE[8], style.PALETTE[4], "0.75")
@@ -28,14 +27,14 @@ def draw(points: pd.DataFrame) -> Figure:
     """
     seconds = _seconds(points)
     settings = points.groupby("setting").num_generations.first()
+    extra = points.groupby(["setting", "method"]).extra_rollouts.first()
     scale, unit, units = (1000, "ms", "milliseconds") if seconds.sum(axis=1).max() < 1 else (1, "s", "seconds")
     figure, grid = style.panels(len(settings), 1, 1.25, width=style.WIDE)
     for (setting, budget), axes in zip(settings.items(), grid[:, 0], strict=True):
         own = seconds.loc[[(setting, method, budget) for method in LATENCY_METHODS]]
         _bars(axes, scale * own.to_numpy(), unit)
-        extra = [extra_rollouts(METHODS[method].estimator) for method in LATENCY_METHODS]
-        drawn = [wording.rollouts(budget, more) for more in extra]
-        names = [f"{label(m)}\nG = {rollouts}" for m, rollouts in zip(LATENCY_METHODS, drawn, strict=True)]
+        drawn = {method: wording.rollouts(budget, extra[setting, method]) for method in LATENCY_METHODS}
+        names = [f"{label(method)}\nG = {rollouts}" for method, rollouts in drawn.items()]
         axes.set_yticks(range(len(names)), names)
         axes.set_title(setting)
     missing = [name for phase, (name, *_) in LOOKS.items() if seconds[phase].isna().all()]

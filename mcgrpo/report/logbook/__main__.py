@@ -30,7 +30,7 @@ def logbook(study: Study) -> dict[str, str]:
     pairs = list(zip(judge_published(claims), ours, strict=True))
     _, missing = study.part(set(study.seeds))
     pages = {f"{own.claim.id}.md": page(study, its, own) for its, own in pairs}
-    return pages | {"README.md": index(study, pairs), "checklist.md": checklist(study, ours, missing)}
+    return pages | {"README.md": index(study, pairs, missing), "checklist.md": checklist(study, ours, missing)}
 
 
 def read(config: dict, price: float | None = None) -> Study:

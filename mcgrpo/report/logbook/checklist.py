@@ -97,8 +97,8 @@ def _details(study: Study) -> Iterator[str]:
 def _significance(study: Study) -> Iterator[str]:
     seeds = Counter(job.run.name.rpartition("/")[0] for job in study.jobs if job.state == FINISHED)
     single = sum(count == 1 for count in seeds.values())
-    span = wording.span(seeds.values()) if seeds else "no"
-    yield f"**{'In part' if single or not seeds else 'Yes'}.** A cell has {span} finished seeds. Intervals are 95%,"
+    finished = wording.counts(seeds.values(), "finished seed") if seeds else "no finished seed"
+    yield f"**{'In part' if single or not seeds else 'Yes'}.** A cell has {finished}. Intervals are 95%,"
     yield "over seeds and problems as crossed random effects, with Satterthwaite's degrees of freedom; differences are"
     yield "paired by seed and problem. A claim has one endpoint, and its single comparisons have Holm's correction."
     yield "Other intervals are not corrected: expect one false positive in twenty."

@@ -21,6 +21,7 @@ from mcgrpo.report.page.jobs import FINISHED, Job, environment
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import label
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.plan import title
 from mcgrpo.study.variants import DEFAULT
 
 TOY = "toy models"
@@ -57,7 +58,7 @@ class Study:
     @property
     def title(self) -> str:
         """What it is called."""
-        return self.config.get("title", self.config["study"])
+        return title(self.config)
 
     def kind(self, settings: set[str]) -> str:
         """`TOY`, `OTHER`, or nothing where all models of the settings (by default of all) are the paper's."""
@@ -136,10 +137,10 @@ def _scope(study: Study, cells: set[CellKey]) -> Iterator[str]:
 
 def _evidence(study: Study, ours: Ruling) -> Iterator[str]:
     rows = [*(row for row in ours.averages if row.kind != "pooled"), *ours.findings]
-    if not [row for row in rows if row.value is not None]:
+    table = [_row(row) for row in rows if row.value is not None]
+    if not table:
         yield "No number."
         return
-    table = [_row(row) for row in rows if row.value is not None]
     yield pd.DataFrame(table, columns=["", "verdict", "distance inside the bound"]).to_markdown(
         index=False, disable_numparse=True
     )
@@ -185,9 +186,8 @@ def _left_out(study: Study, ours: Ruling, cells: set[CellKey], jobs: Sequence[Jo
         yield "Nothing that the claim asks for."
 
 
-def index(study: Study, rulings: Sequence[tuple[Ruling, Ruling]]) -> str:
+def index(study: Study, rulings: Sequence[tuple[Ruling, Ruling]], missing: "Lost") -> str:
     """The list of claims, with what was lost of the whole study."""
-    _, missing = study.part(set(study.seeds))
     kind = study.kind({job.run.setting for job in study.jobs})
     rows = [
         (f"[{ours.claim.id}]({ours.claim.id}.md)", outcome(study, ours, cells_of(ours.claim, study.seeds)), its.verdict)

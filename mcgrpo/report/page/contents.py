@@ -81,11 +81,11 @@ def timings_view(summary: pd.DataFrame) -> TableView | None:
 
 def signal_view(signals: pd.DataFrame) -> TableView | None:
     """The computed signal, if the study has rollouts to compute it from."""
-    if signals.empty:
-        return None
     rows = signal.select(signals)
-    prompts = wording.span(signals.groupby("source").prompts.first())
-    return view(rows, signal.display(rows), f"{wording.count(signals.source.nunique(), 'model')}, {prompts} prompts")
+    if rows.empty:
+        return None
+    prompts = wording.span(rows.groupby("source").prompts.first())
+    return view(rows, signal.display(rows), f"{wording.count(rows.source.nunique(), 'model')}, {prompts} prompts")
 
 
 def view(cells: pd.DataFrame, table: Display, n: str = "") -> TableView:
@@ -177,4 +177,5 @@ def _runs(curves: pd.DataFrame) -> str:
     """The n of trainings: runs, seeds of each cell, and steps of each run."""
     runs = curves.groupby(["setting", "method", "num_generations", "seed"]).step.count()
     seeds = runs.groupby(level=[0, 1, 2]).count()
-    return f"{wording.count(len(runs), 'run')}, {wording.span(seeds)} seeds a cell, {wording.span(runs)} steps each"
+    parts = wording.count(len(runs), "run"), f"{wording.counts(seeds, 'seed')} a cell", wording.counts(runs, "step")
+    return f"{', '.join(parts)} each"

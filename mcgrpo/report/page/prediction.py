@@ -5,6 +5,7 @@ import pandas as pd
 from mcgrpo.analyse.signal_agreement import agreement
 from mcgrpo.report import wording
 from mcgrpo.report.shown import first_source
+from mcgrpo.report.tables.signal import source
 
 
 def sentence(signals: pd.DataFrame) -> str:
@@ -15,13 +16,14 @@ def sentence(signals: pd.DataFrame) -> str:
     """
     if signals.empty:
         return ""
-    agreed = agreement(first_source(signals))
+    first = first_source(signals)
+    agreed = agreement(first)
     if agreed.correlation is None:
         return ""
     text = (
-        "The signal that each method leaves, computed from the rewards of the untrained model without training, has a "
-        f"rank correlation of {agreed.correlation:.2f} with the measured gains in sampled accuracy (95% interval "
-        f"{agreed.low:.2f} to {agreed.high:.2f}, {wording.count(agreed.cells, 'cell')})"
+        "The signal that each method leaves, computed without training from the rewards of "
+        f"{source(first.iloc[0])}, has a rank correlation of {agreed.correlation:.2f} with the measured gains in "
+        f"sampled accuracy (95% interval {agreed.low:.2f} to {agreed.high:.2f}, {wording.count(agreed.cells, 'cell')})"
     )
     if agreed.decided:
         text += f"; of {wording.count(agreed.decided, 'gain')} that can be told from 0, {agreed.right} have its sign"

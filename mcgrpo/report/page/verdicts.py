@@ -31,8 +31,8 @@ class ClaimRow:
 
 def claim_rows(published: list[Ruling], ours: list[Ruling], summary: pd.DataFrame) -> list[ClaimRow]:
     """A row for each claim, in the paper's order."""
-    tested = summary[summary.n.notna() & (summary.role != "train")].drop_duplicates(["setting", "benchmark"])
-    sizes = {(row.setting, row.benchmark): int(row.n) for row in tested.itertuples()}
+    tested = summary[summary.n.notna() & (summary.role != "train")]
+    sizes = {(row.setting, row.benchmark, row.role == "flips"): int(row.n) for row in tested.itertuples()}
     pairs = zip(published, ours, strict=True)
     return [ClaimRow(paper.claim, _judged(paper), _judged(study), _n(study, sizes)) for paper, study in pairs]
 
@@ -46,13 +46,13 @@ def _measured(ruling: Ruling) -> list[Finding]:
     return [row for row in ruling.findings if row.verdict != "not measured"]
 
 
-def _n(ruling: Ruling, sizes: dict[tuple[str, str], int]) -> str:
+def _n(ruling: Ruling, sizes: dict[tuple[str, str, bool], int]) -> str:
     """Seeds, problems and comparisons of a verdict; empty if it was not measured."""
     measured = _measured(ruling)
     if not measured:
         return "–"
-    seeds = wording.span([row.seeds for row in measured])
-    problems = {sizes[key] for row in measured if (key := (row.setting, row.benchmark)) in sizes}
-    parts = [f"{seeds} {'seed' if seeds == '1' else 'seeds'}"]
-    parts += [f"{wording.span(problems)} problems"] if problems else []
+    of_flips = ruling.claim.comparisons[0].terms[0].role == "flips"
+    problems = {sizes[key] for row in measured if (key := (row.setting, row.benchmark, of_flips)) in sizes}
+    parts = [wording.counts([row.seeds for row in measured], "seed")]
+    parts += [wording.counts(problems, "problem")] if problems else []
     return "; ".join([*parts, wording.count(len(measured), "comparison")])

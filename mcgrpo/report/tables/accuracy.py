@@ -139,14 +139,14 @@ def problems(cells: list[Any]) -> str:
     sizes: dict[str, list[int]] = {}
     for cell in cells:
         sizes.setdefault(cell.benchmark, []).extend([int(cell.n)] if pd.notna(cell.n) else [])
-    texts = [f"{wording.span(n)} problems on {benchmark}" for benchmark, n in sizes.items() if n]
+    texts = [f"{wording.counts(n, 'problem')} on {benchmark}" for benchmark, n in sizes.items() if n]
     return ", ".join(texts or ["no problem evaluated"])
 
 
 def seeds(cells: list[Any]) -> str:
     """The planned seeds, and those finished: "5 seeds", "5 seeds planned, 0 to 3 there"."""
     planned, there = ([getattr(cell, name) for cell in cells] for name in ("planned", "seeds"))
-    text = f"{wording.span(planned)} {'seed' if max(planned) == 1 else 'seeds'}"
+    text = wording.counts(planned, "seed")
     return text if planned == there else f"{text} planned, {wording.span(there)} there"
 
 

@@ -47,14 +47,14 @@ def select(signals: pd.DataFrame) -> pd.DataFrame:
 def display(signals: pd.DataFrame) -> Display:
     """The selected rows as they are printed, a block for each model and G."""
     lines = tuple(
-        Line((_source(row), str(row.num_generations)), tuple(_entries(row)), is_median(row.method))
+        Line((source(row), str(row.num_generations)), tuple(_entries(row)), is_median(row.method))
         for row in signals.itertuples()
     )
     return Display(NAME, _caption(signals), HEADINGS, lines)
 
 
-def _source(row: Any) -> str:
-    """The model whose rewards these are, with its mean success rate."""
+def source(row: Any) -> str:
+    """The setting and model whose rewards these are, with its mean success rate."""
     _, method, budget, variant, seed = row.source.rsplit("/", 4)
     name = "untrained" if method == UNTRAINED else f"{label(method)} {budget} {seed}"
     name += "" if variant == DEFAULT else f" {variant}"
@@ -71,11 +71,7 @@ def _entries(row: Any) -> Iterable[Entry]:
         return
     yield Entry(label(row.baseline) if row.kind == "difference" else row.baseline)
     yield Entry(f"{100 * row.predicted:+.0f}%".replace("-", "−"))
-    yield Entry(wording.signed(row.gain, row.gain_low, row.gain_high), TONES.get(_verdict(row), ""))
-
-
-def _verdict(row: Any) -> str:
-    return "better" if row.gain_low > 0 else "worse" if row.gain_high < 0 else ""
+    yield Entry(wording.signed(row.gain, row.gain_low, row.gain_high), TONES.get(row.gain_verdict, ""))
 
 
 def _caption(signals: pd.DataFrame) -> str:
@@ -91,10 +87,10 @@ def _caption(signals: pd.DataFrame) -> str:
 
 def _agreements(signals: pd.DataFrame) -> str:
     """The rank correlation of each source; empty without any."""
-    by_source = {_source(rows.iloc[0]): agreement(rows) for _, rows in signals.groupby("source", sort=False)}
+    by_source = {source(rows.iloc[0]): agreement(rows) for _, rows in signals.groupby("source", sort=False)}
     texts = [
-        f"{each.correlation:.2f} [{each.low:.2f}, {each.high:.2f}] ({source}, {wording.count(each.cells, 'cell')})"
-        for source, each in by_source.items()
+        f"{each.correlation:.2f} [{each.low:.2f}, {each.high:.2f}] ({name}, {wording.count(each.cells, 'cell')})"
+        for name, each in by_source.items()
         if each.correlation is not None
     ]
     return f"Rank correlation of predicted and measured gains: {'; '.join(texts)}." if texts else ""
@@ -108,8 +104,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
-        signals = read_frame(options.signals, CellSignal)
-    table = None if signals.empty else display(select(signals)).titled(options.title)
+        signals = select(read_frame(options.signals, CellSignal))
+    table = None if signals.empty else display(signals).titled(options.title)
     texts = {
         "signal.tex": f"{PREAMBLE}\n\n{latex(table)}\n" if table else f"% {ABSENT}\n",
         "signal.md": f"{markdown(table)}\n" if table else f"{ABSENT}\n",
