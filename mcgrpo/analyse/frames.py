@@ -12,6 +12,7 @@ import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.files import RecordError
+from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import check_seal
 
@@ -103,6 +104,13 @@ def accuracies(summary: pd.DataFrame, role: str, variant: str | None = DEFAULT) 
     decoding[rows.measure == "greedy"] = "greedy"
     decoding[k.notna() & (k == largest)] = "sampled"
     return rows.assign(decoding=decoding).dropna(subset="decoding")
+
+
+def trained_accuracies(summary: pd.DataFrame) -> pd.DataFrame:
+    """Those of role `in`, of trained models under every variant: sampled ones, or greedy ones if nothing is sampled."""
+    cells = accuracies(summary, "in", variant=None)
+    decoding = "sampled" if (cells.decoding == "sampled").any() else "greedy"
+    return cells[(cells.method != UNTRAINED) & (cells.decoding == decoding)]
 
 
 def seed_gains(gains: pd.DataFrame, cell: Any, kind: str = "difference") -> list[float]:

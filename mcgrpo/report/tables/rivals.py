@@ -5,13 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import accuracies, is_among
+from mcgrpo.analyse.frames import is_among, trained_accuracies
 from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.tables import accuracy
 from mcgrpo.report.tables.display import Display, Entry, Line, difference
 from mcgrpo.report.tables.rows import ordered
-from mcgrpo.study.methods import METHODS, UNTRAINED, is_median, label, method_order
+from mcgrpo.study.methods import METHODS, is_median, label, method_order
 from mcgrpo.study.variants import DEFAULT, is_rival, rival_of
 
 NAME = "rivals"
@@ -28,8 +28,7 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     Sampled accuracies, or greedy ones if nothing is sampled; with the `rollouts` of a training as a column. Empty if
     the study has no rival.
     """
-    cells = accuracies(summary, "in", variant=None)
-    cells = cells[(cells.method != UNTRAINED) & (cells.decoding == max(cells.decoding, default=""))]
+    cells = trained_accuracies(summary)
     rivals = cells[cells.variant.map(is_rival).astype(bool)]
     beside = cells[(cells.variant == DEFAULT) & cells.method.map(_is_of_rivals).astype(bool)]
     equal = pd.concat([rivals, beside]).dropna(subset="same_rollouts_generations")

@@ -5,13 +5,14 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import accuracies
+from mcgrpo.analyse.frames import trained_accuracies
 from mcgrpo.analyse.stability import COLLAPSE
 from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.tables import accuracy
 from mcgrpo.report.tables.display import Display, Entry, Line
-from mcgrpo.study.methods import UNTRAINED, is_median, label, method_order
+from mcgrpo.report.tables.rows import ordered
+from mcgrpo.study.methods import is_median, label, method_order
 from mcgrpo.study.variants import DEFAULT, flips_of
 
 NAME = "stability"
@@ -30,23 +31,32 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
 
     Sampled accuracies, or greedy ones if nothing is sampled; the default variant first.
     """
-    cells = accuracies(summary, "in", variant=None)
-    cells = cells[(cells.method != UNTRAINED) & (cells.decoding == max(cells.decoding, default=""))]
+    cells = trained_accuracies(summary)
     cells = cells[cells.variant.map(flips_of).isna()]
     trained = summary[(summary.role == "train") & summary.measure.isin(OF_TRAINING)]
     wide = trained.pivot_table(index=[*CELL], columns="measure", values="mean").reindex(columns=list(OF_TRAINING))
     cells = cells.join(wide, on=[*CELL])
-    order = cells.assign(other=cells.variant != DEFAULT, order=cells.method.map(method_order))
-    return cells.loc[order.sort_values(["setting", "other", "variant", "benchmark", "num_generations", "order"]).index]
+    return ordered(
+        cells,
+        setting=cells.setting,
+        other=cells.variant != DEFAULT,
+        variant=cells.variant,
+        benchmark=cells.benchmark,
+        budget=cells.num_generations,
+        method=cells.method.map(method_order),
+    )
 
 
 def display(cells: pd.DataFrame) -> Display:
     """The selected cells as they are printed, a block for each variant and G."""
     rows = list(cells.itertuples())
     lines = tuple(
-        Line((row.setting, row.benchmark, row.variant, str(row.num_generations)), tuple(_entries(row)), shaded)
+        Line(
+            (row.setting, row.benchmark, row.variant, str(row.num_generations)),
+            tuple(_entries(row)),
+            is_median(row.method),
+        )
         for row in rows
-        for shaded in [is_median(row.method)]
     )
     headings = ("Setting", "Benchmark", "Variant", "G", "Method", f"{rows[0].decoding.capitalize()} (%)",
                 "Worst seed (%)", "Collapsed", "Effective rows", "Gradient norm", "Steps clipped",
