@@ -30,6 +30,11 @@ def cell_name(row: Mapping[str, Any]) -> str:
     return "{setting}/{method}/G{num_generations}/{variant}".format(**row)
 
 
+def run_name(row: Mapping[str, Any]) -> str:
+    """The name of the run that a row is of."""
+    return f"{cell_name(row)}/seed{row['seed']}"
+
+
 @dataclass(frozen=True)
 class Example:
     """A row of `resources/data/{dataset}.jsonl`: a problem, its short answer and, optionally, its solution."""
@@ -100,7 +105,7 @@ class Run:
     @property
     def name(self) -> str:
         """The run's folder in `results/{study}/runs`, and its name in MLflow."""
-        return f"{cell_name(vars(self))}/seed{self.seed}"
+        return run_name(vars(self))
 
 
 @dataclass(frozen=True)

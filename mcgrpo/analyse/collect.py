@@ -25,7 +25,7 @@ from mcgrpo.files import (
 )
 from mcgrpo.records import Role, Run, StepTime
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.paths import METRICS, RECORD, ResultFiles
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
 
 MEASURES = {"paper": measures, "released": released, "robust": robust}
@@ -62,14 +62,12 @@ def check_files(folder: Path, weights: Path) -> None:
     Raises:
         RecordError: naming the file.
     """
-    if not (folder / "run.json").is_file():
+    if not (folder / RECORD).is_file():
         return
-    sums = read_json(folder / "run.json").get("outcome", {}).get("sums", {})
+    sums = read_json(folder / RECORD).get("outcome", {}).get("sums", {})
     listed = {FOLDER_LIST: sums.pop(WEIGHTS_LIST)} if WEIGHTS_LIST in sums else {}
     if fault := damage(folder, sums) or (damage(weights, listed) if weights.exists() else None):
-        raise RecordError(
-            f"{fault} (its sum is in {folder / 'run.json'}): remove {folder}, and the run is trained again"
-        )
+        raise RecordError(f"{fault} (its sum is in {folder / RECORD}): remove {folder}, and the run is trained again")
     if sum(file.stat().st_size for file in weights.glob("*")) <= LARGEST_WEIGHTS:
         check_sealed_folder(weights)
 
@@ -141,7 +139,7 @@ def current(path: Path, run: Run, training: Path | None) -> Path:
         RecordError: where the training is unfinished, of other hyper-parameters, or younger than the result.
     """
     if training:
-        record = finished(training / "run.json", run)
+        record = finished(training / RECORD, run)
         if path.exists() and path.stat().st_mtime < record["started"]:
             raise RecordError(f"{path}: older than the training that it should be of")
     return path
@@ -173,9 +171,9 @@ def add_flips(into: Results, run: Run, training: Path | None, files: ResultFiles
 
 def add_training(into: Results, run: Run, folder: Path) -> None:
     """The curve of a training, and its measures with n steps."""
-    outcome = finished(folder / "run.json", run)
+    outcome = finished(folder / RECORD, run)
     gpus = outcome.get("gpus", 0)
-    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / "metrics.jsonl")], max(gpus, 1))
+    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], max(gpus, 1))
     into.curves += points
     key = {**cell(run), "benchmark": "train", "role": "train"}
     found = training_measures(points, outcome["seconds"], run.training.get("max_grad_norm", 1.0))

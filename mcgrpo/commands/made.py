@@ -1,6 +1,5 @@
 """What a study made, and where to look: `python -m mcgrpo.commands.made reports/mini`."""
 
-import os
 import re
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from mcgrpo import command_line
 from mcgrpo.commands.evidence.contents import training_names
 from mcgrpo.files import read_json
 from mcgrpo.study.paths import ResultFiles, StudyFiles
-from mcgrpo.tracking import DEFAULT_STORE
+from mcgrpo.tracking import store_of
 
 
 def untracked(results: Path) -> tuple[int, int]:
@@ -33,7 +32,8 @@ def main() -> None:
     print(f"Claims    {reports}/claims.md (also .tex, .csv)")
     document = reports / "reproduction.pdf"
     print(f"Document  {document if document.is_file() else 'none: latexmk is not installed'}")
-    print(f"Runs      mlflow ui --backend-store-uri {os.environ.get('MLFLOW_TRACKING_URI', DEFAULT_STORE)}")
+    if store := store_of({}):
+        print(f"Runs      mlflow ui --backend-store-uri {store}")
     files = StudyFiles(reports.name, root=reports.parent.parent)
     lacking, trainings = untracked(files.results.folder)
     log = files.log("track")

@@ -14,16 +14,16 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.files import RecordError, iter_json_lines, write_json, write_jsonl
 from mcgrpo.records import Example
-from mcgrpo.study.hub import HubError, commit, named
+from mcgrpo.study.hub import commit, named
+from mcgrpo.study.settings import splits_of
 from mcgrpo.sums import sha256
 
 Row = tuple[str, dict[str, Any]]
-SPLITS = ("train", "test")
 
 
 def rows(spec: dict[str, Any], split: str) -> Iterator[Row]:
     """Yield (location, raw row) for one of our splits, in the order and with the columns of the source."""
-    wanted = spec.get("splits", {}).get(split, {})
+    wanted = splits_of(spec).get(split, {})
     name = wanted.get("name", split)
     if "folder" in spec:
         raw = iter_json_lines(Path(spec["folder"]).expanduser() / f"{name}.jsonl")
@@ -92,7 +92,7 @@ def examples(spec: dict[str, Any]) -> list[Example]:
         RecordError: for an invalid row, an empty split or a repeated id.
     """
     checked: list[Example] = []
-    for split in spec.get("splits", SPLITS):
+    for split in splits_of(spec):
         first: dict[str, str] = {}
         for index, (where, row) in enumerate(rows(spec, split)):
             example = as_example(row, split, index, where)
@@ -116,8 +116,7 @@ def provenance(spec: dict[str, Any]) -> dict[str, Any]:
     """The origin of the rows: the resolved spec, and the hash of every file read from a folder."""
     if "folder" not in spec:
         return spec
-    splits = spec.get("splits", {split: {} for split in SPLITS})
-    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits.items()}
+    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits_of(spec).items()}
     hashes = {name: sha256(Path(spec["folder"]).expanduser() / name) for name in sorted(names)}
     return {**spec, "sha256": hashes}
 
@@ -128,7 +127,7 @@ def main() -> None:
     parser.add_argument("--spec", type=json.loads, required=True, help="the study's entry under datasets, as JSON")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    with command_line.errors(RecordError, HubError):
+    with command_line.errors(ValueError):
         spec = resolve(options.spec)
         content = examples(spec)
         origin = provenance(spec)

@@ -149,9 +149,10 @@ def main() -> None:
 
     torch.set_num_threads(options.threads)
     progress = options.output.with_name(f".{options.output.name}.progress")
-    if options.sealed:
-        check_sealed_folder(options.model)
-    engine = load(options.model, options.settings)
-    made = complete(engine, examples, options.prompt, options.settings, options.seed, progress)
+    with command_line.errors(ValueError):
+        if options.sealed:
+            check_sealed_folder(options.model)
+        engine = load(options.model, options.settings)
+        made = complete(engine, examples, options.prompt, options.settings, options.seed, progress)
     write_jsonl(options.output, made)
     progress.unlink()

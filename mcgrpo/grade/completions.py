@@ -103,14 +103,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
     parser.add_argument("--protocol", choices=PROTOCOL_SUFFIXES, nargs="+", default=["paper"])
     options = parser.parse_args(arguments)
-    if len(options.output) != len(options.protocol):
-        parser.error(f"{len(options.protocol)} protocol(s) need as many outputs, not {len(options.output)}")
+    protocols = [*dict.fromkeys(options.protocol)]
+    if len(options.output) != len(protocols):
+        parser.error(f"{len(protocols)} protocol(s) need as many outputs, not {len(options.output)}")
     _check_outputs(options.input, options.output, parser)
     with command_line.errors(ValueError, WorkerError):
         verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
         rows = read_completions(options.input)
         with verifier or nullcontext():
-            judged = by_protocol([completion for completion, _ in rows], options.task, options.protocol, verifier)
+            judged = by_protocol([completion for completion, _ in rows], options.task, protocols, verifier)
     for path, (protocol, judgements) in zip(options.output, judged.items(), strict=True):
         write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
         print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements)}")

@@ -27,6 +27,11 @@ def ancestors() -> list[int]:
     return found
 
 
+def is_first() -> bool:
+    """Whether this is the only process of its job, or the first one that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def die_with_parent() -> None:
     """Have this process killed as soon as its parent has died, however that dies (prctl(2); nothing but on Linux).
 

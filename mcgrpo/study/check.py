@@ -18,6 +18,7 @@ from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_prompts
 from mcgrpo.study.plan import Config, PlanError, benchmarks, expand, step_times
 from mcgrpo.study.rows import rows_of
+from mcgrpo.study.settings import splits_of
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 _EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]+)?\.?[eE]([+-]?)([0-9]+)")
@@ -69,7 +70,7 @@ def check(config: Config, schema: Config) -> None:
 
 def _rows(config: Config, dataset: str) -> int | None:
     """Rows of a data set to train on, as far as they can be known without the hub; else the most that it may have."""
-    most = config["datasets"][dataset].get("splits", {}).get("train", {}).get("rows")
+    most = splits_of(config["datasets"][dataset]).get("train", {}).get("rows")
     return rows_of(config, dataset).get("train", most)
 
 
@@ -171,12 +172,10 @@ def _check_splits(config: Config) -> None:
     """A data set that is trained on has a train split, a benchmark a test split, and a toy one says how many rows."""
     for name, setting in config["settings"].items():
         for role, dataset in [("train", setting["dataset"]), *(("test", each) for each in benchmarks(config, name))]:
-            splits = config["datasets"][dataset].get("splits", {role: {}})
-            if role not in splits:
+            if role not in splits_of(config["datasets"][dataset]):
                 raise StudyError(f"datasets.{dataset}.splits: no {role!r}, which settings.{name} needs")
     for name, spec in config["datasets"].items():
-        splits = spec.get("splits", {"train": {}, "test": {}})
-        if "toy" in spec and (missing := [split for split, wanted in splits.items() if "rows" not in wanted]):
+        if "toy" in spec and (missing := [split for split, wanted in splits_of(spec).items() if "rows" not in wanted]):
             raise StudyError(f"datasets.{name}.splits.{missing[0]}.rows: needed, a toy data set is made to size")
 
 

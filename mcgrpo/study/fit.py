@@ -1,7 +1,9 @@
 """Checks that a training fits its batch, GPUs, vLLM and data, before anything runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from mcgrpo.records import Run
 
 
 def fit(training: dict[str, Any], num_generations: int, gpus: int, nodes: int = 1) -> None:
@@ -100,6 +102,13 @@ def server_gpus(training: Mapping[str, Any]) -> int:
     """GPUs of the vLLM server that a training's job starts for it; 0 if it starts none."""
     served = training.get("use_vllm") and training.get("vllm_mode") == "server"
     return training.get("vllm_tensor_parallel_size", 1) if served and "vllm_server_base_url" not in training else 0
+
+
+def job_gpus(config: Mapping[str, Any], runs: Iterable[Run]) -> int:
+    """GPUs that a training's job takes of one machine, with those of its vLLM server: the most of these runs."""
+    nodes = config.get("nodes", 1)
+    served = max((server_gpus(run.training) for run in runs), default=0)
+    return config.get("gpus", 0) // nodes + (served if nodes == 1 else 0)
 
 
 def check_machines(gpus: int, nodes: int, server: int) -> None:

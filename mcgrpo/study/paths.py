@@ -10,6 +10,10 @@ from mcgrpo.records import PROTOCOL_SUFFIXES
 
 LOCK = ".lock"
 """In the folder of an unfinished training: held by the process that trains."""
+RECORD = "run.json"
+METRICS, GROUPS, ROLLOUTS = "metrics.jsonl", "groups.jsonl", "rollouts.jsonl"
+SYSTEM = "system.jsonl"
+"""In the folder of a training: the run with its outcome; steps; groups as numbers; rollouts as text; the machine."""
 
 
 @dataclass(frozen=True)

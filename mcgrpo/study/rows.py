@@ -8,6 +8,7 @@ from mcgrpo.files import RecordError, iter_json_lines, read_json
 from mcgrpo.study.hub import is_pinned
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config
+from mcgrpo.study.settings import splits_of
 
 
 def made(config: Config, kind: str, name: str) -> Path | None:
@@ -47,8 +48,7 @@ def rows_of(config: Config, name: str, told: Mapping[str, int] | None = None) ->
 
 
 def _rows_of_source(spec: dict[str, Any], told: Mapping[str, int]) -> dict[str, int]:
-    splits = spec.get("splits", {"train": {}, "test": {}})
-    counted = {split: _counted(spec, split, wanted, told) for split, wanted in splits.items()}
+    counted = {split: _counted(spec, split, wanted, told) for split, wanted in splits_of(spec).items()}
     return {split: count for split, count in counted.items() if count is not None}
 
 

@@ -20,6 +20,11 @@ def hyper_parameters(config: Config, setting: str, *layers: Config) -> Config:
     return {key: value for key, value in merged.items() if value is not None}
 
 
+def splits_of(spec: Config) -> Config:
+    """The splits of a data set: the name of each at its source, and the rows to take; both where it names none."""
+    return spec.get("splits", {"train": {}, "test": {}})
+
+
 def evaluation(config: Config, benchmark: str) -> Config:
     """How completions are drawn on a benchmark: the study's `evaluation`, with its `by_benchmark` entry on top."""
     common = {key: value for key, value in config["evaluation"].items() if key != "by_benchmark"}

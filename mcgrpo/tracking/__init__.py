@@ -17,6 +17,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.study.paths import SYSTEM
 from mcgrpo.tracking.system import sampled
 
 URI = "MLFLOW_TRACKING_URI"
@@ -49,9 +50,14 @@ def follower(*arguments: str | Path) -> subprocess.Popen | None:
 
 
 def use_store(config: Mapping[str, Any]) -> None:
-    """Set MLFLOW_TRACKING_URI to a study's `tracking_uri`, unless it is set; null or empty means no store."""
-    if store := config.get("tracking_uri", DEFAULT_STORE):
-        os.environ.setdefault(URI, store)
+    """Set MLFLOW_TRACKING_URI to the store of a study, if it has one."""
+    if store := store_of(config):
+        os.environ[URI] = store
+
+
+def store_of(config: Mapping[str, Any]) -> str:
+    """MLFLOW_TRACKING_URI where it is set, else a study's `tracking_uri`; empty for no store."""
+    return os.environ.get(URI, config.get("tracking_uri", DEFAULT_STORE)) or ""
 
 
 def follow_study(results: str) -> None:
@@ -72,7 +78,7 @@ def tracked(unfinished: Path, finished: Path) -> Iterator[None]:
         (unfinished / MACHINE).write_text(platform.node())
     process = follower("--unfinished", unfinished, "--finished", finished)
     try:
-        with sampled(unfinished / "system.jsonl") if os.environ.get(URI) else nullcontext():
+        with sampled(unfinished / SYSTEM) if os.environ.get(URI) else nullcontext():
             yield
     finally:
         if process:

@@ -16,7 +16,7 @@ from filelock import Timeout
 
 from mcgrpo import command_line
 from mcgrpo.files import write_json
-from mcgrpo.records import cell_name
+from mcgrpo.records import run_name
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.tracking import DEFAULT_STORE, URI, artifacts, cells, contents, warn
 from mcgrpo.tracking.store import Store, identity_of, metric_name
@@ -31,7 +31,7 @@ def accuracies(scores: Path) -> dict[str, dict[str, float]]:
     with scores.open(newline="") as file:
         for row in csv.DictReader(file):
             if row["role"] != "train":
-                run = by_run.setdefault(f"{cell_name(row)}/seed{row['seed']}", {})
+                run = by_run.setdefault(run_name(row), {})
                 run[contents.score_name(row)] = float(row["value"])
     return by_run
 

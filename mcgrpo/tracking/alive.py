@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import median
 
 from mcgrpo.files import RecordError, tail
-from mcgrpo.study.paths import LOCK
+from mcgrpo.study.paths import LOCK, METRICS, RECORD, SYSTEM
 from mcgrpo.tracking import MACHINE
 
-FILES = ("run.json", "metrics.jsonl", "system.jsonl")
+FILES = (RECORD, METRICS, SYSTEM)
 """What a training writes to while it runs: a row per step, and every ten seconds if it is tracked."""
 SILENCE_SECONDS, SILENCE_STEPS = 90.0, 5
 """A training on another machine whose files have not changed for so long, in seconds and in steps, has stopped."""
@@ -54,12 +54,12 @@ def last_steps(folder: Path) -> list[tuple[int, float]]:
     Raises:
         RecordError: for a row without them.
     """
-    lines = tail(folder / "metrics.jsonl").splitlines(keepends=True)
+    lines = tail(folder / METRICS).splitlines(keepends=True)
     rows = [line for line in lines if line.startswith(b'{"step"') and line.endswith(b"\n")]
     try:
         return [(row["step"], row["time"]) for row in map(json.loads, rows)]
     except (ValueError, KeyError) as error:
-        raise RecordError(f"{folder}/metrics.jsonl: not rows with step and time: {error!r}") from None
+        raise RecordError(f"{folder / METRICS}: not rows with step and time: {error!r}") from None
 
 
 def pace(steps: list[tuple[int, float]]) -> float | None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.files import iter_json_lines
-from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, SYSTEM, ResultFiles
 from mcgrpo.tracking import contents
 from mcgrpo.tracking.store import Store
 
 REPORT = "report"
-RECORDS = ("run.json", "metrics.jsonl", "system.jsonl", "groups.jsonl", "rollouts.jsonl")
+RECORDS = (RECORD, METRICS, SYSTEM, GROUPS, ROLLOUTS)
 TABLE = "rollouts.json"
 SHOWN = ("*.md", "*.csv", "*.tex", "*.pdf", "*.html", "figures/*.png", "figures/*.pdf")
 
@@ -24,7 +24,7 @@ def log_files(store: Store, run: Any, files: list[tuple[Path, str]]) -> None:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     if files and run.data.tags.get(contents.DIGEST) != (known := digest.hexdigest()[:16]):
         for path, folder in files:
-            if path.name == "rollouts.jsonl":
+            if path.name == ROLLOUTS:
                 _log_rollouts(store, run.info.run_id, path)
             else:
                 store.client.log_artifact(run.info.run_id, str(path), folder or None)

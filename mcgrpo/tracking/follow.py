@@ -18,6 +18,7 @@ from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.files import read_json
+from mcgrpo.study.paths import RECORD
 from mcgrpo.tracking import URI, warn
 from mcgrpo.tracking.store import Store, identity_of
 from mcgrpo.tracking.sync import Place, Skipped, Training, alone, logging_lock, places
@@ -79,7 +80,7 @@ class Follower:
 
     def _opened(self, place: Place) -> Store:
         if self.store is None:
-            study = str(read_json(place.folder / "run.json").get("study", place.results.name))
+            study = str(read_json(place.folder / RECORD).get("study", place.results.name))
             self.store = Store(self.uri, study, identity_of(place.results))
         return self.store
 
@@ -124,7 +125,7 @@ def main() -> None:
 def ended(place: Place) -> bool:
     """Whether the record says that the training no longer runs."""
     try:
-        return place.folder is not None and read_json(place.folder / "run.json")["outcome"]["status"] != "running"
+        return place.folder is not None and read_json(place.folder / RECORD)["outcome"]["status"] != "running"
     except (ValueError, TypeError):  # TypeError: it was moved in between
         return False
 

@@ -13,13 +13,13 @@ from filelock import FileLock
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.launch.locks import lock_of
 from mcgrpo.records import Run
-from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.paths import METRICS, RECORD, SYSTEM, ResultFiles
 from mcgrpo.tracking import contents, warn
-from mcgrpo.tracking.alive import is_alive
+from mcgrpo.tracking.alive import is_alive, last_steps
 from mcgrpo.tracking.series import selected
 from mcgrpo.tracking.store import Store
 
-SERIES = {"metrics.jsonl": "loss", "system.jsonl": "system/cpu_utilization_percentage"}
+SERIES = {METRICS: "loss", SYSTEM: "system/cpu_utilization_percentage"}
 """Files of rows with a `step`, and a metric that every row has."""
 
 
@@ -33,7 +33,7 @@ class Place:
     @property
     def folder(self) -> Path | None:
         """The one of the two that has a record; None where neither has."""
-        return next((path for path in (self.unfinished, self.finished) if (path / "run.json").is_file()), None)
+        return next((path for path in (self.unfinished, self.finished) if (path / RECORD).is_file()), None)
 
     @property
     def alive(self) -> bool:
@@ -54,7 +54,7 @@ def places(results: Path) -> dict[str, Place]:
     names = (
         str(record.parent.relative_to(folder))
         for folder in (files.runs, files.trainings)
-        for record in sorted(folder.glob("*/*/G*/*/seed*/run.json"))
+        for record in sorted(folder.glob(f"*/*/G*/*/seed*/{RECORD}"))
     )
     return {name: Place(files.unfinished(name), files.run(name)) for name in names}
 
@@ -135,18 +135,18 @@ class Training:
         if folder is None:
             return self.status
         try:
-            record = read_json(folder / "run.json")
+            record = read_json(folder / RECORD)
         except RecordError:
             if place.folder == folder:
                 raise
             return self.status  # moved meanwhile: the next call reads it
-        outcome, new = _parsed(record, f"{folder}/run.json")
+        outcome, new = _parsed(record, f"{folder / RECORD}")
         if new.started != self.started:
             self._attach(new)
         for name in SERIES:
             self._send(folder / name)
         # `run.json` is moved last. Rows that went before they were read are read at the next call, where they are.
-        leaving = outcome["status"] == "finished" and (place.finished / "run.json").is_file()
+        leaving = outcome["status"] == "finished" and (place.finished / RECORD).is_file()
         if place.folder != folder or (folder == place.unfinished and leaving):
             return "RUNNING"
         status = contents.status_of(outcome, alive)
@@ -182,8 +182,8 @@ class Training:
             self.store.client.update_run(self.run_id, status)
         else:
             self.store.describe(self.run_id, {}, contents.ending(outcome))
-            times = [row.get("time") for row in Rows().new(folder / "metrics.jsonl")]
-            stamp = contents.milliseconds((times and times[-1]) or outcome["started"])
+            steps = last_steps(folder)
+            stamp = contents.milliseconds(steps[-1][1] if steps else outcome["started"])
             self.store.client.set_terminated(self.run_id, status, stamp)
         self.status = status
 

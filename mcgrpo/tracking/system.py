@@ -1,7 +1,6 @@
 """What a training uses of its machine, as rows of a file, under the names of MLflow's system metrics.
 
-MLflow's own monitor logs to a store, and would have a training import MLflow. Needs psutil, without which there is no
-file, and pynvml for GPUs.
+MLflow's own monitor logs to a store, and would have a training import MLflow. Those of GPUs need pynvml.
 """
 
 import importlib
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 FIRST_SECONDS, INTERVAL_SECONDS = 1.0, 10.0
 LAST_SECONDS = 5.0
 
@@ -21,9 +22,6 @@ LAST_SECONDS = 5.0
 @contextmanager
 def sampled(path: Path) -> Iterator[None]:
     """Append a row every few seconds while the block runs: `step` (a count), `time`, `system/...`."""
-    if importlib.util.find_spec("psutil") is None:
-        yield
-        return
     ended = threading.Event()
     thread = threading.Thread(target=_sample, args=(path, ended), name="system metrics", daemon=True)
     thread.start()
@@ -49,8 +47,6 @@ def _sample(path: Path, ended: threading.Event) -> None:
 
 
 def _machine() -> dict[str, float]:
-    import psutil
-
     memory = psutil.virtual_memory()
     return {
         "cpu_utilization_percentage": psutil.cpu_percent(),

@@ -18,15 +18,16 @@ from typing import Any
 from filelock import FileLock
 
 from mcgrpo.files import RecordError, as_record, atomic, flush, read_json, write_json
-from mcgrpo.study.paths import LOCK
+from mcgrpo.study.paths import GROUPS, LOCK, METRICS, ROLLOUTS
 from mcgrpo.sums import damage, sha256, sums_of
 
 IDENTITY = "identity.json"
+CHECKPOINTS = "checkpoints"
 LOCK_SECONDS = 60
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 COMPLETE = "complete.json"
 """Written last, by the first process, when all processes have written their parts of a checkpoint."""
-GROWING = ("metrics.jsonl", "groups.jsonl", "rollouts.jsonl")
+GROWING = (METRICS, GROUPS, ROLLOUTS)
 """Files beside `checkpoints/` that grow at every step."""
 
 
@@ -74,7 +75,7 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
         print(f"starting again: {', '.join(changed)} changed since {folder} was written", flush=True)
     elif left:
         _remove_damaged(folder)
-        if checkpoint := last_checkpoint(folder / "checkpoints"):
+        if checkpoint := last_checkpoint(folder / CHECKPOINTS):
             return _take_over(folder, checkpoint)
     clear(folder)
     write_json(folder / IDENTITY, identity, durable=True)
@@ -93,7 +94,7 @@ def _left(file: Path) -> dict[str, Any] | None:
 def _take_over(folder: Path, checkpoint: Path) -> Earlier:
     """Remove what is later than a checkpoint: later checkpoints would count as newer than those to come."""
     complete = _complete(checkpoint)
-    for other, step in checkpoints(folder / "checkpoints").items():
+    for other, step in checkpoints(folder / CHECKPOINTS).items():
         if other != checkpoint and step > complete.step:
             shutil.rmtree(other)
     for name, (size, _) in complete.growing.items():
@@ -153,7 +154,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 def _remove_damaged(folder: Path) -> None:
     """Remove complete checkpoints whose files or growing files do not match their checksums."""
-    for path in checkpoints(folder / "checkpoints"):
+    for path in checkpoints(folder / CHECKPOINTS):
         if not (path / COMPLETE).is_file():
             continue
         try:

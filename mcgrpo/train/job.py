@@ -24,10 +24,11 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.files import as_record, read_json, write_json
 from mcgrpo.launch.devices import PRETENDED
-from mcgrpo.launch.parents import die_with_parent
+from mcgrpo.launch.parents import die_with_parent, is_first
 from mcgrpo.records import Run
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.fit import check_prompts
+from mcgrpo.study.paths import METRICS, RECORD, SYSTEM
 from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, seal_folder, sha256
 from mcgrpo.tracking import tracked
@@ -84,7 +85,7 @@ class Job:
     @property
     def checkpoints(self) -> Path:
         """The folder of checkpoints, needed only while training."""
-        return self.home / "checkpoints"
+        return self.home / attempts.CHECKPOINTS
 
 
 def run_job(job: Job) -> None:
@@ -122,7 +123,7 @@ def check(job: Job) -> None:
     Raises:
         FileNotFoundError: names the missing input.
         FileExistsError: names the existing trained model.
-        ValueError: if there are fewer GPUs than the job needs.
+        ValueError: for GPUs, where torch sees none.
     """
     import torch
 
@@ -154,20 +155,15 @@ def write_record(job: Job, record: dict[str, Any]) -> None:
     """Write run.json, from the first process; a full disk does not hide an earlier error."""
     if is_first():
         try:
-            write_json(job.home / "run.json", record)
+            write_json(job.home / RECORD, record)
         except OSError as error:
             print(f"warning: run.json could not be written: {error}", file=sys.stderr)
-
-
-def is_first() -> bool:
-    """Whether this is the only process of the training, or the first one that torchrun started."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
     """Train; returns the number of optimizer steps, and the selected step if the run selects one.
 
-    With an oracle also its seconds in this attempt, which are not part of the training's.
+    With an oracle also its seconds in this attempt, which are not among the training's.
     """
     import torch
     from accelerate.utils import broadcast_object_list
@@ -176,12 +172,14 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     from mcgrpo.train.rollout_files import RolloutFiles
 
     torch.set_num_threads(job.threads)
-    callbacks = [StopAtNonFinite(), MetricsFile(job.home / "metrics.jsonl"), Checkpoints(earlier)]  # in this order
+    checkpoints = Checkpoints(earlier)
+    callbacks = [StopAtNonFinite(), MetricsFile(job.home / METRICS), checkpoints]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
     check_prompts(outcome["data"]["rows"], str(job.data), vars(args), args.world_size, args.num_generations)
     outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
     files = RolloutFiles(trainer, job.home, job.rollout_tables)
+    checkpoints.seconds_aside = lambda: files.oracle_seconds
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:
         raise ValueError(f"{job.gpus} GPUs are trained on by as many processes (torchrun), not by {processes}")
@@ -211,11 +209,11 @@ def finish(job: Job) -> None:
     shutil.move(job.home / "weights", job.weights)
     shutil.copy(job.weights / FOLDER_LIST, job.weights.with_name(f"{job.weights.name}.sha256"))
     job.output.mkdir(parents=True, exist_ok=True)
-    for name in (*GROWING, "system.jsonl", "run.json"):
+    for name in (*GROWING, SYSTEM, RECORD):
         if (job.home / name).exists():  # rollouts and system are optional
             shutil.copy(job.home / name, job.output)
     attempts.clear(job.home)
-    shutil.rmtree(job.home)
+    shutil.rmtree(job.home, ignore_errors=True)  # the thread that samples the machine may still write there
 
 
 def main() -> None:
@@ -248,7 +246,7 @@ def main() -> None:
 
 def explained(job: Job, error: Exception) -> str:
     """The error and the remaining files, in a few lines."""
-    kept = [path for path in (job.home / "metrics.jsonl", attempts.last_checkpoint(job.checkpoints)) if path]
+    kept = [path for path in (job.home / METRICS, attempts.last_checkpoint(job.checkpoints)) if path]
     lines = [f"error: {job.run.name}: {error}"]
     if job.home.exists() and (free := shutil.disk_usage(job.home).free) < DISK_FULL_BYTES:
         lines.append(f"the disk of {job.home} is full ({free} bytes are free)")

@@ -17,13 +17,13 @@ from transformers import TrainerCallback
 
 from mcgrpo.estimators.statistics import median
 from mcgrpo.records import Group, Rollout
+from mcgrpo.study.paths import GROUPS, ROLLOUTS
+from mcgrpo.study.schedule import Schedule
 from mcgrpo.train.oracle import oracle_means
 from mcgrpo.train.rollout_tables import RolloutTables
 
 if TYPE_CHECKING:
     from mcgrpo.trainer.trainer import Drawn, MCGRPOTrainer
-
-GROUPS, ROLLOUTS = "groups.jsonl", "rollouts.jsonl"
 
 
 class RolloutFiles(TrainerCallback):
@@ -45,10 +45,13 @@ class RolloutFiles(TrainerCallback):
         trainer.observers.append(self)
         trainer.add_callback(self)
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **kwargs: Any) -> None:
         """Choose the steps whose rollouts go into `rollouts.jsonl`."""
         if self.tables:
-            self.wanted = set(spread(generating_steps(args, state.max_steps), self.tables.steps))
+            groups = args.generation_batch_size // args.num_generations
+            every, epoch = args.steps_per_generation * args.num_iterations, len(train_dataloader)
+            planned = Schedule(state.max_steps, groups, args.gradient_accumulation_steps, every, epoch)
+            self.wanted = set(spread(sorted({step for step, _ in planned.generations()}), self.tables.steps))
 
     def __call__(self, drawn: "Drawn") -> None:
         """Append the rows of a generation batch; an optimizer step may have several of them."""
@@ -72,13 +75,6 @@ class RolloutFiles(TrainerCallback):
         if self.trainer.is_world_process_zero():
             with (self.folder / name).open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(asdict(row), separators=(",", ":")) + "\n" for row in rows)
-
-
-def generating_steps(args: Any, max_steps: int) -> list[int]:
-    """The optimizer steps, from 1, that rollouts are drawn for: TRL counts micro-batches."""
-    every = args.steps_per_generation * args.num_iterations
-    batches = range(0, max_steps * args.gradient_accumulation_steps, every)
-    return sorted({batch // args.gradient_accumulation_steps + 1 for batch in batches})
 
 
 def spread(steps: list[int], count: int) -> list[int]:

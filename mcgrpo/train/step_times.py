@@ -8,6 +8,7 @@ them alike. Processor time is measured, on one thread: time in which another pro
 
 import itertools
 import json
+import math
 import random
 import tempfile
 import time
@@ -58,15 +59,17 @@ class ProcessorTime(TrainerCallback):
 
 
 def timed(run: Run, model: Path, data: Path, steps: int) -> Iterator[StepTime]:
-    """The times of a run's first steps, without its first generation batch, which warms up.
+    """The times of a run's first steps, without those of its first period, which warms up.
 
     Args:
         run: the run to time.
         model: folder of the initial model.
         data: the data set, `resources/data/NAME.jsonl`.
-        steps: generation batches that are timed; each has `num_iterations` optimizer steps.
+        steps: periods that are timed; each has the fewest optimizer steps after which a generation begins a step again.
     """
-    updates = run.training.get("num_iterations", 1)
+    accumulation = run.training.get("gradient_accumulation_steps", 1)
+    every = run.training.get("steps_per_generation", accumulation) * run.training.get("num_iterations", 1)
+    updates = math.lcm(every, accumulation) // accumulation
     training = {key: value for key, value in run.training.items() if key not in SELECTION}
     short = replace(run, training=training | {"max_steps": (1 + steps) * updates})
     clock = ProcessorTime()
@@ -83,7 +86,9 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     cells = "the runs to time, as JSON: for each cell a `run`, and its `seeds`"
     parser.add_argument("--cells", type=json.loads, required=True, help=cells)
-    parser.add_argument("--steps", type=int, required=True, help="generation batches that each run is timed for")
+    parser.add_argument(
+        "--steps", type=int, required=True, help="how often each run is timed from one generation to the next"
+    )
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
     parser.add_argument("--output", type=Path, required=True, help="JSONL, one StepTime a line")

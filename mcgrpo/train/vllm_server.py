@@ -1,6 +1,6 @@
 """The engine that draws rollouts in training: transformers' `generate`, or vLLM, colocated or on a server.
 
-A study selects vLLM with TRL's `use_vllm` and `vllm_mode`. `mcgrpo.trainer.vllm` calls it.
+A study selects vLLM with TRL's `use_vllm` and `vllm_mode`. The trainer calls it through `mcgrpo.trainer.vllm`.
 """
 
 import os
@@ -8,6 +8,7 @@ import time
 from importlib.util import find_spec
 from typing import Any
 
+from mcgrpo.launch.parents import is_first
 from mcgrpo.launch.server import ADDRESS, free_port
 from mcgrpo.study.fit import check_vllm, server_gpus
 
@@ -35,7 +36,7 @@ def settled(training: dict[str, Any]) -> dict[str, Any]:
     """
     if not training.get("use_vllm"):
         return training
-    first = os.environ.get("RANK", "0") == "0"
+    first = is_first()
     if not find_spec("vllm"):
         if first:
             print("vLLM is not installed: rollouts are drawn with transformers", flush=True)

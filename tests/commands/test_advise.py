@@ -186,6 +186,20 @@ class TestTheCommand:
         assert read_samples(file, None, None).counts.sum(dim=1).tolist() == [8] * 29 + [7]
 
     @pytest.mark.slow
+    def test_resamples_of_prompts_that_all_fail_rank_nothing(self, tmp_path):
+        """More than a third of them, with ten prompts of which one is sometimes solved."""
+        file = rates_file(tmp_path / "rates.csv", "pass_rate", *["0"] * 9, "0.5")
+        main([str(file), *FEW, "--picture", str(tmp_path / "a.png"), "--csv", str(tmp_path / "a.csv")])
+        with (tmp_path / "a.csv").open() as table:
+            rows = list(csv.DictReader(table))
+        assert "nan" not in {value for row in rows for value in row.values()}
+        assert sum(float(row["first"]) for row in rows) == pytest.approx(1)
+
+    def test_a_file_with_a_byte_order_mark_is_read(self, tmp_path):
+        """As Excel writes it."""
+        file = rates_file(tmp_path / "rates.csv", "\ufeffpass_rate", "0.4", "0.5")
+        main([str(file), *FEW, "--picture", str(tmp_path / "a.png"), "--csv", str(tmp_path / "a.csv")])
+
     def test_easy_and_hard_prompts_are_empty_where_there_are_none(self, tmp_path, capsys):
         file = rates_file(tmp_path / "rates.csv", "pass_rate", "0.4", "0.5")
         main([str(file), *FEW, "--picture", str(tmp_path / "a.png"), "--csv", str(tmp_path / "a.csv")])

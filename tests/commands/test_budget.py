@@ -20,7 +20,7 @@ from mcgrpo.commands.forecast.effects import Spread, smallest_gain
 from mcgrpo.commands.forecast.memory import GIB, memory
 from mcgrpo.commands.forecast.power import measured_spread
 from mcgrpo.commands.forecast.sizes import Model, Sizes
-from mcgrpo.commands.forecast.within import within, write
+from mcgrpo.commands.forecast.within import overlay, within, write
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.methods import UNTRAINED
@@ -136,6 +136,15 @@ def test_the_overlay_trains_exactly_what_is_chosen(budget, claims):
     assert total["times"] == {"published": len(cells)}
     if "ood" in claims:
         assert all("out" in entry.roles for entry in expand(config).values())
+
+
+def test_an_overlay_over_another_takes_no_names_of_it():
+    """Snakemake merges experiments of one name key by key."""
+    write(Path("part.yaml"), PAPER, plan(100, "ood"), Spread(), [])
+    config = study_file.read([ROOT / "config/config.yaml", "part.yaml"])
+    chosen = within(config, OFFLINE, Spread(), 100, ["ood"]).choice
+    added = {name for name, experiment in overlay(config, chosen)["experiments"].items() if experiment}
+    assert added and not added & config["experiments"].keys()
 
 
 @pytest.mark.slow

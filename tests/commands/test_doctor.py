@@ -19,6 +19,7 @@ from mcgrpo.commands.doctor.__main__ import main
 from mcgrpo.commands.doctor.hub import check_hub
 from mcgrpo.commands.forecast.hub_answers import Answer
 from mcgrpo.commands.forecast.sizes import Model, Sizes, sizes
+from mcgrpo.study.fit import job_gpus
 from mcgrpo.study.plan import runs as runs_of
 
 ROOT = Path(__file__).parents[2]
@@ -190,7 +191,7 @@ def two_gpus(tmp_path, monkeypatch):
 def test_gpus_are_counted_and_the_smallest_has_to_do(two_gpus, monkeypatch, visible, gpus, status, gib):
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert machine.check_gpus({"gpus": gpus}).status == status
+    assert machine.check_gpus(1, gpus).status == status
     assert machine.device_memory() == (gib and gib * 2**30)
 
 
@@ -203,10 +204,14 @@ SERVER = {"use_vllm": True, "vllm_mode": "server"}
         ({"gpus": 4, "nodes": 2}, "ok", "one training takes 2 on each of 2 machines"),
         ({"gpus": 2, "training": SERVER}, "error", "one training takes 3"),
         ({"gpus": 1, "training": SERVER}, "ok", "one training takes 2: 1 at a time with --resources gpu=2"),
+        ({"gpus": 2, "settings": {"toy-llama": {"training": SERVER}}}, "error", "one training takes 3"),
+        ({"gpus": 2, "variants": {"rival-sign": {"training": SERVER}}}, "error", "one training takes 3"),
     ],
 )
 def test_gpus_of_other_machines_do_not_count_and_those_of_a_server_do(two_gpus, study, status, words):
-    found = machine.check_gpus(study)
+    """Wherever the study turns the server on."""
+    config = studies.changed(MINI, study)
+    found = machine.check_gpus(config.get("nodes", 1), job_gpus(config, runs_of(config)))
     assert found.status == status and words in found.finding
 
 
@@ -251,7 +256,7 @@ def test_too_little_disk_is_an_error(here):
 
 def test_missing_programs_are_warnings(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = {check.topic: check.status for check in machine.check_machine({})}
+    found = {check.topic: check.status for check in machine.check_machine(MINI)}
     assert found["git"] == found["latexmk"] == "warning"
 
 
@@ -262,5 +267,8 @@ def test_only_a_tracking_server_is_asked(monkeypatch, store):
     with fake_hub.serving({}) as (environment, asked):
         monkeypatch.setenv("MLFLOW_TRACKING_URI", environment["HF_ENDPOINT"])  # before the study's own
         assert "answers with 404" in machine.check_tracking({"tracking_uri": store}).finding and asked == ["/health"]
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")  # as for the workflow: no store, whatever the study says
+    assert machine.check_tracking({"tracking_uri": store}).finding.startswith("none, ")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", environment["HF_ENDPOINT"])
     dead = machine.check_tracking({})
     assert dead.status == "warning" and "does not answer" in dead.finding

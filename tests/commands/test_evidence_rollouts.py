@@ -10,10 +10,10 @@ from tiny_training import PROMPTS, Ours, Released, digits_reward, trainer_of
 
 from mcgrpo.commands.evidence.advantages import is_known
 from mcgrpo.commands.evidence.rollouts import Recorded
-from mcgrpo.commands.schedule import schedule
 from mcgrpo.files import RecordError, iter_json_lines, write_jsonl
+from mcgrpo.study.schedule import schedule
 from mcgrpo.train.callbacks import MetricsFile
-from mcgrpo.train.rollout_files import RolloutFiles, generating_steps
+from mcgrpo.train.rollout_files import RolloutFiles
 from mcgrpo.train.rollout_tables import RolloutTables
 
 TABLES = RolloutTables(steps=2, prompts=2)
@@ -210,13 +210,6 @@ class TestAnEstimatorOfSomebodysOwn:
 
 
 class TestTheSchedule:
-    @pytest.mark.parametrize("recipe", [PLAIN, SEVERAL, {"num_iterations": 3, "max_steps": 7},
-                                        {**BATCHES, "steps_per_generation": 6, "max_steps": 8}])  # fmt: skip
-    def test_has_the_steps_that_rollouts_are_written_for(self, recipe, tmp_path):
-        args = trainer_of(Ours, tmp_path, **recipe).args
-        found = recorded(tmp_path, **recipe).schedule
-        assert sorted({step for step, _ in found.generations()}) == generating_steps(args, found.steps)
-
     def test_of_too_few_rows_is_an_error(self):
         with pytest.raises(RecordError, match="1 rows of training data do not make a batch of 2 groups"):
             schedule(replace(RUN, training={"per_device_train_batch_size": 8, "max_steps": 1}), 1, 1)

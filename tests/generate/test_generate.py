@@ -114,7 +114,7 @@ def test_a_model_whose_weights_are_no_numbers_is_refused(value, problems, tmp_pa
     flags = [part for name, option in options.items() for part in (f"--{name}", str(option))]
     monkeypatch.setattr("sys.argv", ["generate", *flags])
     with pytest.raises(
-        ValueError, match=r"run/seed0/model\.safetensors: the weight model\.norm\.weight holds NaN or inf"
+        SystemExit, match=r"error: .*run/seed0/model\.safetensors: the weight model\.norm\.weight holds NaN or inf"
     ):
         main()
     assert not (tmp_path / "completions.jsonl").exists()

@@ -180,5 +180,8 @@ def test_several_protocols_at_once(tmp_path):
     common = ["--task", "gsm8k", "--input", str(tmp_path / "completions.jsonl"), "--protocol", "paper", "released"]
     main([*common, "--output", *map(str, files)])
     assert [json.loads(path.read_text())["verdict"] for path in files] == ["unparseable", "correct"]
+    twice = tmp_path / "twice.jsonl"
+    main([*common, "paper", "--output", str(twice), str(files[1])])
+    assert twice.read_text() == files[0].read_text()
     with pytest.raises(SystemExit):
         main([*common, "--output", str(files[0])])

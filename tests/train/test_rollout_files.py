@@ -12,10 +12,12 @@ from tiny_training import Ours, Released, digits_reward, history, same_training,
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Group, Rollout
 from mcgrpo.train.oracle import oracle_means
-from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS, generating_steps, is_flipped, oracle_of
+from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS, is_flipped, oracle_of
 from mcgrpo.train.rollout_tables import RolloutTables
 
 ONE = {"max_steps": 1}
+UNEVEN = {"gradient_accumulation_steps": 4, "steps_per_generation": 6, "num_iterations": 3, "max_steps": 6}
+"""An epoch is one generation, used in 18 micro-batches: five optimizer steps, of which the last is short."""
 several = pytest.mark.parametrize("recipe", RECIPES)
 
 
@@ -98,11 +100,6 @@ class TestGroups:
             places[row.step].append(row.group)
         assert all(found == list(range(len(found))) for found in places.values())
 
-    @several
-    def test_are_of_the_steps_that_are_known_before(self, recipe, watched):
-        _, trainer, seen = watched(recipe)
-        assert generating_steps(trainer.args, 3) == sorted({step for step, _ in seen})
-
     def test_have_the_mean_reward_that_is_logged(self, five):
         folder, trainer, _ = five
         means = defaultdict(list)
@@ -123,6 +120,15 @@ class TestGroups:
 
 
 class TestRollouts:
+    @pytest.mark.parametrize("recipe", [{}, UNEVEN])
+    def test_are_of_the_first_and_the_last_step_that_draws(self, recipe, tmp_path):
+        """Also where a generation is used in several steps, or an epoch ends one early."""
+        _, seen = recorded(tmp_path, tables=RolloutTables(steps=2), **recipe)
+        drawing = [step for step, _ in seen]
+        assert [*dict.fromkeys(row.step for row in read_jsonl(tmp_path / ROLLOUTS, Rollout))] == [
+            *dict.fromkeys((drawing[0], drawing[-1]))
+        ]
+
     def test_are_of_the_first_the_middle_and_the_last_step(self, five):
         folder, trainer, _ = five
         found = by_group(read_jsonl(folder / ROLLOUTS, Rollout))

@@ -8,12 +8,12 @@ import pytest
 from recorded_trainings import RECIPES, recorded
 from training_jobs import job, outcome, steps
 
-from mcgrpo.files import RecordError, read_jsonl
+from mcgrpo.files import RecordError, read_json, read_jsonl
 from mcgrpo.launch import environment
 from mcgrpo.records import Rollout
-from mcgrpo.train import attempts
+from mcgrpo.train import attempts, rollout_files
 from mcgrpo.train.job import run_job
-from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS, spread
+from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS, RolloutFiles, spread
 from mcgrpo.train.rollout_tables import RolloutTables, parse_tables
 
 SAVED = {"save_strategy": "steps", "save_steps": 1, "max_steps": 6}
@@ -59,6 +59,23 @@ class TestAsking:
         ended = outcome(folder)
         assert ended["oracle_seconds"] > 0
         assert ended["seconds"] + ended["oracle_seconds"] < took
+
+    def test_nor_of_those_that_a_checkpoint_hands_to_the_next_attempt(self, inputs, tmp_path, monkeypatch):
+        class Slow(RolloutFiles):
+            def _rollouts(self, *args):
+                self.oracle_seconds += 1000.0
+                return super()._rollouts(*args)
+
+        def fail(*args):
+            raise OSError("the disk is full")
+
+        monkeypatch.setattr(rollout_files, "RolloutFiles", Slow)
+        monkeypatch.setattr("mcgrpo.train.job.save_weights", fail)
+        made = job(inputs, tmp_path, save_steps=2, rollout_tables=RolloutTables())
+        with pytest.raises(OSError, match="the disk is full"):
+            run_job(made)
+        complete = read_json(made.checkpoints / "checkpoint-2" / attempts.COMPLETE)
+        assert -2000 < complete["seconds"] < -1900
 
     def test_a_study_asks_by_the_environment(self, monkeypatch):
         monkeypatch.setattr(os, "environ", {"MCGRPO_ROLLOUT_TABLES": "of another study"})

@@ -34,9 +34,18 @@ def test_seeds_are_rounds_in_which_compared_methods_follow_one_another_in_an_ord
     assert turns == list(step_times.in_turns(reversed(MORE)))
 
 
-@pytest.mark.parametrize(("updates", "steps"), [(1, [2, 3]), (2, [3, 4, 5, 6])])
-def test_the_first_generation_batch_warms_up(inputs, updates, steps):
-    run = changed(num_iterations=updates, max_steps=100)
+@pytest.mark.parametrize(
+    ("training", "steps"),
+    [
+        ({"num_iterations": 1}, [2, 3]),
+        ({"num_iterations": 2}, [3, 4, 5, 6]),
+        ({"steps_per_generation": 2}, [3, 4, 5, 6]),
+        ({"gradient_accumulation_steps": 2, "steps_per_generation": 1}, [2, 3]),
+    ],
+)
+def test_as_many_steps_draw_rollouts_as_in_a_whole_training(inputs, training, steps):
+    """The first period, from one generation to the next that begins a step, warms up."""
+    run = changed(**training, max_steps=100)
     begun = time.process_time()
     rows = list(step_times.timed(run, inputs / "model", inputs / "data.jsonl", steps=2))
     assert [(row.run, row.step) for row in rows] == [(run.name, step) for step in steps]

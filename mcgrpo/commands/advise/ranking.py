@@ -1,5 +1,6 @@
 """Estimators and G, ranked by the signal that they leave for what they cost."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,9 +158,10 @@ def rank(candidates: Sequence[Candidate], shares: Tensor, parts: Sequence[Tensor
     values = torch.stack([each.efficiency(shares) for each in candidates])
     best = values[:, 0].argmax()
     relative = values / values[best]
-    first = (values == values.amax(dim=0)).double()[:, 1:].mean(dim=1)
+    ranked = values[best, 1:] > 0  # resamples of prompts that all fail, or all succeed, rank nothing
+    first = (values == values.amax(dim=0))[:, 1:][:, ranked].double().mean(dim=1)
     ends = [_interval(each) for each in values[:, 1:]]
-    relative_ends = [_interval(each) for each in relative[:, 1:]]
+    relative_ends = [_interval(each) for each in relative[:, 1:][:, ranked]]
     compared = [_of_best(candidates, part) for part in parts]
     weights = [[_weight(each, part, shares[0]) for part in parts] for each in candidates]
     rows = [
@@ -174,6 +176,8 @@ def rank(candidates: Sequence[Candidate], shares: Tensor, parts: Sequence[Tensor
 
 
 def _interval(values: Tensor) -> tuple[float, float]:
+    if not len(values):
+        return math.nan, math.nan
     low, high = values.quantile(torch.tensor([0.025, 0.975], dtype=values.dtype)).tolist()
     return low, high
 
@@ -186,8 +190,8 @@ def _of_best(candidates: Sequence[Candidate], part: Tensor | None) -> list[float
 
 
 def _weight(candidate: Candidate, part: Tensor | None, whole: Tensor) -> float | None:
-    """The slope of the objective along the success rate on some prompts, over that on all."""
-    if part is None:
-        return None
+    """The slope of the objective along the success rate on some prompts, over that on all; None where it has none."""
     ours, steepest = candidate.signal.gain, candidate.signal.climb.square().sum(dim=1)
+    if part is None or not part @ steepest > 0:
+        return None
     return (((part @ ours) / (part @ steepest)) / ((whole @ ours) / (whole @ steepest))).item()

@@ -86,7 +86,7 @@ def _counted(path: Path, by_prompt: Mapping[str, Counter[float]], failure: float
 
 def _of_rates(path: Path, levels: tuple[float, ...], samples: int | None) -> Samples:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:  # Excel writes a byte order mark
             reader = csv.DictReader(file)
             if "pass_rate" not in (reader.fieldnames or ()):
                 raise RecordError(f"{path}: no column pass_rate (it has: {', '.join(reader.fieldnames or ())})")

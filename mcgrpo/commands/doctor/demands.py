@@ -17,7 +17,8 @@ from mcgrpo.commands.forecast.memory import GIB, memory
 from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.launch.devices import count
 from mcgrpo.records import Run
-from mcgrpo.study.plan import Config
+from mcgrpo.study.fit import job_gpus
+from mcgrpo.study.plan import Config, runs
 
 PROCESS_BYTES = 1.0 * GIB
 """Of a process on a CPU beside its model: importing torch and TRL takes 0.54 GiB, and training some more."""
@@ -79,7 +80,8 @@ def check_disk(config: Config, sizes: Sizes) -> Check:
     """What the study leaves, and what its trainings need while they run, against the free space of this folder."""
     if not os.access(".", os.W_OK):
         return Check("error", "disk", f"{Path.cwd()} is not writable")
-    gpus, left, free = config.get("gpus", 0), jobs(config, sizes).values(), shutil.disk_usage(".").free
+    left, free = jobs(config, sizes).values(), shutil.disk_usage(".").free
+    gpus = job_gpus(config, runs(config))
     at_once = max(count() // gpus, 1) if gpus else count_cores()
     scratch = [job.scratch for job in left]
     parts = {

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from mcgrpo.commands.doctor.checks import Check
 from mcgrpo.commands.forecast.hub_answers import Answer
 from mcgrpo.commands.forecast.sizes import Sizes
-from mcgrpo.data.datasets import SPLITS, examples
+from mcgrpo.data.datasets import examples
 from mcgrpo.files import RecordError, read_jsonl
 from mcgrpo.records import Example
 from mcgrpo.study.hub import is_pinned
 from mcgrpo.study.plan import Config
 from mcgrpo.study.rows import made
+from mcgrpo.study.settings import splits_of
 
 TOPICS = {"models": "model", "datasets": "data set"}
 
@@ -42,12 +43,12 @@ def _dataset_fault(config: Config, name: str) -> str:
         rows = Counter(example.split for example in (read_jsonl(path, Example) if path else examples(spec)))
     except (RecordError, OSError) as error:
         return str(error)
-    return next((f"split {split!r} is empty" for split in spec.get("splits", SPLITS) if not rows[split]), "")
+    return next((f"split {split!r} is empty" for split in splits_of(spec) if not rows[split]), "")
 
 
 def _check_answer(kind: str, name: str, spec: Config, answer: Answer) -> Check:
     page = f"{_endpoint()}/{'' if kind == 'models' else 'datasets/'}{spec['hub']}"
-    splits = spec.get("splits", {split: {} for split in SPLITS}) if kind == "datasets" else {}
+    splits = splits_of(spec) if kind == "datasets" else {}
     empty = [split for split, how in splits.items() if answer.rows.get(how.get("name", split)) == 0]
     problems = {
         "gated": f"accept the licence at {page}, then `hf auth login` (or set HF_TOKEN)",

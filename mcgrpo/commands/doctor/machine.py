@@ -10,12 +10,12 @@ from urllib.error import HTTPError
 import psutil
 
 from mcgrpo.commands.doctor.checks import Check
+from mcgrpo.commands.forecast.memory import GIB
 from mcgrpo.launch.devices import DeviceError, devices
-from mcgrpo.study.fit import server_gpus
-from mcgrpo.study.plan import Config
-from mcgrpo.tracking import DEFAULT_STORE
+from mcgrpo.study.fit import job_gpus
+from mcgrpo.study.plan import Config, runs
+from mcgrpo.tracking import store_of
 
-GIB = 2**30
 TIMEOUT = 3.0
 """Seconds that a tracking server has to answer."""
 PROGRAMS = {
@@ -26,7 +26,7 @@ PROGRAMS = {
 
 def check_machine(config: Config) -> Iterator[Check]:
     """All checks of this module."""
-    yield check_gpus(config)
+    yield check_gpus(config.get("nodes", 1), job_gpus(config, runs(config)))
     memory, cores = psutil.virtual_memory(), count_cores()
     finding = f"{cores} cores, {memory.total / GIB:.0f} GiB of memory, {memory.available / GIB:.0f} GiB available"
     wanted = max(config.get("gpus", 0), 1)
@@ -38,10 +38,8 @@ def check_machine(config: Config) -> Iterator[Check]:
     yield check_tracking(config)
 
 
-def check_gpus(config: Config) -> Check:
+def check_gpus(nodes: int, wanted: int) -> Check:
     """At least as many GPUs as one training takes here, with those of its vLLM server."""
-    nodes = config.get("nodes", 1)
-    wanted = config.get("gpus", 0) // nodes + (server_gpus(config.get("training", {})) if nodes == 1 else 0)
     try:
         gpus = devices()
     except DeviceError as error:
@@ -80,9 +78,9 @@ def count_cores() -> int:
 
 def check_tracking(config: Config) -> Check:
     """The MLflow store, asked if it is a server; training goes on without it."""
-    store = os.environ.get("MLFLOW_TRACKING_URI") or config.get("tracking_uri", DEFAULT_STORE)
-    if not (store or "").startswith(("http:", "https:")):
-        return Check("ok", "tracking", store or "none, as the study says")
+    store = store_of(config)
+    if not store.startswith(("http:", "https:")):
+        return Check("ok", "tracking", store or "none, as the study or MLFLOW_TRACKING_URI says")
     try:
         with urllib.request.urlopen(f"{store.rstrip('/')}/health", timeout=TIMEOUT):
             return Check("ok", "tracking", f"{store} answers")

@@ -10,6 +10,7 @@ from torch import Tensor
 from mcgrpo.estimators import ESTIMATORS, Ties, clamp_and_diagnose, compute_estimate
 from mcgrpo.estimators.diagnostics import diagnose, differ
 from mcgrpo.records import Group, Run
+from mcgrpo.study import estimators
 from mcgrpo.train.faults import apply_faults
 from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.packing import MEAN_OF_ROWS
@@ -37,8 +38,7 @@ def is_known(run: Run) -> bool:
 
 def drawn(run: Run) -> int:
     """Rollouts of a group; 0 if only the code of somebody else's estimator says how many."""
-    extra = run.training.get("extra_rollouts", ESTIMATORS[run.estimator].extra_rollouts if is_known(run) else None)
-    return 0 if extra is None else run.num_generations + extra
+    return estimators.drawn(run) if is_known(run) or "extra_rollouts" in run.training else 0
 
 
 def as_batch(groups: Sequence[Group]) -> Batch:
@@ -70,7 +70,7 @@ def differences(batch: Batch, run: Run, step: int, position: int) -> tuple[list[
         batch: the recorded batch.
         run: the run that it belongs to.
         step: the optimizer step, from 1, that it was drawn for.
-        position: of the batch within that step, see `mcgrpo.commands.schedule`.
+        position: of the batch within that step, see `mcgrpo.study.schedule`.
 
     Raises:
         ValueError: see `estimate`.

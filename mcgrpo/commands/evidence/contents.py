@@ -14,7 +14,7 @@ from mcgrpo.study.estimators import with_neighbours
 from mcgrpo.study.fingerprint import ROOT
 from mcgrpo.study.lock import lock_file
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import StudyFiles
+from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
 from mcgrpo.study.plan import Config, as_json
 from mcgrpo.study.read import made
 
@@ -22,7 +22,6 @@ STUDY = "study/study.json"
 """The study as it was run: its files merged, and pinned."""
 OF_THE_PAPER = {"config/published.csv": shipped.PUBLISHED, "config/claims.yaml": shipped.CLAIMS}
 """The paper's numbers and claims, by their names in the archive."""
-GROUPS, METRICS, ROLLOUTS = "groups.jsonl", "metrics.jsonl", "rollouts.jsonl"
 NO_FILE = ": no such file"
 """What follows the name of a file that is missing."""
 
@@ -34,26 +33,26 @@ def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
     is what was graded, `unfinished` is of trainings that failed.
     """
     files, tables = StudyFiles(config["study"]), reports(config)
-    made = files.results
+    results = files.results
     evaluations = [(run, benchmark) for run, each in planned["evaluations"].items() for benchmark in each]
     flips = [(run, spec["benchmark"]) for run, spec in planned["flips"].items()]
     trainings = training_names(planned)
-    of_training = ("run.json", METRICS, GROUPS, *([ROLLOUTS] if config.get("rollout_tables") else []))
+    of_training = (RECORD, METRICS, GROUPS, *([ROLLOUTS] if config.get("rollout_tables") else []))
     kinds = {
         "made": [
-            made.plan,
-            *made.tables,
-            *(made.flips(*each) for each in flips),
+            results.plan,
+            *results.tables,
+            *(results.flips(*each) for each in flips),
             *(tables / name for name in (*TABLES, *CLAIMS)),
         ],
-        "grades": [made.grades(*each, protocol) for each in evaluations for protocol in planned["grading"]]
-        + [made.rollout_grades(*each) for each in flips],
-        "data": [made.overlap]
+        "grades": [results.grades(*each, protocol) for each in evaluations for protocol in planned["grading"]]
+        + [results.rollout_grades(*each) for each in flips],
+        "data": [results.overlap]
         + [path for name in datasets(planned) for path in (files.audit(name), files.data_source(name))],
-        "training": [made.run(run) / name for run in trainings for name in of_training]
-        + [made.step_times(setting) for setting in planned.get("step_times", {})],
-        "text": [made.completions(*each) for each in evaluations] + [made.rollouts(*each) for each in flips],
-        "unfinished": [made.unfinished(run) / name for run in trainings for name in ("run.json", METRICS)],
+        "training": [results.run(run) / name for run in trainings for name in of_training]
+        + [results.step_times(setting) for setting in planned.get("step_times", {})],
+        "text": [results.completions(*each) for each in evaluations] + [results.rollouts(*each) for each in flips],
+        "unfinished": [results.unfinished(run) / name for run in trainings for name in (RECORD, METRICS)],
     }
     return {str(path): kind for kind, paths in kinds.items() for path in paths}
 
@@ -120,12 +119,12 @@ def contents(config: Config, layers: list[Path], planned: dict[str, Any], comple
         if kind != "text" or completions:
             path = Path(config["reports"], Path(name).name) if Path(name).parent == reports(config) else Path(name)
             packed.add(name, path, kind not in ("training", "unfinished"))
-    made = StudyFiles(config["study"]).results
+    results = StudyFiles(config["study"]).results
     for run in planned["evaluations"]:
-        for path in made.run(run).rglob("*"):
+        for path in results.run(run).rglob("*"):
             if path.is_file() and not path.name.startswith("."):  # a hidden file is half-written
                 packed.add(str(path), path)
-    packed.missing = list(dict.fromkeys([*packed.missing, *not_there(planned, made.folder)]))
+    packed.missing = list(dict.fromkeys([*packed.missing, *not_there(planned, results.folder)]))
     return packed
 
 

@@ -13,7 +13,7 @@ from mcgrpo.commands.evidence.archive import sha256
 from mcgrpo.commands.evidence.contents import Contents, training_names
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.study.fingerprint import fingerprint
-from mcgrpo.study.paths import ResultFiles, StudyFiles
+from mcgrpo.study.paths import RECORD, ResultFiles, StudyFiles
 from mcgrpo.study.plan import Config, title
 from mcgrpo.train.provenance import commit
 
@@ -95,7 +95,7 @@ def run_outcomes(planned: dict[str, Any], files: Mapping[str, Path], results: Re
     Raises:
         RecordError: for one that holds no JSON object.
     """
-    records = {name: files.get(str(results.run(name) / "run.json")) for name in training_names(planned)}
+    records = {name: files.get(str(results.run(name) / RECORD)) for name in training_names(planned)}
     return {name: read_json(path).get("outcome", {}) for name, path in records.items() if path}
 
 

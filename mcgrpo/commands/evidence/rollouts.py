@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.commands.evidence.advantages import Batch, as_batch, differences, drawn
-from mcgrpo.commands.evidence.contents import GROUPS, METRICS, ROLLOUTS
-from mcgrpo.commands.schedule import Schedule
 from mcgrpo.files import RecordError, as_record, iter_json_lines
 from mcgrpo.records import Group, Rollout, Run
+from mcgrpo.study.paths import GROUPS, METRICS, ROLLOUTS
+from mcgrpo.study.schedule import Schedule
 from mcgrpo.train.rollout_tables import RolloutTables
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5

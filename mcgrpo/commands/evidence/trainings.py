@@ -9,14 +9,14 @@ from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Score
 from mcgrpo.commands.evidence.advantages import is_known
 from mcgrpo.commands.evidence.check import Check, judged
-from mcgrpo.commands.evidence.contents import GROUPS
 from mcgrpo.commands.evidence.rollouts import Recorded
-from mcgrpo.commands.schedule import schedule
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
-from mcgrpo.records import Run, cell_name
+from mcgrpo.records import Run, run_name
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import StudyFiles
+from mcgrpo.study.paths import GROUPS, RECORD, StudyFiles
 from mcgrpo.study.plan import Config
+from mcgrpo.study.schedule import schedule
+from mcgrpo.study.settings import splits_of
 from mcgrpo.train.rollout_tables import RolloutTables
 
 
@@ -28,7 +28,7 @@ def check_rollouts(folder: Path, config: Config, planned: dict[str, Any], partia
     findings, own, count = [], [], 0
     for run in (as_record(Run, row, "plan") for row in planned["runs"] if row["method"] != UNTRAINED):
         of_run = StudyFiles(config["study"], folder).results.run(run.name)
-        if not (of_run / "run.json").is_file() or (partial and not (of_run / GROUPS).is_file()):
+        if not (of_run / RECORD).is_file() or (partial and not (of_run / GROUPS).is_file()):
             continue  # which `complete` names
         count += 1
         own += [] if is_known(run) else [f"{run.name}: not computed again: {run.estimator} is the study's own code"]
@@ -43,7 +43,7 @@ def check_rollouts(folder: Path, config: Config, planned: dict[str, Any], partia
 
 
 def _disagreements(of_run: Path, run: Run, folder: Path, config: Config) -> Iterator[str]:
-    outcome = finished(of_run / "run.json", run)
+    outcome = finished(of_run / RECORD, run)
     gpus, rows = config.get("gpus", 0), outcome["data"]["rows"]
     if outcome["gpus"] != gpus:
         yield f"run.json: trained on {outcome['gpus']} GPUs, the study plans {gpus}"
@@ -67,7 +67,7 @@ def check_problems(folder: Path, config: Config, planned: dict[str, Any], made: 
         partial: whether scores may be missing.
     """
     scores = read_frame(StudyFiles(config["study"], made).results.scores, Score)
-    names = [f"{cell_name(row)}/seed{row['seed']}" for row in scores.to_dict("records")]
+    names = [run_name(row) for row in scores.to_dict("records")]
     counted = dict(zip(zip(names, scores.benchmark, scores.measure, strict=True), scores.n, strict=True))
     findings = []
     for run, benchmarks in planned["evaluations"].items():
@@ -103,7 +103,7 @@ def _audited(folder: Path, config: Config, dataset: str, split: str) -> int | No
         return None
     rows = read_json(path)["splits"][split]["rows"]
     spec = config["datasets"][dataset]
-    wanted = spec.get("splits", {}).get(split, {}).get("rows", rows)
+    wanted = splits_of(spec).get(split, {}).get("rows", rows)
     if not isinstance(rows, int) or rows > wanted or ("toy" in spec and rows != wanted):
         raise RecordError(f"{path}: {rows} rows of {split}, the study asks for {wanted}")
     return rows

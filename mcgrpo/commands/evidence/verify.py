@@ -150,7 +150,7 @@ class Archived:
         lacking = [*self.listed.missing, *(line.removeprefix(f"{self.folder}/") for line in absent)]
         needed = [name for name, kind in kinds.items() if kind not in ("text", "unfinished")]
         lacking = list(dict.fromkeys([*lacking, *(f"{name}{NO_FILE}" for name in needed if name not in self.files)]))
-        trainings = sum(run["method"] != "none" for run in runs)
+        trainings = len(contents.training_names(self.planned))
         fine = f"{trainings} trainings and {len(runs) - trainings} untrained, nothing missing"
         if lacking and self.partial and not odd:
             return Check("complete", f"{len(lacking)} missing", tuple(lacking), "note")

@@ -23,8 +23,9 @@ from mcgrpo.commands.forecast.times import Time, finished, times, work
 from mcgrpo.files import RecordError
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
+from mcgrpo.study.fit import job_gpus
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.plan import Config, expand
+from mcgrpo.study.plan import Config, expand, runs
 
 UNKNOWN = "unknown"
 SOURCES = {
@@ -204,6 +205,7 @@ def _plan_within(config: Config, known: Sizes, spread: effects.Spread, options: 
 def main() -> None:
     """Print what a study will take: trainings, optimizer steps, hours and disk, for each experiment."""
     options = _parser().parse_args()
+    options.output, options.spread = (path and path.absolute() for path in (options.output, options.spread))
     with command_line.errors(StudyError):
         config = study_file.read(study_file.resolve(options))
         gpus = config.get("gpus", 0)
@@ -213,7 +215,7 @@ def main() -> None:
             _plan_within(config, known, spread, options)
             return
         left = jobs(config, known)
-        below = list(notes(known, left, _at_once(gpus, options)))
+        below = list(notes(known, left, _at_once(config.get("nodes", 1) * job_gpus(config, runs(config)), options)))
     table = rows(config, left)
     if options.json:
         print(json.dumps(table, indent=2))

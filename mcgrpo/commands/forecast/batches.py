@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from mcgrpo.commands.schedule import schedule
 from mcgrpo.files import RecordError
 from mcgrpo.records import Run
+from mcgrpo.study.schedule import schedule
 
 
 class Batches(NamedTuple):

@@ -18,7 +18,7 @@ from mcgrpo import shipped
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.records import Run
 from mcgrpo.study.estimators import drawn
-from mcgrpo.study.paths import StudyFiles
+from mcgrpo.study.paths import RECORD, StudyFiles
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.study.read import read
 from mcgrpo.study.variants import DEFAULT
@@ -83,7 +83,7 @@ def finished(config: Config, trainings: Iterable[Run]) -> Iterator[tuple[Run, di
     """Trainings that finished with the present hyper-parameters, each with the `outcome` of its run.json."""
     for run in trainings:
         try:
-            record = read_json(StudyFiles(config["study"]).results.run(run.name) / "run.json")
+            record = read_json(StudyFiles(config["study"]).results.run(run.name) / RECORD)
             outcome = record.pop("outcome", {})
             if outcome.get("status") == "finished" and as_record(Run, record, run.name) == run:
                 yield run, outcome

@@ -1,5 +1,6 @@
 """`mcgrpo plan --budget HOURS`: the part of a study that decides most of the paper's claims, as an overlay file."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -93,7 +94,8 @@ def overlay(config: Config, choice: Choice) -> dict[str, Any]:
             experiment = {"settings": [setting], "methods": list(names), "num_generations": several}
             experiment["seeds"] = seeds_of(config, number)
             experiment |= _variant(variant) | ({"evaluate": ["in", "out"]} if is_out else {})
-            experiments[f"budget-{sum(map(bool, experiments.values())) + 1}"] = experiment
+            names = (f"budget-{index}" for index in itertools.count(1))
+            experiments[next(name for name in names if name not in experiments)] = experiment
     return {"experiments": experiments}
 
 

@@ -11,8 +11,9 @@ from mcgrpo.commands.forecast.times import work
 from mcgrpo.records import Run
 from mcgrpo.study.estimators import drawn
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import StudyFiles
+from mcgrpo.study.paths import RECORD, StudyFiles
 from mcgrpo.study.plan import Config, evaluations, expand, figures, grading
+from mcgrpo.study.settings import splits_of
 
 TRAIN, GENERATE, GRADE, ROLLOUTS, GRADE_ROLLOUTS, SIGN_FLIPS = (
     "train", "generate", "grade", "rollouts", "grade_rollouts", "sign_flips",
@@ -66,7 +67,7 @@ def jobs(config: Config) -> Iterator[Job]:
     for name, entry in expand(config).items():
         run, trained = entry.run, None
         if run.method != UNTRAINED:
-            record = files.run(name) / "run.json"
+            record = files.run(name) / RECORD
             yield (trained := Job(TRAIN, run, "", (record,), (TRAIN, work(config, run)), size=_size(config, run)))
         chains = [(benchmark, _evaluation(config, files, name, benchmark)) for benchmark in evaluated[name]]
         if entry.flips:
@@ -81,7 +82,7 @@ def jobs(config: Config) -> Iterator[Job]:
 
 def _size(config: Config, run: Run) -> float:
     """Rollouts that a training draws, and what its steps cost beside them."""
-    splits = config["datasets"][run.dataset].get("splits", {})
+    splits = splits_of(config["datasets"][run.dataset])
     plan = batches(run, config.get("gpus", 0), splits.get("train", {}).get("rows"))
     rows = plan.processes * plan.rows * plan.accumulation * drawn(run) / run.num_generations
     return (plan.steps or 1) * (rows + STEP_ROWS)

@@ -10,9 +10,10 @@ from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.times import finished
 from mcgrpo.commands.progress.jobs import TRAIN, Job, jobs, report, seconds
 from mcgrpo.files import RecordError, read_json, tail
-from mcgrpo.study.paths import StudyFiles
+from mcgrpo.study.paths import RECORD, StudyFiles
 from mcgrpo.study.plan import Config
 from mcgrpo.tracking.alive import is_alive, last_steps, pace
+from mcgrpo.tracking.contents import status_of
 
 LOG_SILENCE_SECONDS = 3600.0
 """A job that does not train, and whose log has not changed for so long, counts as stopped."""
@@ -22,7 +23,8 @@ FAILURE = re.compile(
     re.MULTILINE,
 )
 """What the log of a job that has failed says: Python, the shell, `mcgrpo.command_line` or `mcgrpo.launch`."""
-INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
+STATES = {"RUNNING": "running", "FINISHED": "running", "KILLED": "stopped", "FAILED": "failed"}
+"""Of trainings in their unfinished folders; a finished one is about to leave it."""
 
 
 @dataclass(frozen=True)
@@ -112,21 +114,19 @@ class Study:
     def _training(self, job: Job, now: float) -> Status:
         folder = StudyFiles(self.config["study"]).results.unfinished(job.name)
         try:
-            outcome = read_json(folder / "run.json").get("outcome", {})
+            outcome = read_json(folder / RECORD).get("outcome", {})
         except RecordError:
             return Status("waiting")
         last = last_steps(folder)
         examples = outcome.get("data", {}).get("rows")
         how = {
-            "start": _mtime(folder / "run.json") or now,
+            "start": _mtime(folder / RECORD) or now,
             "step": last[-1][0] if last else 0,
             "steps": batches(job.run, self.config.get("gpus", 0), examples).steps,
             "pace": pace(last),
         }
-        if outcome.get("status") == "failed":
-            error = str(outcome.get("error", ""))
-            return Status("stopped" if error.startswith(INTERRUPTED) else "failed", error=error, **how)
-        return Status("running" if is_alive(folder, now) else "stopped", **how)
+        status = status_of({"status": "running", **outcome}, is_alive(folder, now))
+        return Status(STATES[status], error=outcome.get("error", ""), **how)
 
 
 def _mtime(path: Path) -> float | None:

@@ -1,14 +1,12 @@
 """Build a tiny model from a spec: random, or warm-started on the toy task so that RL can improve it.
 
-`python -m mcgrpo.data.toy.models --spec JSON --output DIR` writes config, generation config, safetensors and tokenizer.
-A warm start is trained on a GPU if torch sees one.
+A folder has config, generation config, safetensors and tokenizer. A warm start is trained on a GPU if torch sees one.
 The same spec gives the same weights on the same device, with the same number of threads.
 """
 
-import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +22,7 @@ from transformers import (
     PreTrainedTokenizerFast,
     Qwen3Config,
 )
-from transformers.utils.logging import disable_progress_bar
 
-from mcgrpo import command_line
 from mcgrpo.data.toy.tokenizer import TOKENIZERS
 from mcgrpo.data.toy.warm_start import WarmStart, warm_start
 from mcgrpo.files import as_record
@@ -139,19 +135,3 @@ def _whole(output: Path) -> Iterator[Path]:
         temporary.rename(output)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Build one model."""
-    parser = command_line.parser("Build a tiny model folder.")
-    parser.add_argument("--spec", required=True, type=json.loads, help="the fields of ModelSpec, as a JSON object")
-    parser.add_argument("--output", required=True, type=Path)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(options.threads)
-    disable_progress_bar()
-    build(options.spec, options.output)
-
-
-if __name__ == "__main__":
-    main()

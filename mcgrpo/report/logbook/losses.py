@@ -10,7 +10,7 @@ from mcgrpo.files import as_record, iter_json_lines
 from mcgrpo.records import Group
 from mcgrpo.report.lost import UNGRADED, Lost
 from mcgrpo.report.page.jobs import FINISHED, Job
-from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.paths import GROUPS, ResultFiles
 
 RATES = {f"rate-{verdict}": verdict for verdict in UNGRADED}
 CELL = ["setting", "variant", "role", "benchmark", "num_generations", "method"]
@@ -52,7 +52,7 @@ def lost(
 @cache
 def rollouts(files: ResultFiles, run: str) -> tuple[int, int]:
     """Rollouts that a finished training drew, and those of them without a reward."""
-    path = files.run(run) / "groups.jsonl"
+    path = files.run(run) / GROUPS
     if not path.is_file():
         return 0, 0
     rewards = [as_record(Group, row, where).rewards for where, row in iter_json_lines(path)]

@@ -11,10 +11,9 @@ from mcgrpo.files import read_jsonl
 from mcgrpo.records import Rollout, Run, cell_name
 from mcgrpo.report.page.jobs import Job
 from mcgrpo.study.methods import label, method_order
-from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.paths import ROLLOUTS, ResultFiles
 from mcgrpo.study.variants import DEFAULT
 
-FILE = "rollouts.jsonl"
 OF_GROUP = ("step", "prompt", "oracle")
 """Fields of `Rollout` that all rollouts of a group share."""
 LONGEST = 4000
@@ -69,7 +68,7 @@ def completions(results: Path, jobs: list[Job], budget: int = BUDGET) -> Shown:
     views, absent, left_out = [], [], []
     chosen = list(_first_seeds(jobs))
     for run in chosen:
-        path = ResultFiles(results).run(run.name) / FILE
+        path = ResultFiles(results).run(run.name) / ROLLOUTS
         if not path.is_file():
             absent.append(run.name)
             continue
@@ -128,4 +127,4 @@ def _group(rows: list[Rollout]) -> Group:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST} characters more in {FILE})"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST} characters more in {ROLLOUTS})"

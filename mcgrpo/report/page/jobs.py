@@ -14,7 +14,7 @@ from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.records import Run, cell_name
 from mcgrpo.report import wording
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.paths import RECORD, ResultFiles
 
 FINISHED = "finished"
 
@@ -42,7 +42,7 @@ def planned_jobs(results: Path) -> list[Job]:
 def _job(files: ResultFiles, run: Run) -> Job:
     unfinished = {"running": "unfinished", FINISHED: "unfinished"}
     for folder, states in ((files.run(run.name), {}), (files.unfinished(run.name), unfinished)):
-        path = folder / "run.json"
+        path = folder / RECORD
         if path.is_file():
             outcome = read_json(path).get("outcome", {})
             if not isinstance(outcome, dict):

@@ -1,4 +1,3 @@
-import json
 import random
 
 import pytest
@@ -37,7 +36,7 @@ def weights(model):
 @pytest.mark.parametrize("tokenizer", ["word", "bytes"])
 def test_folders_load_and_generate(architecture, tokenizer, tmp_path):
     folder = tmp_path / "models" / "tiny"
-    models.main(["--spec", json.dumps(spec(architecture, tokenizer=tokenizer)), "--output", str(folder)])
+    models.build(spec(architecture, tokenizer=tokenizer), folder)
     assert sorted(path.name for path in folder.parent.iterdir()) == ["tiny"]
     assert load_file(folder / "model.safetensors")
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
