@@ -177,10 +177,15 @@ def read_json(path: str | Path) -> dict[str, Any]:
         raise RecordError(f"{path}: no such file") from None
 
 
+def write_text(path: str | Path, text: str, durable: bool = False) -> None:
+    """Write text in UTF-8, atomically; `durable` as in `atomic`."""
+    with atomic(path, durable) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def write_json(path: str | Path, content: Any, durable: bool = False) -> None:
     """Write one JSON value, indented, atomically; `durable` as in `atomic`."""
-    with atomic(path, durable) as temporary:
-        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=2) + "\n", durable)
 
 
 def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from mcgrpo.files import RecordError, atomic
+from mcgrpo.files import RecordError, write_text
 
 FOLDER_LIST = "SHA256SUMS"
 WEIGHTS_LIST = f"weights/{FOLDER_LIST}"
@@ -75,8 +75,7 @@ def check_sealed_folder(folder: Path) -> None:
 
 
 def _write(path: Path, sums: Mapping[str, str]) -> None:
-    with atomic(path, durable=True) as temporary:
-        temporary.write_text("".join(f"{value}  {name}\n" for name, value in sums.items()), encoding="utf-8")
+    write_text(path, "".join(f"{value}  {name}\n" for name, value in sums.items()), durable=True)
 
 
 def _check(folder: Path, listed: Path, culprit: Path) -> None:

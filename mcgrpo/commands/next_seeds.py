@@ -27,7 +27,7 @@ from mcgrpo import command_line
 from mcgrpo.analyse.anytime import limits
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Gain
-from mcgrpo.files import RecordError, atomic
+from mcgrpo.files import RecordError, write_text
 from mcgrpo.records import CELL, cell_name
 from mcgrpo.study import read as study_file
 from mcgrpo.study import strict_yaml
@@ -133,8 +133,7 @@ def _write(output: Path, overlay: dict[str, Any], added: dict[str, list[int]]) -
     given = overlay.get("experiments", {})
     experiments = given | {name: given.get(name, {}) | {"seeds": seeds} for name, seeds in added.items()}
     text = yaml.safe_dump(overlay | {"experiments": experiments}, sort_keys=False, default_flow_style=None)
-    with atomic(output) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(output, text)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Cell, Gain, Score
 from mcgrpo.analyse.summarise import summarise
-from mcgrpo.files import atomic, read_json, write_csv
+from mcgrpo.files import read_json, write_csv, write_text
 from mcgrpo.records import Run
 from mcgrpo.report import figures
 from mcgrpo.report.tables import headline
@@ -39,8 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
         write_csv(summary, Cell, made.cells)
         write_csv(gains, Gain, made.gains)
         answer = headline.headline(read_frame(summary, Cell), read_frame(gains, Gain))
-        with atomic(options.output / "headline.md") as temporary:
-            temporary.write_text(f"With {options.seeds} seeds: {headline.markdown(answer)}", encoding="utf-8")
+        write_text(options.output / "headline.md", f"With {options.seeds} seeds: {headline.markdown(answer)}")
         sources = ["--summary", summary, "--gains", gains, "--output", options.output / FIGURE]
         figures.main([FIGURE, *map(str, sources)])
 

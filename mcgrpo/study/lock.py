@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from mcgrpo import command_line
-from mcgrpo.files import atomic
+from mcgrpo.files import write_text
 from mcgrpo.study.check import StudyError, load
 from mcgrpo.study.hub import COMMIT, HubError, commit, is_pinned
 
@@ -112,8 +112,7 @@ def main() -> None:
         lines = differences(locked, now)
         print("\n".join(lines) or "everything is pinned")
         sys.exit(bool(lines))
-    with atomic(path) as temporary:
-        temporary.write_text(yaml.safe_dump(now), encoding="utf-8")
+    write_text(path, yaml.safe_dump(now))
     print(f"{path}: {sum(map(len, now.values()))} commits")
 
 

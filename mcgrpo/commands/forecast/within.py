@@ -19,7 +19,7 @@ from mcgrpo.commands.forecast.effects import Spread, problems_of
 from mcgrpo.commands.forecast.power import Planned, planned
 from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.commands.forecast.times import times, work
-from mcgrpo.files import atomic
+from mcgrpo.files import write_text
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.methods import UNTRAINED, method_order
 from mcgrpo.study.plan import Config, as_json, expand
@@ -120,9 +120,7 @@ def write(path: Path, config: Config, selection: Within, spread: Spread, base: S
     over = " ".join(map(str, base)) or "config/config.yaml"
     head = [f"Merged over {over}: snakemake --configfile {over} {path}", *listing(config, selection, spread)]
     comment = "".join(f"# {line}".rstrip() + "\n" for part in head for line in part.splitlines())
-    with atomic(path) as temporary:
-        text = comment + yaml.safe_dump(overlay(config, selection.choice), sort_keys=False, width=110)
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, comment + yaml.safe_dump(overlay(config, selection.choice), sort_keys=False, width=110))
 
 
 def listing(config: Config, selection: Within, spread: Spread) -> Iterator[str]:

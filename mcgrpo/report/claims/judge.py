@@ -23,7 +23,7 @@ from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.stats import LEVEL
-from mcgrpo.files import RecordError, atomic, write_csv
+from mcgrpo.files import RecordError, write_csv, write_text
 from mcgrpo.report import wording
 from mcgrpo.report.claims.rulings import ClaimVerdict, Finding, Ruling, Source
 from mcgrpo.report.claims.tables import latex, listing, markdown
@@ -213,5 +213,4 @@ def write_rulings(rulings: Sequence[list[Ruling]], output: Path, title: str) -> 
     findings = [finding for each in rulings for ruling in each for finding in (*ruling.findings, *ruling.averages)]
     write_csv(output / "claims.csv", Finding, findings)
     for name, text in (("md", markdown(rulings, title)), ("tex", latex(rulings, title))):
-        with atomic(output / f"claims.{name}") as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(output / f"claims.{name}", text)

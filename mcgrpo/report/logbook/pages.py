@@ -11,6 +11,7 @@ import pandas as pd
 from mcgrpo import shipped
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.contrasts import cells_of
+from mcgrpo.files import write_text
 from mcgrpo.records import cell_name
 from mcgrpo.report import wording
 from mcgrpo.report.claims.rulings import Finding, Ruling
@@ -201,6 +202,5 @@ def index(study: Study, rulings: Sequence[tuple[Ruling, Ruling]], missing: "Lost
 
 def write(folder: Path, pages: Mapping[str, str]) -> None:
     """Write pages by file name; those of claims that are no more are left."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_text(folder / name, text)

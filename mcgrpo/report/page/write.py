@@ -24,7 +24,7 @@ from mcgrpo import command_line, shipped
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, CellSignal, CurvePoint, Gain, SignalPoint
-from mcgrpo.files import atomic, read_json
+from mcgrpo.files import read_json, write_text
 from mcgrpo.report import wording
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claims.judge import judge_published, judge_study
@@ -50,8 +50,7 @@ def write_page(options: argparse.Namespace) -> int:
     size = len(text.encode())
     if size > LARGEST:
         raise ValueError(f"{page} would have {size / 1e6:.1f} MB, over {LARGEST / 1e6:.0f}: name fewer --figures")
-    with atomic(page) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(page, text)
     return size
 
 

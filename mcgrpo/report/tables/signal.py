@@ -15,7 +15,7 @@ from mcgrpo import command_line
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import CellSignal
 from mcgrpo.analyse.signal_agreement import agreement
-from mcgrpo.files import atomic
+from mcgrpo.files import write_text
 from mcgrpo.report import wording
 from mcgrpo.report.tables.display import TONES, Display, Entry, Line
 from mcgrpo.report.tables.latex import PREAMBLE, latex
@@ -111,8 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
         "signal.md": f"{markdown(table)}\n" if table else f"{ABSENT}\n",
     }
     for name, text in texts.items():
-        with atomic(options.output / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(options.output / name, text)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import pandas as pd
 from mcgrpo import command_line
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, Gain
-from mcgrpo.files import atomic
+from mcgrpo.files import write_text
 from mcgrpo.report.tables import accuracy, flip_rates, headline, rivals, stability, timings
 from mcgrpo.report.tables.display import Display
 from mcgrpo.report.tables.latex import PREAMBLE, latex
@@ -92,13 +92,13 @@ def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title
     absent = f"Tables without a cell in this study: {', '.join(left)}." if left else ""
     tex = [PREAMBLE + (f"\n% {absent}" if absent else ""), *(latex(display) for _, display in tables)]
     md = [*(markdown(display) for _, display in tables), *([absent] if absent else [])]
-    _write(output / "tables.tex", "\n\n".join(tex) + "\n")
-    _write(output / "tables.md", "\n\n".join(md) + "\n")
-    _write(output / "tables.csv", _tidy(tables).to_csv(index=False, lineterminator="\n"))
+    write_text(output / "tables.tex", "\n\n".join(tex) + "\n")
+    write_text(output / "tables.md", "\n\n".join(md) + "\n")
+    write_text(output / "tables.csv", _tidy(tables).to_csv(index=False, lineterminator="\n"))
     answer = headline.headline(summary, gains)
-    _write(output / "headline.md", headline.markdown(answer))
-    _write(output / "headline.tex", headline.latex(answer))
-    _write(output / "values.tex", values(summary, gains, title))
+    write_text(output / "headline.md", headline.markdown(answer))
+    write_text(output / "headline.tex", headline.latex(answer))
+    write_text(output / "values.tex", values(summary, gains, title))
     _write_timings(summary, output, title)
 
 
@@ -106,19 +106,14 @@ def _write_timings(summary: pd.DataFrame, output: Path, title: str) -> None:
     cells = timings.select(summary)
     table = None if cells.empty else timings.display(cells).titled(title)
     absent = "No training time is planned or measured in this study."
-    _write(output / "timings.tex", f"{PREAMBLE}\n\n{latex(table, rows=60)}\n" if table else f"% {absent}\n")
-    _write(output / "timings.md", f"{markdown(table)}\n" if table else f"{absent}\n")
+    write_text(output / "timings.tex", f"{PREAMBLE}\n\n{latex(table, rows=60)}\n" if table else f"% {absent}\n")
+    write_text(output / "timings.md", f"{markdown(table)}\n" if table else f"{absent}\n")
 
 
 def _tidy(tables: list[tuple[pd.DataFrame, Display]]) -> pd.DataFrame:
     """The cells of all tables, one row each, with the table's name before the columns of `Cell`."""
     columns = ["table", *(field.name for field in fields(Cell))]
     return pd.concat([cells.assign(table=display.name) for cells, display in tables])[columns]
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> None:
