@@ -192,6 +192,7 @@ def figures(config: Config) -> list[str]:
     entries = expand(config).values()
     trained = [entry.run for entry in entries if entry.run.method != UNTRAINED]
     plain = {run.method for run in trained if run.variant == DEFAULT}
+    of_grpo = any(METHODS[method].loss_type == METHODS["grpo"].loss_type for method in plain)
     cells = {(run.setting, run.num_generations, run.method) for run in trained if run.variant == DEFAULT}
     compared = any((*shared, METHODS[method].baseline) in cells for *shared, method in cells)
     others = {run.variant for run in trained} - {DEFAULT, COMPOSITE}
@@ -203,7 +204,7 @@ def figures(config: Config) -> list[str]:
         "accuracy-first": {"grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo"} <= plain,
         "accuracy-greedy": bool(plain),
         "accuracy-sampled": bool(plain and config["evaluation"]["samples"]),
-        "budget": bool(plain) and "accuracy" in config.get("rewards", {"accuracy": 1.0}),
+        "budget": of_grpo and "accuracy" in config.get("rewards", {"accuracy": 1.0}),
         "rewards": bool(plain),
         "latency": {"grpo", "mc-grpo"} <= plain,
         "ood": any("out" in entry.roles and entry.run.method != UNTRAINED for entry in entries),
