@@ -13,7 +13,7 @@ import studies
 from mcgrpo.analyse.crossed import Weighted, contrast
 from mcgrpo.analyse.records import Cell, Gain
 from mcgrpo.commands.doctor.demands import TIGHT
-from mcgrpo.commands.forecast.__main__ import jobs, main, rows
+from mcgrpo.commands.forecast.__main__ import forecasts, main, rows
 from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.budget import choose
 from mcgrpo.commands.forecast.effects import Spread, smallest_gain
@@ -131,7 +131,7 @@ def test_the_overlay_trains_exactly_what_is_chosen(budget, claims):
     trained = [entry.run for entry in expand(config).values() if entry.run.method != UNTRAINED]
     cells = [(run.setting, run.method, run.num_generations, run.variant) for run in trained]
     assert {cell: cells.count(cell) for cell in cells} == found.choice.seeds
-    *_, total = rows(config, jobs(config, OFFLINE))
+    *_, total = rows(config, forecasts(config, OFFLINE))
     assert total["device_hours"] == pytest.approx(found.choice.hours)
     assert total["times"] == {"published": len(cells)}
     if "ood" in claims:
@@ -206,7 +206,7 @@ def test_one_gpu_trains_the_papers_batches_in_half_a_day_on_80_gib():
         ours, theirs = batches(run, 1, 7473), batches(paper[run.name].run, 2, 7473)
         assert ours.rows * ours.accumulation == theirs.rows * theirs.processes * theirs.accumulation == 32
         assert ours.steps == theirs.steps
-    *_, total = rows(config, jobs(config, OFFLINE))
+    *_, total = rows(config, forecasts(config, OFFLINE))
     assert total["device_hours"] == pytest.approx(5 * 2 * (1316 + 2 * 1521) / 3600)
     assert total["times"] == {"scaled": 15}
     qwen = Model(parameters=2_031_739_904, hidden_size=2048, layers=28, vocabulary=151_936)

@@ -13,7 +13,7 @@ import runs
 import studies
 import yaml
 
-from mcgrpo.commands.forecast.__main__ import Job, jobs, main, notes, rows
+from mcgrpo.commands.forecast.__main__ import Forecast, forecasts, main, notes, rows
 from mcgrpo.commands.forecast.batches import batches
 from mcgrpo.commands.forecast.sizes import VOCABULARIES, Model, Sizes, of_folder, of_toy, sizes
 from mcgrpo.commands.forecast.space import STEP_BYTES, kept, while_training
@@ -47,12 +47,12 @@ def finish(run, seconds, **outcome):
 
 def forecast(config):
     """Experiment -> row; `total` is the last."""
-    return {row["experiment"]: row for row in rows(config, jobs(config, sizes(config)))}
+    return {row["experiment"]: row for row in rows(config, forecasts(config, sizes(config)))}
 
 
 def times(config, known=None):
     """Run -> its time, as seconds and source."""
-    return {name: job.time for name, job in jobs(config, known or sizes(config)).items()}
+    return {name: each.time for name, each in forecasts(config, known or sizes(config)).items()}
 
 
 def test_every_training_counts_once_in_the_first_experiment_that_asks_for_it(here):
@@ -112,7 +112,7 @@ def test_another_study_has_not_the_papers_times(here, change):
 
 
 def test_what_is_not_known_is_no_zero(here):
-    whole = rows(PAPER, jobs(PAPER, offline(PAPER)))[-1]
+    whole = rows(PAPER, forecasts(PAPER, offline(PAPER)))[-1]
     assert whole["steps"] is whole["disk_bytes"] is None
     assert whole["times"] == {"published": 540, "unknown": 80}
 
@@ -120,7 +120,7 @@ def test_what_is_not_known_is_no_zero(here):
 @pytest.mark.parametrize(("at_once", "hours"), [(1, "19.0 hours, without 1"), (2, "9.5"), (9, "7.0")])
 def test_wall_clock_is_the_work_shared_out_and_no_less_than_the_longest_training(at_once, hours):
     seconds = [3.0, 7.0, 5.0, 4.0, None]
-    left = {str(each): Job(True, 1, each and Time(3600 * each, "measured"), 0, 0) for each in seconds}
+    left = {str(each): Forecast(True, 1, each and Time(3600 * each, "measured"), 0, 0) for each in seconds}
     assert f"{at_once} at a time: {hours}" in list(notes(Sizes(), left, at_once))[-1]
 
 

@@ -177,7 +177,7 @@ class TestRuns:
             (small.results / "runs" / place.name / "run.json").unlink()
         outcome_of(small.results, RUNS[0], "unfinished", status="failed", error="ValueError: no such schedule\nmore")
         outcome_of(small.results, RUNS[1], "unfinished", status="running")
-        found = jobs.missing_runs(jobs.planned_jobs(small.results))
+        found = jobs.missing_runs(jobs.planned_trainings(small.results))
         assert found == [
             (RUNS[0].name, "failed", "ValueError: no such schedule"),
             (RUNS[1].name, "unfinished", ""),
@@ -189,11 +189,11 @@ class TestRuns:
 
     def test_untrained_models_are_no_trainings(self, small):
         write_json(small.results / "plan.json", {"study": "toy", "runs": [vars(run("none", 0)), vars(RUNS[0])]})
-        assert [job.run.name for job in jobs.planned_jobs(small.results)] == [RUNS[0].name]
+        assert [training.run.name for training in jobs.planned_trainings(small.results)] == [RUNS[0].name]
 
     def test_environments_that_differ_are_counted(self, small):
         outcome_of(small.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty")
-        found = jobs.planned_jobs(small.results)
+        found = jobs.planned_trainings(small.results)
         told = dict(jobs.environment(found))
         assert told["Device"] == "cpu (8 runs), NVIDIA H200 (1 run)" and told["torch"] == "2.13.0"
         assert jobs.commits(found) == [(COMMIT, 8), (f"{COMMIT}-dirty", 1)]
@@ -201,7 +201,7 @@ class TestRuns:
 
     def test_the_environment_is_that_of_the_finished_ones_which_the_caption_counts(self, small):
         outcome_of(small.results, RUNS[0], "runs", status="failed", device="NVIDIA H200")
-        assert dict(jobs.environment(jobs.planned_jobs(small.results)))["Device"] == "cpu"
+        assert dict(jobs.environment(jobs.planned_trainings(small.results)))["Device"] == "cpu"
         page = small.made().read_text()
         assert "The environment of 8 finished trainings" in page and "NVIDIA H200" not in page
 

@@ -16,7 +16,7 @@ def study(tmp_path):
 
 class TestCompletions:
     def shown(self, study, **options):
-        return completions.completions(study.results, jobs.planned_jobs(study.results), **options)
+        return completions.completions(study.results, jobs.planned_trainings(study.results), **options)
 
     def test_the_first_seed_of_each_cell_at_its_first_middle_and_last_step(self, study):
         shown = self.shown(study)

@@ -10,7 +10,7 @@ import pytest
 from document import DOCUMENT
 from studies import load, planned
 
-from mcgrpo.commands.forecast.__main__ import jobs, rows
+from mcgrpo.commands.forecast.__main__ import forecasts, rows
 from mcgrpo.commands.forecast.sizes import sizes
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def test_the_mini_study(mini):
     beside += 3 * (6 + 2 + 1)  # rivals at G=2, maxrl, and GRPO at G=3
     runs = headline + main + beside
     evaluated = runs + 2 + 5 * 4 + 1  # and the untrained models; GRPO and MC-GRPO at G=2 and 4 out of distribution too
-    assert rows(MINI, jobs(MINI, sizes(MINI)))[-1]["trainings"] == runs  # what `mcgrpo plan` says
+    assert rows(MINI, forecasts(MINI, sizes(MINI)))[-1]["trainings"] == runs  # what `mcgrpo plan` says
     assert mini.jobs() == REPORT | CHECKS | ANSWERS | {
         "model": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
         "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2, "step_times": 2,

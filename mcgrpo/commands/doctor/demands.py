@@ -11,7 +11,7 @@ import psutil
 from mcgrpo.commands.doctor.checks import Check
 from mcgrpo.commands.doctor.machine import count_cores, device_memory
 from mcgrpo.commands.forecast import space
-from mcgrpo.commands.forecast.__main__ import add, gigabytes, jobs
+from mcgrpo.commands.forecast.__main__ import add, forecasts, gigabytes
 from mcgrpo.commands.forecast.batches import Batches, batches
 from mcgrpo.commands.forecast.memory import GIB, memory
 from mcgrpo.commands.forecast.sizes import Sizes
@@ -80,13 +80,13 @@ def check_disk(config: Config, sizes: Sizes) -> Check:
     """What the study leaves, and what its trainings need while they run, against the free space of this folder."""
     if not os.access(".", os.W_OK):
         return Check("error", "disk", f"{Path.cwd()} is not writable")
-    left, free = jobs(config, sizes).values(), shutil.disk_usage(".").free
+    left, free = forecasts(config, sizes).values(), shutil.disk_usage(".").free
     gpus = job_gpus(config, runs(config))
     at_once = max(count() // gpus, 1) if gpus else count_cores()
-    scratch = [job.scratch for job in left]
+    scratch = [each.scratch for each in left]
     parts = {
         "to download": space.to_download(sizes),
-        "of results": add(job.disk for job in left),
+        "of results": add(each.disk for each in left),
         f"while {at_once} train": None if None in scratch else at_once * max(scratch, default=0),
     }
     finding = ", ".join(f"{gigabytes(size)} GB {what}" for what, size in parts.items())

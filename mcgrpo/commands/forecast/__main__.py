@@ -36,8 +36,8 @@ SOURCES = {
 }
 
 
-class Job(NamedTuple):
-    """A run that is not finished; what is unknown is None.
+class Forecast(NamedTuple):
+    """What a run that is not finished will take; what is unknown is None.
 
     Args:
         disk: bytes that it leaves.
@@ -51,24 +51,24 @@ class Job(NamedTuple):
     scratch: int | None
 
 
-def jobs(config: Config, sizes: Sizes) -> dict[str, Job]:
+def forecasts(config: Config, sizes: Sizes) -> dict[str, Forecast]:
     """The study's unfinished runs, by name."""
     entries = expand(config)
     trainings = [entry.run for entry in entries.values() if entry.run.method != UNTRAINED]
     known, done = times(config, trainings), {run.name for run, _ in finished(config, trainings)}
-    return {name: _job(config, entry, sizes, known) for name, entry in entries.items() if name not in done}
+    return {name: _forecast(config, entry, sizes, known) for name, entry in entries.items() if name not in done}
 
 
-def _job(config: Config, entry: Any, sizes: Sizes, known: dict[str, Time]) -> Job:
+def _forecast(config: Config, entry: Any, sizes: Sizes, known: dict[str, Time]) -> Forecast:
     run = entry.run
     if run.method == UNTRAINED:
-        return Job(False, 0, None, space.kept(config, entry, 0, sizes), 0)
+        return Forecast(False, 0, None, space.kept(config, entry, 0, sizes), 0)
     steps = batches(run, config.get("gpus", 0), sizes.rows[run.dataset].get("train")).steps
     disk, scratch = space.kept(config, entry, steps, sizes), space.while_training(run, sizes)
-    return Job(True, steps, known.get(work(config, run)), disk, scratch)
+    return Forecast(True, steps, known.get(work(config, run)), disk, scratch)
 
 
-def rows(config: Config, left: dict[str, Job]) -> list[dict[str, Any]]:
+def rows(config: Config, left: dict[str, Forecast]) -> list[dict[str, Any]]:
     """A row for each experiment, and the total; `left` are the study's unfinished runs."""
     by_experiment, seen = [], set()
     for name, experiment in config["experiments"].items():
@@ -83,15 +83,15 @@ def rows(config: Config, left: dict[str, Job]) -> list[dict[str, Any]]:
     return [*by_experiment, {"experiment": "total", **counts, **_row(config, list(left.values()))}]
 
 
-def _row(config: Config, left: Sequence[Job]) -> dict[str, Any]:
-    trained = [job for job in left if job.trained]
-    sources = Counter(job.time.source if job.time else UNKNOWN for job in trained)
+def _row(config: Config, left: Sequence[Forecast]) -> dict[str, Any]:
+    trained = [each for each in left if each.trained]
+    sources = Counter(each.time.source if each.time else UNKNOWN for each in trained)
     return {
         "to_train": len(trained),
-        "steps": add(job.steps for job in left),
-        "device_hours": sum(job.time.seconds for job in trained if job.time) * max(config.get("gpus", 0), 1) / 3600,
+        "steps": add(each.steps for each in left),
+        "device_hours": sum(each.time.seconds for each in trained if each.time) * max(config.get("gpus", 0), 1) / 3600,
         "times": {source: sources[source] for source in SOURCES if sources[source]},
-        "disk_bytes": add(job.disk for job in left),
+        "disk_bytes": add(each.disk for each in left),
     }
 
 
@@ -124,10 +124,10 @@ def gigabytes(count: float | None) -> str:
     return UNKNOWN if count is None else f"{count / 1e9:,.2f}"
 
 
-def notes(known: Sizes, left: dict[str, Job], at_once: int) -> Iterator[str]:
+def notes(known: Sizes, left: dict[str, Forecast], at_once: int) -> Iterator[str]:
     """The lines below the table; `at_once` trainings run at the same time, 0 if that is not known."""
-    trained = [job for job in left.values() if job.trained]
-    sources = {job.time.source if job.time else UNKNOWN for job in trained}
+    trained = [each for each in left.values() if each.trained]
+    sources = {each.time.source if each.time else UNKNOWN for each in trained}
     yield from (f"{source}: {what}" for source, what in SOURCES.items() if source in sources)
     yield f"Evaluation is not included: of these runs and of {len(left) - len(trained)} untrained model(s)."
     if known.hub:
@@ -135,7 +135,7 @@ def notes(known: Sizes, left: dict[str, Job], at_once: int) -> Iterator[str]:
     if silent := {name: answer.detail for (_, name), answer in known.hub.items() if answer.problem}:
         yield f"Of unknown size, as the hub did not answer: {', '.join(silent)} ({next(iter(silent.values()))})"
     if at_once:
-        seconds = [job.time.seconds for job in trained if job.time]
+        seconds = [each.time.seconds for each in trained if each.time]
         hours = f"{max(sum(seconds) / at_once, *seconds) / 3600:,.1f} hours" if seconds else UNKNOWN
         missing = f", without {len(trained) - len(seconds)} of unknown time" if 0 < len(seconds) < len(trained) else ""
         yield f"Wall clock of the trainings, {at_once} at a time: {hours}{missing}."
@@ -214,7 +214,7 @@ def main() -> None:
         if options.budget is not None:
             _plan_within(config, known, spread, options)
             return
-        left = jobs(config, known)
+        left = forecasts(config, known)
         below = list(notes(known, left, _at_once(config.get("nodes", 1) * job_gpus(config, runs(config)), options)))
     table = rows(config, left)
     if options.json:

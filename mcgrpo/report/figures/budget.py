@@ -11,7 +11,7 @@ from mcgrpo.report.figures import style
 from mcgrpo.study.methods import METHODS
 
 AXES = {"step": "step", "drawn": "rollouts drawn", "seconds": "seconds of training"}
-CELL = ["setting", "method", "num_generations"]
+METHOD_AT_G = ["setting", "method", "num_generations"]
 
 
 def draw(points: pd.DataFrame) -> Figure:
@@ -33,7 +33,7 @@ def draw(points: pd.DataFrame) -> Figure:
     for axes, name in zip(grid[-1], AXES.values(), strict=True):
         axes.set_xlabel(name)
     smoothed = f"; rolling mean over {window} steps" if window > 1 else ""
-    seeds = points.groupby(CELL).seed.nunique()
+    seeds = points.groupby(METHOD_AT_G).seed.nunique()
     note = f"mean over {wording.counts(seeds, 'seed')}{smoothed}"
     style.label(figure, 3, (note,), "accuracy of the rollouts drawn (%)")
     return figure
@@ -41,17 +41,17 @@ def draw(points: pd.DataFrame) -> Figure:
 
 def _means(points: pd.DataFrame, window: int) -> pd.DataFrame:
     """Smoothed accuracy, rollouts and seconds so far, a row for each cell and step: means over seeds."""
-    points = points.sort_values([*CELL, "seed", "step"])
+    points = points.sort_values([*METHOD_AT_G, "seed", "step"])
     spent = points[list(PHASES)].sum(axis=1)
-    runs = [points[name] for name in (*CELL, "seed")]
+    runs = [points[name] for name in (*METHOD_AT_G, "seed")]
     points = points.assign(
-        accuracy=points.groupby([*CELL, "seed"]).accuracy.transform(
+        accuracy=points.groupby([*METHOD_AT_G, "seed"]).accuracy.transform(
             lambda accuracy: accuracy.rolling(window, center=True, min_periods=1).mean()
         ),
-        drawn=points.groupby([*CELL, "seed"]).rollouts.cumsum(),
+        drawn=points.groupby([*METHOD_AT_G, "seed"]).rollouts.cumsum(),
         seconds=spent.groupby(runs).cumsum(),
     )
-    return points.groupby([*CELL, "step"])[["accuracy", "drawn", "seconds"]].mean().reset_index()
+    return points.groupby([*METHOD_AT_G, "step"])[["accuracy", "drawn", "seconds"]].mean().reset_index()
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, column: str, colours: dict) -> None:

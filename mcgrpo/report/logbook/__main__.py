@@ -18,7 +18,7 @@ from mcgrpo.files import read_json
 from mcgrpo.report.claims.judge import judge_published, judge_study
 from mcgrpo.report.logbook.checklist import checklist
 from mcgrpo.report.logbook.pages import Study, index, page, write
-from mcgrpo.report.page.jobs import planned_jobs
+from mcgrpo.report.page.jobs import planned_trainings
 from mcgrpo.study import read as study_file
 from mcgrpo.study.paths import StudyFiles
 
@@ -40,7 +40,7 @@ def read(config: dict, price: float | None = None) -> Study:
     drawn = [re.fullmatch(r"avg@(\d+)", measure) for measure in plan["measures"]]
     samples = max((int(each[1]) for each in drawn if each), default=0)
     scores = read_frame(files.scores, Score)
-    return Study(config, files, planned_jobs(files.folder), planned_seeds(plan), scores, samples, price)
+    return Study(config, files, planned_trainings(files.folder), planned_seeds(plan), scores, samples, price)
 
 
 def main() -> None:

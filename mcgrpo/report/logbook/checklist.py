@@ -39,7 +39,7 @@ def checklist(study: Study, rulings: Sequence[Ruling], missing: Lost) -> str:
 def _claims(study: Study, rulings: Sequence[Ruling]) -> Iterator[str]:
     counts = Counter(ruling.verdict for ruling in rulings)
     yield f"Of {wording.count(len(rulings), 'claim')}: {', '.join(f'{n} {word}' for word, n in counts.most_common())}."
-    if warning := WARNINGS.get(study.kind({job.run.setting for job in study.jobs})):
+    if warning := WARNINGS.get(study.kind({each.run.setting for each in study.trainings})):
         yield warning
     yield "[Each has a page](README.md)."
 
@@ -48,11 +48,11 @@ def _limitations(study: Study, rulings: Sequence[Ruling], missing: Lost) -> Iter
     yield f"- Lost: {missing}"
     unjudged = [ruling.claim.id for ruling in rulings if ruling.verdict in ("not judged", "not measured")]
     yield f"- Claims without a verdict: {', '.join(unjudged) or 'none'}."
-    yield f"- Models: {', '.join(sorted({job.run.model for job in study.jobs}))}. Others may behave differently."
+    yield f"- Models: {', '.join(sorted({each.run.model for each in study.trainings}))}. Others may behave differently."
 
 
 def _reproducibility(study: Study) -> Iterator[str]:
-    told = [job.outcome for job in study.jobs if job.state == FINISHED]
+    told = [each.outcome for each in study.trainings if each.state == FINISHED]
     named = sum(bool(each.get("commit")) for each in told)
     dirty = sum(str(each.get("commit", "")).endswith("-dirty") for each in told)
     sums = sum(bool(each.get("sums")) for each in told)
@@ -64,8 +64,8 @@ def _reproducibility(study: Study) -> Iterator[str]:
 
 
 def _access(study: Study) -> Iterator[str]:
-    yield "- Code: " + ", ".join(f"`{commit}` ({wording.count(n, 'run')})" for commit, n in commits(study.jobs))
-    told = [(job.run.dataset, job.outcome["data"]) for job in study.jobs if job.outcome.get("data")]
+    yield "- Code: " + ", ".join(f"`{commit}` ({wording.count(n, 'run')})" for commit, n in commits(study.trainings))
+    told = [(each.run.dataset, each.outcome["data"]) for each in study.trainings if each.outcome.get("data")]
     data = Counter((name, source["rows"], source["sha256"]) for name, source in told)
     for (name, rows, digest), n in sorted(data.items()):
         yield f"- Training data {name}: {rows:,} rows, SHA-256 `{digest}` ({wording.count(n, 'run')})"
@@ -82,8 +82,8 @@ def _source(spec: dict) -> str:
 
 def _details(study: Study) -> Iterator[str]:
     values: dict[str, set[str]] = {}
-    for job in study.jobs:
-        for key, value in job.run.training.items():
+    for each in study.trainings:
+        for key, value in each.run.training.items():
             values.setdefault(key, set()).add(str(value))
     yield "All are in the study file, which says how they were chosen, and in each run.json. The workflow searches over"
     yield "none."
@@ -95,7 +95,7 @@ def _details(study: Study) -> Iterator[str]:
 
 
 def _significance(study: Study) -> Iterator[str]:
-    seeds = Counter(job.run.name.rpartition("/")[0] for job in study.jobs if job.state == FINISHED)
+    seeds = Counter(each.run.name.rpartition("/")[0] for each in study.trainings if each.state == FINISHED)
     single = sum(count == 1 for count in seeds.values())
     finished = wording.counts(seeds.values(), "finished seed") if seeds else "no finished seed"
     yield f"**{'In part' if single or not seeds else 'Yes'}.** A cell has {finished}. Intervals are 95%,"
@@ -107,11 +107,11 @@ def _significance(study: Study) -> Iterator[str]:
 
 
 def _compute(study: Study) -> Iterator[str]:
-    yield from (f"- {name}: {value}" for name, value in environment(list(study.jobs)))
+    yield from (f"- {name}: {value}" for name, value in environment(list(study.trainings)))
     yield from ("", "| stage | jobs | hours |", "|---|---|---|")
     for row in stages(study.files.folder):
         yield f"| {row['rule']} | {row['jobs']} | {row['seconds'] / 3600:,.2f} |"
     yield ""
-    if lost := [job.outcome.get("seconds", 0) for job in study.jobs if job.state != FINISHED]:
+    if lost := [each.outcome.get("seconds", 0) for each in study.trainings if each.state != FINISHED]:
         yield f"Unfinished trainings took {sum(lost) / 3600:,.2f} hours more, as far as they say."
     yield "Hours are of finished jobs; attempts that were thrown away are not in the records."

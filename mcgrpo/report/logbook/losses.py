@@ -9,38 +9,42 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.files import as_record, iter_json_lines
 from mcgrpo.records import Group
 from mcgrpo.report.lost import UNGRADED, Lost
-from mcgrpo.report.page.jobs import FINISHED, Job
+from mcgrpo.report.page.jobs import FINISHED, Training
 from mcgrpo.study.paths import GROUPS, ResultFiles
 
 RATES = {f"rate-{verdict}": verdict for verdict in UNGRADED}
-CELL = ["setting", "variant", "role", "benchmark", "num_generations", "method"]
+EVALUATED = ["setting", "variant", "role", "benchmark", "num_generations", "method"]
 
 
 def lost(
-    files: ResultFiles, jobs: Iterable[Job], seeds: dict[CellKey, set[int]], scores: pd.DataFrame, samples: int
+    files: ResultFiles,
+    trainings: Iterable[Training],
+    seeds: dict[CellKey, set[int]],
+    scores: pd.DataFrame,
+    samples: int,
 ) -> Lost:
     """What was lost of these trainings and evaluations.
 
     Args:
-        jobs: the trainings.
+        trainings: the trainings.
         seeds: planned seeds of the cells (`mcgrpo.analyse.scored.planned_seeds`), a key for each benchmark.
         scores: scores.csv.
         samples: completions of a problem that are sampled, beside the greedy one.
     """
     total = Lost()
-    for job in jobs:
+    for each in trainings:
         total.planned += 1
-        if job.state != FINISHED:
-            total.missing[job.state] += 1
+        if each.state != FINISHED:
+            total.missing[each.state] += 1
             continue
-        drawn, unscorable = rollouts(files, job.run.name)
+        drawn, unscorable = rollouts(files, each.run.name)
         total.rollouts += drawn
         total.unscorable += unscorable
     rates = scores[scores.measure.isin(RATES)]
-    by_cell = {key: group for key, group in rates.groupby(CELL)}  # noqa: C416
+    by_cell = {key: group for key, group in rates.groupby(EVALUATED)}  # noqa: C416
     for key, own in seeds.items():
         if key.role in ("in", "out"):
-            group = by_cell.get(tuple(getattr(key, name) for name in CELL), rates[:0])
+            group = by_cell.get(tuple(getattr(key, name) for name in EVALUATED), rates[:0])
             total.unmeasured += len(own - set(group.seed))
             for row in group.itertuples():
                 completions = row.n * (1 + samples)

@@ -18,7 +18,7 @@ from mcgrpo.report.claims.rulings import Finding, Ruling
 from mcgrpo.report.claims.tables import evidence, place, spell
 from mcgrpo.report.logbook.losses import lost
 from mcgrpo.report.lost import Lost
-from mcgrpo.report.page.jobs import FINISHED, Job, environment
+from mcgrpo.report.page.jobs import FINISHED, Training, environment
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import label
 from mcgrpo.study.paths import ResultFiles
@@ -41,7 +41,7 @@ class Study:
     Args:
         config: the study file.
         files: its results.
-        jobs: every planned training.
+        trainings: every planned training.
         seeds: planned seeds of every cell on every benchmark.
         scores: scores.csv.
         samples: completions of a problem that are sampled, beside the greedy one.
@@ -50,7 +50,7 @@ class Study:
 
     config: Mapping[str, Any]
     files: ResultFiles
-    jobs: Sequence[Job]
+    trainings: Sequence[Training]
     seeds: Mapping[CellKey, set[int]]
     scores: pd.DataFrame
     samples: int
@@ -63,19 +63,19 @@ class Study:
 
     def kind(self, settings: set[str]) -> str:
         """`TOY`, `OTHER`, or nothing where all models of the settings (by default of all) are the paper's."""
-        settings = settings or {job.run.setting for job in self.jobs}
+        settings = settings or {each.run.setting for each in self.trainings}
         models = [self.config["models"][self.config["settings"][each]["model"]] for each in sorted(settings)]
         if any("toy" in model for model in models):
             return TOY
         papers = {model["hub"] for model in _papers_study()["models"].values()}
         return "" if all(model.get("hub") in papers for model in models) else OTHER
 
-    def part(self, cells: set[CellKey]) -> "tuple[list[Job], Lost]":
+    def part(self, cells: set[CellKey]) -> "tuple[list[Training], Lost]":
         """The trainings of these cells, and what was lost of them and of their evaluations."""
         names = {cell_name(cell._asdict()) for cell in cells}
-        jobs = [job for job in self.jobs if cell_name(vars(job.run)) in names]
+        trainings = [each for each in self.trainings if cell_name(vars(each.run)) in names]
         seeds = {cell: self.seeds[cell] for cell in cells}
-        return jobs, lost(self.files, jobs, seeds, self.scores, self.samples)
+        return trainings, lost(self.files, trainings, seeds, self.scores, self.samples)
 
 
 @cache
@@ -93,12 +93,12 @@ def outcome(study: Study, ruling: Ruling, cells: set[CellKey]) -> str:
 def page(study: Study, published: Ruling, ours: Ruling) -> str:
     """The page of one claim."""
     cells = cells_of(ours.claim, study.seeds)
-    jobs, missing = study.part(cells)
-    return "\n".join(_lines(study, published, ours, cells, jobs, missing)) + "\n"
+    trainings, missing = study.part(cells)
+    return "\n".join(_lines(study, published, ours, cells, trainings, missing)) + "\n"
 
 
 def _lines(
-    study: Study, published: Ruling, ours: Ruling, cells: set[CellKey], jobs: Sequence[Job], missing: Lost
+    study: Study, published: Ruling, ours: Ruling, cells: set[CellKey], trainings: Sequence[Training], missing: Lost
 ) -> Iterator[str]:
     claim = ours.claim
     yield from (f"# {claim.id}", "", f"> {claim.says}", "", f"{claim.where}. {study.title}.", "")
@@ -111,8 +111,8 @@ def _lines(
     yield f"- Decided by: {'the comparisons below' if claim.comparisons else 'nothing'}; {needed}."
     yield f"- By the paper's own numbers: {published.verdict}; {evidence(published)}"
     yield from ("", "## Scope", "", *_scope(study, cells), "", "## Evidence", "", *_evidence(study, ours))
-    yield from ("", "## Hardware, compute and cost", "", *_compute(study, jobs))
-    yield from ("", "## What was left out", "", *_left_out(study, ours, cells, jobs))
+    yield from ("", "## Hardware, compute and cost", "", *_compute(study, trainings))
+    yield from ("", "## What was left out", "", *_left_out(study, ours, cells, trainings))
 
 
 def _sentence(text: str) -> str:
@@ -157,22 +157,22 @@ def _row(row: Finding) -> tuple[str, str, str]:
     return f"{kinds.get(row.kind, '')}{spell(row)}", row.verdict, margin
 
 
-def _compute(study: Study, jobs: Sequence[Job]) -> Iterator[str]:
-    if not jobs:
+def _compute(study: Study, trainings: Sequence[Training]) -> Iterator[str]:
+    if not trainings:
         yield "No training."
         return
-    finished = [job for job in jobs if job.state == FINISHED]
-    for name, value in environment(list(jobs)):
+    finished = [each for each in trainings if each.state == FINISHED]
+    for name, value in environment(list(trainings)):
         yield f"- {name}: {value}"
-    hours = sum(job.outcome["seconds"] * max(job.outcome.get("gpus", 0), 1) for job in finished) / 3600
-    unit = "GPU-hours" if any(job.outcome.get("gpus") for job in finished) else "hours on a CPU"
+    hours = sum(each.outcome["seconds"] * max(each.outcome.get("gpus", 0), 1) for each in finished) / 3600
+    unit = "GPU-hours" if any(each.outcome.get("gpus") for each in finished) else "hours on a CPU"
     yield f"- Compute: {wording.count(len(finished), 'finished training')}, {hours:,.2f} {unit}, without evaluation"
     yield "- Other claims share these trainings: hours of claims must not be added"
     cost = "unknown, no price was given (`--price`)" if study.price is None else f"{hours * study.price:,.2f}"
     yield f"- Cost: {cost}" + ("" if study.price is None else f", at {study.price:g} an hour")
 
 
-def _left_out(study: Study, ours: Ruling, cells: set[CellKey], jobs: Sequence[Job]) -> Iterator[str]:
+def _left_out(study: Study, ours: Ruling, cells: set[CellKey], trainings: Sequence[Training]) -> Iterator[str]:
     if ours.unjudged:
         yield f"- Not judged: {ours.unjudged}."
     empty = sorted({f"{place(row)}: {row.comparison}" for row in ours.findings if row.value is None})
@@ -181,15 +181,15 @@ def _left_out(study: Study, ours: Ruling, cells: set[CellKey], jobs: Sequence[Jo
     papers = ours.claim.settings or _papers_study()["experiments"]["main"]["settings"]
     if others := [each for each in papers if each not in settings]:
         yield f"- Settings of the paper that this study does not have: {', '.join(others)}"
-    unfinished = [job for job in jobs if job.state != FINISHED]
-    yield from (f"- {job.run.name}: {job.state}" for job in unfinished)
+    unfinished = [each for each in trainings if each.state != FINISHED]
+    yield from (f"- {each.run.name}: {each.state}" for each in unfinished)
     if not (ours.unjudged or empty or others or unfinished):
         yield "Nothing that the claim asks for."
 
 
 def index(study: Study, rulings: Sequence[tuple[Ruling, Ruling]], missing: "Lost") -> str:
     """The list of claims, with what was lost of the whole study."""
-    kind = study.kind({job.run.setting for job in study.jobs})
+    kind = study.kind({each.run.setting for each in study.trainings})
     rows = [
         (f"[{ours.claim.id}]({ours.claim.id}.md)", outcome(study, ours, cells_of(ours.claim, study.seeds)), its.verdict)
         for its, ours in rulings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from mcgrpo.report import wording
-from mcgrpo.report.tables.comparisons import Comparison
+from mcgrpo.report.tables.comparisons import PairedDifference
 from mcgrpo.report.tables.headline import Headline, headline
 
 SCALES = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1)
@@ -25,7 +25,7 @@ VERBS = {
 class Bar:
     """One comparison as drawn, in percent of the width; None if there is nothing to draw."""
 
-    row: Comparison
+    row: PairedDifference
     left: float | None
     width: float | None
     dot: float | None
@@ -72,20 +72,20 @@ def answer(summary: pd.DataFrame, gains: pd.DataFrame) -> Answer:
     )
 
 
-def _problems(rows: tuple[Comparison, ...]) -> str:
+def _problems(rows: tuple[PairedDifference, ...]) -> str:
     """The number of problems of each benchmark."""
     sizes = {row.place.split(" on ")[-1]: row.n for row in rows if row.n}
     return ", ".join(f"{wording.count(n, 'problem')} on {benchmark}" for benchmark, n in sizes.items())
 
 
-def _lead(rows: list[Comparison]) -> str:
+def _lead(rows: list[PairedDifference]) -> str:
     """A sentence each for the first comparison that was run, and the first others that are better and worse."""
     run = [row for row in rows if not math.isnan(row.value)]
     sides = ([row for row in run[1:] if row.verdict == side] for side in ("better", "worse"))
     return " ".join(map(_sentence, [*run[:1], *(rows[0] for rows in sides if rows)]))
 
 
-def _sentence(row: Comparison) -> str:
+def _sentence(row: PairedDifference) -> str:
     told = f"{wording.count(row.seeds, 'seed')}, {wording.count(row.n or 0, 'problem')}"
     number = f"{wording.points(row.value)} points"
     number += "" if math.isnan(row.low) else f", 95% interval {wording.points(row.low)} to {wording.points(row.high)}"
@@ -99,7 +99,7 @@ def _sentence(row: Comparison) -> str:
     return text
 
 
-def _scale(rows: tuple[Comparison, ...]) -> float:
+def _scale(rows: tuple[PairedDifference, ...]) -> float:
     """The smallest half width of the axis that shows every bar and seed."""
     ends = [abs(end) for row in rows for end in (row.value, row.low, row.high, *row.gains) if not math.isnan(end)]
     return min(scale for scale in SCALES if scale >= max(ends, default=0) or scale == SCALES[-1])
@@ -110,7 +110,7 @@ def _position(value: float, scale: float) -> float | None:
     return None if math.isnan(value) else round(min(max(50 + 50 * value / scale, 0), 100), 2)
 
 
-def _bar(row: Comparison, scale: float) -> Bar:
+def _bar(row: PairedDifference, scale: float) -> Bar:
     left, right = _position(row.low, scale), _position(row.high, scale)
     width = None if left is None or right is None else round(right - left, 2)
     return Bar(row, left, width, _position(row.value, scale), tuple(_position(gain, scale) for gain in row.gains))

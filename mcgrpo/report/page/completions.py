@@ -9,7 +9,7 @@ from typing import Any
 
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Rollout, Run, cell_name
-from mcgrpo.report.page.jobs import Job
+from mcgrpo.report.page.jobs import Training
 from mcgrpo.study.methods import label, method_order
 from mcgrpo.study.paths import ROLLOUTS, ResultFiles
 from mcgrpo.study.variants import DEFAULT
@@ -57,7 +57,7 @@ class Shown:
     left_out: list[str] = field(default_factory=list)
 
 
-def completions(results: Path, jobs: list[Job], budget: int = BUDGET) -> Shown:
+def completions(results: Path, trainings: list[Training], budget: int = BUDGET) -> Shown:
     """A few prompts of the first seed of each cell, at the first, middle and last recorded step.
 
     The default variant at the smallest G comes first. Whole runs that would exceed `budget` bytes are left out.
@@ -66,7 +66,7 @@ def completions(results: Path, jobs: list[Job], budget: int = BUDGET) -> Shown:
         RecordError: names the line of a file that is not a valid rollout.
     """
     views, absent, left_out = [], [], []
-    chosen = list(_first_seeds(jobs))
+    chosen = list(_first_seeds(trainings))
     for run in chosen:
         path = ResultFiles(results).run(run.name) / ROLLOUTS
         if not path.is_file():
@@ -82,10 +82,10 @@ def completions(results: Path, jobs: list[Job], budget: int = BUDGET) -> Shown:
     return Shown(views, len(chosen), absent, left_out)
 
 
-def _first_seeds(jobs: list[Job]) -> Iterator[Run]:
+def _first_seeds(trainings: list[Training]) -> Iterator[Run]:
     """One run of each cell, the default variant first."""
     cells: dict[str, Run] = {}
-    for run in (job.run for job in jobs):
+    for run in (each.run for each in trainings):
         cells.setdefault(cell_name(vars(run)), run)
     return iter(sorted(cells.values(), key=_place))
 

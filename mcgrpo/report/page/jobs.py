@@ -20,7 +20,7 @@ FINISHED = "finished"
 
 
 @dataclass(frozen=True)
-class Job:
+class Training:
     """One planned training: `state` is finished, failed, unfinished or not started; `outcome` is that of run.json."""
 
     run: Run
@@ -28,7 +28,7 @@ class Job:
     outcome: dict[str, Any] = field(default_factory=dict)
 
 
-def planned_jobs(results: Path) -> list[Job]:
+def planned_trainings(results: Path) -> list[Training]:
     """Every planned training, with its run.json if it has one.
 
     Raises:
@@ -36,10 +36,10 @@ def planned_jobs(results: Path) -> list[Job]:
     """
     files = ResultFiles(results)
     runs = [as_record(Run, row, str(files.plan)) for row in read_json(files.plan)["runs"]]
-    return [_job(files, run) for run in runs if run.method != UNTRAINED]
+    return [_training(files, run) for run in runs if run.method != UNTRAINED]
 
 
-def _job(files: ResultFiles, run: Run) -> Job:
+def _training(files: ResultFiles, run: Run) -> Training:
     unfinished = {"running": "unfinished", FINISHED: "unfinished"}
     for folder, states in ((files.run(run.name), {}), (files.unfinished(run.name), unfinished)):
         path = folder / RECORD
@@ -48,27 +48,27 @@ def _job(files: ResultFiles, run: Run) -> Job:
             if not isinstance(outcome, dict):
                 raise RecordError(f"{path}: outcome should be an object, not {outcome!r}")
             state = outcome.get("status", "unfinished")
-            return Job(run, states.get(state, state), outcome)
-    return Job(run, "not started")
+            return Training(run, states.get(state, state), outcome)
+    return Training(run, "not started")
 
 
-def commits(jobs: Iterable[Job]) -> list[tuple[str, int]]:
+def commits(trainings: Iterable[Training]) -> list[tuple[str, int]]:
     """The commits of the trainings with the number of runs, the most frequent first."""
-    return Counter(str(job.outcome.get("commit") or "unknown") for job in jobs if job.outcome).most_common()
+    return Counter(str(each.outcome.get("commit") or "unknown") for each in trainings if each.outcome).most_common()
 
 
-def ended(jobs: Iterable[Job]) -> str:
+def ended(trainings: Iterable[Training]) -> str:
     """The day on which the last training ended, such as 21 November 2026, in UTC; empty if none has."""
-    ends = [job.outcome["started"] + job.outcome.get("seconds", 0) for job in jobs if "started" in job.outcome]
+    ends = [each.outcome["started"] + each.outcome.get("seconds", 0) for each in trainings if "started" in each.outcome]
     if not ends:
         return ""
     day = datetime.fromtimestamp(max(ends), UTC)
     return f"{day.day} {day:%B %Y}"
 
 
-def environment(jobs: list[Job]) -> list[tuple[str, str]]:
+def environment(trainings: list[Training]) -> list[tuple[str, str]]:
     """The environment of finished trainings: values by name, with the number of runs if there are several."""
-    told = [job.outcome for job in jobs if job.state == FINISHED]
+    told = [each.outcome for each in trainings if each.state == FINISHED]
     packages = sorted({name for outcome in told for name in outcome.get("versions", {})})
     things = {
         "Commit": [outcome.get("commit") for outcome in told],
@@ -100,10 +100,10 @@ def stages(results: Path) -> list[dict[str, Any]]:
     return rules.sort_values("seconds", ascending=False).to_dict("records")
 
 
-def missing_runs(jobs: list[Job]) -> list[tuple[str, str, str]]:
+def missing_runs(trainings: list[Training]) -> list[tuple[str, str, str]]:
     """Unfinished trainings: name, state, and the error if it is known."""
-    left = [job for job in jobs if job.state != FINISHED]
-    return [(job.run.name, job.state, str(job.outcome.get("error", "")).split("\n")[0]) for job in left]
+    left = [each for each in trainings if each.state != FINISHED]
+    return [(each.run.name, each.state, str(each.outcome.get("error", "")).split("\n")[0]) for each in left]
 
 
 def missing_cells(summary: pd.DataFrame) -> list[tuple[str, str, str]]:

@@ -61,7 +61,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     gains = read_frame(files.gains, Gain)
     curves = read_frame(files.curves, CurvePoint)
     study = read_json(files.plan)["study"]
-    planned = jobs.planned_jobs(options.results)
+    planned = jobs.planned_trainings(options.results)
     claims = read_claims(options.claims)
     published, ours = judge_published(claims, options.published), judge_study(claims, files.contrasts)
     points, signals = read_frame(files.signal_curves, SignalPoint), read_frame(files.signals, CellSignal)
@@ -89,7 +89,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
         "environment": jobs.environment(planned),
         "commits": jobs.commits(planned),
         "ended": jobs.ended(planned),
-        "finished": sum(job.state == jobs.FINISHED for job in planned),
+        "finished": sum(each.state == jobs.FINISHED for each in planned),
         "planned": len(planned),
         "missing_runs": jobs.missing_runs(planned),
         "missing_cells": jobs.missing_cells(summary),

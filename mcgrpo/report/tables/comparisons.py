@@ -13,7 +13,7 @@ from mcgrpo.study.methods import METHODS, is_median, label
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedDifference:
     """One paired difference of accuracy: fractions, NaN where there is no number.
 
     `place` is "setting on benchmark"; `gains` is the difference of each seed, `detectable` the smallest detectable one,
@@ -67,7 +67,7 @@ def at_smallest_g(cells: pd.DataFrame) -> pd.DataFrame:
     return medians[medians.num_generations == smallest]
 
 
-def comparisons(summary: pd.DataFrame, gains: pd.DataFrame) -> Iterator[Comparison]:
+def comparisons(summary: pd.DataFrame, gains: pd.DataFrame) -> Iterator[PairedDifference]:
     """The comparisons: sampled before greedy, each median-centred method before its control."""
     cells = accuracies(summary, "in")
     medians = at_smallest_g(cells)
@@ -86,8 +86,8 @@ def _controls(cells: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
     return beside[~beside.method.map(is_median).astype(bool)]
 
 
-def _comparison(cell: Any, gains: pd.DataFrame, is_control: bool) -> Comparison:
-    return Comparison(
+def _comparison(cell: Any, gains: pd.DataFrame, is_control: bool) -> PairedDifference:
+    return PairedDifference(
         place=f"{cell.setting} on {cell.benchmark}",
         method=label(cell.method),
         baseline=label(cell.baseline),

@@ -12,12 +12,12 @@ from mcgrpo.analyse.frames import accuracies, is_among
 from mcgrpo.report import wording
 from mcgrpo.report.lost import UNGRADED, Lost
 from mcgrpo.report.tables.accuracy import intervals
-from mcgrpo.report.tables.comparisons import Comparison, at_smallest_g, comparisons
+from mcgrpo.report.tables.comparisons import PairedDifference, at_smallest_g, comparisons
 from mcgrpo.study.methods import is_median
 from mcgrpo.study.variants import DEFAULT
 
 UNTOLD = "Cannot be told."
-CELL = ["setting", "method", "num_generations"]
+METHOD_AT_G = ["setting", "method", "num_generations"]
 PLACE = ["setting", "num_generations", "baseline"]
 
 
@@ -31,7 +31,7 @@ class Headline:
     question: str
     word: str
     told: str
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[PairedDifference, ...] = ()
     over: str = ""
     margin: float | None = None
     lost: Lost | None = None
@@ -66,10 +66,10 @@ def headline(summary: pd.DataFrame, gains: pd.DataFrame) -> Headline:
 def _lost(summary: pd.DataFrame, cells: pd.DataFrame, medians: pd.DataFrame) -> Lost:
     """What was lost of the trainings that the answer compares: median-centred, baselines and controls."""
     with_baseline = cells.assign(baseline=cells.baseline.fillna(cells.method))
-    names = with_baseline[is_among(with_baseline, medians, PLACE)][CELL].drop_duplicates()
-    own = summary[(summary.variant == DEFAULT) & summary.role.isin(("in", "train"))].merge(names, on=CELL)
+    names = with_baseline[is_among(with_baseline, medians, PLACE)][METHOD_AT_G].drop_duplicates()
+    own = summary[(summary.variant == DEFAULT) & summary.role.isin(("in", "train"))].merge(names, on=METHOD_AT_G)
     total, samples = Lost(), own.measure.str.extract(r"^avg@(\d+)$")[0].astype(float).max()
-    by_training = own.groupby(CELL)[["planned", "seeds"]].max()
+    by_training = own.groupby(METHOD_AT_G)[["planned", "seeds"]].max()
     total.planned = int(by_training.planned.sum())
     total.missing[""] = total.planned - int(by_training.seeds.sum())
     total.rollouts, total.unscorable = _rollouts(own)
@@ -83,7 +83,7 @@ def _lost(summary: pd.DataFrame, cells: pd.DataFrame, medians: pd.DataFrame) -> 
 
 def _rollouts(own: pd.DataFrame) -> tuple[int, int]:
     """Rollouts drawn and rollouts without a reward, over the cells for which both are known."""
-    drawn, shares = (own[own.measure == name].set_index(CELL) for name in ("rollouts", "frac_unscorable"))
+    drawn, shares = (own[own.measure == name].set_index(METHOD_AT_G) for name in ("rollouts", "frac_unscorable"))
     totals = pd.concat({"drawn": drawn["mean"] * drawn.seeds, "share": shares["mean"]}, axis=1).dropna()
     return round(totals.drawn.sum()), round((totals.drawn * totals.share).sum())
 
@@ -94,7 +94,7 @@ def _over(medians: pd.DataFrame) -> str:
     return intervals(list(drawn.assign(over=drawn.over.where(drawn.difference_seeds > 1, "problems")).itertuples()))
 
 
-def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
+def _answer(rows: list[PairedDifference], margin: float | None) -> tuple[str, str]:
     """Yes, no, in part or not told, and the counts of verdicts."""
     by_word = Counter(row.word for row in rows)
     compared = len(rows) - by_word[wording.MISSING]
@@ -111,7 +111,7 @@ def _answer(rows: list[Comparison], margin: float | None) -> tuple[str, str]:
     return word, text + (f" {wording.count(missing, 'planned comparison')} missing." if missing else "")
 
 
-def _of_controls(rows: Sequence[Comparison]) -> str:
+def _of_controls(rows: Sequence[PairedDifference]) -> str:
     """What the controls gain, beside the medians of the same comparisons."""
     pairs = [(row, after) for row, after in pairwise(rows) if after.is_control]
     pairs = [pair for pair in pairs if not any(pd.isna(each.value) for each in pair)]
@@ -128,7 +128,7 @@ def _of_controls(rows: Sequence[Comparison]) -> str:
     )
 
 
-def _explained(kind: str, rows: list[Comparison], margin: float | None) -> str:
+def _explained(kind: str, rows: list[PairedDifference], margin: float | None) -> str:
     """A verdict with its qualification."""
     if kind == "equivalent" and margin is not None:
         return f"equivalent (within {wording.count_points(margin)})"
@@ -177,7 +177,7 @@ def latex(answer: Headline) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sentences(rows: Iterable[Comparison]) -> Iterator[str]:
+def _sentences(rows: Iterable[PairedDifference]) -> Iterator[str]:
     """One sentence for each comparison, followed by its control."""
     rows = list(rows)
     for row, after in zip(rows, [*rows[1:], None], strict=True):
@@ -190,7 +190,7 @@ def _sentences(rows: Iterable[Comparison]) -> Iterator[str]:
         yield text
 
 
-def _numbers(row: Comparison) -> str:
+def _numbers(row: PairedDifference) -> str:
     """The difference, the detectable one, the published one, and every seed."""
     if pd.isna(row.value):
         return ""
