@@ -33,7 +33,7 @@ def diagnose(
     values = {
         "drawn/reward": torch.nanmean(rewards),
         "drawn/reward_std": torch.nanmean(spread),
-        "drawn/frac_reward_zero_std": torch.isclose(spread, torch.zeros_like(spread)).float().mean(),
+        "drawn/frac_reward_zero_std": (~differ(rewards) & ~spread.isnan()).float().mean(),
         "drawn/frac_unscorable": torch.isnan(rewards).float().mean(),
         "advantage/abs_max": size.max(),
         "advantage/frac_zero": is_zero.sum() / keep.sum(),

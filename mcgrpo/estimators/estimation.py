@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators.diagnostics import diagnose
+from mcgrpo.estimators.diagnostics import diagnose, differ
 from mcgrpo.estimators.estimator import Estimator
 from mcgrpo.estimators.keep import TIES, Ties
 from mcgrpo.estimators.registry import get_estimator
@@ -100,17 +100,24 @@ def compute_estimate(
     check_options(mad_zero=mad_zero, ties=ties, extra_rollouts=extra_rollouts, epsilon=epsilon)
     extra = rule.extra_rollouts if extra_rollouts is None else extra_rollouts
     _check_rewards(rewards, estimator, num_generations, extra)
+    rewards = rewards.detach()
     _check_lengths(lengths, rewards, estimator, rule, ties)
     tie_breaker = lengths if ties == "longest" else None
 
     find_centre = partial(rule.centre, lengths=lengths) if rule.needs_lengths else rule.centre
     used, centre = rewards, find_centre(rewards)
+    _check_part("centre", centre, rewards, estimator, (1, rewards.size(1)))
     keep = rule.keep(rewards, centre, num_generations, tie_breaker)
+    _check_keep(keep, rewards, estimator, num_generations)
     if rule.centre_of_kept:
         used = rewards.masked_fill(~keep, torch.nan)
         centre = find_centre(used)
     scale = None if rule.scale is None else rule.scale(used, centre)
+    if scale is not None:
+        _check_part("scale", scale, rewards, estimator, (1,))
     deviations = used - centre
+    if epsilon == 0:
+        deviations = _without_rounding(deviations, used)
     advantages = deviations if scale is None else deviations / divisor(mad_zero, used, centre, scale, epsilon)
     if advantages.isinf().any():
         raise _zero_divisor(used, advantages, estimator, epsilon, mad_zero)
@@ -170,10 +177,9 @@ def _zero_divisor(rewards: Tensor, advantages: Tensor, name: str, epsilon: float
 
 
 def _check_rewards(rewards: Tensor, name: str, num_generations: int, extra: int) -> None:
-    if rewards.dim() != 2 or not rewards.is_floating_point():
-        raise ValueError(
-            f"rewards should be floats of shape (groups, drawn), not {rewards.dtype} of shape {tuple(rewards.shape)}"
-        )
+    check_floats(rewards)
+    if rewards.dim() != 2:
+        raise ValueError(f"rewards should have the shape (groups, drawn), not {tuple(rewards.shape)}")
     drawn = num_generations + extra
     if num_generations < 2 or rewards.size(1) != drawn:
         raise ValueError(
@@ -183,6 +189,43 @@ def _check_rewards(rewards: Tensor, name: str, num_generations: int, extra: int)
         )
     if torch.isinf(rewards).any():
         raise ValueError("rewards hold an infinite value; return None (NaN) for a rollout that cannot be scored")
+
+
+def _without_rounding(deviations: Tensor, rewards: Tensor) -> Tensor:
+    """0 where the mean of equal rewards is another number by rounding: their standard deviation is as small."""
+    largest = rewards.abs().nan_to_num(nan=0.0).amax(dim=1, keepdim=True)
+    rounding = torch.finfo(rewards.dtype).eps * rewards.size(1) * largest
+    return deviations.masked_fill(~differ(rewards) & (deviations.abs() <= rounding), 0.0)
+
+
+def check_floats(rewards: Tensor) -> None:
+    """Refuse rewards that are no tensor of floats.
+
+    Raises:
+        ValueError: with what they are.
+    """
+    if not isinstance(rewards, Tensor) or not rewards.is_floating_point():
+        kind = rewards.dtype if isinstance(rewards, Tensor) else type(rewards).__name__
+        raise ValueError(f"rewards should be a tensor of floats, not {kind}")
+
+
+def _check_part(what: str, part: Tensor, rewards: Tensor, name: str, columns: tuple[int, ...]) -> None:
+    """Refuse a centre or scale that would not be broadcast group by group; the functions may be somebody's own."""
+    shape = tuple(part.shape) if isinstance(part, Tensor) else ()
+    if len(shape) != 2 or shape[0] not in (1, len(rewards)) or shape[1] not in columns:
+        found = f"of shape {shape}" if isinstance(part, Tensor) else repr(part)
+        raise ValueError(
+            f"the {what} of estimator {name!r} should be a tensor of shape ({len(rewards)}, 1), not {found}: "
+            "is keepdim=True missing?"
+        )
+
+
+def _check_keep(keep: Tensor, rewards: Tensor, name: str, num_generations: int) -> None:
+    if keep.dtype != torch.bool or keep.shape != rewards.shape or (keep.sum(dim=1) != num_generations).any():
+        raise ValueError(
+            f"the keep rule of estimator {name!r} should return booleans of shape {tuple(rewards.shape)}, exactly "
+            f"{num_generations} of them true in each group"
+        )
 
 
 def _check_lengths(lengths: Tensor | None, rewards: Tensor, name: str, rule: Estimator, ties: Ties) -> None:

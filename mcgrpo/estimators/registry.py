@@ -95,8 +95,11 @@ def get_estimator(name: str) -> Estimator:
     The module is searched for on Python's path and in the current folder.
 
     Raises:
-        ValueError: listing the known names, or naming the part of `module:attribute` that is missing.
+        ValueError: for what is no text, listing the known names, or naming the part of `module:attribute` that is
+            missing.
     """
+    if not isinstance(name, str):
+        raise ValueError(f"an estimator is given by its name, not {name!r}: register(name, estimator) gives it one")
     if name in ESTIMATORS:
         return ESTIMATORS[name]
     module, colon, attribute = name.partition(":")

@@ -6,13 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators.estimation import estimate
+from mcgrpo.estimators.estimation import check_floats, estimate
 from mcgrpo.estimators.registry import get_estimator
 
 
 def estimate_rows(
     rewards: Tensor,
-    groups: Sequence[Hashable],
+    groups: Sequence[Hashable] | Tensor,
     estimator: str,
     num_generations: int | None = None,
     *,
@@ -26,7 +26,7 @@ def estimate_rows(
 
     Args:
         rewards: (rows,) floats, NaN where a rollout could not be scored. All rows of the batch.
-        groups: the id of each row's group.
+        groups: the id of each row's group; a tensor holds numbers.
         estimator: a name that `get_estimator` knows.
         num_generations: G; None for the rollouts of the largest group without the extra ones.
         lengths: (rows,), tokens of each completion; for estimators and ties that need them.
@@ -42,6 +42,8 @@ def estimate_rows(
         ValueError: as `estimate`; for a number of ids that is not that of the rewards; for a group with more than
             G + the extra rollouts, by its id.
     """
+    check_floats(rewards)
+    groups = _ids(groups)
     if rewards.dim() != 1 or len(groups) != len(rewards):
         raise ValueError(f"{len(groups)} group ids for rewards of shape {tuple(rewards.shape)}: one for each is needed")
     extra = get_estimator(estimator).extra_rollouts if extra_rollouts is None else extra_rollouts
@@ -78,7 +80,7 @@ def kept_generations(estimator: str, drawn: int, extra_rollouts: int | None = No
 def estimate_tokens(
     token_rewards: Tensor,
     mask: Tensor,
-    groups: Sequence[Hashable],
+    groups: Sequence[Hashable] | Tensor,
     estimator: str,
     num_generations: int | None = None,
     **options: Any,
@@ -90,7 +92,7 @@ def estimate_tokens(
     Args:
         token_rewards: (rows, tokens) floats.
         mask: (rows, tokens), nonzero for the tokens of the completion.
-        groups: the id of each row's group.
+        groups: the id of each row's group; a tensor holds numbers.
         estimator: a name that `get_estimator` knows.
         num_generations: G; None for the rollouts of the largest group without the extra ones.
         options: the other keyword arguments of `estimate`.
@@ -99,6 +101,7 @@ def estimate_tokens(
         advantages: (rows, tokens): those of kept rows, at each token of the mask; 0 elsewhere.
         keep: (rows,) booleans.
     """
+    groups = _ids(groups)
     lengths = (mask != 0).sum(dim=1)
     rows = lengths.nonzero().flatten()
     scalar = token_rewards.sum(dim=1)
@@ -118,6 +121,11 @@ def estimate_tokens(
 def over_tokens(advantages: Tensor, mask: Tensor) -> Tensor:
     """(rows,) -> (rows, tokens): each row's advantage at the tokens of the mask, 0 elsewhere."""
     return advantages.to(mask.device).unsqueeze(1) * (mask != 0)
+
+
+def _ids(groups: Sequence[Hashable] | Tensor) -> Sequence[Hashable]:
+    """Those of a tensor as numbers: its elements are hashed by identity, so that each would be a group of its own."""
+    return groups.tolist() if isinstance(groups, Tensor) else groups
 
 
 def _extended(values: Tensor, filler: float) -> Tensor:

@@ -87,11 +87,14 @@ def reward_functions(
 ) -> list[Callable[..., list[float]]]:
     """Reward functions for TRL, in the order of `names` (`accuracy`, `format`); TRL logs them as `{name}_reward`.
 
+    `accuracy` needs a data set with a column `answer`, and for the task `math` takes `solution` into account if there.
+
     Raises:
         ValueError: names an unknown reward, task or protocol.
     """
     _check("task", task, TASKS)
     _check("protocol", protocol, PROTOCOL_SUFFIXES)
+    names = [names] if isinstance(names, str) else names
     makers = {"accuracy": lambda: _accuracy_reward(task, protocol, verifier), "format": lambda: format_reward}
     for name in names:
         _check("reward", name, makers)

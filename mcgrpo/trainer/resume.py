@@ -37,7 +37,7 @@ class ResumableTrainer(GRPOTrainer):
         if not self.args.save_only_model:
             folder = Path(self._get_output_dir(trial), f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
             state = {"step": self._step, "inputs": self._buffered_inputs, "metrics": dict(self._metrics["train"])}
-            torch.save(state, self._rollouts_in(folder))
+            torch.save(state | {"arithmetic": self._arithmetic()}, self._rollouts_in(folder))
         self.accelerator.wait_for_everyone()
 
     def _init_training_state(
@@ -66,8 +66,18 @@ class ResumableTrainer(GRPOTrainer):
             return
         with self._loading_to_cpu():
             state = torch.load(file, map_location=self.args.device, weights_only=True)
-        self._step, self._buffered_inputs = state["step"], state["inputs"]
+        self._step = state["step"]
+        if state.get("arithmetic") == self._arithmetic():
+            self._buffered_inputs = state["inputs"]
+        else:  # where nothing is buffered, TRL draws anew
+            warnings.warn(f"{checkpoint} is of other batches: training does not resume exactly", stacklevel=2)
         self._metrics["train"].update(state["metrics"])
+
+    def _arithmetic(self) -> list[int | bool]:
+        """The settings that buffered rollouts are cut and computed for."""
+        args, processes = self.args, self.accelerator.num_processes
+        batches = [args.per_device_train_batch_size, args.steps_per_generation, args.gradient_accumulation_steps]
+        return [*batches, self.num_iterations, self.num_generations, self.beta != 0, processes]
 
     def _loading_to_cpu(self) -> AbstractContextManager:
         """Within it `args.device` of a CPU process is plain `cpu`.

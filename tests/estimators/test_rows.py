@@ -91,3 +91,21 @@ def test_a_row_without_a_token_is_no_rollout():
 )
 def test_the_extra_rollouts_are_those_of_the_estimator_or_as_many_as_are_asked_for(name, drawn, extra, kept):
     assert kept_generations(name, drawn, extra) == kept
+
+
+def test_ids_may_be_numbers_in_a_tensor():
+    rewards, ids = torch.tensor([0.0, 1.0, 9.0, 3.0, 4.0, 2.0]), [7, 7, 8, 7, 8, 8]
+    for found, expected in zip(
+        estimate_rows(rewards, torch.tensor(ids), "median", 2)[:2],
+        estimate_rows(rewards, ids, "median", 2)[:2],
+        strict=True,
+    ):
+        assert torch.equal(found, expected) and found.any()
+    mask = torch.ones(6, 1)
+    assert estimate_tokens(rewards[:, None], mask, torch.tensor(ids), "median", 2)[0].any()
+
+
+@pytest.mark.parametrize("rewards", [torch.tensor([1, 2, 3]), [1.0, 2.0, 3.0]])
+def test_rewards_that_are_no_floats_are_refused(rewards):
+    with pytest.raises(ValueError, match="rewards should be a tensor of floats, not"):
+        estimate_rows(rewards, [0, 0, 0], "median", 2)

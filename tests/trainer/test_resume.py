@@ -98,3 +98,16 @@ def test_torch_loads_as_it_did_before_the_trainer_was_imported(tmp_path):
     torch.save(torch.ones(1), tmp_path / "tensor.pt")
     with pytest.raises(RuntimeError, match="don't know how to restore"):
         torch.load(tmp_path / "tensor.pt", map_location="cpu:1")
+
+
+@pytest.mark.parametrize(
+    "other", [{"steps_per_generation": 8}, {"beta": 0.04}, {"per_device_train_batch_size": 2}, {"num_generations": 2}]
+)
+def test_with_other_batches_rollouts_are_drawn_anew(other, tmp_path):
+    """As TRL does; those of the checkpoint would be cut or computed in another way."""
+    recipe = {"per_device_train_batch_size": 4, "steps_per_generation": 4, "beta": 0.0}
+    trainer_of(Ours, tmp_path, **SAVED | recipe | {"max_steps": 3}).train()
+    with pytest.warns(UserWarning, match="checkpoint-2 is of other batches: training does not resume exactly"):
+        again = resumed(Ours, tmp_path, 2, recipe | {"max_steps": 5} | other)
+    size = (recipe | other)["per_device_train_batch_size"]
+    assert len(again.losses) == 3 and {len(batch["completion_ids"]) for batch in again.batches} <= {*range(1, size + 1)}
