@@ -1,4 +1,4 @@
-"""What Snakemake's scheduler does between the jobs of one machine."""
+"""What Snakemake's scheduler does between jobs, and when it is told to end."""
 
 from typing import Any
 
@@ -15,3 +15,18 @@ def without_rate_limit(workflow: Any) -> None:
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
+
+
+def without_deadlock() -> None:
+    """Let SIGTERM end a Snakemake that is handling a failed job, such as that of a cancelled SLURM job.
+
+    The handler of Snakemake 9.27 takes a lock that the thread it interrupts may hold, and waits forever. To set an
+    attribute needs none.
+    """
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    def exit_gracefully(self: JobScheduler, *_: Any) -> None:
+        self._user_kill = "graceful"
+        self._open_jobs.release()
+
+    JobScheduler.exit_gracefully = exit_gracefully

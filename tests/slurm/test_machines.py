@@ -87,6 +87,7 @@ while distributed.get_rank() == 0:
 distributed.barrier()
 if sys.argv[2] == "scancel":
     time.sleep(600)
+distributed.destroy_process_group()  # else its threads may abort a process that ends
 sys.exit(int(sys.argv[2]))
 """
 

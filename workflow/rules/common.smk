@@ -89,6 +89,7 @@ AUDITS = [*map(FILES.audit, DATASETS)]
 for handler in workflow.logger_manager.get_log_handlers():
     handler.study = config  # of `--logger mcgrpo`
 
+scheduling.without_deadlock()
 environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
 if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method:
     # Jobs in conda's environment run the package that the rules are read with. A prefix, as Snakemake unsets PYTHONPATH.
