@@ -78,6 +78,11 @@ def test_a_gain_of_one_seed_is_not_called_worse():
         assert line.entries[-1].tone == tone
 
 
+def test_a_prediction_that_is_rounded_to_nothing_has_no_minus():
+    (line,) = table.display(rows(dataclasses.replace(cell_signals()[0], predicted=-0.004))).lines
+    assert line.entries[-2].text == "+0%"
+
+
 def test_the_label_of_a_part_is_one_that_latex_takes(tmp_path):
     """A long table has a part for each model; a success rate with its percent sign is in the model's heading."""
     signals = [cell for source in (TRAINED, SOURCE) for cell in cell_signals(source)]

@@ -70,7 +70,7 @@ def _entries(row: Any) -> Iterable[Entry]:
         yield from (Entry(""), Entry(""), Entry(""))
         return
     yield Entry(label(row.baseline) if row.kind == "difference" else row.baseline)
-    yield Entry(f"{100 * row.predicted:+.0f}%".replace("-", "−"))
+    yield Entry(f"{round(100 * row.predicted):+d}%".replace("-", "−"))
     yield Entry(wording.signed(row.gain, row.gain_low, row.gain_high), TONES.get(row.gain_verdict, ""))
 
 
