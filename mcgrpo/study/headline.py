@@ -15,11 +15,11 @@ def headline_runs(runs: Iterable[Run]) -> list[Run]:
     runs = [run for run in runs if run.method != UNTRAINED and run.variant == DEFAULT]
     cells = {(run.setting, run.num_generations, run.method) for run in runs}
     smallest: dict[tuple[str, str | None], int] = {}
-    for run in filter(lambda run: is_median(run.method), runs):
-        key = run.setting, METHODS[run.method].baseline
-        if (run.setting, run.num_generations, key[1]) not in cells:
-            continue
-        smallest[key] = min(run.num_generations, smallest.get(key, run.num_generations))
+    for run in runs:
+        baseline = METHODS[run.method].baseline
+        if is_median(run.method) and (run.setting, run.num_generations, baseline) in cells:
+            known = smallest.get((run.setting, baseline), run.num_generations)
+            smallest[run.setting, baseline] = min(run.num_generations, known)
     return [
         run
         for run in runs

@@ -65,7 +65,7 @@ def timed(run: Run, model: Path, data: Path, steps: int) -> Iterator[StepTime]:
         run: the run to time.
         model: folder of the initial model.
         data: the data set, `resources/data/NAME.jsonl`.
-        steps: periods that are timed; each has the fewest optimizer steps after which a generation begins a step again.
+        steps: periods that are timed. A period lasts from one generation that begins an optimizer step to the next.
     """
     accumulation = run.training.get("gradient_accumulation_steps", 1)
     every = run.training.get("steps_per_generation", accumulation) * run.training.get("num_iterations", 1)
@@ -86,9 +86,7 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     cells = "the runs to time, as JSON: for each cell a `run`, and its `seeds`"
     parser.add_argument("--cells", type=json.loads, required=True, help=cells)
-    parser.add_argument(
-        "--steps", type=int, required=True, help="how often each run is timed from one generation to the next"
-    )
+    parser.add_argument("--steps", type=int, required=True, help="periods that are timed, see `timed`")
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
     parser.add_argument("--output", type=Path, required=True, help="JSONL, one StepTime a line")
