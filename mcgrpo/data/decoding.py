@@ -1,15 +1,20 @@
 """A decoding step of a small model with fewer calls: the model's own operations in one function.
 
-With two layers on a CPU, most of the time of a decoding step is spent between the operations: in modules, hooks, masks
-and in copying the cache for every token. The numbers are those of transformers, bit for bit.
+With a layer or two on a CPU, most of the time of a decoding step is spent between the operations: in modules, hooks,
+masks and in copying the cache for every token. The logits are those of transformers, bit for bit. A token is drawn from
+them with one random number, where `torch.multinomial` takes one for each token of the vocabulary.
 """
 
+import copy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
+from transformers.generation import GenerationMode
 from transformers.modeling_outputs import BaseModelOutputWithPast
+
+from mcgrpo.data.sampling import sampling
 
 ROOM = 64
 """Tokens that the cache grows by."""
@@ -29,7 +34,37 @@ def with_quick_decoding(model: Any) -> Any:
         and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
     ):
         model.model.forward = QuickDecoder(model.model)
+        model.generate = QuickSampling(model)
     return model
+
+
+class QuickSampling:
+    """Stands in for the `generate` of a model: where it samples on a CPU, by `mcgrpo.data.sampling`."""
+
+    def __init__(self, model: Any):
+        self.model, self.generate = model, model.generate
+
+    def __call__(self, *args: Any, generation_config: Any = None, **options: Any) -> Any:
+        """As `generate`."""
+        config = copy.deepcopy(self.model.generation_config)
+        if generation_config is not None:
+            config.update(**{name: each for name, each in generation_config.to_dict().items() if each is not None})
+        rest = config.update(**options)
+        if not self.fits(config):
+            return self.generate(*args, generation_config=generation_config, **options)
+        processors = sampling(*(1.0 if each is None else each for each in (config.temperature, config.top_p)))
+        config.update(do_sample=False, temperature=None, top_p=None, top_k=None)
+        processors = [*(rest.pop("logits_processor", None) or []), *processors]
+        return self.generate(*args, generation_config=config, logits_processor=processors, **rest)
+
+    def fits(self, config: Any) -> bool:
+        """Whether tokens are sampled one by one, by temperature and `top_p` alone."""
+        others = ("top_k", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff", "watermarking_config")
+        return (
+            config.get_generation_mode() is GenerationMode.SAMPLE
+            and self.model.device.type == "cpu"
+            and all(getattr(config, name, None) in (None, 0, 1.0) for name in others)
+        )
 
 
 class QuickDecoder:

@@ -5,9 +5,10 @@ import copy
 import peft
 import pytest
 import torch
-from transformers import set_seed
+from transformers import GenerationConfig, set_seed
 
 from mcgrpo.data.decoding import with_quick_decoding
+from mcgrpo.data.sampling import sampling
 from mcgrpo.data.toy.models import create
 
 SHAPE = {"hidden_size": 64, "layers": 2, "heads": 2, "intermediate_size": 96, "seed": 5}
@@ -34,7 +35,7 @@ def generated(model, tokenizer, texts, **options):
 
 @pytest.mark.slow
 @PADDED
-@pytest.mark.parametrize("options", [{"do_sample": False}, {"do_sample": True, "top_k": 0}, {"num_beams": 3}], ids=str)
+@pytest.mark.parametrize("options", [{"do_sample": False}, {"do_sample": True, "top_k": 20}, {"num_beams": 3}], ids=str)
 def test_tokens_and_logits_are_those_of_transformers_to_the_bit(models, texts, options):
     plain, quick, tokenizer, calls = models
     calls.clear()
@@ -42,6 +43,35 @@ def test_tokens_and_logits_are_those_of_transformers_to_the_bit(models, texts, o
     assert torch.equal(expected.sequences, given.sequences)
     assert all(map(torch.equal, expected.logits, given.logits)) and len(given.logits) == 80
     assert len(calls) == 1, "only the prompt takes the long way"
+
+
+@pytest.mark.parametrize("where", ["options", "config", "model"])
+@pytest.mark.parametrize("settings", [{}, {"temperature": 0.7, "top_p": 0.9}], ids=["plain", "warped"])
+def test_samples_are_drawn_with_one_number_a_row(models, settings, where, monkeypatch):
+    """From the logits of transformers, wherever the settings come from; its own sampling is not called."""
+    plain, quick, tokenizer, _ = models
+    expected = generated(
+        plain,
+        tokenizer,
+        TEXTS,
+        do_sample=False,
+        logits_processor=sampling(**{"temperature": 1.0, "top_p": 1.0} | settings),
+    )
+    monkeypatch.delattr(torch, "multinomial")
+    sampled = GenerationConfig(
+        do_sample=True, top_k=0, pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id, **settings
+    )
+    if where == "model":
+        monkeypatch.setattr(quick, "generation_config", sampled)
+    options = {
+        "options": {"do_sample": True, "top_k": 0, **settings},
+        "config": {"generation_config": sampled},
+        "model": {},
+    }
+    given = generated(quick, tokenizer, TEXTS, **options[where])
+    assert torch.equal(expected.sequences, given.sequences)
+    assert all(map(torch.equal, expected.logits, given.logits))
+    assert quick.generation_config.do_sample is (True if where == "model" else plain.generation_config.do_sample)
 
 
 def test_a_step_uses_the_weights_as_they_are_now(models):
