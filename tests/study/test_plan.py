@@ -123,7 +123,7 @@ def test_a_run_is_its_method_at_its_batch():
     runs = {run.name: run for run in plan.runs(MINI)}
     run = runs["toy-qwen3/mc-dr-grpo/G4/default/seed2"]
     assert (run.loss_type, run.estimator, run.task, run.seed) == ("dr_grpo", "median", "gsm8k", 2)
-    assert run.training["per_device_train_batch_size"] == 40 * 4
+    assert run.training["per_device_train_batch_size"] == MINI["training"]["prompts_per_step"] * 4
     assert "prompts_per_step" not in run.training
 
 
@@ -173,7 +173,7 @@ def test_updates_are_matched_by_accumulating_gradients():
 
 def test_null_takes_a_key_away():
     fixed = run_of(only(MINI, num_generations=[8], variants=["fixed-rows"])).training
-    assert fixed["per_device_train_batch_size"] == 80 and fixed["num_train_epochs"] == 0.5
+    assert fixed["per_device_train_batch_size"] == 120 and fixed["num_train_epochs"] == 0.375
     assert "max_steps" not in fixed
 
 
