@@ -21,6 +21,7 @@ VIEWS = frozenset({"mcgrpo", "mcgrpo.tracking"})
 package, only the front can be reached: what it imports of its own is not followed."""
 
 
+@cache
 def _path(module: str) -> Path | None:
     base = ROOT.joinpath(*module.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)

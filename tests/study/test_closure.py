@@ -87,7 +87,7 @@ def package(tmp_path, monkeypatch):
 
 
 def forget():
-    for cached in ("_tree", "_definitions", "_imports", "_needed", "_code", "fingerprint"):
+    for cached in ("_path", "_tree", "_definitions", "_imports", "_needed", "_code", "fingerprint"):
         getattr(closure, cached).cache_clear()
 
 
