@@ -40,7 +40,7 @@ COLUMNS = {
 }
 """Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
 MEANS = (
-    "frac_unscorable", "frac_scale_zero", "frac_scale_zero_signal", "frac_advantage_zero", "frac_groups_zero",
+    "reward", "frac_unscorable", "frac_scale_zero", "frac_scale_zero_signal", "frac_advantage_zero", "frac_groups_zero",
     "frac_effective", "advantage_abs_max", "kl_l1_share_logps", "flips_mean_median", "flips_loo_mean",
     "flips_loo_median", "grad_norm", "clip_ratio",
 )  # fmt: skip
@@ -78,7 +78,7 @@ def drawn(row: dict[str, Any], processes: int) -> dict[str, float | None]:
 
 
 def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> Measures:
-    """The measures of a training: its seconds, and means over steps (of the reward: over the last tenth).
+    """The measures of a training: its seconds, and means over steps (of the reward: over those that generate).
 
     `rollouts` is the sum over steps, `frac_grad_clipped` the share of steps whose gradient norm is above
     `max_grad_norm`. Values that are not finite (a gradient that overflowed) are left out of means.
@@ -90,14 +90,12 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
         yield "rollouts", sum(counts)
     if norms := [point.grad_norm for point in points if point.grad_norm is not None]:
         yield "frac_grad_clipped", sum(not norm <= max_grad_norm for norm in norms) / len(norms)
-    rewarded = [point for point in points if point.reward is not None]  # only steps that generate, of num_iterations
-    steps = {"reward": rewarded[-max(1, len(rewarded) // 10) :]} | dict.fromkeys(MEANS, points)
-    for measure, over in steps.items():
-        logged = [value for point in over if (value := getattr(point, measure)) is not None]
+    for measure in MEANS:
+        logged = [value for point in points if (value := getattr(point, measure)) is not None]
         values = [value for value in logged if math.isfinite(value)]
         if values:
             yield measure, sum(values) / len(values)
-    if (steady := unsteadiness([point.reward for point in rewarded])) is not None:
+    if (steady := unsteadiness([point.reward for point in points if point.reward is not None])) is not None:
         yield "reward_unsteadiness", steady
 
 

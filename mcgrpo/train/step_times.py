@@ -3,7 +3,9 @@
 On a CPU, trainings share cores, caches and memory with whatever else runs, so their own times compare nothing. Here one
 process, beside which the study runs nothing (see the rule), trains the runs of a setting for a few steps each, seed by
 seed: methods that are compared follow one another, in a new order for every seed, so what slows the machine down slows
-them alike. Processor time is measured, on one thread: time in which another program has the core does not count.
+them alike. Processor time is measured, on one thread: time in which another program has the core does not count. What
+another program does to caches and to the core's clock does count, for seconds at a time: so all this is repeated, and
+the least time of each step is kept (as the documentation of Python's `timeit` advises).
 """
 
 import itertools
@@ -26,15 +28,18 @@ from mcgrpo.records import Run, StepTime
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import trainer_of
 
+REPEATS = 3
+"""Times that each step is timed. A run that is begun again does the same work: its seed is the same."""
+
 SELECTION = ("select_checkpoint", "eval_steps")
 """Keys of `training` that evaluate between steps."""
 
 
 def in_turns(runs: Iterable[Run]) -> Iterator[Run]:
-    """The runs by seed; within one, methods at the same G follow one another, each time in another order."""
+    """The runs by seed, `REPEATS` times; methods at the same G follow one another, each time in another order."""
     runs = sorted(runs, key=lambda run: run.name)
-    for seed in sorted({run.seed for run in runs}):
-        draw = random.Random(seed)
+    for repeat, seed in itertools.product(range(REPEATS), sorted({run.seed for run in runs})):
+        draw = random.Random(f"{repeat} {seed}")
         compared: dict[tuple[int, str], list[Run]] = defaultdict(list)
         for run in runs:
             if run.seed == seed:
@@ -79,6 +84,15 @@ def timed(run: Run, model: Path, data: Path, steps: int) -> Iterator[StepTime]:
         yield StepTime(run.name, step, seconds)
 
 
+def least(times: Iterable[StepTime]) -> list[StepTime]:
+    """The least time of each step of a run."""
+    seconds: dict[tuple[str, int], float] = {}
+    for timed_step in times:
+        step = timed_step.run, timed_step.step
+        seconds[step] = min(timed_step.seconds, seconds.get(step, math.inf))
+    return [StepTime(*step, least_seconds) for step, least_seconds in seconds.items()]
+
+
 def main() -> None:
     """Time the steps of a setting's runs in turns."""
     import torch
@@ -94,7 +108,7 @@ def main() -> None:
     torch.set_num_threads(1)  # as the trainings of a study on a CPU
     runs = [as_record(Run, cell["run"] | {"seed": seed}, "--cells") for cell in options.cells for seed in cell["seeds"]]
     turns = (timed(run, options.model, options.data, options.steps) for run in in_turns(runs))
-    write_jsonl(options.output, itertools.chain.from_iterable(turns))
+    write_jsonl(options.output, least(itertools.chain.from_iterable(turns)))
 
 
 if __name__ == "__main__":

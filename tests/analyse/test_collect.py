@@ -87,7 +87,7 @@ def test_training_measures_by_hand():
         {
             "seconds": 12.5,
             "seconds_per_step": 2.0,  # four phases of half a second
-            "reward": 0.975,  # steps 19 and 20, the last tenth
+            "reward": 0.525,  # from 0.05 to 1
             "frac_unscorable": 0.5,
             "frac_scale_zero": 0.55,
             "frac_scale_zero_signal": 0.5,

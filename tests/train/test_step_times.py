@@ -24,14 +24,27 @@ MORE = [*RUNS, *(replace(run, num_generations=8) for run in RUNS)]
 
 
 def test_seeds_are_rounds_in_which_compared_methods_follow_one_another_in_an_order_that_is_drawn():
-    turns = list(step_times.in_turns(MORE))
-    assert sorted(run.name for run in turns) == sorted(run.name for run in MORE)
+    every = list(step_times.in_turns(MORE))
+    repeats = [every[start : start + len(MORE)] for start in range(0, len(every), len(MORE))]
+    assert len(repeats) == step_times.REPEATS > 1
+    for turns in repeats:
+        assert sorted(run.name for run in turns) == sorted(run.name for run in MORE)
+        assert_in_turns(turns)
+    assert repeats[0] != repeats[1]
+    assert every == list(step_times.in_turns(reversed(MORE)))
+
+
+def assert_in_turns(turns):
     pairs = [turns[start : start + 2] for start in range(0, len(turns), 2)]
     assert [{run.seed for run in pair} for pair in pairs] == [{seed} for seed in range(12) for _ in "28"]
     assert all(first.num_generations == second.num_generations for first, second in pairs)
     assert {(first.method, first.num_generations) for first, _ in pairs} == set(product(METHODS, (2, 8)))
     assert {first.num_generations for first, _ in pairs[::2]} == {2, 8}
-    assert turns == list(step_times.in_turns(reversed(MORE)))
+
+
+def test_of_a_step_that_is_timed_again_the_least_time_counts():
+    times = [StepTime("a", 2, 3.0), StepTime("b", 2, 1.0), StepTime("a", 2, 2.0), StepTime("a", 3, 5.0)]
+    assert step_times.least(times) == [StepTime("a", 2, 2.0), StepTime("b", 2, 1.0), StepTime("a", 3, 5.0)]
 
 
 @pytest.mark.parametrize(
