@@ -20,9 +20,7 @@ from mcgrpo.study.variants import DEFAULT
 _ACCURACIES = (
     r"(exact-|robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+|maj@\d+|rate-(unparseable|timeout|error)"
 )
-_OF_TRAINING = "|".join(
-    [*MEANS, "frac_grad_clipped", "reward_unsteadiness", "rollouts", "seconds", "seconds_per_step"]
-)
+_OF_TRAINING = "|".join([*MEANS, "frac_grad_clipped", "reward_unsteadiness", "rollouts", "seconds", "seconds_per_step"])
 MEASURES = {"in": _ACCURACIES, "out": _ACCURACIES, "train": _OF_TRAINING}
 """What may be asked of a benchmark of each role: a pattern; for the role `flips` see `mcgrpo.analyse.sign_flips`."""
 
