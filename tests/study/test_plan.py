@@ -36,6 +36,8 @@ MINI = load("mini")
 OURS = (
     "headline",
     "headline-llama",
+    "times",
+    "times-llama",
     "other-losses",
     "mad-zero",
     "instability",
@@ -255,7 +257,7 @@ def test_steps_are_timed_where_an_experiment_asks_for_it_and_trainings_share_a_c
     assert more["steps"] == 5 and {"grpo-plus1", "grpo"} <= {name.split("/")[1] for name in more["runs"]}
     assert "step_times" not in plan.as_json(changed(MINI, {"gpus": 1}))
     assert "step_times" not in plan.as_json(PAPER)
-    with pytest.raises(StudyError, match=r"experiments\.headline-llama\.step_times: .* vLLM"):
+    with pytest.raises(StudyError, match=r"experiments\.times\.step_times: .* vLLM"):
         check(changed(MINI, {"training": {"use_vllm": True}}), schema())
 
 

@@ -29,7 +29,6 @@ def subset(methods):
     """The cut-down mini study with these methods and sign flips alone; what it trains is a part of the whole."""
     config = changed(load("mini"), load("cut-down"))
     main = {**config["experiments"]["main"], "methods": methods, "num_generations": [4]}
-    del main["step_times"]  # of other cells than the whole's: a training for each
     return {**config, "experiments": {"main": main, "sign-flips": config["experiments"]["sign-flips"]}}
 
 

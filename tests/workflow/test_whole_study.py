@@ -220,7 +220,6 @@ def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_
     config = changed(STUDY, {"variants": {"composite": broken}, "experiments": {"main": {"num_generations": [2]}}})
     config["experiments"] = {name: config["experiments"][name] for name in ("main", "composite")}
     config["tracking_uri"] = None
-    del config["experiments"]["main"]["step_times"]
     (study.folder / "broken.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     study.configfiles = ["--configfile", str(study.folder / "broken.yaml")]
     done = study.run("--keep-going", "--quiet", "rules")
