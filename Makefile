@@ -19,6 +19,7 @@ setup: .venv/ready ## create .venv and install (REQUIREMENTS=envs/gpu.txt for vL
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -r $(REQUIREMENTS)
 	.venv/bin/pip install --quiet --no-deps --editable .
+	.venv/bin/python -m compileall -q mcgrpo # also where PYTHONDONTWRITEBYTECODE is set, as in many containers
 	@echo $(REQUIREMENTS) > $@
 
 paper: .venv/ready ## the paper's study, tables in reports/; uses 2 GPUs (GPUS=8 for more)

@@ -42,12 +42,12 @@ class Measure(NamedTuple):
 
 def accuracy(problem: Problem) -> float:
     """Share of completions that are right: correct or equivalent."""
-    return fmean(is_accurate(grade.verdict) for grade in problem)
+    return sum(is_accurate(grade.verdict) for grade in problem) / len(problem)
 
 
 def exact(problem: Problem) -> float:
     """Share of completions that are right to the letter."""
-    return fmean(grade.verdict == "correct" for grade in problem)
+    return sum(grade.verdict == "correct" for grade in problem) / len(problem)
 
 
 def pass_at(k: int, problem: Problem) -> float:
@@ -61,7 +61,7 @@ def pass_at(k: int, problem: Problem) -> float:
 
 def rate(verdict: str, problem: Problem) -> float:
     """Share of completions with a verdict."""
-    return fmean(grade.verdict == verdict for grade in problem)
+    return sum(grade.verdict == verdict for grade in problem) / len(problem)
 
 
 def majority(problem: Problem) -> float:

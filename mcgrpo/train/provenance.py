@@ -1,6 +1,7 @@
 """The provenance of a training for its run.json: data, commit, device, versions."""
 
 import subprocess
+from functools import cache
 from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ def _git(*arguments: str) -> str:
     return "" if done.returncode else done.stdout.strip()
 
 
+@cache
 def versions() -> dict[str, str]:
     """Versions of the packages used in training, including optional ones that are installed."""
     return {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distributions(name=name))}
