@@ -157,10 +157,10 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
     """Write records (or plain mappings), one per line, atomically."""
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps(row, default=_as_mapping) + "\n")
+            file.write(json.dumps(row, default=as_mapping) + "\n")
 
 
-def _as_mapping(record: Any) -> dict[str, Any]:
+def as_mapping(record: Any) -> dict[str, Any]:
     """The fields of a record; in contrast to `dataclasses.asdict`, without a copy of every value."""
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
 

@@ -1,8 +1,9 @@
-"""A decoding step of a small model with fewer calls: the model's own operations in one function.
+"""Generation with a small model in fewer calls: a decoding step is the model's own operations in one function.
 
 With a layer or two on a CPU, most of the time of a decoding step is spent between the operations: in modules, hooks,
-masks and in copying the cache for every token. The logits are those of transformers, bit for bit. A token is drawn from
-them with one random number, where `torch.multinomial` takes one for each token of the vocabulary.
+masks and in copying the cache for every token. The logits are those of transformers, bit for bit. A prompt of several
+rollouts is computed once. A token is drawn with one random number, where `torch.multinomial` takes one for each token
+of the vocabulary.
 """
 
 import copy
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
+from transformers import DynamicCache
 from transformers.generation import GenerationMode
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
@@ -76,9 +78,11 @@ class QuickDecoder:
         self.cache: dict[int, list[Tensor]] = {}
 
     def __call__(self, input_ids: Tensor | None = None, past_key_values: Any = None, **others: Any) -> Any:
-        """A decoding step if it is one that fits, else the model's own `forward`."""
+        """A decoding step or prompts if they fit, else the model's own `forward`."""
         if not self.fits(input_ids, past_key_values, others):
             self.weights, self.cache = [], {}
+            if self.are_prompts(input_ids, past_key_values, others):
+                return self.prompts(input_ids, past_key_values, **others)
             return self.forward(input_ids=input_ids, past_key_values=past_key_values, **others)
         hidden = self.step(input_ids, past_key_values, others["attention_mask"], others["position_ids"])
         return BaseModelOutputWithPast(last_hidden_state=hidden, past_key_values=past_key_values)
@@ -89,17 +93,33 @@ class QuickDecoder:
             return False
         if torch.is_autocast_enabled("cpu"):
             return False
-        if past_key_values is None or others.get("attention_mask") is None or others["attention_mask"].dim() != 2:
-            return False
-        rest = others.keys() - {"attention_mask", "position_ids", "use_cache"}
-        if not all(others[name] is None or others[name] is False for name in rest):
+        if past_key_values is None or not _is_plain(others):
             return False
         if not self.weights:
             # In another dtype `rms_norm` rounds at other places than the model's norms.
             plain = all(type(each) is nn.Parameter and each.dtype is torch.float32 for each in self.model.parameters())
             if plain and not any(hasattr(each, "base_layer") for each in self.model.modules()):
                 self.weights = [self._weights(layer) for layer in self.model.layers]
-        return bool(self.weights) and others.get("position_ids") is not None
+        return bool(self.weights)
+
+    @staticmethod
+    def are_prompts(input_ids: Tensor | None, past_key_values: Any, others: dict[str, Any]) -> bool:
+        """Whether this fills an empty cache, without gradient, on a CPU."""
+        if torch.is_grad_enabled() or input_ids is None or input_ids.is_cuda or not _is_plain(others):
+            return False
+        return isinstance(past_key_values, DynamicCache) and past_key_values.get_seq_length() == 0
+
+    def prompts(
+        self, input_ids: Tensor, cache: Any, attention_mask: Tensor, position_ids: Tensor, **others: Any
+    ) -> Any:
+        """The model's own `forward`, of rows that follow one another and are equal only once."""
+        rows = torch.stack([input_ids, attention_mask, position_ids], dim=1)
+        once, row = torch.unique_consecutive(rows, dim=0, return_inverse=True)
+        names = ("input_ids", "attention_mask", "position_ids")
+        inputs = dict(zip(names, once.unbind(1), strict=True))
+        hidden = self.forward(**inputs, past_key_values=cache, **others).last_hidden_state
+        cache.batch_select_indices(row)
+        return BaseModelOutputWithPast(last_hidden_state=hidden[row], past_key_values=cache)
 
     @staticmethod
     def _weights(layer: Any) -> tuple[Any, ...]:
@@ -143,6 +163,18 @@ class QuickDecoder:
             whole[:, :, length] = new[:, :, 0]
         layer.keys, layer.values = (whole[:, :, : length + 1] for whole in grown)
         return layer.keys, layer.values
+
+
+def _is_plain(others: dict[str, Any]) -> bool:
+    """Whether `forward` is called with a mask and positions of each token, and with nothing else."""
+    mask, positions = others.get("attention_mask"), others.get("position_ids")
+    rest = others.keys() - {"attention_mask", "position_ids", "use_cache"}
+    return (
+        mask is not None
+        and mask.dim() == 2
+        and positions is not None
+        and all(others[name] is None or others[name] is False for name in rest)
+    )
 
 
 def _turned(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.launch.nodes import across
 
 
 def command(
@@ -34,6 +33,8 @@ def command(
     """
     python = [sys.executable, "-m"]
     if nodes > 1:
+        from mcgrpo.launch.nodes import across  # most jobs last seconds, and need none of this
+
         skipped = 1 if server else 0
         start, gpus = across(gpus, processes, nodes - skipped, skipped, job), 0  # each machine's are taken there
     elif processes > 1:

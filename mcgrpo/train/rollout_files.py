@@ -7,7 +7,6 @@ for, numbered as in `metrics.jsonl`.
 import json
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
 from mcgrpo.estimators.statistics import median
+from mcgrpo.files import as_mapping
 from mcgrpo.records import Group, Rollout
 from mcgrpo.study.paths import GROUPS, ROLLOUTS
 from mcgrpo.study.schedule import Schedule
@@ -74,7 +74,7 @@ class RolloutFiles(TrainerCallback):
     def _append(self, name: str, rows: Iterable[Any]) -> None:
         if self.trainer.is_world_process_zero():
             with (self.folder / name).open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(asdict(row), separators=(",", ":")) + "\n" for row in rows)
+                file.writelines(json.dumps(as_mapping(row), separators=(",", ":")) + "\n" for row in rows)
 
 
 def spread(steps: list[int], count: int) -> list[int]:

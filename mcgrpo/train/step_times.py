@@ -17,6 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class ProcessorTime(TrainerCallback):
 
 
 def timed(run: Run, model: Path, data: Path, steps: int) -> Iterator[StepTime]:
-    """The times of a run's first steps, without those of its first period, which warms up.
+    """The times of a run's first steps.
 
     Args:
         run: the run to time.
@@ -76,11 +77,11 @@ def timed(run: Run, model: Path, data: Path, steps: int) -> Iterator[StepTime]:
     every = run.training.get("steps_per_generation", accumulation) * run.training.get("num_iterations", 1)
     updates = math.lcm(every, accumulation) // accumulation
     training = {key: value for key, value in run.training.items() if key not in SELECTION}
-    short = replace(run, training=training | {"max_steps": (1 + steps) * updates})
+    short = replace(run, training=training | {"max_steps": steps * updates})
     clock = ProcessorTime()
     with tempfile.TemporaryDirectory() as folder:
         trainer_of(short, arguments_of(short, Path(folder), gpus=0), model, data, None, [clock]).train()
-    for step, seconds in enumerate(clock.seconds[updates:], updates + 1):
+    for step, seconds in enumerate(clock.seconds, 1):
         yield StepTime(run.name, step, seconds)
 
 
@@ -107,8 +108,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)  # as the trainings of a study on a CPU
     runs = [as_record(Run, cell["run"] | {"seed": seed}, "--cells") for cell in options.cells for seed in cell["seeds"]]
-    turns = (timed(run, options.model, options.data, options.steps) for run in in_turns(runs))
-    write_jsonl(options.output, least(itertools.chain.from_iterable(turns)))
+    time_of = partial(timed, model=options.model, data=options.data, steps=options.steps)
+    list(time_of(runs[0]))  # the first steps of a process take longer
+    write_jsonl(options.output, least(itertools.chain.from_iterable(map(time_of, in_turns(runs)))))
 
 
 if __name__ == "__main__":

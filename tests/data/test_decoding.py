@@ -45,6 +45,16 @@ def test_tokens_and_logits_are_those_of_transformers_to_the_bit(models, texts, o
     assert len(calls) == 1, "only the prompt takes the long way"
 
 
+def test_a_prompt_is_computed_once_for_all_its_rollouts(models):
+    plain, quick, tokenizer, _ = models
+    rows = []
+    hook = quick.model.layers[0].register_forward_hook(lambda _, inputs, __: rows.append(len(inputs[0])))
+    texts = [TEXTS[0]] * 3 + [TEXTS[1]] + [TEXTS[0]] * 2
+    expected, given = (generated(model, tokenizer, texts, do_sample=True, top_k=20) for model in (plain, quick))
+    hook.remove()
+    assert rows == [3] and torch.equal(expected.sequences, given.sequences)
+
+
 @pytest.mark.parametrize("where", ["options", "config", "model"])
 @pytest.mark.parametrize("settings", [{}, {"temperature": 0.7, "top_p": 0.9}], ids=["plain", "warped"])
 def test_samples_are_drawn_with_one_number_a_row(models, settings, where, monkeypatch):
