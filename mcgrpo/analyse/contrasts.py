@@ -158,7 +158,15 @@ def _singles(claim: str, number: int, comparison: Comparison, scores: Scores, ce
             raise ClaimError(f"claim {claim}: comparison {number}: its cells cancel, and nothing is left to compare")
         weights = {key: weight for key, weight in weights.items() if weight}
         singles.append(Single(number, scope, weights if all(key in scores for key in weights) else None))
-    return singles or [Single(number, (None, None), None)]
+    return _judgeable(singles, scores) or [Single(number, (None, None), None)]
+
+
+def _judgeable(singles: Sequence[Single], scores: Scores) -> list[Single]:
+    """Without the times of settings that cannot be judged, where those of another setting can."""
+    blind = [bool(single.weights) and _is_blind(single.weights, scores) for single in singles]
+    if not any(single.weights and not each for single, each in zip(singles, blind, strict=True)):
+        return [*singles]
+    return [single._replace(weights=None) if each else single for single, each in zip(singles, blind, strict=True)]
 
 
 def _keys(term: Term, planned: Sequence[CellKey]) -> dict[Scope, CellKey]:
@@ -202,7 +210,7 @@ def _contrast(
     seeds = None if printed else result.seeds
     seen = None if lone or of.is_ratio else result.detectable
     detectable = None if seen is None else round(of.scale * seen, DIGITS)
-    unjudged = ON_CPU if not printed and not turns and _are_times_on_cpu(weights, scores) else None
+    unjudged = ON_CPU if not printed and _is_blind(weights, scores) else None
     found = (*numbers, holds, fails, seeds, over, detectable, unjudged)
     return Contrast(claim, kind, number, *scope, *found, p_equivalent=equivalent)
 
@@ -221,8 +229,13 @@ def _in_turns(weights: Weights, scores: Scores) -> Weights:
     return turns if steps and all(key in scores for key in turns) else {}
 
 
-def _are_times_on_cpu(weights: Weights, scores: Scores) -> bool:
-    """Whether any of these cells is a time of trainings that are not known to have had GPUs to themselves."""
+def _is_blind(weights: Weights, scores: Scores) -> bool:
+    """Whether any of these cells is a time of trainings that are not known to have had GPUs to themselves.
+
+    Times that were measured in turns stand in for them.
+    """
+    if _in_turns(weights, scores):
+        return False
     held = [scores.get(key._replace(measure=GPUS), {}) for key in weights if key.measure.startswith("seconds")]
     return not all(seeds and all(score.value for score in seeds.values()) for seeds in held)
 

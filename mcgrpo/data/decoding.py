@@ -2,11 +2,11 @@
 
 With a layer or two on a CPU, most of the time of a decoding step is spent between the operations: in modules, hooks,
 masks and in copying the cache for every token. The logits are those of transformers, bit for bit. A prompt of several
-rollouts is computed once. A token is drawn with one random number, where `torch.multinomial` takes one for each token
-of the vocabulary.
+rollouts is computed once, and rollouts that have ended are left out. A token is drawn with one random number
+(`mcgrpo.data.sampling`).
 """
 
-import copy
+import functools
 from typing import Any
 
 import torch
@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
 from transformers import DynamicCache
 from transformers.generation import GenerationMode
-from transformers.modeling_outputs import BaseModelOutputWithPast
+from transformers.generation.utils import GENERATION_MODES_MAPPING
 
-from mcgrpo.data.sampling import sampling
+from mcgrpo.data.sampling import InverseTransform
 
-ROOM = 64
-"""Tokens that the cache grows by."""
+KEPT_SHARE = 0.75
+"""Rows that have ended are left out once the others are at most this share: copying the cache costs a step or two."""
 
 
 def with_quick_decoding(model: Any) -> Any:
-    """The model, whose decoding steps take the short way wherever that computes the same (`QuickDecoder.fits`)."""
+    """The model, which decodes the short way wherever that computes the same (`fits`)."""
     config = model.config
     if (
         config.model_type in ("qwen3", "llama")
@@ -33,148 +33,150 @@ def with_quick_decoding(model: Any) -> Any:
         and config.attention_dropout == 0
         and not config.attention_bias
         and not getattr(config, "mlp_bias", False)
+        and config.rope_parameters.get("rope_type") == "default"
         and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
     ):
-        model.model.forward = QuickDecoder(model.model)
-        model.generate = QuickSampling(model)
+        model.generate = functools.partial(model.generate, custom_generate=decode)
     return model
 
 
-class QuickSampling:
-    """Stands in for the `generate` of a model: where it samples on a CPU, by `mcgrpo.data.sampling`."""
+def decode(
+    model: Any,
+    input_ids: Tensor,
+    logits_processor: Any,
+    stopping_criteria: Any,
+    generation_config: Any,
+    **inputs: Any,
+) -> Any:
+    """The decoding of `generate(custom_generate=...)`: greedy or sampled; what does not fit is left to transformers.
 
-    def __init__(self, model: Any):
-        self.model, self.generate = model, model.generate
+    Args:
+        input_ids: (rows, length) prompts, padded on the left.
+        inputs: of the model's `forward`.
 
-    def __call__(self, *args: Any, generation_config: Any = None, **options: Any) -> Any:
-        """As `generate`."""
-        config = copy.deepcopy(self.model.generation_config)
-        if generation_config is not None:
-            config.update(**{name: each for name, each in generation_config.to_dict().items() if each is not None})
-        rest = config.update(**options)
-        if not self.fits(config):
-            return self.generate(*args, generation_config=generation_config, **options)
-        processors = sampling(*(1.0 if each is None else each for each in (config.temperature, config.top_p)))
-        config.update(do_sample=False, temperature=None, top_p=None, top_k=None)
-        processors = [*(rest.pop("logits_processor", None) or []), *processors]
-        return self.generate(*args, generation_config=config, logits_processor=processors, **rest)
-
-    def fits(self, config: Any) -> bool:
-        """Whether tokens are sampled one by one, by temperature and `top_p` alone."""
-        others = ("top_k", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff", "watermarking_config")
-        return (
-            config.get_generation_mode() is GenerationMode.SAMPLE
-            and self.model.device.type == "cpu"
-            and all(getattr(config, name, None) in (None, 0, 1.0) for name in others)
-        )
-
-
-class QuickDecoder:
-    """Stands in for the `forward` of a `Qwen3Model` or `LlamaModel`."""
-
-    def __init__(self, model: Any):
-        self.model, self.forward = model, model.forward
-        self.weights: list[tuple[Any, ...]] = []
-        self.cache: dict[int, list[Tensor]] = {}
-
-    def __call__(self, input_ids: Tensor | None = None, past_key_values: Any = None, **others: Any) -> Any:
-        """A decoding step or prompts if they fit, else the model's own `forward`."""
-        if not self.fits(input_ids, past_key_values, others):
-            self.weights, self.cache = [], {}
-            if self.are_prompts(input_ids, past_key_values, others):
-                return self.prompts(input_ids, past_key_values, **others)
-            return self.forward(input_ids=input_ids, past_key_values=past_key_values, **others)
-        hidden = self.step(input_ids, past_key_values, others["attention_mask"], others["position_ids"])
-        return BaseModelOutputWithPast(last_hidden_state=hidden, past_key_values=past_key_values)
-
-    def fits(self, input_ids: Tensor | None, past_key_values: Any, others: dict[str, Any]) -> bool:
-        """Whether this is a step after a prompt, without gradient, of plain fp32 layers (no adapters, shards, GPUs)."""
-        if torch.is_grad_enabled() or input_ids is None or input_ids.shape[1] != 1 or input_ids.is_cuda:
-            return False
-        if torch.is_autocast_enabled("cpu"):
-            return False
-        if past_key_values is None or not _is_plain(others):
-            return False
-        if not self.weights:
-            # In another dtype `rms_norm` rounds at other places than the model's norms.
-            plain = all(type(each) is nn.Parameter and each.dtype is torch.float32 for each in self.model.parameters())
-            if plain and not any(hasattr(each, "base_layer") for each in self.model.modules()):
-                self.weights = [self._weights(layer) for layer in self.model.layers]
-        return bool(self.weights)
-
-    @staticmethod
-    def are_prompts(input_ids: Tensor | None, past_key_values: Any, others: dict[str, Any]) -> bool:
-        """Whether this fills an empty cache, without gradient, on a CPU."""
-        if torch.is_grad_enabled() or input_ids is None or input_ids.is_cuda or not _is_plain(others):
-            return False
-        return isinstance(past_key_values, DynamicCache) and past_key_values.get_seq_length() == 0
-
-    def prompts(
-        self, input_ids: Tensor, cache: Any, attention_mask: Tensor, position_ids: Tensor, **others: Any
-    ) -> Any:
-        """The model's own `forward`, of rows that follow one another and are equal only once."""
-        rows = torch.stack([input_ids, attention_mask, position_ids], dim=1)
-        once, row = torch.unique_consecutive(rows, dim=0, return_inverse=True)
-        names = ("input_ids", "attention_mask", "position_ids")
-        inputs = dict(zip(names, once.unbind(1), strict=True))
-        hidden = self.forward(**inputs, past_key_values=cache, **others).last_hidden_state
-        cache.batch_select_indices(row)
-        return BaseModelOutputWithPast(last_hidden_state=hidden[row], past_key_values=cache)
-
-    @staticmethod
-    def _weights(layer: Any) -> tuple[Any, ...]:
-        attention, mlp = layer.self_attn, layer.mlp
-        norms = [getattr(attention, name).weight if hasattr(attention, name) else None for name in ("q_norm", "k_norm")]
-        projections = [getattr(attention, f"{name}_proj").weight for name in "qkvo"]
-        feed_forward = [getattr(mlp, f"{name}_proj").weight for name in ("gate", "up", "down")]
-        return layer.input_layernorm.weight, layer.post_attention_layernorm.weight, *norms, *projections, *feed_forward
-
-    def step(self, input_ids: Tensor, cache: Any, attention_mask: Tensor, position_ids: Tensor) -> Tensor:
-        """(rows, 1) tokens -> (rows, 1, hidden size) hidden states; the keys and values are added to the cache."""
-        model, rows = self.model, len(input_ids)
-        width, epsilon = model.layers[0].self_attn.head_dim, model.config.rms_norm_eps
-        hidden = embedding(input_ids, model.embed_tokens.weight)
-        turn = [each.unsqueeze(1) for each in model.rotary_emb(hidden, position_ids)]
-        mask = None if attention_mask.all() else attention_mask.bool()[:, None, None, :]
-        for index, (norm, later_norm, q_norm, k_norm, wq, wk, wv, wo, gate, up, down) in enumerate(self.weights):
-            inputs = rms_norm(hidden, norm.shape, norm, epsilon)
-            query, key, value = (linear(inputs, weight).view(rows, 1, -1, width) for weight in (wq, wk, wv))
-            if q_norm is not None:
-                query, key = (rms_norm(x, w.shape, w, epsilon) for x, w in ((query, q_norm), (key, k_norm)))
-            query, key = (_turned(each.transpose(1, 2), *turn) for each in (query, key))
-            keys, values = self._append(cache.layers[index], index, key, value.transpose(1, 2))
-            attended = scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=width**-0.5)
-            hidden = hidden + linear(attended.transpose(1, 2).reshape(rows, 1, -1), wo)
-            inputs = rms_norm(hidden, later_norm.shape, later_norm, epsilon)
-            hidden = hidden + linear(silu(linear(inputs, gate)) * linear(inputs, up), down)
-        return rms_norm(hidden, model.norm.weight.shape, model.norm.weight, epsilon)
-
-    def _append(self, layer: Any, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add a token to a layer's cache, which is a view of a larger tensor: nothing else is copied."""
-        length = layer.keys.shape[2]
-        grown = self.cache.setdefault(index, [])
-        if not grown or grown[0].data_ptr() != layer.keys.data_ptr():  # a new cache, or reordered by a beam search
-            grown[:] = [layer.keys, layer.values]
-        if grown[0].shape[2] == length:
-            grown[:] = [
-                torch.cat([each, each.new_empty(*each.shape[:2], ROOM, each.shape[3])], dim=2) for each in grown
-            ]
-        for whole, new in zip(grown, (key, value), strict=True):
-            whole[:, :, length] = new[:, :, 0]
-        layer.keys, layer.values = (whole[:, :, : length + 1] for whole in grown)
-        return layer.keys, layer.values
+    Returns:
+        (rows, longest) prompts and completions; after its end a completion is padded.
+    """
+    if not fits(model, generation_config, inputs):
+        usual = getattr(type(model), GENERATION_MODES_MAPPING[generation_config.get_generation_mode()])
+        shared = {"logits_processor": logits_processor, "stopping_criteria": stopping_criteria}
+        return usual(model, input_ids, generation_config=generation_config, **shared, **inputs)
+    start, pad = input_ids.size(1), generation_config.pad_token_id
+    room = input_ids.new_full((len(input_ids), generation_config.max_length - start), 0 if pad is None else pad)
+    sequences = torch.cat([input_ids, room], dim=1)
+    draw = InverseTransform(input_ids) if generation_config.do_sample else None
+    decoder = Decoder(model.model, sequences, start, inputs)
+    rows, goes_on = torch.arange(len(input_ids)), torch.ones(len(input_ids), dtype=torch.bool)
+    for length in range(start, sequences.size(1)):
+        scores = logits_processor(sequences[rows, :length], model.lm_head(decoder.hidden))
+        tokens = scores.argmax(dim=-1) if draw is None else draw(scores, length, rows)
+        tokens = tokens.where(goes_on, sequences[rows, length])
+        sequences[rows, length] = tokens
+        goes_on &= ~stopping_criteria(sequences[rows, : length + 1], scores)
+        left = int(goes_on.sum())
+        if not left:
+            return sequences[:, : length + 1]
+        if left <= KEPT_SHARE * len(rows):
+            decoder.keep(goes_on)
+            rows, tokens, goes_on = rows[goes_on], tokens[goes_on], goes_on[goes_on]
+        decoder.step(tokens)
+    return sequences
 
 
-def _is_plain(others: dict[str, Any]) -> bool:
-    """Whether `forward` is called with a mask and positions of each token, and with nothing else."""
-    mask, positions = others.get("attention_mask"), others.get("position_ids")
-    rest = others.keys() - {"attention_mask", "position_ids", "use_cache"}
+def fits(model: Any, generation_config: Any, inputs: dict[str, Any]) -> bool:
+    """Whether tokens are decoded one by one, with plain fp32 layers (no adapters, shards, GPUs), and nothing else."""
+    modes = GenerationMode.SAMPLE, GenerationMode.GREEDY_SEARCH
+    known = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
     return (
-        mask is not None
-        and mask.dim() == 2
-        and positions is not None
-        and all(others[name] is None or others[name] is False for name in rest)
+        generation_config.get_generation_mode() in modes
+        and not generation_config.return_dict_in_generate
+        and all(each is None or each is False for name, each in inputs.items() if name not in known)
+        and isinstance(inputs.get("past_key_values"), DynamicCache)
+        and inputs["past_key_values"].get_seq_length() == 0
+        and inputs["attention_mask"].dim() == 2
+        and not torch.is_autocast_enabled("cpu")
+        # In another dtype `rms_norm` rounds at other places than the model's norms.
+        and all(type(each) is nn.Parameter and each.dtype is torch.float32 for each in model.parameters())
+        and all(each.device.type == "cpu" for each in model.parameters())
+        and not any(hasattr(each, "base_layer") for each in model.modules())
     )
+
+
+class Decoder:
+    """The hidden states of the last tokens, (rows, hidden size), and the cache that the next step needs.
+
+    Args:
+        model: a `Qwen3Model` or `LlamaModel`.
+        sequences: (rows, longest) prompts and room for completions.
+        start: length of the prompts.
+        inputs: of the model's `forward`, with an empty cache.
+    """
+
+    def __init__(self, model: Any, sequences: Tensor, start: int, inputs: dict[str, Any]):
+        self.model, self.width, self.epsilon = model, model.layers[0].self_attn.head_dim, model.config.rms_norm_eps
+        self.weights = [_weights(layer) for layer in model.layers]
+        names = ("attention_mask", "position_ids")
+        prompts = torch.stack([sequences[:, :start], *(inputs[name].expand(len(sequences), -1) for name in names)], 1)
+        once, row = torch.unique_consecutive(prompts, dim=0, return_inverse=True)
+        input_ids, mask, positions = once.unbind(1)
+        cache = inputs["past_key_values"]
+        states = model(input_ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
+        self.hidden, self.length, self.positions = states.last_hidden_state[row, -1], start, positions[row, -1]
+        longest = sequences.size(1) - 1
+        self.caches = [tuple(_with_room(each, row, longest) for each in (at.keys, at.values)) for at in cache.layers]
+        self.mask = None if mask.all() else nn.functional.pad(mask[row].bool(), (0, longest - start), value=True)
+        cos, sin = model.rotary_emb(self.hidden, torch.arange(longest).unsqueeze(0))
+        self.turns = cos[0], sin[0]
+
+    def keep(self, rows: Tensor) -> None:
+        """Leave out all rows but these; (rows,) booleans."""
+        self.positions = self.positions[rows]
+        self.mask = None if self.mask is None else self.mask[rows]
+        left = rows.nonzero().squeeze(1)
+        self.caches = [
+            tuple(_with_room(each[:, :, : self.length], left, each.size(2)) for each in at) for at in self.caches
+        ]
+
+    def step(self, tokens: Tensor) -> None:
+        """Add a token to each row, (rows,)."""
+        self.positions = self.positions + 1
+        self.length += 1
+        rows = len(tokens)
+        hidden = embedding(tokens, self.model.embed_tokens.weight)
+        cos, sin = (each[self.positions].view(rows, 1, 1, -1) for each in self.turns)
+        mask = None if self.mask is None else self.mask[:, None, None, : self.length]
+        for cache, (norm, later_norm, q_norm, k_norm, wq, wk, wv, wo, gate, up, down) in zip(
+            self.caches, self.weights, strict=True
+        ):
+            inputs = rms_norm(hidden, norm.shape, norm, self.epsilon)
+            query, key, value = (linear(inputs, weight).view(rows, -1, 1, self.width) for weight in (wq, wk, wv))
+            if q_norm is not None:
+                query, key = (rms_norm(x, w.shape, w, self.epsilon) for x, w in ((query, q_norm), (key, k_norm)))
+            query, key = (_turned(each, cos, sin) for each in (query, key))
+            for whole, new in zip(cache, (key, value), strict=True):
+                whole[:, :, self.length - 1] = new[:, :, 0]
+            keys, values = (whole[:, :, : self.length] for whole in cache)
+            attended = scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=self.width**-0.5)
+            hidden = hidden + linear(attended.view(rows, -1), wo)
+            inputs = rms_norm(hidden, later_norm.shape, later_norm, self.epsilon)
+            hidden = hidden + linear(silu(linear(inputs, gate)) * linear(inputs, up), down)
+        last = self.model.norm.weight
+        self.hidden = rms_norm(hidden, last.shape, last, self.epsilon)
+
+
+def _weights(layer: Any) -> tuple[Any, ...]:
+    attention, mlp = layer.self_attn, layer.mlp
+    norms = [getattr(attention, name).weight if hasattr(attention, name) else None for name in ("q_norm", "k_norm")]
+    projections = [getattr(attention, f"{name}_proj").weight for name in "qkvo"]
+    feed_forward = [getattr(mlp, f"{name}_proj").weight for name in ("gate", "up", "down")]
+    return layer.input_layernorm.weight, layer.post_attention_layernorm.weight, *norms, *projections, *feed_forward
+
+
+def _with_room(cache: Tensor, rows: Tensor, longest: int) -> Tensor:
+    """The given rows of a cache, (rows, heads, length, width), with room for `longest` tokens."""
+    whole = cache.new_empty(len(rows), cache.size(1), longest, cache.size(3))
+    whole[:, :, : cache.size(2)] = cache[rows]
+    return whole
 
 
 def _turned(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

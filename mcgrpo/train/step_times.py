@@ -29,7 +29,7 @@ from mcgrpo.records import Run, StepTime
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import trainer_of
 
-REPEATS = 3
+REPEATS = 2
 """Times that each step is timed. A run that is begun again does the same work: its seed is the same."""
 
 SELECTION = ("select_checkpoint", "eval_steps")

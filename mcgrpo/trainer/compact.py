@@ -8,11 +8,16 @@ step stays the same, up to rounding. With a KL penalty every row with a token is
 In both cases the rows of an optimizer step are put into as few micro-batches as they fill, rows of similar length
 together, and columns of padding are cut off. `bnpo` divides by the tokens of each micro-batch, and some terms look at a
 micro-batch as a whole (`needs_whole_batches`): these trainings stay as in TRL.
+
+On a CPU, TRL projects every token on the vocabulary, those of the prompt and padding too. Here only the tokens of
+completions are, as TRL does on a GPU.
 """
 
 from typing import Any
+from unittest.mock import patch
 
 import torch
+import trl.trainer.utils
 from accelerate.utils import DistributedType
 from torch import Tensor
 
@@ -21,6 +26,9 @@ from mcgrpo.trainer import packing
 from mcgrpo.trainer.drawn import BatchState
 from mcgrpo.trainer.packing import Batch
 from mcgrpo.trainer.resume import ResumableTrainer
+
+IN_LOSS_ONLY = "_use_triton"
+"""Of `trl.trainer.utils` since TRL 1.16: whether only the tokens in the loss are projected on a device."""
 
 
 class CompactTrainer(ResumableTrainer):
@@ -110,7 +118,7 @@ class CompactTrainer(ResumableTrainer):
         batch_size: int | None = None,  # TRL gives it by position before 1.14
         **kwargs: Any,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        compute = super()._get_per_token_logps_and_entropies
+        compute = self._compute_logps
         is_active = self._batch.active
         if is_active is None or not self.packs:
             logps, *others = compute(model, input_ids, attention_mask, logits_to_keep, batch_size=batch_size, **kwargs)
@@ -132,6 +140,14 @@ class CompactTrainer(ResumableTrainer):
             width = short["completion_ids"].size(1)
             logps[part, :width] = compute(model, ids, mask, width)[0].to(logps.dtype)
         return logps, None, None
+
+    def _compute_logps(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """TRL's own `_get_per_token_logps_and_entropies`."""
+        compute = super()._get_per_token_logps_and_entropies
+        if not self.packs or self.accelerator.device.type != "cpu" or not hasattr(trl.trainer.utils, IN_LOSS_ONLY):
+            return compute(*args, **kwargs)
+        with patch.object(trl.trainer.utils, IN_LOSS_ONLY, lambda device: True):
+            return compute(*args, **kwargs)
 
     def _finish_old_logps(self, batch: Batch) -> None:
         """Replace the NaN of rows that were not computed, and log vLLM's ratios without these rows.

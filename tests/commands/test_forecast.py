@@ -60,7 +60,8 @@ def test_every_training_counts_once_in_the_first_experiment_that_asks_for_it(her
     total = found.pop("total")
     assert sum(row["to_train"] for row in found.values()) == total["to_train"] == len(trainings(MINI))
     counts = {name: [found[name][key] for key in ("trainings", "shared", "to_train")] for name in ("control", "ood")}
-    assert counts == {"control": [90, 70, 20], "ood": [40, 40, 0]}
+    alone = 2 * len(MINI["seeds"])  # of the control, GRPO+1 at G=4 and 8
+    assert counts == {"control": [9 * len(MINI["seeds"]), 7 * len(MINI["seeds"]), alone], "ood": [40, 40, 0]}
 
 
 def test_what_has_finished_is_not_counted_again(here):

@@ -1,19 +1,21 @@
-"""Decoding steps in fewer calls are those of transformers, bit for bit."""
+"""Decoding in fewer calls gives the logits of transformers, bit for bit."""
 
 import copy
 
 import peft
 import pytest
 import torch
-from transformers import GenerationConfig, set_seed
+from transformers import GenerationConfig, LogitsProcessorList, set_seed
 
-from mcgrpo.data.decoding import with_quick_decoding
-from mcgrpo.data.sampling import sampling
+from mcgrpo.data.decoding import Decoder, with_quick_decoding
+from mcgrpo.data.sampling import InverseTransform
 from mcgrpo.data.toy.models import create
 
 SHAPE = {"hidden_size": 64, "layers": 2, "heads": 2, "intermediate_size": 96, "seed": 5}
 TEXTS = ("Sam has 5 cards.", "Sam has 5 cards and 3 apples.", "How many?")
 PADDED = pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1] * 3], ids=["padded", "unpadded"])
+GREEDY = {"do_sample": False}
+TOP_20 = {"do_sample": True, "top_k": 20}
 
 
 @pytest.fixture(scope="module", params=["qwen3", pytest.param("llama", marks=pytest.mark.slow)])
@@ -25,24 +27,83 @@ def models(request):
     return plain, quick, tokenizer, calls
 
 
-def generated(model, tokenizer, texts, **options):
+def generated(model, tokenizer, texts, length=80, processors=(), **options):
+    """Prompts and completions of 80 tokens, and the logits of each step."""
     inputs = tokenizer(list(texts), padding=True, padding_side="left", return_tensors="pt")
+    logits = []
+
+    def look(_, scores):
+        logits.append(scores.clone())
+        return scores
+
+    options |= {"max_new_tokens": length, "logits_processor": LogitsProcessorList([look, *processors])}
     set_seed(0)
-    return model.generate(
-        **inputs, max_new_tokens=80, min_new_tokens=80, output_logits=True, return_dict_in_generate=True, **options
-    )
+    return model.generate(**inputs, **{"min_new_tokens": length} | options), logits
+
+
+def equal(expected, given):
+    return torch.equal(expected[0], given[0]) and all(map(torch.equal, expected[1], given[1]))
+
+
+class Inverse:
+    """Sampling by `InverseTransform` within `generate(do_sample=False)` of transformers."""
+
+    draw = None
+
+    def __call__(self, input_ids, scores):
+        self.draw = self.draw or InverseTransform(input_ids)
+        drawn = self.draw(scores, input_ids.size(1), torch.arange(len(input_ids)))
+        return torch.full_like(scores, -torch.inf).scatter_(1, drawn.unsqueeze(1), 0.0)
 
 
 @pytest.mark.slow
 @PADDED
-@pytest.mark.parametrize("options", [{"do_sample": False}, {"do_sample": True, "top_k": 20}, {"num_beams": 3}], ids=str)
+@pytest.mark.parametrize("options", [GREEDY, {"num_beams": 3}, {"num_beams": 2, **TOP_20}], ids=str)
 def test_tokens_and_logits_are_those_of_transformers_to_the_bit(models, texts, options):
     plain, quick, tokenizer, calls = models
     calls.clear()
     expected, given = (generated(model, tokenizer, texts, **options) for model in (plain, quick))
-    assert torch.equal(expected.sequences, given.sequences)
-    assert all(map(torch.equal, expected.logits, given.logits)) and len(given.logits) == 80
-    assert len(calls) == 1, "only the prompt takes the long way"
+    assert equal(expected, given) and len(given[1]) == 80
+    assert len(calls) == (1 if options == GREEDY else 80), "greedily, only the prompt takes the long way"
+
+
+@PADDED
+def test_samples_are_drawn_from_the_logits_of_transformers(models, texts, monkeypatch):
+    """With one random number a row, after all that transformers does to logits; its own sampling is not called."""
+    plain, quick, tokenizer, _ = models
+    expected = generated(plain, tokenizer, texts, processors=[Inverse()], do_sample=False)
+    monkeypatch.delattr(torch, "multinomial")
+    assert equal(expected, generated(quick, tokenizer, texts, do_sample=True, top_k=0))
+    (tokens, _), (of_two, _) = (generated(quick, tokenizer, texts, **TOP_20 | {"top_k": k}) for k in (1, 2))
+    assert tokens.equal(generated(quick, tokenizer, texts, **GREEDY)[0]) and not tokens.equal(of_two)
+
+
+@pytest.mark.parametrize("where", ["options", "config", "model"])
+def test_settings_are_those_that_transformers_would_take(models, where, monkeypatch):
+    _, quick, tokenizer, _ = models
+    settings = {"do_sample": True, "top_k": 0, "temperature": 0.7, "top_p": 0.9}
+    expected = generated(quick, tokenizer, TEXTS, **settings)
+    sampled = GenerationConfig(**settings, pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id)
+    if where == "model":
+        monkeypatch.setattr(quick, "generation_config", sampled)
+    options = {"options": settings, "config": {"generation_config": sampled}, "model": {}}
+    assert equal(expected, generated(quick, tokenizer, TEXTS, **options[where]))
+
+
+@pytest.mark.parametrize("options", [GREEDY, {"do_sample": True, "top_k": 0}], ids=str)
+def test_rows_that_have_ended_are_padded_and_left_out(models, options, monkeypatch):
+    """Completions end at different lengths, and are those of rows that are all computed to the end."""
+    plain, quick, tokenizer, _ = models
+    texts = [text for text in TEXTS for _ in range(8)]
+    ends = list(range(0, len(tokenizer), 4)) if options == GREEDY else list(range(0, len(tokenizer), 9))
+    settings = {"length": 40, "min_new_tokens": 0, "eos_token_id": ends}
+    processors = [Inverse()] if options["do_sample"] else []
+    expected, _ = generated(plain, tokenizer, texts, processors=processors, do_sample=False, **settings)
+    kept, keep = [], Decoder.keep
+    monkeypatch.setattr(Decoder, "keep", lambda self, rows: (kept.append(int(rows.sum())), keep(self, rows)))
+    given, _ = generated(quick, tokenizer, texts, **options, **settings)
+    assert torch.equal(expected, given)
+    assert (given[:, -1] == tokenizer.pad_token_id).any() and kept and kept == sorted(kept, reverse=True)
 
 
 def test_a_prompt_is_computed_once_for_all_its_rollouts(models):
@@ -50,51 +111,22 @@ def test_a_prompt_is_computed_once_for_all_its_rollouts(models):
     rows = []
     hook = quick.model.layers[0].register_forward_hook(lambda _, inputs, __: rows.append(len(inputs[0])))
     texts = [TEXTS[0]] * 3 + [TEXTS[1]] + [TEXTS[0]] * 2
-    expected, given = (generated(model, tokenizer, texts, do_sample=True, top_k=20) for model in (plain, quick))
+    expected, given = (generated(model, tokenizer, texts, **GREEDY) for model in (plain, quick))
     hook.remove()
-    assert rows == [3] and torch.equal(expected.sequences, given.sequences)
-
-
-@pytest.mark.parametrize("where", ["options", "config", "model"])
-@pytest.mark.parametrize("settings", [{}, {"temperature": 0.7, "top_p": 0.9}], ids=["plain", "warped"])
-def test_samples_are_drawn_with_one_number_a_row(models, settings, where, monkeypatch):
-    """From the logits of transformers, wherever the settings come from; its own sampling is not called."""
-    plain, quick, tokenizer, _ = models
-    expected = generated(
-        plain,
-        tokenizer,
-        TEXTS,
-        do_sample=False,
-        logits_processor=sampling(**{"temperature": 1.0, "top_p": 1.0} | settings),
-    )
-    monkeypatch.delattr(torch, "multinomial")
-    sampled = GenerationConfig(
-        do_sample=True, top_k=0, pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id, **settings
-    )
-    if where == "model":
-        monkeypatch.setattr(quick, "generation_config", sampled)
-    options = {
-        "options": {"do_sample": True, "top_k": 0, **settings},
-        "config": {"generation_config": sampled},
-        "model": {},
-    }
-    given = generated(quick, tokenizer, TEXTS, **options[where])
-    assert torch.equal(expected.sequences, given.sequences)
-    assert all(map(torch.equal, expected.logits, given.logits))
-    assert quick.generation_config.do_sample is (True if where == "model" else plain.generation_config.do_sample)
+    assert rows == [3] and equal(expected, given)
 
 
 def test_a_step_uses_the_weights_as_they_are_now(models):
     _, quick, tokenizer, _ = models
     changed = copy.deepcopy(quick)
-    before = generated(changed, tokenizer, TEXTS, do_sample=False)
+    before = generated(changed, tokenizer, TEXTS, **GREEDY)
     with torch.no_grad():
         for parameter in changed.parameters():
             parameter.mul_(-1.1)
-    after = generated(changed, tokenizer, TEXTS, do_sample=False)
-    changed.model.forward = changed.model.forward.forward
-    assert not torch.equal(before.sequences, after.sequences)
-    assert torch.equal(generated(changed, tokenizer, TEXTS, do_sample=False).sequences, after.sequences)
+    after = generated(changed, tokenizer, TEXTS, **GREEDY)
+    del changed.generate
+    assert not torch.equal(before[0], after[0])
+    assert equal(generated(changed, tokenizer, TEXTS, **GREEDY), after)
 
 
 @pytest.mark.slow
@@ -103,34 +135,30 @@ def test_bf16_and_autocast_are_those_of_transformers_to_the_bit(models, weights,
     plain, _, tokenizer, _ = models
     pair = plain, with_quick_decoding(copy.deepcopy(plain))
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        expected, given = (generated(copy.deepcopy(m).to(weights), tokenizer, TEXTS, do_sample=False) for m in pair)
-    assert torch.equal(expected.sequences, given.sequences)
-    assert all(map(torch.equal, expected.logits, given.logits))
+        expected, given = (generated(copy.deepcopy(m).to(weights), tokenizer, TEXTS, **TOP_20) for m in pair)
+    assert equal(expected, given)
 
 
 @pytest.mark.slow
-def test_adapters_and_gradients_take_the_long_way(models):
-    plain, quick, tokenizer, calls = models
+def test_adapters_take_the_long_way(models):
+    plain, _, tokenizer, _ = models
     config = peft.LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False)
     set_seed(1)
     adapted = peft.get_peft_model(copy.deepcopy(plain), config)
     set_seed(1)
     expected, given = (
-        generated(model, tokenizer, TEXTS, do_sample=False)
+        generated(model, tokenizer, TEXTS, **TOP_20)
         for model in (adapted, peft.get_peft_model(with_quick_decoding(copy.deepcopy(plain)), config))
     )
-    assert all(map(torch.equal, expected.logits, given.logits))
-    calls.clear()
-    prompt = tokenizer(list(TEXTS[:1]), return_tensors="pt")
-    cache = quick(**prompt).past_key_values
-    step = torch.tensor([[7]])
-    assert quick(step, past_key_values=cache).logits.requires_grad and len(calls) == 2
+    assert equal(expected, given)
 
 
 def test_a_model_with_other_operations_is_left_alone():
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     shape = {"vocab_size": 9, "hidden_size": 8, "head_dim": 4, "num_attention_heads": 2, "intermediate_size": 8}
-    for changed in ({"num_key_value_heads": 1}, {"attention_bias": True}, {"hidden_act": "gelu"}):
+    linear = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.0}
+    others = ({"num_key_value_heads": 1}, {"attention_bias": True}, {"hidden_act": "gelu"}, {"rope_parameters": linear})
+    for changed in others:
         model = Qwen3ForCausalLM(Qwen3Config(**shape, **({"num_key_value_heads": 2} | changed), num_hidden_layers=1))
-        assert "forward" not in vars(with_quick_decoding(model).model)
+        assert "generate" not in vars(with_quick_decoding(model))

@@ -1,34 +1,25 @@
 import pytest
 import torch
 from scipy.stats import chisquare
-from transformers import TemperatureLogitsWarper, TopPLogitsWarper
 
-from mcgrpo.data.sampling import _rollouts, sampling
+from mcgrpo.data.sampling import InverseTransform, _rollouts
 
 DRAWS = 200_000
 LOGITS = torch.tensor([2.0, -torch.inf, 0.5, -1.0, 1.9, -6.0, 0.5, -torch.inf])
 
 
-def drawn(logits, temperature=1.0, top_p=1.0):
-    """The token that is left of each row."""
-    prompts = torch.arange(len(logits)).view(-1, 1)
-    left = sampling(temperature, top_p)(prompts, logits)
-    assert left.dtype == logits.dtype
-    assert ((left == 0).sum(dim=1) == 1).all() and ((left == 0) | (left == -torch.inf)).all()
-    return left.argmax(dim=1)
+def drawn(logits):
+    """A token of each row of logits, each of a prompt of its own."""
+    rows = torch.arange(len(logits))
+    return InverseTransform(rows.view(-1, 1))(logits, 1, rows)
 
 
-def warped(temperature, top_p):
-    """The probabilities by which transformers samples with these settings."""
-    scores = TemperatureLogitsWarper(temperature)(None, LOGITS[None])
-    return TopPLogitsWarper(top_p)(None, scores)[0].double().softmax(dim=0)
-
-
-@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.7, 1.0), (2.0, 1.0), (1.0, 0.8), (0.6, 0.95)])
-def test_tokens_come_with_the_probabilities_of_transformers(temperature, top_p):
+@pytest.mark.parametrize("temperature", [1.0, 0.7, 2.0])
+def test_tokens_come_with_the_probabilities_of_the_softmax(temperature):
     torch.manual_seed(0)
-    counts = torch.bincount(drawn(LOGITS.expand(DRAWS, -1), temperature, top_p), minlength=len(LOGITS))
-    expected = warped(temperature, top_p) * DRAWS
+    logits = LOGITS / temperature
+    counts = torch.bincount(drawn(logits.expand(DRAWS, -1)), minlength=len(logits))
+    expected = logits.double().softmax(dim=0) * DRAWS
     assert (counts[expected == 0] == 0).all()
     possible = expected > 0
     assert chisquare(counts[possible], expected[possible]).pvalue > 0.001
@@ -64,11 +55,10 @@ def test_half_precision_is_sampled_in_its_own_dtype():
 
 def rollouts(prompts, per_prompt, steps=5):
     """(prompts, rollouts, steps) tokens, drawn from one distribution."""
-    rows, each = prompts.repeat_interleave(per_prompt, dim=0), sampling(1.0, 1.0)
-    for _ in range(steps):
-        tokens = each(rows, LOGITS.expand(len(rows), -1)).argmax(dim=1, keepdim=True)
-        rows = torch.cat([rows, tokens], dim=1)
-    return rows[:, -steps:].view(len(prompts), per_prompt, steps)
+    given = prompts.repeat_interleave(per_prompt, dim=0)
+    draw, rows = InverseTransform(given), torch.arange(len(given))
+    tokens = [draw(LOGITS.expand(len(given), -1), length, rows) for length in range(steps)]
+    return torch.stack(tokens, dim=1).view(len(prompts), per_prompt, steps)
 
 
 def test_rollouts_are_the_same_however_many_follow_them():
@@ -87,11 +77,17 @@ def test_rollouts_of_a_prompt_prompts_steps_and_calls_are_independent():
     torch.manual_seed(0)
     prompts = torch.arange(20_000).view(-1, 1)
     first, again = rollouts(prompts, 2), rollouts(prompts, 2)
-    expected = float(warped(1.0, 1.0).square().sum())
+    expected = float(LOGITS.double().softmax(dim=0).square().sum())
     for one, other in (
         (first[:, 0], first[:, 1]), (first[1:], first[:-1]), (first[..., 1:], first[..., :-1]), (first, again)
     ):  # fmt: skip
         assert float((one == other).double().mean()) == pytest.approx(expected, abs=0.01)
+
+
+def test_rows_that_are_left_out_do_not_change_the_others():
+    torch.manual_seed(0)
+    draw, some = InverseTransform(torch.arange(30).view(-1, 1)), torch.tensor([3, 7, 29])
+    assert draw(LOGITS.expand(3, -1), 5, some).equal(draw(LOGITS.expand(30, -1), 5, torch.arange(30))[some])
 
 
 def test_prompts_of_several_rollouts_each_are_found_wherever_they_stand():

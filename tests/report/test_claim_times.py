@@ -63,6 +63,14 @@ def test_on_a_cpu_the_times_that_were_measured_in_turns_are_judged(tmp_path):
     assert evidence(ruling).endswith("; processor time of steps timed in turns.")
 
 
+def test_a_setting_whose_times_cannot_be_judged_does_not_hide_those_of_another(tmp_path):
+    row = claim({"above": 1.5, "ratio": {"numerator": seconds("mc-grpo"), "denominator": seconds("grpo")}})
+    other = times(gpus=0, setting="another")
+    assert ruled(tmp_path, row, times(gpus=0), other, in_turns(4)).verdict == "holds"
+    assert ruled(tmp_path, row, times(gpus=1), other).verdict == "fails", "1.2 times, on GPUs"
+    assert ruled(tmp_path, row, times(gpus=0), other).verdict == "not judged"
+
+
 def test_times_in_turns_are_compared_only_with_each_other(tmp_path):
     row = claim({"above": 1.5, "ratio": {"numerator": seconds("mc-grpo"), "denominator": seconds("grpo")}})
     assert ruled(tmp_path, row, times(gpus=0), in_turns(4)[:1]).verdict == "not judged"

@@ -39,6 +39,8 @@ OURS = (
     "times",
     "injected-flips-exact",
     "other-losses",
+    "few-rollouts",
+    "many-rollouts",
     "mad-zero",
     "instability",
     "rivals",

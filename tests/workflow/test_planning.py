@@ -12,6 +12,8 @@ from studies import load, planned
 
 from mcgrpo.commands.forecast.__main__ import forecasts, rows
 from mcgrpo.commands.forecast.sizes import sizes
+from mcgrpo.study import plan
+from mcgrpo.study.methods import UNTRAINED
 
 pytestmark = pytest.mark.slow
 
@@ -32,14 +34,9 @@ ANSWERS = {"answer": 4}  # after 2, 4, 8 and 16 seeds
 
 
 def test_the_mini_study(mini):
-    headline = 3 * (16 + 10)  # GRPO, MC-GRPO, GRPO+1 at G=2, on two models
-    main = 10 * (2 * 3 + 3 * 4)  # the same methods at G=4 and 8, and the other losses
-    main += 10 * (2 * 3 + 3)  # composite, flips
-    beside = 3 * (1 + 2 + 2 + 2 + 2)  # flips of an exact share, fixed rows, the release's faults
-    beside += 3 * (4 + 3)  # what becomes of a MAD of 0, and of advantages that are bounded
-    beside += 3 * (6 + 2 + 1)  # rivals at G=2, maxrl, and GRPO at G=3
-    runs = headline + main + beside
-    evaluated = runs + 2 + 10 * 4 + 1  # and the untrained models; GRPO and MC-GRPO at G=2 and 4 out of distribution too
+    runs = sum(run.method != UNTRAINED for run in plan.runs(MINI))
+    out = 2 * 2 * len(MINI["experiments"]["ood"]["seeds"])  # GRPO and MC-GRPO at G=2 and 4 are evaluated there too
+    evaluated = runs + 2 + out + 1  # and the untrained models, of which one is evaluated there
     assert rows(MINI, forecasts(MINI, sizes(MINI)))[-1]["trainings"] == runs  # what `mcgrpo plan` says
     assert mini.jobs() == REPORT | CHECKS | ANSWERS | {
         "model": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
