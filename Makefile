@@ -6,7 +6,7 @@ study = snakemake --nolock --cores all --logger mcgrpo --configfile $(1)
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini mini-16 quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
+.PHONY: help setup paper mini quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -29,10 +29,6 @@ mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 	@$(call study,config/mini.yaml)
 	@python -m mcgrpo.commands.made reports/mini
 
-mini-16: .venv/ready ## the mini study with 16 seeds for the paper's claims: adds to what `make mini` has made
-	@$(call study,config/mini.yaml config/mini-16.yaml)
-	@python -m mcgrpo.commands.made reports/mini
-
 quick: .venv/ready ## all steps of the mini study with almost no training, in minutes
 	@$(call study,config/mini.yaml config/cut-down.yaml)
 	@python -m mcgrpo.commands.made reports/quick
@@ -45,7 +41,7 @@ gpu-small: .venv/ready ## five methods in bf16 on one GPU, without a download, i
 	@$(call study,config/gpu-small.yaml)
 	@python -m mcgrpo.commands.made reports/gpu-small
 
-readme: mini-16 ## write the results of the mini study into README.md and docs/
+readme: mini ## write the results of the mini study into README.md and docs/
 	@python workflow/scripts/readme.py
 
 PYTEST = pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder

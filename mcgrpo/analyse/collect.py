@@ -4,8 +4,11 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -81,6 +84,11 @@ class Results:
     curves: list[CurvePoint] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
+    def extend(self, other: "Results") -> None:
+        """Append the rows of another part of the study."""
+        for name, rows in vars(other).items():
+            getattr(self, name).extend(rows)
+
     def add(self, run: Run, benchmark: str, role: Role, measures: Iterable[Measure]) -> None:
         """Measures with a value per problem."""
         key = {**cell(run), "benchmark": benchmark, "role": role}
@@ -92,24 +100,32 @@ class Results:
             self.values.append(ProblemValues(**key, values=measure.values, problems=measure.problems))
 
 
-def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Results:
+def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False, processes: int = 1) -> Results:
     """Every score and curve of the plan's runs; of an unfinished study, of those that are there.
 
     Raises:
         RecordError: for a file that is missing or does not hold what it should. Of an unfinished study it is listed.
     """
-    results, files = Results(), ResultFiles(folder)
-    for row in plan["runs"]:
-        run = as_record(Run, row, "plan")
-        for part in (partial(check_run, run=run, files=files), *parts(plan, files, run)):
-            try:
-                part(results)
-            except RecordError as error:
-                if not unfinished:
-                    raise
-                results.missing.append(str(error))
-                if part.func is check_run:
-                    break
+    results = Results()
+    of_run = partial(collect_run, plan=plan, files=ResultFiles(folder), unfinished=unfinished)
+    with ProcessPoolExecutor(processes, get_context("fork")) if processes > 1 else nullcontext() as pool:
+        for part in pool.map(of_run, plan["runs"], chunksize=8) if pool else map(of_run, plan["runs"]):
+            results.extend(part)
+    return results
+
+
+def collect_run(row: dict[str, Any], plan: dict[str, Any], files: ResultFiles, unfinished: bool) -> Results:
+    """The scores and the curve of one run, see `collect`."""
+    run, results = as_record(Run, row, "plan"), Results()
+    for part in (partial(check_run, run=run, files=files), *parts(plan, files, run)):
+        try:
+            part(results)
+        except RecordError as error:
+            if not unfinished:
+                raise
+            results.missing.append(str(error))
+            if part.func is check_run:
+                break
     return results
 
 
@@ -198,10 +214,11 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, required=True)
     parser.add_argument("--values", type=Path, required=True)
     parser.add_argument("--curves", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--partial", action="store_true", help="take what is there, and name what is not")
     options = parser.parse_args()
     with command_line.errors(RecordError):
-        results = collect(read_json(options.plan), options.results, options.partial)
+        results = collect(read_json(options.plan), options.results, options.partial, options.processes)
     write_csv(options.scores, Score, results.scores)
     write_jsonl(options.values, results.values)
     write_csv(options.curves, CurvePoint, results.curves)

@@ -1,11 +1,12 @@
 """The times of optimizer steps, measured in turns: `python -m mcgrpo.train.step_times --cells JSON ...`
 
 On a CPU, trainings share cores, caches and memory with whatever else runs, so their own times compare nothing. Here one
-process, beside which the study runs nothing (see the rule), trains the runs of a setting for a few steps each, seed by
-seed: methods that are compared follow one another, in a new order for every seed, so what slows the machine down slows
-them alike. Processor time is measured, on one thread: time in which another program has the core does not count. What
-another program does to caches and to the core's clock does count, for seconds at a time: so all this is repeated, and
-the least time of each step is kept (as the documentation of Python's `timeit` advises).
+job, beside which the study runs nothing (see the rule), trains the runs of a setting for a few steps each. The seeds
+are divided among its processes, which take them one by one. Methods that are compared follow one another, in a new
+order for every seed, so what slows the machine down slows them alike. Processor time is measured, on one thread: time
+in which another program has the core does not count. What another program does to caches and to the core's clock does
+count, for seconds at a time: so all this is repeated, and the least time of each step is kept (as the documentation of
+Python's `timeit` advises).
 """
 
 import itertools
@@ -15,9 +16,11 @@ import random
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +88,12 @@ def timed(run: Run, model: Path, data: Path, steps: int) -> Iterator[StepTime]:
         yield StepTime(run.name, step, seconds)
 
 
+def of_seeds(runs: Sequence[Run], seeds: Iterable[int], model: Path, data: Path, steps: int) -> list[StepTime]:
+    """The times of the runs with these seeds, in turns; the rest as in `timed`."""
+    chosen = [run for run in runs if run.seed in {*seeds}]
+    return least(each for run in in_turns(chosen) for each in timed(run, model, data, steps))
+
+
 def least(times: Iterable[StepTime]) -> list[StepTime]:
     """The least time of each step of a run."""
     seconds: dict[tuple[str, int], float] = {}
@@ -104,13 +113,18 @@ def main() -> None:
     parser.add_argument("--steps", type=int, required=True, help="periods that are timed, see `timed`")
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
+    parser.add_argument("--processes", type=int, default=1, help="that divide the seeds among them")
     parser.add_argument("--output", type=Path, required=True, help="JSONL, one StepTime a line")
     options = parser.parse_args()
     torch.set_num_threads(1)  # as the trainings of a study on a CPU
     runs = [as_record(Run, cell["run"] | {"seed": seed}, "--cells") for cell in options.cells for seed in cell["seeds"]]
-    time_of = partial(timed, model=options.model, data=options.data, steps=options.steps)
-    list(time_of(runs[0]))  # the first steps of a process take longer
-    write_jsonl(options.output, least(itertools.chain.from_iterable(map(time_of, in_turns(runs)))))
+    list(timed(runs[0], options.model, options.data, options.steps))  # the first steps of a process take longer
+    seeds = sorted({run.seed for run in runs})
+    processes = min(options.processes, len(seeds))
+    of = partial(of_seeds, runs, model=options.model, data=options.data, steps=options.steps)
+    with ProcessPoolExecutor(processes, get_context("fork")) as pool:
+        found = pool.map(of, [seeds[first::processes] for first in range(processes)])
+        write_jsonl(options.output, itertools.chain.from_iterable(found))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Steps that are timed in turns."""
 
 import json
+import os
 import sys
 import time
 from collections import Counter
@@ -75,19 +76,31 @@ def test_a_step_in_which_the_process_sleeps_takes_no_longer(inputs, monkeypatch)
     assert seconds() < awake + 0.5 and len(slept) == 2
 
 
-def test_every_seed_of_every_cell_is_timed(inputs, tmp_path, monkeypatch):
+@pytest.mark.parametrize("processes", [1, 2, 9])
+def test_every_seed_of_every_cell_is_timed(processes, inputs, tmp_path, monkeypatch):
     cells = [
         {"run": asdict(replace(RUN, method=method, estimator=METHODS[method])), "seeds": [5, 7]} for method in METHODS
     ]
     given = {
         "cells": json.dumps(cells), "steps": 1, "model": inputs / "model", "data": inputs / "data.jsonl",
-        "output": tmp_path / "times.jsonl",
+        "processes": processes, "output": tmp_path / "times.jsonl",
     }  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["step_times", *(part for k, v in given.items() for part in (f"--{k}", str(v)))])
-    trained, own = [], step_times.timed
-    monkeypatch.setattr(step_times, "timed", lambda run, **options: (trained.append(run.name), own(run, **options))[1])
+    trained, own = tmp_path / "trained", step_times.timed
+
+    def timed(run, *others):
+        with trained.open("a") as file:
+            file.write(f"{os.getpid()} {run.name}\n")
+        return own(run, *others)
+
+    monkeypatch.setattr(step_times, "timed", timed)
     step_times.main()
     rows = read_jsonl(given["output"], StepTime)
     names = [f"toy/{method}/G2/default/seed{seed}" for method in METHODS for seed in (5, 7)]
     assert sorted((row.run, row.step) for row in rows) == sorted((name, 1) for name in names)
-    assert Counter(trained) == Counter([*names * step_times.REPEATS, trained[0]]), "the first one warms up"
+    warmed, *timings = [line.split() for line in trained.read_text().splitlines()]
+    assert Counter(name for _, name in timings) == Counter(names * step_times.REPEATS)
+    assert warmed[0] not in {process for process, _ in timings}, "the first one warms up, before the process is forked"
+    of_seed = {name.rpartition("/")[2]: process for process, name in timings}
+    assert len({(process, name.rpartition("/")[2]) for process, name in timings}) == 2, "all of a seed in one process"
+    assert processes == 1 or len({*of_seed.values()}) == 2

@@ -1,4 +1,4 @@
-"""Write the results of the mini study into README.md and docs/: `make readme`, after `make mini-16`.
+"""Write the results of the mini study into README.md and docs/: `make readme`, after `make mini`.
 
 If the benchmark of training has been run (`make bench`), its results are written into docs/drop-in.md.
 """
