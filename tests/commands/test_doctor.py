@@ -238,13 +238,13 @@ def test_memory_is_compared_with_the_device_if_there_is_one(two_gpus, monkeypatc
 def test_batches_are_listed_once_for_all_variants_that_have_them():
     found = [check.finding for check in demands.check_batches(MINI, TRAINED, sizes(MINI))]
     assert len(found) == 7
-    assert any("x 120 rows x 1 accumulated = 15 prompts x G=8 per step, 24 steps" in line for line in found)
+    assert any("x 160 rows x 1 accumulated = 20 prompts x G=8 per step, 12 steps" in line for line in found)
 
 
 def test_a_data_set_smaller_than_a_batch_is_an_error():
     config = studies.changed(MINI, {"datasets": {"two-step": {"splits": {"train": {"rows": 59}}}}})
     short = {check.status: check.finding for check in demands.check_batches(config, TRAINED, sizes(config))}
-    assert "= 60 prompts x G=" in short["error"] and "fixed-rows" in short["ok"]  # 15 prompts at a time
+    assert "= 80 prompts x G=" in short["error"] and "fixed-rows" in short["ok"]  # 20 prompts at a time
 
 
 def test_too_little_disk_is_an_error(here):

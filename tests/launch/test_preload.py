@@ -85,6 +85,15 @@ def test_an_edited_module_is_never_stale(place):
     assert place.server() == place.server()
 
 
+def test_a_job_does_not_end_what_the_servers_imports_have_begun(place):
+    """But what it began itself."""
+    keep = "import weakref\nclass Kept: pass\nkept = Kept()\nweakref.finalize(kept, print, 'the end of {}')"
+    place.write(keep.format("an import"), "ending")
+    place.write(f"import sys; print('ending' in sys.modules)\n{keep.format('the job')}")
+    done = place.run("job", MCGRPO_PRELOAD="ending", PYTHONPATH=str(place.folder))
+    assert done.stdout == "True\nthe end of the job\n"
+
+
 def test_clients_that_start_together_share_one_server(place):
     place.write("import os, time; print(os.getppid()); time.sleep(0.2)")
     clients = [place.start("job") for _ in range(6)]

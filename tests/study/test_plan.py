@@ -177,7 +177,7 @@ def test_updates_are_matched_by_accumulating_gradients():
 
 def test_null_takes_a_key_away():
     fixed = run_of(only(MINI, num_generations=[8], variants=["fixed-rows"])).training
-    assert fixed["per_device_train_batch_size"] == 120 and fixed["num_train_epochs"] == 0.375
+    assert fixed["per_device_train_batch_size"] == 160 and fixed["num_train_epochs"] == 0.25
     assert "max_steps" not in fixed
 
 
