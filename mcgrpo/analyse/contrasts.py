@@ -26,17 +26,15 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import GPUS, STEP_TIME, Contrast, ContrastKind, Score
+from mcgrpo.analyse.records import Contrast, ContrastKind, Score
 from mcgrpo.analyse.scored import Found, Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate
+from mcgrpo.analyse.times import IN_TURNS, ON_CPU, in_turns, is_unjudged
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import EQUIVALENCE_MARGIN
 from mcgrpo.sums import seal
 
-ON_CPU = "jobs on a CPU share its cores, so their times depend on what else ran; `step_times` times them in turns"
-IN_TURNS = "processor time of steps timed in turns"
-"""What `over` ends in where `STEP_TIME` stands for the seconds of a step."""
 Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
 Weights = dict[CellKey, float]
@@ -163,10 +161,11 @@ def _singles(claim: str, number: int, comparison: Comparison, scores: Scores, ce
 
 def _judgeable(singles: Sequence[Single], scores: Scores) -> list[Single]:
     """Without the times of settings that cannot be judged, where those of another setting can."""
-    blind = [bool(single.weights) and _is_blind(single.weights, scores) for single in singles]
-    if not any(single.weights and not each for single, each in zip(singles, blind, strict=True)):
+    measured = [single for single in singles if single.weights]
+    unjudged = [single for single in measured if is_unjudged(single.weights, scores)]
+    if len(unjudged) == len(measured):
         return [*singles]
-    return [single._replace(weights=None) if each else single for single, each in zip(singles, blind, strict=True)]
+    return [single._replace(weights=None) if single in unjudged else single for single in singles]
 
 
 def _keys(term: Term, planned: Sequence[CellKey]) -> dict[Scope, CellKey]:
@@ -200,7 +199,7 @@ def _contrast(
     margin: float | None,
 ) -> Contrast:
     printed = margin is None
-    turns = _in_turns(weights, scores)
+    turns = in_turns(weights, scores)
     result, over, lone = estimate(turns or weights, scores, of.is_ratio)
     over = ", ".join(filter(None, (over, IN_TURNS))) if turns else over
     numbers = (in_unit(of, number) for number in (result.mean, *result.limits()))
@@ -210,7 +209,7 @@ def _contrast(
     seeds = None if printed else result.seeds
     seen = None if lone or of.is_ratio else result.detectable
     detectable = None if seen is None else round(of.scale * seen, DIGITS)
-    unjudged = ON_CPU if not printed and _is_blind(weights, scores) else None
+    unjudged = ON_CPU if not printed and is_unjudged(weights, scores) else None
     found = (*numbers, holds, fails, seeds, over, detectable, unjudged)
     return Contrast(claim, kind, number, *scope, *found, p_equivalent=equivalent)
 
@@ -220,24 +219,6 @@ def _capped(result: Estimate) -> Estimate:
     Satterthwaite's approximation are too many (`tests/report/test_claim_errors.py`).
     """
     return replace(result, freedom=min(result.freedom, result.seeds - 1)) if result.seeds > 1 else result
-
-
-def _in_turns(weights: Weights, scores: Scores) -> Weights:
-    """The times of the same cells that were measured in turns, if all of them have one; else none."""
-    turns = {key._replace(measure=STEP_TIME): weight for key, weight in weights.items()}
-    steps = all(key.measure == "seconds_per_step" for key in weights)
-    return turns if steps and all(key in scores for key in turns) else {}
-
-
-def _is_blind(weights: Weights, scores: Scores) -> bool:
-    """Whether any of these cells is a time of trainings that are not known to have had GPUs to themselves.
-
-    Times that were measured in turns stand in for them.
-    """
-    if _in_turns(weights, scores):
-        return False
-    held = [scores.get(key._replace(measure=GPUS), {}) for key in weights if key.measure.startswith("seconds")]
-    return not all(seeds and all(score.value for score in seeds.values()) for seeds in held)
 
 
 def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:

@@ -94,6 +94,7 @@ def fits(model: Any, generation_config: Any, inputs: dict[str, Any]) -> bool:
         and isinstance(inputs.get("past_key_values"), DynamicCache)
         and inputs["past_key_values"].get_seq_length() == 0
         and inputs["attention_mask"].dim() == 2
+        and inputs.get("position_ids") is not None
         and not torch.is_autocast_enabled("cpu")
         # In another dtype `rms_norm` rounds at other places than the model's norms.
         and all(type(each) is nn.Parameter and each.dtype is torch.float32 for each in model.parameters())

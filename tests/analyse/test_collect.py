@@ -253,10 +253,16 @@ def test_values_that_are_not_finite_reach_neither_means_nor_summary(results):
         "runs/toy/grpo/G4/default/seed1/run.json",
     ],
 )
-def test_a_missing_file_is_named(results, name):
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_missing_file_is_named(results, name, processes):
     (results / name).unlink()
     with pytest.raises(RecordError, match=f"{name}: no such file"):
-        collect(plan(results), results)
+        collect(plan(results), results, processes=processes)
+
+
+def test_several_processes_collect_the_same_in_the_same_order(results):
+    one, several = (collect(plan(results), results, processes=processes) for processes in (1, 3))
+    assert one == several and one.scores and one.values and one.curves
 
 
 def test_a_training_that_did_not_finish_is_named(results):

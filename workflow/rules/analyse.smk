@@ -52,7 +52,7 @@ rule collect:
         RESULTS.benchmark("collect")
     conda:
         "../envs/workflow.yaml"
-    threads: 1
+    threads: workflow.resource_settings.cores or 1
     params:
         results=subpath(output.scores, parent=True),
         partial="--partial" if PARTIAL else "",
@@ -61,7 +61,7 @@ rule collect:
     shell:
         "python -m mcgrpo.launch mcgrpo.analyse.collect "
         "--plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
-        "--values {output.values:q} --curves {output.curves:q} {params.partial} > {log:q} 2>&1"
+        "--values {output.values:q} --curves {output.curves:q} --processes {threads} {params.partial} > {log:q} 2>&1"
 
 
 rule summarise:
