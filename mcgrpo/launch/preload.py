@@ -30,6 +30,7 @@ from pathlib import Path
 from mcgrpo.launch.private import session_folder
 
 SERVER = Path(__file__).with_name("preload_server.py")
+PACKAGE = Path(__file__).parents[1]
 BEGIN_SECONDS = 180
 """How long a job may take to begin (the first one waits for the server's imports) before it runs here instead."""
 
@@ -46,10 +47,20 @@ IMPORT_TIME = re.compile(
 )
 
 
+def _code(folder: str | Path) -> Iterator[tuple[str, int, int]]:
+    """Path, size and modification time of every module in a folder and below: the server has imported some of them."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path, (stat := entry.stat()).st_size, stat.st_mtime_ns
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _code(entry.path)
+
+
 def _key() -> str:
-    """A hash of what a job has from its server: interpreter, flags, packages, environment, cgroup, limits, signals."""
+    """A hash of what a job has from its server: interpreter, code, packages, environment, cgroup, limits, signals."""
     packages = [Path(p) for p in sys.path if p.endswith("-packages")]
-    files = [(str(p), p.stat().st_mtime_ns) for p in (Path(__file__), SERVER, *packages) if p.exists()]
+    files = [(str(p), p.stat().st_mtime_ns) for p in packages if p.exists()], sorted(_code(PACKAGE))
     environment = sorted(item for item in os.environ.items() if IMPORT_TIME.match(item[0]))
     interpreter = (sys.executable, sys.prefix, sys.version, sys.flags, sys.warnoptions, sys._xoptions)
     # A server of another cgroup has other limits, and ends with a Slurm job that is not the client's

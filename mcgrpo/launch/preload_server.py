@@ -1,7 +1,7 @@
 """The server behind `mcgrpo.launch.preload`: imports the heavy libraries once, then forks a process for every job.
 
-Run by its path, not as `mcgrpo.launch.preload_server`, so that it never holds a module of `mcgrpo` that could grow
-stale. It must not have threads of its own nor touch a GPU: neither survives a fork.
+A server is for one state of this package's files: when one is edited, clients start another (`preload._key`). It must
+not have threads of its own nor touch a GPU: neither survives a fork.
 """
 
 import atexit
@@ -28,7 +28,8 @@ from typing import Any, NoReturn
 
 PRELOAD = (
     "numpy torch datasets math_verify seaborn trl:GRPOConfig,GRPOTrainer "
-    "transformers:AutoConfig,AutoModelForCausalLM,AutoTokenizer,PreTrainedTokenizerFast,Qwen3ForCausalLM,Trainer"
+    "transformers:AutoConfig,AutoModelForCausalLM,AutoTokenizer,PreTrainedTokenizerFast,Qwen3ForCausalLM,Trainer "
+    "mcgrpo.train.job mcgrpo.train.released mcgrpo.train.rollout_files mcgrpo.generate.complete mcgrpo.generate.engines"
 )
 """What is imported, `module` or `module:attribute,attribute` (lazy modules import on access); `MCGRPO_PRELOAD` wins."""
 
@@ -251,8 +252,7 @@ def main() -> None:
         os._exit(0)  # the server is nobody's child: no client waits for it or takes it along
     idle_seconds = float(os.environ.get("MCGRPO_PRELOAD_IDLE", "60"))
     start = time.perf_counter()
-    here = str(Path(__file__).parent)
-    sys.path[:] = [entry for entry in sys.path if entry != here]
+    sys.path[0] = str(Path(__file__).parents[2])  # of this package; each job has a path of its own
     gc.disable()
     before = dict(os.environ)
     os.environ.update(FORK_SAFE)

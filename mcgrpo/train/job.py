@@ -36,7 +36,7 @@ from mcgrpo.train import attempts
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
-from mcgrpo.train.provenance import data_set, provenance, versions
+from mcgrpo.train.provenance import VERSIONS, data_set, provenance
 from mcgrpo.train.rollout_tables import RolloutTables, parse_tables
 from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
@@ -145,7 +145,7 @@ def identity(job: Job) -> dict[str, Any]:
         "model": [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in model],
         "data": [sha256(path) for path in (job.data, job.test) if path],
         "code": job.code or fingerprint("mcgrpo.train"),
-        "packages": versions(),
+        "packages": VERSIONS,
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
         "device": "cuda" if job.gpus else "cpu",
     }

