@@ -172,7 +172,12 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
 
 def as_mapping(record: Any) -> dict[str, Any]:
     """The fields of a record; in contrast to `dataclasses.asdict`, without a copy of every value."""
-    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    return {name: getattr(record, name) for name in _names_of(type(record))}
+
+
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
@@ -200,7 +205,7 @@ def write_json(path: str | Path, content: Any, durable: bool = False) -> None:
 
 def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
     """Write records as CSV with the fields as header, atomically; None is an empty field."""
-    names = [f.name for f in dataclasses.fields(kind)]
+    names = _names_of(kind)
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)

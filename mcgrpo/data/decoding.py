@@ -22,8 +22,13 @@ KEPT_SHARE = 0.75
 """Rows that have ended are left out once the others are at most this share: copying the cache costs a step or two."""
 
 
-def with_quick_decoding(model: Any) -> Any:
-    """The model, which decodes the short way wherever that computes the same (`fits`)."""
+def with_quick_decoding(model: Any, fixed: bool = False) -> Any:
+    """The model, which decodes the short way wherever that computes the same (`fits`).
+
+    Args:
+        model: a causal language model of transformers.
+        fixed: its weights do not change any more, so that the same prompts, given again, are not computed again.
+    """
     config = model.config
     if (
         config.model_type in ("qwen3", "llama")
@@ -36,7 +41,8 @@ def with_quick_decoding(model: Any) -> Any:
         and config.rope_parameters.get("rope_type") == "default"
         and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
     ):
-        model.generate = functools.partial(model.generate, custom_generate=decode)
+        way = functools.partial(decode, known=KnownPrompts()) if fixed else decode
+        model.generate = functools.partial(model.generate, custom_generate=way)
     return model
 
 
@@ -46,12 +52,14 @@ def decode(
     logits_processor: Any,
     stopping_criteria: Any,
     generation_config: Any,
+    known: "KnownPrompts | None" = None,
     **inputs: Any,
 ) -> Any:
     """The decoding of `generate(custom_generate=...)`: greedy or sampled; what does not fit is left to transformers.
 
     Args:
         input_ids: (rows, length) prompts, padded on the left.
+        known: of earlier calls; None for none.
         inputs: of the model's `forward`.
 
     Returns:
@@ -65,7 +73,7 @@ def decode(
     room = input_ids.new_full((len(input_ids), generation_config.max_length - start), 0 if pad is None else pad)
     sequences = torch.cat([input_ids, room], dim=1)
     draw = InverseTransform(input_ids) if generation_config.do_sample else None
-    decoder = Decoder(model.model, sequences, start, inputs)
+    decoder = Decoder(model.model, sequences, start, inputs, known or KnownPrompts())
     rows, goes_on = torch.arange(len(input_ids)), torch.ones(len(input_ids), dtype=torch.bool)
     for length in range(start, sequences.size(1)):
         scores = logits_processor(sequences[rows, :length], model.lm_head(decoder.hidden))
@@ -103,6 +111,28 @@ def fits(model: Any, generation_config: Any, inputs: dict[str, Any]) -> bool:
     )
 
 
+class KnownPrompts:
+    """The states of the prompts that were computed last."""
+
+    def __init__(self) -> None:
+        self.prompts: Tensor | None = None
+
+    def states(self, model: Any, prompts: Tensor, cache: DynamicCache) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """The hidden state of the last token of each prompt, and by layer the keys and values of all.
+
+        Args:
+            model: a `Qwen3Model` or `LlamaModel`.
+            prompts: (prompts, 3, length) token ids, attention mask and positions.
+            cache: an empty one.
+        """
+        if self.prompts is None or not torch.equal(self.prompts, prompts):
+            ids, mask, at = prompts.unbind(1)
+            made = model(ids, attention_mask=mask, position_ids=at, past_key_values=cache, use_cache=True)
+            self.last = made.last_hidden_state[:, -1], [(layer.keys, layer.values) for layer in cache.layers]
+            self.prompts = prompts
+        return self.last
+
+
 class Decoder:
     """The hidden states of the last tokens, (rows, hidden size), and the cache that the next step needs.
 
@@ -111,20 +141,20 @@ class Decoder:
         sequences: (rows, longest) prompts and room for completions.
         start: length of the prompts.
         inputs: of the model's `forward`, with an empty cache.
+        known: prompts that need not be computed.
     """
 
-    def __init__(self, model: Any, sequences: Tensor, start: int, inputs: dict[str, Any]):
+    def __init__(self, model: Any, sequences: Tensor, start: int, inputs: dict[str, Any], known: KnownPrompts):
         self.model, self.width, self.epsilon = model, model.layers[0].self_attn.head_dim, model.config.rms_norm_eps
         self.weights = [_weights(layer) for layer in model.layers]
         names = ("attention_mask", "position_ids")
         prompts = torch.stack([sequences[:, :start], *(inputs[name].expand(len(sequences), -1) for name in names)], 1)
         once, row = torch.unique_consecutive(prompts, dim=0, return_inverse=True)
-        input_ids, mask, positions = once.unbind(1)
-        cache = inputs["past_key_values"]
-        states = model(input_ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
-        self.hidden, self.length, self.positions = states.last_hidden_state[row, -1], start, positions[row, -1]
+        hidden, cache = known.states(model, once, inputs["past_key_values"])
+        _, mask, positions = once.unbind(1)
+        self.hidden, self.length, self.positions = hidden[row], start, positions[row, -1]
         longest = sequences.size(1) - 1
-        self.caches = [tuple(_with_room(each, row, longest) for each in (at.keys, at.values)) for at in cache.layers]
+        self.caches = [tuple(_with_room(each, row, longest) for each in layer) for layer in cache]
         self.mask = None if mask.all() else nn.functional.pad(mask[row].bool(), (0, longest - start), value=True)
         cos, sin = model.rotary_emb(self.hidden, torch.arange(longest).unsqueeze(0))
         self.turns = cos[0], sin[0]

@@ -74,13 +74,13 @@ class Progress:
 
 
 def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
-    """All batches: greedy ones first, if any, then by sample; a batch has prompts of similar length."""
+    """All batches: of the same prompts first a greedy one, if any, then by sample; prompts are of similar length."""
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
     size = settings["batch_size"]
     parts = [tuple(order[start : start + size]) for start in range(0, len(order), size)]
     rounds: list[tuple[Decoding, int]] = [("greedy", 0)] if settings.get("greedy", True) else []
     rounds += [("sampled", k) for k in range(settings["samples"])]
-    return [Batch(decoding, sample, part) for decoding, sample in rounds for part in parts]
+    return [Batch(decoding, sample, part) for part in parts for decoding, sample in rounds]
 
 
 def complete(

@@ -88,7 +88,7 @@ class TransformersEngine:
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype()).to(device).eval()
-        engine = cls(with_quick_decoding(model), load_tokenizer(folder), settings)
+        engine = cls(with_quick_decoding(model, fixed=True), load_tokenizer(folder), settings)
         engine.ends.add(engine.tokenizer.eos_token_id)
         model.generation_config.eos_token_id = sorted(engine.ends)
         return engine

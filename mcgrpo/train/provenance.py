@@ -51,5 +51,3 @@ def _git(*arguments: str) -> str:
     except FileNotFoundError:
         return ""
     return "" if done.returncode else done.stdout.strip()
-
-

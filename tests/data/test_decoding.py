@@ -116,6 +116,18 @@ def test_a_prompt_is_computed_once_for_all_its_rollouts(models):
     assert rows == [3] and torch.equal(expected[0], given[0])
 
 
+def test_where_weights_are_fixed_the_same_prompts_are_not_computed_again(models):
+    plain, _, tokenizer, _ = models
+    fixed, rows = with_quick_decoding(copy.deepcopy(plain), fixed=True), []
+    fixed.model.layers[0].register_forward_hook(lambda _, inputs, __: rows.append(len(inputs[0])))
+    for texts in (TEXTS, TEXTS, TEXTS[:2], TEXTS):
+        assert equal(*(generated(model, tokenizer, texts, **GREEDY, length=9) for model in (plain, fixed)))
+    assert rows == [3, 2, 3]
+    sampled = {"do_sample": True, "top_k": 0}
+    expected = generated(plain, tokenizer, TEXTS, processors=[Inverse()], do_sample=False, length=9)
+    assert equal(expected, generated(fixed, tokenizer, TEXTS, **sampled, length=9)) and len(rows) == 3
+
+
 def test_a_step_uses_the_weights_as_they_are_now(models):
     _, quick, tokenizer, _ = models
     changed = copy.deepcopy(quick)
