@@ -16,6 +16,7 @@ Measures = Iterator[tuple[str, float]]
 
 COLUMNS = {
     "reward": "drawn/reward",
+    "reward_first": "drawn/reward_first",
     "loss": "loss",
     "grad_norm": "grad_norm",
     "kl": "kl",
@@ -40,9 +41,9 @@ COLUMNS = {
 }
 """Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
 MEANS = (
-    "reward", "frac_unscorable", "frac_scale_zero", "frac_scale_zero_signal", "frac_advantage_zero", "frac_groups_zero",
-    "frac_effective", "advantage_abs_max", "kl_l1_share_logps", "flips_mean_median", "flips_loo_mean",
-    "flips_loo_median", "grad_norm", "clip_ratio",
+    "reward", "reward_first", "frac_unscorable", "frac_scale_zero", "frac_scale_zero_signal", "frac_advantage_zero",
+    "frac_groups_zero", "frac_effective", "advantage_abs_max", "kl_l1_share_logps", "flips_mean_median",
+    "flips_loo_mean", "flips_loo_median", "grad_norm", "clip_ratio",
 )  # fmt: skip
 """Columns whose mean over all steps is a measure of the training, under the same name."""
 PHASES = tuple(column for column in COLUMNS if column.startswith("seconds_"))
@@ -80,8 +81,9 @@ def drawn(row: dict[str, Any], processes: int) -> dict[str, float | None]:
 def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> Measures:
     """The measures of a training: its seconds, and means over steps (of the reward: over those that generate).
 
-    `rollouts` is the sum over steps, `frac_grad_clipped` the share of steps whose gradient norm is above
-    `max_grad_norm`. Values that are not finite (a gradient that overflowed) are left out of means.
+    `reward_unsteadiness` is that of `reward_first`, `rollouts` the sum over steps, `frac_grad_clipped` the share of
+    steps whose gradient norm is above `max_grad_norm`. Values that are not finite (a gradient that overflowed) are left
+    out of means.
     """
     yield "seconds", seconds
     if step := _seconds_per_step(points):
@@ -95,7 +97,8 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
         values = [value for value in logged if math.isfinite(value)]
         if values:
             yield measure, sum(values) / len(values)
-    if (steady := unsteadiness([point.reward for point in points if point.reward is not None])) is not None:
+    first = [point.reward_first for point in points if point.reward_first is not None]
+    if (steady := unsteadiness(first)) is not None:
         yield "reward_unsteadiness", steady
 
 

@@ -62,7 +62,8 @@ class ProblemValues(RunKey):
 
 @dataclass(frozen=True)
 class CurvePoint(RunKey):
-    """A row of `curves.csv`: one optimizer step of one run. `reward` is the mean over ALL rollouts drawn.
+    """A row of `curves.csv`: one optimizer step of one run. `reward` is the mean over ALL rollouts drawn,
+    `reward_first` that over the first G of each prompt.
 
     `rollouts` are drawn for the step, over all processes, and `accuracy` is the share of them that is accurate; both
     are empty for a step that draws none, and without an accuracy reward.
@@ -72,6 +73,7 @@ class CurvePoint(RunKey):
     rollouts: float | None
     accuracy: float | None
     reward: float | None
+    reward_first: float | None
     loss: float | None
     grad_norm: float | None
     kl: float | None

@@ -12,6 +12,8 @@ def diagnose(
     """Statistics of a batch of groups, 0-dimensional, under the names they are logged by.
 
     drawn/reward: mean of all scorable rewards drawn (not only of the kept rows);
+    drawn/reward_first: mean of the scorable rewards among the first G of each group, G being the rows it keeps: as many
+        rollouts as a method without extra ones draws, so that it is as noisy as theirs;
     drawn/reward_std: mean within-group standard deviation of the rewards drawn;
     drawn/frac_reward_zero_std: share of groups whose rewards are all equal;
     drawn/frac_unscorable: share of rollouts drawn that have no reward;
@@ -32,6 +34,7 @@ def diagnose(
     size = advantages.double().abs() * keep
     values = {
         "drawn/reward": torch.nanmean(rewards),
+        "drawn/reward_first": torch.nanmean(rewards[:, : int(keep[0].sum())]),
         "drawn/reward_std": torch.nanmean(spread),
         "drawn/frac_reward_zero_std": (~differ(rewards) & ~spread.isnan()).float().mean(),
         "drawn/frac_unscorable": torch.isnan(rewards).float().mean(),

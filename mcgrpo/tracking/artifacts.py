@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.files import iter_json_lines
+from mcgrpo.files import iter_json_lines, write_json
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, SYSTEM, ResultFiles
 from mcgrpo.tracking import contents
 from mcgrpo.tracking.store import Store
@@ -19,27 +19,32 @@ SHOWN = ("*.md", "*.csv", "*.tex", "*.pdf", "*.html", "figures/*.png", "figures/
 
 def log_files(store: Store, run: Any, files: list[tuple[Path, str]]) -> None:
     """Log files as artifacts of a run, each in a folder there, unless the run has exactly these."""
+    from mlflow.utils.mlflow_tags import MLFLOW_LOGGED_ARTIFACTS
+
     digest = hashlib.sha256()
     for path, _ in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     if files and run.data.tags.get(contents.DIGEST) != (known := digest.hexdigest()[:16]):
-        for path, folder in files:
-            if path.name == ROLLOUTS:
-                _log_rollouts(store, run.info.run_id, path)
-            else:
-                store.client.log_artifact(run.info.run_id, str(path), folder or None)
+        with tempfile.TemporaryDirectory() as together:  # one call: each asks the store for the run
+            for path, folder in files:
+                link = Path(together, folder, TABLE if path.name == ROLLOUTS else path.name)
+                link.parent.mkdir(exist_ok=True)
+                if path.name == ROLLOUTS:
+                    write_json(link, _as_table(path))
+                else:
+                    link.symlink_to(path.resolve())
+            store.client.log_artifacts(run.info.run_id, together)
+        if any(path.name == ROLLOUTS for path, _ in files):
+            tables = json.dumps([{"path": TABLE, "type": "table"}])
+            store.client.set_tag(run.info.run_id, MLFLOW_LOGGED_ARTIFACTS, tables)
         store.client.set_tag(run.info.run_id, contents.DIGEST, known)
 
 
-def _log_rollouts(store: Store, run_id: str, path: Path) -> None:
-    """Log completions with rewards and advantages as a table, as `log_table` does, which would append to an old one."""
-    from mlflow.utils.mlflow_tags import MLFLOW_LOGGED_ARTIFACTS
-
+def _as_table(path: Path) -> dict[str, Any]:
+    """Completions with rewards and advantages as `log_table` writes them; it would append to those of before."""
     rows = [row for _, row in iter_json_lines(path)]
     columns = list(rows[0]) if rows else []
-    table = {"columns": columns, "data": [[row.get(each) for each in columns] for row in rows]}
-    store.client.log_dict(run_id, table, TABLE)
-    store.client.set_tag(run_id, MLFLOW_LOGGED_ARTIFACTS, json.dumps([{"path": TABLE, "type": "table"}]))
+    return {"columns": columns, "data": [[row.get(each) for each in columns] for row in rows]}
 
 
 def log_training(store: Store, run: Any, results: ResultFiles, name: str) -> None:

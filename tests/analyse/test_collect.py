@@ -10,7 +10,7 @@ import pytest
 from collected import a_run, grades, metrics, write_run
 
 from mcgrpo.analyse.collect import collect
-from mcgrpo.analyse.curves import curve, training_measures, unsteadiness
+from mcgrpo.analyse.curves import MEANS, curve, training_measures, unsteadiness
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
 from mcgrpo.analyse.records import STEP_TIME, CurvePoint, FlipRates, ProblemValues, Score
@@ -18,6 +18,9 @@ from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
 from mcgrpo.records import Run, StepTime
 from mcgrpo.study.paths import ResultFiles
+
+OF_TRAINING = len(MEANS) + 5
+"""Measures of a training: seconds, those of a step, what was clipped, the unsteadiness, and GPUs."""
 
 
 @pytest.fixture
@@ -88,6 +91,7 @@ def test_training_measures_by_hand():
             "seconds": 12.5,
             "seconds_per_step": 2.0,  # four phases of half a second
             "reward": 0.525,  # from 0.05 to 1
+            "reward_first": 1.05,
             "frac_unscorable": 0.5,
             "frac_scale_zero": 0.55,
             "frac_scale_zero_signal": 0.5,
@@ -102,7 +106,7 @@ def test_training_measures_by_hand():
             "grad_norm": 0.5,
             "frac_grad_clipped": 0.0,
             "clip_ratio": 0.5,
-            "reward_unsteadiness": 0.0,  # the reward rises by a twentieth at every step
+            "reward_unsteadiness": 0.0,  # it rises by a tenth at every step
         },
         abs=1e-12,
     )
@@ -139,7 +143,7 @@ def test_the_steps_that_were_timed_in_turns_are_a_measure_of_their_run(results):
 
 def test_a_study_by_hand(results):
     found = collect(plan(results), results)
-    assert len(found.scores) == 3 * 2 * 8 + 2 * 19 + 1
+    assert len(found.scores) == 3 * 2 * 8 + 2 * OF_TRAINING + 1
     assert len(found.values) == 3 * 2 * 8 + 1
     assert len(found.curves) == 2 * 20 and found.missing == []
     scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
@@ -172,14 +176,14 @@ def test_a_study_by_hand(results):
     ("missing", "lost"),
     [
         ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
-        ("runs/toy/grpo/G4/default/seed1/run.json", 19 + 2 * 8),  # grades of no known training are not counted
-        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", 19),
+        ("runs/toy/grpo/G4/default/seed1/run.json", OF_TRAINING + 2 * 8),  # grades of no known training are not counted
+        ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", OF_TRAINING),
         ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
     ],
 )
 def test_a_part_of_a_study(results, missing, lost):
     (results / missing).unlink()
-    whole = 3 * 2 * 8 + 2 * 19 + 1
+    whole = 3 * 2 * 8 + 2 * OF_TRAINING + 1
     found = collect(plan(results), results, unfinished=True)
     assert len(found.scores) == whole - lost
     assert found.missing and all(missing in line for line in found.missing)
@@ -281,8 +285,8 @@ def command(results):
 
 def test_the_command_writes_both_files(results):
     done = command(results)
-    assert (done.returncode, done.stdout) == (0, "87 scores and 40 steps\n")
-    assert len(read_frame(results / "scores.csv", Score)) == 87
+    assert (done.returncode, done.stdout) == (0, "89 scores and 40 steps\n")
+    assert len(read_frame(results / "scores.csv", Score)) == 89
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
 
 

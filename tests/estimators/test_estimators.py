@@ -56,6 +56,7 @@ class TestByHand:
         rewards = torch.tensor([[0.0, 0.0, 2.0], [0.0, 1.5, 2.0], [2.0, 2.0, 2.0], [0.0, NAN, 2.0]])
         _, _, found = estimate(rewards, "median-mad", 2)
         assert found["drawn/reward"].item() == pytest.approx((2 + 3.5 + 6 + 2) / 11)
+        assert found["drawn/reward_first"].item() == pytest.approx((0 + 1.5 + 4 + 0) / 7)  # two of each three
         assert found["drawn/centre"].item() == pytest.approx((0 + 1.5 + 2 + 1) / 4)
         assert found["drawn/frac_reward_zero_std"].item() == 0.25
         assert found["drawn/frac_unscorable"].item() == pytest.approx(1 / 12)

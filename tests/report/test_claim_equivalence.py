@@ -40,7 +40,17 @@ def test_only_a_claim_of_a_sign_can_be_equivalent(tmp_path, bound):
     assert ruled(tmp_path, claim(gain(**bound)), pair(0.0, 0.009)).verdict == "inconclusive"
 
 
-def test_a_difference_of_rewards_is_never_equivalent(tmp_path):
-    of = {"role": "train", "measure": "reward"}
+@pytest.mark.parametrize("measure", ["reward_first", "reward_unsteadiness"])
+def test_in_rewards_the_margin_is_that_of_accuracy_times_the_reward_of_a_right_answer(tmp_path, measure):
+    of = {"role": "train", "measure": measure}
+    row = claim({"above": 0, "terms": [{"method": "mc-grpo", "num_generations": 2, "field": "difference", **of}]})
+    scores, claims = scores_of(pair(0.0, 0.009, benchmark="train", **of)), claims_of(tmp_path, row)
+    planned = {key.without_measure for key in scores}
+    rulings = [judge(claims, contrasts(claims, scores, planned, margin=each), "ours")[0] for each in (0.005, 0.0025)]
+    assert [ruling.verdict for ruling in rulings] == ["equivalent", "inconclusive"]
+
+
+def test_a_difference_of_other_measures_is_never_equivalent(tmp_path):
+    of = {"role": "train", "measure": "grad_norm"}
     row = claim({"above": 0, "terms": [{"method": "mc-grpo", "num_generations": 2, "field": "difference", **of}]})
     assert ruled(tmp_path, row, pair(0.0, 0.001, benchmark="train", **of)).verdict == "inconclusive"

@@ -52,10 +52,10 @@ def test_bounds(tmp_path, bound, expected):
 
 
 def test_rewards_are_not_turned_into_points(tmp_path):
-    of = {"role": "train", "measure": "reward"}
+    of = {"role": "train", "measure": "reward_first"}
     row = claim({"above": 0, "terms": [{"method": "mc-grpo", "num_generations": 2, "field": "difference", **of}]})
     (finding,) = ruled(tmp_path, row, pair(0.25, 0.1, benchmark="train", **of)).findings
-    assert (finding.value, finding.unit) == (pytest.approx(0.25), "reward")
+    assert (finding.value, finding.unit) == (pytest.approx(0.25), "reward_first")
 
 
 def test_holms_correction_by_hand():

@@ -44,10 +44,13 @@ def a_run(method="grpo", seed=0):
 
 
 def metrics(steps=20, **changed):
-    """20 steps: the reward is step / 20, every other column 0.5; `changed` holds {step: value} per column."""
+    """20 steps: the reward is step / 20 (of the first rollouts step / 10), every other column 0.5.
+
+    `changed` holds {step: value} per column.
+    """
     rows = []
     for step in range(1, steps + 1):
-        values = dict.fromkeys(COLUMNS, 0.5) | {"reward": step / 20}
+        values = dict.fromkeys(COLUMNS, 0.5) | {"reward": step / 20, "reward_first": step / 10}
         values |= {column: each[step] for column, each in changed.items() if step in each}
         rows.append({"step": step} | {COLUMNS[column]: value for column, value in values.items()})
     return rows

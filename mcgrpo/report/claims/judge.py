@@ -40,7 +40,7 @@ def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source
     An endpoint holds (fails) if the one-sided test that it lies within (outside) its bounds is significant at 2.5%.
     Each of several single comparisons holds (fails) at 1.25% after Holm's correction for their number. A claim fails if
     its primary endpoint or a single comparison does, and holds if the endpoint holds; a claim that is true everywhere
-    fails in less than 5% of studies. Of the others, the claim that a difference is above or below 0 points is
+    fails in less than 5% of studies. Of the others, the claim that a difference is above or below 0 is
     equivalent if two one-sided tests at 5% show the endpoint to lie within the study's margin (as in
     `mcgrpo.analyse.stats.gain_verdict`); the rest is inconclusive. If some setting is enough, the claim holds if the
     endpoint of one setting does (after Holm's correction for settings), and fails if every setting does, once all are

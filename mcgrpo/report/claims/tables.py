@@ -39,14 +39,15 @@ LONGTABLE = r"""%% Needs \usepackage{booktabs,longtable} and \usepackage[table]{
 \end{longtable}\endgroup}
 """
 CAPTION = (
-    "The paper's claims as comparisons (P: a line of its source), each formed per seed and problem. A claim is decided "
-    "by one endpoint, named before any result: the average of its comparisons, or of the one that it names, over all "
-    "settings measured. It holds where the endpoint's 95% interval lies on the claimed side, and fails where it lies "
-    "on the other side or where a single comparison does (after Holm's correction for their number). Otherwise, a "
-    "claim of a difference above or below 0 points is equivalent where two one-sided tests at 5% show the endpoint to "
-    "lie within the study's margin of 0. All else is inconclusive. Where some setting is enough, each setting has its "
-    "endpoint. Intervals in brackets are of one comparison, uncorrected. Printed numbers have no interval and are "
-    "taken as they stand. Points are percentage points."
+    "The paper's claims as comparisons (P: a line of its source), each formed per seed and problem. A claim is "
+    "decided by one endpoint, named before any result: the average of its comparisons, or of the one that it names, "
+    "over all settings measured. It holds where the endpoint's 95% interval lies on the claimed side, and fails where "
+    "it lies on the other side or where a single comparison does (after Holm's correction for their number). "
+    "Otherwise, a claim of a difference above or below 0 is equivalent where two one-sided tests at 5% show the "
+    "endpoint to lie within the study's margin of 0 (in rewards: times the reward of a right answer). All else is "
+    "inconclusive. Where some setting is enough, each setting has its endpoint. Intervals in brackets are of one "
+    "comparison, uncorrected. Printed numbers have no interval and are taken as they stand. Points are percentage "
+    "points."
 )
 
 
