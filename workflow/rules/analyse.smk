@@ -59,7 +59,7 @@ rule collect:
         mtimes=lambda wildcards: mtimes(MEASURED) if PARTIAL else [],
         code=fingerprint("mcgrpo.analyse.collect"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.analyse.collect "
+        ONE_THREAD + "python -m mcgrpo.launch mcgrpo.analyse.collect "
         "--plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
         "--values {output.values:q} --curves {output.curves:q} --processes {threads} {params.partial} > {log:q} 2>&1"
 

@@ -55,7 +55,5 @@ rule step_times:
         start=lambda wildcards: model_source(config["settings"][wildcards.setting]["model"]),
         code=fingerprint("mcgrpo.train.step_times"),
     shell:
-        # One thread a process, forked from the preload server of all other jobs
-        "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 "
-        "python -m mcgrpo.launch mcgrpo.train.step_times --cells {params.cells:q} --steps {params.steps} "
+        ONE_THREAD + "python -m mcgrpo.launch mcgrpo.train.step_times --cells {params.cells:q} --steps {params.steps} "
         "--model {input.model:q} --data {input.data:q} --processes {threads} --output {output:q} > {log:q} 2>&1"
