@@ -178,7 +178,7 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     check_prompts(outcome["data"]["rows"], str(job.data), vars(args), args.world_size, args.num_generations)
     outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
-    files = RolloutFiles(trainer, job.home, job.rollout_tables)
+    files = RolloutFiles(trainer, job.home, job.rollout_tables and job.rollout_tables.of_seed(job.run.seed))
     checkpoints.seconds_aside = lambda: files.oracle_seconds
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from dataclasses import replace
 
 import pytest
 from recorded_trainings import RECIPES, recorded
@@ -59,6 +60,15 @@ class TestAsking:
         ended = outcome(folder)
         assert ended["oracle_seconds"] > 0
         assert ended["seconds"] + ended["oracle_seconds"] < took
+
+    def test_where_seeds_are_given_only_their_trainings_draw_the_oracle(self, inputs, tmp_path):
+        for seed in (0, 7):
+            tables = RolloutTables(steps=1, oracle=4, oracle_seeds=[7])
+            made = job(inputs, tmp_path / str(seed), rollout_tables=tables)
+            run_job(replace(made, run=replace(made.run, seed=seed)))
+            folder = tmp_path / str(seed) / "run"
+            drawn = [row.oracle is not None for row in read_jsonl(folder / ROLLOUTS, Rollout)]
+            assert drawn and set(drawn) == {seed == 7} and ("oracle_seconds" in outcome(folder)) == (seed == 7)
 
     def test_nor_of_those_that_a_checkpoint_hands_to_the_next_attempt(self, inputs, tmp_path, monkeypatch):
         class Slow(RolloutFiles):
