@@ -54,12 +54,13 @@ rule collect:
         "../envs/workflow.yaml"
     threads: workflow.resource_settings.cores or 1
     params:
+        environment=ONE_THREAD,
         results=subpath(output.scores, parent=True),
         partial="--partial" if PARTIAL else "",
         mtimes=lambda wildcards: mtimes(MEASURED) if PARTIAL else [],
         code=fingerprint("mcgrpo.analyse.collect"),
     shell:
-        ONE_THREAD + "python -m mcgrpo.launch mcgrpo.analyse.collect "
+        "{params.environment} python -m mcgrpo.launch mcgrpo.analyse.collect "
         "--plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
         "--values {output.values:q} --curves {output.curves:q} --processes {threads} {params.partial} > {log:q} 2>&1"
 

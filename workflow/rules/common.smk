@@ -154,9 +154,9 @@ def title(wildcards):
     return plan.title(config)
 
 
-# Of a job with several processes: one thread each, and forked from the preload server of all other jobs, which Snakemake's
-# `OMP_NUM_THREADS` (the job's `threads`) would not be for.
-ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 "
+# For a job of several processes with one thread each, where Snakemake sets the job's `threads`; so it also shares the preload
+# server of all other jobs.
+ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1"
 
 
 def run_of(wildcards):

@@ -50,10 +50,11 @@ rule step_times:
         "../envs/workflow.yaml"
     threads: workflow.resource_settings.cores or 1  # all of this machine: nothing else runs beside it
     params:
+        environment=ONE_THREAD,
         cells=timed_cells,
         steps=lambda wildcards: STEP_TIMES[wildcards.setting]["steps"],
         start=lambda wildcards: model_source(config["settings"][wildcards.setting]["model"]),
         code=fingerprint("mcgrpo.train.step_times"),
     shell:
-        ONE_THREAD + "python -m mcgrpo.launch mcgrpo.train.step_times --cells {params.cells:q} --steps {params.steps} "
+        "{params.environment} python -m mcgrpo.launch mcgrpo.train.step_times --cells {params.cells:q} --steps {params.steps} "
         "--model {input.model:q} --data {input.data:q} --processes {threads} --output {output:q} > {log:q} 2>&1"
