@@ -5,6 +5,7 @@ import fcntl
 import os
 import platform
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from studies import load
 from mcgrpo.commands.progress.jobs import TRAIN, jobs
 from mcgrpo.commands.progress.left import Left, left
 from mcgrpo.commands.progress.screen import Screen
-from mcgrpo.commands.progress.state import Study
+from mcgrpo.commands.progress.state import Status, Study
 from mcgrpo.commands.progress.text import block, duration
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.tracking import MACHINE
@@ -235,6 +236,14 @@ class TestTimeLeft:
         begin(trainings[SECOND])
         found = Study(SMALL).read(NOW)
         assert left(found, NOW).seconds * left(found, NOW).at_once == pytest.approx(2 * 80.0 * 48 / 40)
+
+    def test_of_another_kind_is_on_the_line_of_the_others_as_jobs_take_a_while_to_start(self):
+        any_job = next(iter(named(TRAIN).values()))
+        ten, twenty, forty = (replace(any_job, kind=(TRAIN, str(size)), size=size) for size in (10.0, 20.0, 40.0))
+        found = {ten: Status("done", NOW, NOW, 12.0), forty: Status("waiting")}
+        assert left(found, NOW).seconds == 48.0, "in proportion, where no line is known"
+        found[twenty] = Status("done", NOW - 12, NOW - 12, 14.0)
+        assert left(found, NOW).seconds * left(found, NOW).at_once == pytest.approx(10.0 + 40 / 5)
 
     def test_a_training_that_runs_goes_on_at_its_own_pace(self, here):
         begin(named(TRAIN)[SECOND], steps=30, pace=3.0)

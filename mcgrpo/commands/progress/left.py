@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
+from statistics import linear_regression, mean
 
 from mcgrpo.commands.progress.jobs import Job
 from mcgrpo.commands.progress.state import Status
@@ -12,6 +12,8 @@ PAUSE_SECONDS = 300.0
 """After a pause of that length, the jobs before it do not count for how many run at a time."""
 RECENT = 6
 """Jobs of a kind that count, the last ones: the machine may have been busier, or less so, before."""
+OF_RULE = 60
+"""Jobs of a rule that count for those of another kind, the last ones."""
 IDLE_SECONDS = 60.0
 """Nothing is running if no job shows that it runs and none has ended for so long."""
 
@@ -44,20 +46,23 @@ def left(statuses: Mapping[Job, Status], now: float, others: Sequence[Status] = 
         if status.state == "done" and status.seconds is not None:
             measured[job.kind].append(status.seconds)
             of_rule[job.rule].append((status.seconds, job.size))
-    paces = {
-        rule: sum(seconds for seconds, _ in each[-RECENT:]) / sum(size for _, size in each[-RECENT:])
-        for rule, each in of_rule.items()
-    }
     remaining = {job: status for job, status in statuses.items() if status.state not in ("done", "failed")}
     whole = {
-        job: mean(measured[job.kind][-RECENT:]) if job.kind in measured else paces[job.rule] * job.size
+        job: mean(measured[job.kind][-RECENT:]) if job.kind in measured else _expected(of_rule[job.rule], job.size)
         for job in remaining
-        if job.rule in paces
+        if job.rule in of_rule
     }
     work = [seconds for job, how in remaining.items() if (seconds := _seconds(how, whole.get(job))) is not None]
     at_once = _at_once([*statuses.values(), *others], now)
     seconds = max(sum(work) / at_once, *work) if work and at_once else None
     return Left(seconds, len(remaining) - len(work), at_once, len(remaining))
+
+
+def _expected(done: Sequence[tuple[float, float]], size: float) -> float:
+    """The seconds of a job by its size, from (seconds, size) of its rule: by a line, or else in proportion."""
+    seconds, sizes = zip(*done[-OF_RULE:], strict=True)
+    slope, start = linear_regression(sizes, seconds) if len(set(sizes)) > 1 else (0.0, -1.0)
+    return start + slope * size if slope >= 0 and start >= 0 else size * sum(seconds) / sum(sizes)
 
 
 def _seconds(status: Status, whole: float | None) -> float | None:
