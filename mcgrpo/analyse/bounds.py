@@ -10,10 +10,8 @@ from mcgrpo.grade.rewards import REWARDS
 
 DIGITS = 9
 """Decimals of a value: the difference of two printed numbers is exact at these."""
-
-
-POINTS = {"points": 1.0, "reward_first": REWARDS["correct"], "reward_unsteadiness": REWARDS["correct"]}
-"""By unit of a claim what right answers to all problems amount to; the margin of equivalence is a share of it."""
+ALL_RIGHT = {"points": 1.0, **dict.fromkeys(("reward", "reward_first", "reward_unsteadiness"), REWARDS["correct"])}
+"""By unit of a claim, what right answers to all problems amount to. The margin of equivalence is a share of it."""
 
 
 def p_values(comparison: Comparison, result: Estimate, certain: bool = False) -> tuple[float, float]:
@@ -40,11 +38,11 @@ def p_equivalent(comparison: Comparison, result: Estimate, margin: float) -> flo
     """Of the two one-sided tests that the truth lies less than `margin` from a bound of 0 (the larger p-value).
 
     None where the claim is not that a difference (of accuracies, flip rates or rewards) is above or below 0. In
-    rewards, the margin is that of the accuracy times the reward of a right answer.
+    rewards, the margin is that of the accuracy times the reward of a right answer (of weight 1).
     """
-    if comparison.unit not in POINTS or {comparison.low, comparison.high} not in ({0, math.inf}, {-math.inf, 0}):
+    if comparison.unit not in ALL_RIGHT or {comparison.low, comparison.high} not in ({0, math.inf}, {-math.inf, 0}):
         return None
-    margin *= POINTS[comparison.unit]
+    margin *= ALL_RIGHT[comparison.unit]
     return max(result.p_value(-margin, "greater"), result.p_value(margin, "less"))
 
 

@@ -116,6 +116,7 @@ class KnownPrompts:
 
     def __init__(self) -> None:
         self.prompts: Tensor | None = None
+        self.last: Any = None
 
     def states(self, model: Any, prompts: Tensor, cache: DynamicCache) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """The hidden state of the last token of each prompt, and by layer the keys and values of all.

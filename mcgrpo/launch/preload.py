@@ -51,7 +51,7 @@ def _code(folder: str | Path) -> Iterator[tuple[str, int, int]]:
     """Path, size and modification time of every module in a folder and below: the server has imported some of them."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(".py"):
+            if entry.name.endswith(".py") and entry.is_file():  # not an editor's lock, a link to nowhere
                 yield entry.path, (stat := entry.stat()).st_size, stat.st_mtime_ns
             elif entry.is_dir() and entry.name != "__pycache__":
                 yield from _code(entry.path)

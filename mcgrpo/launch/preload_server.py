@@ -29,7 +29,8 @@ from typing import Any, NoReturn
 PRELOAD = (
     "numpy torch datasets math_verify seaborn trl:GRPOConfig,GRPOTrainer "
     "transformers:AutoConfig,AutoModelForCausalLM,AutoTokenizer,PreTrainedTokenizerFast,Qwen3ForCausalLM,Trainer "
-    "mcgrpo.train.job mcgrpo.train.released mcgrpo.train.rollout_files mcgrpo.generate.complete mcgrpo.generate.engines"
+    "mcgrpo.train.job mcgrpo.train.callbacks mcgrpo.train.released mcgrpo.train.rollout_files mcgrpo.grade.rewards "
+    "mcgrpo.generate.complete mcgrpo.generate.engines mcgrpo.data.decoding"
 )
 """What is imported, `module` or `module:attribute,attribute` (lazy modules import on access); `MCGRPO_PRELOAD` wins."""
 
@@ -252,7 +253,8 @@ def main() -> None:
         os._exit(0)  # the server is nobody's child: no client waits for it or takes it along
     idle_seconds = float(os.environ.get("MCGRPO_PRELOAD_IDLE", "60"))
     start = time.perf_counter()
-    sys.path[0] = str(Path(__file__).parents[2])  # of this package; each job has a path of its own
+    here, checkout = str(Path(__file__).parent), str(Path(__file__).parents[2])
+    sys.path[:] = [checkout, *(entry for entry in sys.path if entry != here)]  # each job has a path of its own
     gc.disable()
     before = dict(os.environ)
     os.environ.update(FORK_SAFE)

@@ -19,25 +19,28 @@ SHOWN = ("*.md", "*.csv", "*.tex", "*.pdf", "*.html", "figures/*.png", "figures/
 
 def log_files(store: Store, run: Any, files: list[tuple[Path, str]]) -> None:
     """Log files as artifacts of a run, each in a folder there, unless the run has exactly these."""
-    from mlflow.utils.mlflow_tags import MLFLOW_LOGGED_ARTIFACTS
-
     digest = hashlib.sha256()
     for path, _ in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     if files and run.data.tags.get(contents.DIGEST) != (known := digest.hexdigest()[:16]):
-        with tempfile.TemporaryDirectory() as together:  # one call: each asks the store for the run
-            for path, folder in files:
-                link = Path(together, folder, TABLE if path.name == ROLLOUTS else path.name)
-                link.parent.mkdir(exist_ok=True)
-                if path.name == ROLLOUTS:
-                    write_json(link, _as_table(path))
-                else:
-                    link.symlink_to(path.resolve())
-            store.client.log_artifacts(run.info.run_id, together)
-        if any(path.name == ROLLOUTS for path, _ in files):
-            tables = json.dumps([{"path": TABLE, "type": "table"}])
-            store.client.set_tag(run.info.run_id, MLFLOW_LOGGED_ARTIFACTS, tables)
+        _log_together(store, run.info.run_id, files)
         store.client.set_tag(run.info.run_id, contents.DIGEST, known)
+
+
+def _log_together(store: Store, run_id: str, files: list[tuple[Path, str]]) -> None:
+    """Log files in one call, as each asks the store for the run; rollouts as a table, which MLflow shows."""
+    from mlflow.utils.mlflow_tags import MLFLOW_LOGGED_ARTIFACTS
+
+    with tempfile.TemporaryDirectory() as together:
+        for place, path in {Path(together, folder, path.name): path for path, folder in files}.items():
+            place.parent.mkdir(exist_ok=True)
+            if path.name == ROLLOUTS:
+                write_json(place.with_name(TABLE), _as_table(path))
+                tables = json.dumps([{"path": TABLE, "type": "table"}])
+                store.client.set_tag(run_id, MLFLOW_LOGGED_ARTIFACTS, tables)
+            else:
+                place.symlink_to(path.resolve())
+        store.client.log_artifacts(run_id, together)
 
 
 def _as_table(path: Path) -> dict[str, Any]:

@@ -18,3 +18,10 @@ def packed(study):
 def content(packed, tmp_path):
     """What is in the bundle, to be changed."""
     return unpack(packed, tmp_path)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to run a study in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

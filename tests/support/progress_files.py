@@ -8,6 +8,9 @@ from pathlib import Path
 import studies
 
 from mcgrpo.commands.progress.jobs import TRAIN, jobs
+from mcgrpo.commands.progress.left import left
+from mcgrpo.commands.progress.state import Study
+from mcgrpo.commands.progress.text import block
 from mcgrpo.study.paths import LOCK
 
 CHANGE = {
@@ -22,6 +25,15 @@ FIRST, SECOND = "toy-qwen3/grpo/G2/default/seed0", "toy-qwen3/mc-grpo/G2/default
 
 def named(rule):
     return {job.name: job for job in jobs(SMALL) if job.rule == rule}
+
+
+def rest(now=NOW):
+    return left(Study(SMALL).read(now), now)
+
+
+def shown(now=NOW):
+    found = Study(SMALL).read(now)
+    return "\n".join(block("small", found, "0 of 5 files", left(found, now), now))
 
 
 def write(path, text, changed=NOW):

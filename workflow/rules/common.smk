@@ -58,6 +58,9 @@ def results_of(runs):
     return [*map(RESULTS.run, runs), *(path for run in runs for path in grades_of(run))]
 
 
+# For a job of several processes with one thread each, where Snakemake sets the job's `threads`; so it also shares the preload
+# server of all other jobs.
+ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1"
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
 REPORTS = config["reports"]
@@ -152,11 +155,6 @@ def mtimes(paths):
 def title(wildcards):
     """The study's title (a function, as braces in a plain parameter are wildcards)."""
     return plan.title(config)
-
-
-# For a job of several processes with one thread each, where Snakemake sets the job's `threads`; so it also shares the preload
-# server of all other jobs.
-ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1"
 
 
 def run_of(wildcards):

@@ -13,7 +13,7 @@ PAUSE_SECONDS = 300.0
 RECENT = 6
 """Jobs of a kind that count, the last ones: the machine may have been busier, or less so, before."""
 OF_RULE = 60
-"""Jobs of a rule that count for those of another kind, the last ones."""
+"""Jobs of a rule that count for those of a kind that has not run yet, the last ones."""
 IDLE_SECONDS = 60.0
 """Nothing is running if no job shows that it runs and none has ended for so long."""
 
@@ -59,10 +59,13 @@ def left(statuses: Mapping[Job, Status], now: float, others: Sequence[Status] = 
 
 
 def _expected(done: Sequence[tuple[float, float]], size: float) -> float:
-    """The seconds of a job by its size, from (seconds, size) of its rule: by a line, or else in proportion."""
+    """The seconds of a job by its size, from (seconds, size) of its rule: on a line, or else in proportion."""
     seconds, sizes = zip(*done[-OF_RULE:], strict=True)
-    slope, start = linear_regression(sizes, seconds) if len(set(sizes)) > 1 else (0.0, -1.0)
-    return start + slope * size if slope >= 0 and start >= 0 else size * sum(seconds) / sum(sizes)
+    if len(set(sizes)) > 1:
+        line = linear_regression(sizes, seconds)
+        if min(line) >= 0:
+            return line.intercept + line.slope * size
+    return size * sum(seconds) / sum(sizes)
 
 
 def _seconds(status: Status, whole: float | None) -> float | None:
