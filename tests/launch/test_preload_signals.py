@@ -9,11 +9,13 @@ from pretend_machine import PATIENCE_SECONDS, ROOT, is_alive, wait_until
 
 pytestmark = pytest.mark.slow
 
+# Short sleeps: a signal that comes just before a long one waits in Python for its end.
 SLEEPER = """
     import os, subprocess, sys, time
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    sleep = "import time\\nwhile True: time.sleep(0.1)"
+    child = subprocess.Popen([sys.executable, "-c", sleep])
     print(os.getppid(), os.getpid(), child.pid, flush=True)
-    time.sleep(600)
+    exec(sleep)
 """
 
 
@@ -55,7 +57,8 @@ def test_a_signal_is_forwarded_to_the_job(place):
         import signal, sys, time
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
         print("ready", flush=True)
-        time.sleep(600)
+        while True:
+            time.sleep(0.1)
     """)
     client = place.start("job")
     assert client.stdout.readline() == "ready\n"
