@@ -53,10 +53,11 @@ class Tracked:
         if options.replay:
             self.forget()
         self.trainings()
-        self.evaluations()
+        runs = self.runs()
+        self.evaluations(runs)
         if self.files.summary.is_file():
-            self.summary(options.reports)
-        for run in self.runs() if options.register_models else ():
+            self.summary(runs, options.reports)
+        for run in runs if options.register_models else ():
             name = run.data.tags[contents.RUN]
             if run.info.status == "FINISHED":
                 with self.skipped.on_error(name):
@@ -83,24 +84,23 @@ class Tracked:
                 if training.update():
                     self.ids[name] = training.run_id
 
-    def evaluations(self) -> None:
+    def evaluations(self, runs: list[Any]) -> None:
         """Log accuracies and files of every training."""
         scores = self.files.scores
         by_run = accuracies(scores) if scores.is_file() else {}
-        for run in self.runs():
-            name, old = run.data.tags[contents.RUN], run.data.metrics
-            new = {key: value for key, value in by_run.get(name, {}).items() if old.get(metric_name(key)) != value}
-            if new:
-                step = int(run.data.tags.get("steps", 0))
-                self.store.log(run.info.run_id, [{"step": step, "time": scores.stat().st_mtime, **new}])
+        for run in runs:
+            name, old, tags = run.data.tags[contents.RUN], run.data.metrics, {}
             if run.info.status == "FINISHED":
                 with self.skipped.on_error(name):
-                    artifacts.log_training(self.store, run, self.files, name)
+                    tags = artifacts.log_training(self.store, run, self.files, name)
+            new = {key: value for key, value in by_run.get(name, {}).items() if old.get(metric_name(key)) != value}
+            row = {"step": int(run.data.tags.get("steps", 0)), "time": scores.stat().st_mtime, **new} if new else {}
+            self.store.log(run.info.run_id, [row] if row else [], tags)
 
-    def summary(self, reports: Path) -> None:
+    def summary(self, runs: list[Any], reports: Path) -> None:
         """Log the cells, the links that compare them, and the report."""
         summary, headline = self.files.summary, reports / "headline.md"
-        ids = cells.write_cells(self.store, summary, {run.data.tags[contents.RUN]: run for run in self.runs()})
+        ids = cells.write_cells(self.store, summary, runs)
         links = cells.comparisons(cells.read_cells(summary), ids, self.store.experiment)
         text = headline.read_text() if headline.is_file() else ""
         # MLflow shows the first line without a click

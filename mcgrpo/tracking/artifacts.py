@@ -17,30 +17,38 @@ TABLE = "rollouts.json"
 SHOWN = ("*.md", "*.csv", "*.tex", "*.pdf", "*.html", "figures/*.png", "figures/*.pdf")
 
 
-def log_files(store: Store, run: Any, files: list[tuple[Path, str]]) -> None:
-    """Log files as artifacts of a run, each in a folder there, unless the run has exactly these."""
+def log_files(store: Store, run: Any, files: list[tuple[Path, str]]) -> dict[str, str]:
+    """Log files as artifacts of a run, each in a folder there, unless the run has exactly these.
+
+    Returns:
+        Tags to set once they are logged.
+    """
     digest = hashlib.sha256()
     for path, _ in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    if files and run.data.tags.get(contents.DIGEST) != (known := digest.hexdigest()[:16]):
-        _log_together(store, run.info.run_id, files)
-        store.client.set_tag(run.info.run_id, contents.DIGEST, known)
+    known = digest.hexdigest()[:16]
+    if not files or run.data.tags.get(contents.DIGEST) == known:
+        return {}
+    return {**_log_together(store, run, files), contents.DIGEST: known}
 
 
-def _log_together(store: Store, run_id: str, files: list[tuple[Path, str]]) -> None:
-    """Log files in one call, as each asks the store for the run; rollouts as a table, which MLflow shows."""
+def _log_together(store: Store, run: Any, files: list[tuple[Path, str]]) -> dict[str, str]:
+    """Log files in one call; rollouts as a table. Returns the tag with which MLflow shows it."""
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
     from mlflow.utils.mlflow_tags import MLFLOW_LOGGED_ARTIFACTS
 
+    tags = {}
     with tempfile.TemporaryDirectory() as together:
         for place, path in {Path(together, folder, path.name): path for path, folder in files}.items():
             place.parent.mkdir(exist_ok=True)
             if path.name == ROLLOUTS:
                 write_json(place.with_name(TABLE), _as_table(path))
-                tables = json.dumps([{"path": TABLE, "type": "table"}])
-                store.client.set_tag(run_id, MLFLOW_LOGGED_ARTIFACTS, tables)
+                tags[MLFLOW_LOGGED_ARTIFACTS] = json.dumps([{"path": TABLE, "type": "table"}])
             else:
                 place.symlink_to(path.resolve())
-        store.client.log_artifacts(run_id, together)
+        # The client's `log_artifacts` would ask the store for the run again, which takes longer than the files
+        get_artifact_repository(run.info.artifact_uri, tracking_uri=store.uri).log_artifacts(together)
+    return tags
 
 
 def _as_table(path: Path) -> dict[str, Any]:
@@ -50,10 +58,11 @@ def _as_table(path: Path) -> dict[str, Any]:
     return {"columns": columns, "data": [[row.get(each) for each in columns] for row in rows]}
 
 
-def log_training(store: Store, run: Any, results: ResultFiles, name: str) -> None:
-    """Log a training's record and rows, and the grades of its model."""
+def log_training(store: Store, run: Any, results: ResultFiles, name: str) -> dict[str, str]:
+    """Log a training's record and rows, and the grades of its model; returns tags as `log_files` does."""
     records = [(path, "") for path in (results.run(name) / each for each in RECORDS) if path.is_file()]
-    log_files(store, run, records + [(path, "grades") for path in sorted(results.grades_of(name).glob("*.jsonl"))])
+    grades = [(path, "grades") for path in sorted(results.grades_of(name).glob("*.jsonl"))]
+    return log_files(store, run, records + grades)
 
 
 def log_report(store: Store, study: str, results: ResultFiles, reports: Path, note: str) -> None:
@@ -67,8 +76,8 @@ def log_report(store: Store, study: str, results: ResultFiles, reports: Path, no
     shown = [path for pattern in SHOWN for path in sorted(reports.glob(pattern))]
     files = [(path, path.parent.name if path.parent != reports else "") for path in shown]
     tables = (results.summary, results.scores, results.curves)
-    log_files(store, runs[0], files + [(path, "") for path in tables if path.exists()])
-    store.client.set_tag(runs[0].info.run_id, contents.NOTE, note)
+    tags = log_files(store, runs[0], files + [(path, "") for path in tables if path.exists()])
+    store.describe(runs[0].info.run_id, {}, {**tags, contents.NOTE: note})
 
 
 def register(store: Store, study: str, run: Any, weights: Path) -> None:

@@ -4,7 +4,7 @@ import csv
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +59,11 @@ def metrics_of(rows: Rows) -> dict[str, float]:
     return metrics | {"seeds": max(float(row["seeds"]) for row in rows)}
 
 
-def write_cells(store: Store, summary: Path, trainings: Mapping[str, Any]) -> dict[str, str]:
+def write_cells(store: Store, summary: Path, trainings: Iterable[Any]) -> dict[str, str]:
     """Make each cell's run, or leave it where nothing has changed, and put its seeds below it.
 
     Args:
-        trainings: the MLflow runs of the study's trainings, by run name.
+        trainings: the MLflow runs of the study's trainings.
 
     Returns:
         Cell name -> MLflow run id.
@@ -74,7 +74,7 @@ def write_cells(store: Store, summary: Path, trainings: Mapping[str, Any]) -> di
            for name, rows in read_cells(summary).items()}  # fmt: skip
     for gone in existing.values():
         store.client.delete_run(gone.info.run_id)
-    for run in trainings.values():
+    for run in trainings:
         parent = ids.get(run.data.tags.get(contents.CELL))
         if parent and run.data.tags.get(contents.PARENT) != parent:
             store.client.set_tag(run.info.run_id, contents.PARENT, parent)

@@ -125,16 +125,23 @@ class Store:
         """The last step of a metric; -1 where it has none."""
         return max((metric.step for metric in self.client.get_metric_history(run_id, name)), default=-1)
 
-    def log(self, run_id: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Log metrics, all of a step in one request; rows hold `step` and `time` (seconds since the epoch)."""
+    def log(self, run_id: str, rows: Iterable[Mapping[str, Any]], tags: Mapping[str, str] | None = None) -> None:
+        """Log metrics, all of a step in one request, and tags with the last of them.
+
+        Args:
+            rows: hold `step` and `time` (seconds since the epoch).
+        """
+        from mlflow.entities import RunTag
+
         batch: list[Any] = []
         for metrics in map(_metrics, rows):
             if batch and len(batch) + len(metrics) > BATCH:
                 self.client.log_batch(run_id, metrics=batch)
                 batch = []
             batch += metrics
-        if batch:
-            self.client.log_batch(run_id, metrics=batch)
+        last = [RunTag(*item) for item in (tags or {}).items()]
+        if batch or last:
+            self.client.log_batch(run_id, metrics=batch, tags=last)
 
 
 def _metrics(row: Mapping[str, Any]) -> list[Any]:

@@ -204,9 +204,9 @@ class TestAStore:
         """More metrics than MLflow accepts at once: a request ends between two steps."""
         sizes, log = [], store.client.log_batch
 
-        def counting(run_id, metrics):
+        def counting(run_id, metrics, **others):
             sizes.append(len(metrics))
-            log(run_id, metrics=metrics)
+            log(run_id, metrics=metrics, **others)
 
         monkeypatch.setattr(store.client, "log_batch", counting)
         run = store.client.create_run(store.experiment).info.run_id
