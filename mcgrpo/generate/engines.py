@@ -96,17 +96,16 @@ class TransformersEngine:
     def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
         """See the module."""
         import torch
-        from torch.nn.utils.rnn import pad_sequence
         from transformers import set_seed
 
         sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if decoding == "sampled":
             sampling = {"do_sample": True, "top_k": 0} | {n: self.settings[n] for n in ("temperature", "top_p")}
-        rows = [torch.tensor(ids, dtype=torch.long) for ids in prompts]
-        padded, mask = (
-            pad_sequence(each, batch_first=True, padding_value=value, padding_side="left").to(self.model.device)
-            for each, value in ((rows, self.tokenizer.pad_token_id), ([torch.ones_like(row) for row in rows], 0))
-        )
+        longest, pad = max(map(len, prompts)), self.tokenizer.pad_token_id
+        rows = [[pad] * (longest - len(ids)) + list(ids) for ids in prompts]  # on the left
+        padded = torch.tensor(rows, dtype=torch.long, device=self.model.device)
+        lengths = torch.tensor([*map(len, prompts)], device=padded.device)
+        mask = (torch.arange(longest, 0, -1, device=padded.device) <= lengths.unsqueeze(1)).long()
         set_seed(seed)
         with torch.inference_mode():
             output = self.model.generate(
@@ -115,7 +114,7 @@ class TransformersEngine:
                 max_new_tokens=self.settings["max_new_tokens"],
                 **sampling,
             )
-        return list(self._texts(output[:, padded.size(1) :].tolist()))
+        return list(self._texts(output[:, longest:].tolist()))
 
     def _texts(self, rows: list[list[int]]) -> Iterator[tuple[str, str]]:
         for row in rows:
