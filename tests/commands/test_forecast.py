@@ -208,12 +208,13 @@ def test_disk_counts_the_checkpoints_of_a_training():
 
 
 def test_disk_counts_steps_completions_and_kept_weights(here):
-    entry, known = expand(MINI)["toy-qwen3/grpo/G2/default/seed0"], sizes(MINI)
-    lean = {**MINI, "keep_models": False}
+    study = {**MINI, "evaluation": {**MINI["evaluation"], "samples": 2}}
+    entry, known = expand(study)["toy-qwen3/grpo/G2/default/seed0"], sizes(study)
+    lean = {**study, "keep_models": False}
     completions = 2 * 1024 * 3 * (400 + 4 * 30 + 120)  # both benchmarks: 1024 problems, a greedy and two samples
     assert kept(lean, entry, 0, known) == completions
     assert kept(lean, entry, 40, known) == completions + 40 * STEP_BYTES
-    assert kept(MINI, entry, 0, known) == completions + 4 * known.models["toy-qwen3"].parameters
+    assert kept(study, entry, 0, known) == completions + 4 * known.models["toy-qwen3"].parameters
 
 
 @pytest.fixture
