@@ -94,7 +94,7 @@ def test_the_headline_of_the_mini_study_has_16_seeds_and_a_second_model():
     methods = ("grpo", "mc-grpo", "grpo-plus1")
     assert Counter(run.method for run in trained(MINI, "headline")) == dict.fromkeys(methods, 16)
     other = Counter((run.setting, run.method) for run in trained(MINI, "headline-llama"))
-    assert other == {("toy-llama", method): 8 for method in methods}
+    assert other == {("toy-llama", method): 16 for method in methods}
 
 
 def test_the_mini_grid():
