@@ -14,6 +14,7 @@ from mcgrpo.study import read as study_file
 from mcgrpo.study.plan import expand
 
 MINI = str(studies.ROOT / "config/mini.yaml")
+PLANNED = len(study_file.read([MINI])["experiments"]["headline-llama"]["seeds"])
 CLEAR, NEAR = {"grpo-plus1": 0.001, "mc-grpo": 0.05}, 0.004
 
 
@@ -48,26 +49,26 @@ def llama(seeds, means, **other):
 
 def test_an_undecided_gain_gets_one_seed_more_each_time_until_it_is_decided(monkeypatch, folder, capsys):
     noisy = {"grpo-plus1": 0.0, "mc-grpo": 0.0}
-    for seeds in (8, 9, 10):
+    for seeds in range(PLANNED, PLANNED + 3):
         assert call(monkeypatch, llama(range(seeds), noisy, sd=0.05)) == 0
         config = study_file.read([MINI, "next.yaml"])
         assert config["experiments"]["headline-llama"]["seeds"] == list(range(seeds + 1))
         whole = set(expand(study_file.read([MINI])))
         assert whole < set(expand(config)) and all("toy-llama" in run for run in set(expand(config)) - whole)
     capsys.readouterr()
-    assert call(monkeypatch, llama(range(11), CLEAR)) == next_seeds.DONE
+    assert call(monkeypatch, llama(range(PLANNED + 3), CLEAR)) == next_seeds.DONE
     told = capsys.readouterr().out
     assert "better" in told and "equivalent" in told and "No seed is to be added" in told
 
 
 def test_with_the_most_seeds_it_stops_undecided(monkeypatch, capsys):
-    rows = llama(range(8), {"grpo-plus1": 0.0, "mc-grpo": 0.0}, sd=0.05)
-    assert call(monkeypatch, rows, "--most", "8") == next_seeds.DONE
+    rows = llama(range(PLANNED), {"grpo-plus1": 0.0, "mc-grpo": 0.0}, sd=0.05)
+    assert call(monkeypatch, rows, "--most", str(PLANNED)) == next_seeds.DONE
     assert "undecided" in capsys.readouterr().out
 
 
 def test_a_planned_seed_without_a_gain_is_an_error_as_seeds_are_judged_in_order(monkeypatch, folder):
-    error = call(monkeypatch, llama([0, 1, 2, 4, 5, 6, 7], CLEAR))
+    error = call(monkeypatch, llama([0, 1, 2, *range(4, PLANNED)], CLEAR))
     assert "toy-llama/grpo-plus1/G2/default on two-step: seed 3 has no gain yet" in error
     assert not (folder / "next.yaml").exists()
 
@@ -85,7 +86,7 @@ def test_an_experiment_that_does_not_exist_is_named(monkeypatch):
 def test_what_else_the_overlay_says_stays(monkeypatch, folder):
     given = {"seeds": [0, 1, 2, 3, 4, 5], "num_generations": [2]}
     (folder / "next.yaml").write_text(yaml.safe_dump({"title": "Mine", "experiments": {"main": given}}))
-    assert call(monkeypatch, llama(range(8), {"grpo-plus1": 0.0, "mc-grpo": 0.0}, sd=0.05)) == 0
+    assert call(monkeypatch, llama(range(PLANNED), {"grpo-plus1": 0.0, "mc-grpo": 0.0}, sd=0.05)) == 0
     written = yaml.safe_load((folder / "next.yaml").read_text())
     assert written["title"] == "Mine" and written["experiments"]["main"] == given
-    assert len(written["experiments"]["headline-llama"]["seeds"]) == 9
+    assert len(written["experiments"]["headline-llama"]["seeds"]) == PLANNED + 1
