@@ -94,8 +94,9 @@ class Tracked:
                 with self.skipped.on_error(name):
                     tags = artifacts.log_training(self.store, run, self.files, name)
             new = {key: value for key, value in by_run.get(name, {}).items() if old.get(metric_name(key)) != value}
-            row = {"step": int(run.data.tags.get("steps", 0)), "time": scores.stat().st_mtime, **new} if new else {}
-            self.store.log(run.info.run_id, [row] if row else [], tags)
+            step = int(run.data.tags.get("steps", 0))
+            rows = [{"step": step, "time": scores.stat().st_mtime, **new}] if new else []
+            self.store.log(run.info.run_id, rows, tags)
 
     def summary(self, runs: list[Any], reports: Path) -> None:
         """Log the cells, the links that compare them, and the report."""

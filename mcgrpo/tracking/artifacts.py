@@ -29,12 +29,11 @@ def log_files(store: Store, run: Any, files: list[tuple[Path, str]]) -> dict[str
     known = digest.hexdigest()[:16]
     if not files or run.data.tags.get(contents.DIGEST) == known:
         return {}
-    return {**_log_together(store, run, files), contents.DIGEST: known}
+    return {**_log_together(store, run.info.run_id, files), contents.DIGEST: known}
 
 
-def _log_together(store: Store, run: Any, files: list[tuple[Path, str]]) -> dict[str, str]:
-    """Log files in one call; rollouts as a table. Returns the tag with which MLflow shows it."""
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+def _log_together(store: Store, run_id: str, files: list[tuple[Path, str]]) -> dict[str, str]:
+    """Log files in one call, as each asks the store for the run; rollouts as a table. Returns the tag that shows it."""
     from mlflow.utils.mlflow_tags import MLFLOW_LOGGED_ARTIFACTS
 
     tags = {}
@@ -46,8 +45,7 @@ def _log_together(store: Store, run: Any, files: list[tuple[Path, str]]) -> dict
                 tags[MLFLOW_LOGGED_ARTIFACTS] = json.dumps([{"path": TABLE, "type": "table"}])
             else:
                 place.symlink_to(path.resolve())
-        # The client's `log_artifacts` would ask the store for the run again, which takes longer than the files
-        get_artifact_repository(run.info.artifact_uri, tracking_uri=store.uri).log_artifacts(together)
+        store.client.log_artifacts(run_id, together)
     return tags
 
 

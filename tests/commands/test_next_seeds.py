@@ -15,7 +15,7 @@ from mcgrpo.study.plan import expand
 
 MINI = str(studies.ROOT / "config/mini.yaml")
 PLANNED = len(study_file.read([MINI])["experiments"]["headline-llama"]["seeds"])
-CLEAR, NEAR = {"grpo-plus1": 0.001, "mc-grpo": 0.05}, 0.004
+CLEAR = {"grpo-plus1": 0.001, "mc-grpo": 0.05}
 
 
 def gains(seeds, means, setting="toy-qwen3", seed=0, sd=0.004):

@@ -9,13 +9,13 @@ from pretend_machine import PATIENCE_SECONDS, ROOT, is_alive, wait_until
 
 pytestmark = pytest.mark.slow
 
-# Short sleeps: a signal that comes just before a long one waits in Python for its end.
+# Short sleeps: in Python, a signal that comes just before a long one is handled after it.
 SLEEPER = """
-    import os, subprocess, sys, time
-    sleep = "import time\\nwhile True: time.sleep(0.1)"
-    child = subprocess.Popen([sys.executable, "-c", sleep])
+    import os, subprocess, time
+    child = subprocess.Popen(["sleep", "600"])
     print(os.getppid(), os.getpid(), child.pid, flush=True)
-    exec(sleep)
+    while True:
+        time.sleep(0.1)
 """
 
 

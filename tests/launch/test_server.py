@@ -23,7 +23,7 @@ print("devices:", os.environ["CUDA_VISIBLE_DEVICES"], os.environ["VLLM_SERVER_DE
 if os.environ.get("FAILS"):
     engine.kill()
     sys.exit(3)
-while True:  # not one long sleep: a signal just before it would wait in Python for its end
+while True:  # short sleeps: in Python, a signal that comes just before a long one is handled after it
     time.sleep(0.1)
 """
 PROGRAM = "echo $CUDA_VISIBLE_DEVICES $MCGRPO_VLLM_SERVER; "
