@@ -79,37 +79,41 @@ def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
     if not required <= row.keys():
         missing = next(name for name in hints if name in required and name not in row)
         raise RecordError(f"{where}: field {missing!r} is missing")
-    for name, value in row.items():
-        exact, fits = tests[name]
-        if type(value) not in exact and not fits(value):
-            raise RecordError(f"{where}: field {name!r} should be {_spell(hints[name])}, not {value!r}")
+    for name in _to_test(kind, tuple(row), tuple(map(type, row.values()))):
+        if not tests[name](row[name]):
+            raise RecordError(f"{where}: field {name!r} should be {_spell(hints[name])}, not {row[name]!r}")
     return kind(**row)
 
 
 @cache
-def _fields_of(kind: type) -> tuple[dict[str, Any], dict[str, tuple[Any, Callable[[Any], bool]]], frozenset[str]]:
-    """The hint of every field, types whose values fit and a test of all others, and the names of those without a
-    default.
-    """
+def _to_test(kind: type, names: tuple[str, ...], types_of: tuple[type, ...]) -> list[str]:
+    """The fields whose values their types do not settle: files have a million rows, nearly all of the same types."""
+    hints, _, _ = _fields_of(kind)
+    return [name for name, of in zip(names, types_of, strict=True) if of not in _exact(hints[name])]
+
+
+@cache
+def _fields_of(kind: type) -> tuple[dict[str, Any], dict[str, Callable[[Any], bool]], frozenset[str]]:
+    """The hint of every field, the test of its values, and the names of those without a default."""
     missing = dataclasses.MISSING
     fields = dataclasses.fields(kind)
     required = {f.name for f in fields if f.default is missing and f.default_factory is missing}
     types_of = typing.get_type_hints(kind)
     hints = {f.name: types_of[f.name] for f in fields}
-    return hints, {name: (_exact(hint), _test_of(hint)) for name, hint in hints.items()}, frozenset(required)
+    return hints, {name: _test_of(hint) for name, hint in hints.items()}, frozenset(required)
 
 
 def _exact(hint: Any) -> tuple[type, ...]:
-    """The types of a hint whose every value fits: files have a million values, and this is the quickest test."""
+    """The types of a hint whose every value fits."""
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     return tuple(option for option in options if option in (str, int, float, bool, types.NoneType))
 
 
 def _test_of(hint: Any) -> Callable[[Any], bool]:
-    """Whether a value is of a type; made once for a field, as files have a million values."""
+    """Whether a value is of a type; made once for a field."""
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
-        return lambda value: value in options
+        return options.__contains__
     if origin in (types.UnionType, typing.Union):
         tests = [_test_of(option) for option in options]
         return lambda value: any(fits(value) for fits in tests)

@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from mcgrpo.files import RecordError, as_record, iter_json_lines
-from mcgrpo.grade.rewards import is_accurate
+from mcgrpo.grade.rewards import ACCURATE, is_accurate
 from mcgrpo.records import Grade
 
 Problem = Sequence[Grade]
@@ -40,14 +40,19 @@ class Measure(NamedTuple):
         return stdev(self.values) / math.sqrt(len(self.values)) if len(self.values) > 1 else None
 
 
+def right(problem: Problem) -> int:
+    """How many completions are right: correct or equivalent."""
+    return len([None for grade in problem if grade.verdict in ACCURATE])
+
+
 def accuracy(problem: Problem) -> float:
     """Share of completions that are right: correct or equivalent."""
-    return sum(is_accurate(grade.verdict) for grade in problem) / len(problem)
+    return right(problem) / len(problem)
 
 
 def exact(problem: Problem) -> float:
     """Share of completions that are right to the letter."""
-    return sum(grade.verdict == "correct" for grade in problem) / len(problem)
+    return rate("correct", problem)
 
 
 def pass_at(k: int, problem: Problem) -> float:
@@ -55,13 +60,13 @@ def pass_at(k: int, problem: Problem) -> float:
 
     The unbiased estimator of pass@k (Chen et al. 2021, arXiv 2107.03374, Eq. 1), in exact integers.
     """
-    n, right = len(problem), sum(is_accurate(grade.verdict) for grade in problem)
-    return 1 - math.comb(n - right, k) / math.comb(n, k)
+    n = len(problem)
+    return 1 - math.comb(n - right(problem), k) / math.comb(n, k)
 
 
 def rate(verdict: str, problem: Problem) -> float:
     """Share of completions with a verdict."""
-    return sum(grade.verdict == verdict for grade in problem) / len(problem)
+    return [grade.verdict for grade in problem].count(verdict) / len(problem)
 
 
 def majority(problem: Problem) -> float:
