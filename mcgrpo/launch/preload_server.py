@@ -58,6 +58,7 @@ def preload(modules: str) -> None:
     if "importlib.metadata" in sys.modules:
         _read_metadata_once()
     _leave_ends_to_the_server()
+    sys.path_importer_cache.clear()  # else each job invalidates the 700 of all imports, and copies their memory for it
     if threading.active_count() > 1:
         sys.exit(f"an import started threads: {threading.enumerate()}")
     if "torch" in sys.modules and sys.modules["torch"].cuda.is_initialized():
@@ -266,6 +267,8 @@ def main() -> None:
     start = time.perf_counter()
     here, checkout = str(Path(__file__).parent), str(Path(__file__).parents[2])
     sys.path[:] = [checkout, *(entry for entry in sys.path if entry != here)]  # each job has a path of its own
+    from mcgrpo.launch import huge_pages
+
     gc.disable()
     before = dict(os.environ)
     os.environ.update(FORK_SAFE)
@@ -274,6 +277,7 @@ def main() -> None:
         os.environ.pop(name)
     set_by_imports = {name: value for name, value in os.environ.items() if name not in before}
     gc.freeze()
+    huge_pages.collapse()
     native = sorted(Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir())
     print(f"ready after {time.perf_counter() - start:.1f} s; threads: {native}; set: {set_by_imports}", flush=True)
     if request := Server(listener, path, idle_seconds, set_by_imports).serve():

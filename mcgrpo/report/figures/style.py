@@ -213,3 +213,4 @@ def save(stem: Path, figure: Figure) -> None:
     for suffix, metadata in ((".pdf", {"CreationDate": None}), (".png", {})):
         with atomic(stem.with_name(stem.name + suffix)) as temporary:
             figure.savefig(temporary, format=suffix[1:], dpi=300, metadata=metadata)
+        figure.set_layout_engine("none")  # the second file has the layout of the first
