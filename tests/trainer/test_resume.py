@@ -38,7 +38,7 @@ def weights(trainer):
 
 
 def resumed(kind, folder, step, recipe, **inputs):
-    trainer = trainer_of(kind, folder, **SAVED | recipe, **inputs)
+    trainer = trainer_of(kind, folder, **SAVED | recipe | {"save_strategy": "no"}, **inputs)
     trainer.train(resume_from_checkpoint=str(folder / f"checkpoint-{step}"))
     return trainer
 
