@@ -13,7 +13,7 @@ def forked_command(module, *arguments, imports, pid_file=""):
     """The command line and environment of `python -m MODULE ARGUMENTS` on a server of all tests.
 
     Args:
-        imports: what the server has imported, none of it ours.
+        imports: what the server has imported; when a file of the package changes, there is another server.
         pid_file: where to write the process that the module runs in, which leads a group of its own.
     """
     job = ["as_called", json.dumps(dict(os.environ)), str(pid_file), module, *map(str, arguments)]

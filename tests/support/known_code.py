@@ -1,0 +1,14 @@
+"""What every plan of a study computes of the code, once for all that are forked from a process that has it."""
+
+import re
+from pathlib import Path
+
+from mcgrpo.study import check, fit, headline, lock, plan  # noqa: F401
+from mcgrpo.study.fingerprint import fingerprint
+
+RULES = Path(__file__).parents[2] / "workflow/rules"
+STAGE = re.compile(r'fingerprint\("([\w.]+)"\)')
+
+for rules in RULES.glob("*.smk"):
+    for stage in STAGE.findall(rules.read_text()):
+        fingerprint(stage)
