@@ -77,8 +77,10 @@ def _values(parser: ArgumentParser, option: str, first: str) -> re.Pattern[str] 
 
 def _name_broken_files(files: Iterable[str | Path]) -> None:
     """Exit with the name and the line of a configuration file that Snakemake cannot read."""
-    from mcgrpo.study import strict_yaml
-
+    try:
+        from mcgrpo.study import strict_yaml
+    except ImportError:  # of another version of the package, which the Snakefile refuses
+        return
     for file in files:
         try:
             strict_yaml.load(file)  # in a tenth of the time
