@@ -83,7 +83,7 @@ def _name_broken_files(files: Iterable[str | Path]) -> None:
         return
     for file in files:
         try:
-            strict_yaml.load(file)  # in a tenth of the time
+            strict_yaml.load(file)  # first: Snakemake takes ten times as long
         except strict_yaml.YamlError as error:
             try:
                 load_configfile(file)

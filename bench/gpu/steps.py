@@ -76,11 +76,12 @@ def save_model(folder: Path, shape: dict[str, int], device: str) -> None:
 
 
 def task_of(model: Path, device: str) -> Task:
-    """Generated problems in GSM8K's prompt, about 500 tokens (on a CPU the questions); the recipe of the paper's study.
+    """Generated problems, and the recipe of the paper's study with shorter completions.
 
-    Completions are shorter than in that study.
+    Prompts are GSM8K's, about 500 tokens; on a CPU, the questions alone.
     """
-    problems, prompt = examples("two-step", "train", 64, 0), "gsm8k" if device == "cuda" else "plain"
+    problems = examples("two-step", "train", 64, 0)
+    prompt = "gsm8k" if device == "cuda" else "plain"
     prompts = Dataset.from_list([{"prompt": as_prompt(prompt, each.question)} for each in problems])
     settings: dict[str, Any] = {
         **TRL_CHANGES,

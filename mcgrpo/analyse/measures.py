@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from mcgrpo.files import RecordError, as_record, iter_json_lines
-from mcgrpo.grade.rewards import ACCURATE, is_accurate
+from mcgrpo.grade.rewards import is_accurate
 from mcgrpo.records import Grade
 
 Problem = Sequence[Grade]
@@ -42,7 +42,7 @@ class Measure(NamedTuple):
 
 def right(problem: Problem) -> int:
     """How many completions are right: correct or equivalent."""
-    return len([None for grade in problem if grade.verdict in ACCURATE])
+    return sum(is_accurate(grade.verdict) for grade in problem)
 
 
 def accuracy(problem: Problem) -> float:
