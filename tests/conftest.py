@@ -74,10 +74,20 @@ def pytest_collectstart():
 
 
 def pytest_collection_finish():
+    leave_out_of_collections()
+    gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def imports_of_a_file():
+    yield
+    leave_out_of_collections()
+
+
+def leave_out_of_collections():
     """Every training collects garbage; to look through all imported modules takes longer than three of its steps."""
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

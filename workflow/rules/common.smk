@@ -261,11 +261,19 @@ def selection_data(wildcards):
     return FILES.data(settings.first_benchmark(config, run.setting)) if settings.selects_checkpoint(run) else []
 
 
-def evaluation_settings(wildcards):
-    """The settings for generating completions of a run on a benchmark."""
-    return json.dumps(settings.completion_settings(config, run_of(wildcards), wildcards.benchmark))
+def evaluation_options(wildcards):
+    """The options of `mcgrpo.generate` for the completions of a run on a benchmark."""
+    run = run_of(wildcards)
+    return generation_options(run, settings.completion_settings(config, run, wildcards.benchmark))
 
 
-def rollout_settings(wildcards):
-    """The settings for generating the rollouts on which sign flips are measured."""
-    return json.dumps(settings.rollout_settings(config, run_of(wildcards), FLIPS[wildcards.run]))
+def rollout_options(wildcards):
+    """The options of `mcgrpo.generate` for the rollouts on which sign flips are measured."""
+    run = run_of(wildcards)
+    return generation_options(run, settings.rollout_settings(config, run, FLIPS[run.name]))
+
+
+def generation_options(run, how):
+    """The options of `mcgrpo.generate` for the completions of a run."""
+    options = ["--prompt", run.prompt, "--settings", json.dumps(how), "--seed", str(run.seed)]
+    return shlex.join([*options, *([] if run.method == UNTRAINED else ["--sealed"])])

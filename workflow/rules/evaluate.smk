@@ -18,17 +18,13 @@ rule generate:
     resources:
         gpu=GENERATION_GPUS,
     params:
-        prompt=lambda wildcards: run_of(wildcards).prompt,
-        settings=evaluation_settings,
-        seed=lambda wildcards: run_of(wildcards).seed,
+        options=evaluation_options,
         start=start_model_source,
-        sealed=lambda wildcards: "" if run_of(wildcards).method == UNTRAINED else "--sealed",
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --data {input.data:q} "
-        "--prompt {params.prompt:q} --settings {params.settings:q} --seed {params.seed} {params.sealed} --output {output:q} "
-        "--threads {threads} > {log:q} 2>&1"
+        "{params.options} --output {output:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule grade:
@@ -61,11 +57,8 @@ use rule generate as rollouts with:
         RESULTS.benchmark("rollouts", "{run}/{benchmark}")
     priority: -len(HEADLINE)
     params:
-        prompt=lambda wildcards: run_of(wildcards).prompt,
-        settings=rollout_settings,
-        seed=lambda wildcards: run_of(wildcards).seed,
+        options=rollout_options,
         start=start_model_source,
-        sealed=lambda wildcards: "" if run_of(wildcards).method == UNTRAINED else "--sealed",
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
 
