@@ -250,7 +250,7 @@ class Verifier:
             self._idle.put(worker)
 
     def start(self) -> None:
-        """Start all workers now, rather than on first use (0.5 s each).
+        """Start all workers now, rather than on first use (3 s of CPU each).
 
         Raises:
             WorkerError: if one does not become ready.

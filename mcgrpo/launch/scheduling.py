@@ -1,7 +1,5 @@
 """What Snakemake's scheduler does between jobs, and when it is told to end."""
 
-import inspect
-import types
 from typing import Any
 
 
@@ -32,16 +30,3 @@ def without_deadlock() -> None:
         self._open_jobs.release()
 
     JobScheduler.exit_gracefully = exit_gracefully
-
-
-def read_signatures_once(workflow: Any) -> None:
-    """Keep the signature of each function of the rules: Snakemake reads it several times a job, a tenth of planning.
-
-    Args:
-        workflow: Snakemake's, with all rules read.
-    """
-    for rule in workflow.rules:
-        for value in (*rule.input, *rule.params, *rule.resources.values(), rule.priority):
-            function = getattr(value, "callable", value)
-            if isinstance(function, types.FunctionType):
-                function.__signature__ = inspect.signature(function)
