@@ -273,7 +273,9 @@ def rollout_options(wildcards):
     return generation_options(run, settings.rollout_settings(config, run, FLIPS[run.name]))
 
 
-def generation_options(run, how):
-    """The options of `mcgrpo.generate` for the completions of a run."""
-    options = ["--prompt", run.prompt, "--settings", json.dumps(how), "--seed", str(run.seed)]
-    return shlex.join([*options, *([] if run.method == UNTRAINED else ["--sealed"])])
+def generation_options(run, evaluation):
+    """The options of `mcgrpo.generate` for a run, whose `evaluation` settings these are."""
+    sealed = [] if run.method == UNTRAINED else ["--sealed"]
+    return shlex.join(
+        ["--prompt", run.prompt, "--settings", json.dumps(evaluation), "--seed", str(run.seed), *sealed]
+    )
