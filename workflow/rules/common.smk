@@ -276,6 +276,4 @@ def rollout_options(wildcards):
 def generation_options(run, evaluation):
     """The options of `mcgrpo.generate` for a run, whose `evaluation` settings these are."""
     sealed = [] if run.method == UNTRAINED else ["--sealed"]
-    return shlex.join(
-        ["--prompt", run.prompt, "--settings", json.dumps(evaluation), "--seed", str(run.seed), *sealed]
-    )
+    return shlex.join(["--prompt", run.prompt, "--settings", json.dumps(evaluation), "--seed", str(run.seed), *sealed])
