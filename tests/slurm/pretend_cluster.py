@@ -36,7 +36,7 @@ def missing() -> str | None:
     if absent := [program for program in PROGRAMS if not shutil.which(program)]:
         return f"no {', '.join(absent)} on the PATH: `apt-get install slurm-wlm munge` (Debian)"
     if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
-        return "snakemake-executor-plugin-slurm is not installed: pip install '.[slurm]'"
+        return "snakemake-executor-plugin-slurm is not installed here: `make test-slurm` has an environment with it"
     if (conf := ETC / "slurm.conf").exists() and not conf.read_text().startswith("# tests/slurm"):
         return f"this machine has a SLURM of its own: {conf}"
     return None

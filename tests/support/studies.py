@@ -34,6 +34,16 @@ def subset(methods):
     return {**config, "experiments": {"main": main, "sign-flips": config["experiments"]["sign-flips"]}}
 
 
+def three_trainings(gpus, nodes=1, **training):
+    """The cut-down mini study with three trainings of one step alone."""
+    config = changed(load("mini"), load("cut-down"))
+    main = {**config["experiments"]["main"], "methods": ["grpo"], "num_generations": [2]}
+    config |= {"seeds": [0, 1, 2], "gpus": gpus, "nodes": nodes, "tracking_uri": None, "experiments": {"main": main}}
+    config["training"] |= {"max_steps": 1, **training}
+    config["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
+    return config
+
+
 def snakemake(*words, cwd=ROOT, timeout=None):
     """`snakemake WORDS` in a process forked from one that has imported it."""
     return forked("snakemake", *words, imports=SNAKEMAKE, cwd=cwd, timeout=timeout)

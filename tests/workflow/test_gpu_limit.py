@@ -6,7 +6,7 @@ import re
 
 import pytest
 import yaml
-from studies import ROOT, changed, load
+from studies import three_trainings
 
 from mcgrpo.launch import gpu_limit
 from mcgrpo.launch.devices import DeviceError
@@ -14,7 +14,6 @@ from mcgrpo.launch.devices import DeviceError
 pytestmark = pytest.mark.slow
 
 SERVED = {"use_vllm": True, "vllm_mode": "server"}
-SLURM = ["--profile", str(ROOT / "workflow/profiles/slurm")]
 
 
 @pytest.fixture
@@ -26,12 +25,7 @@ def small(empty, monkeypatch):
 
     def with_gpus(gpus, here, nodes=1, **training):
         monkeypatch.setenv("MCGRPO_DEVICES", here)
-        study = changed(load("mini"), load("cut-down"))
-        main = {**study["experiments"]["main"], "methods": ["grpo"], "num_generations": [2]}
-        study |= {"seeds": [0, 1, 2], "gpus": gpus, "nodes": nodes, "tracking_uri": None, "experiments": {"main": main}}
-        study["training"] |= {"max_steps": 1, **training}
-        study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
-        (empty.folder / "study.yaml").write_text(yaml.safe_dump(study))
+        (empty.folder / "study.yaml").write_text(yaml.safe_dump(three_trainings(gpus, nodes, **training)))
         empty.configfiles = ["--configfile", str(empty.folder / "study.yaml")]
         return empty
 
@@ -46,7 +40,6 @@ class TestFewerThanAJobTakes:
         [
             (1, ["--resources", "gpu=0"], "a training (gpus: 1) takes 1 GPU, and --resources gpu=0 allows 0"),
             (1, ["--resources=gpu=0", "-n"], "a training (gpus: 1) takes 1 GPU, and --resources gpu=0 allows 0"),
-            (2, [*SLURM, "--resources", "gpu=1"], "a training (gpus: 2) takes 2 GPUs, and --resources gpu=1 allows 1"),
             (2, [], "2 GPUs wanted, this machine has 1: a (pretend device, a)"),
             (2, ["--resources", "gpu=2"], "2 GPUs wanted, this machine has 1: a (pretend device, a)"),
         ],
@@ -93,21 +86,6 @@ class TestFewerThanAJobTakes:
 class TestOtherwise:
     def test_it_is_planned_on_a_machine_without_any(self, small):
         assert small(2, here="").jobs("--resources", "gpu=2")["train"] == 3
-
-    @pytest.mark.parametrize(
-        ("nodes", "training", "asked"),
-        [
-            (1, {}, "gpu=4, nodes=1, tasks=0, "),
-            (1, SERVED | {"vllm_tensor_parallel_size": 2}, "gpu=6, nodes=1, tasks=0, "),
-            (2, {}, "gres=gpu:2, nodes=2, tasks=2, tasks_per_gpu=0, mpi=srun, "),
-            (2, SERVED, "gres=gpu:2, nodes=3, tasks=3, tasks_per_gpu=0, mpi=srun, "),
-        ],
-    )
-    def test_what_a_training_asks_slurm_for(self, small, nodes, training, asked):
-        """SLURM's plugin asks for `gpu` over all machines, for `gres` on each, and leaves the srun of `mpi` to us."""
-        said = small(4, here="", nodes=nodes, **training).run(*SLURM, "-n").log
-        (rule,) = {line for line in said.splitlines() if "cpus_per_gpu" in line and "runtime=1440" in line}
-        assert asked in rule
 
     def test_what_needs_no_gpu_runs_there(self, small):
         small(1, here="").made("results/quick/plan.json")

@@ -1,6 +1,5 @@
 """The study, its runs and its files: shared by all rules."""
 
-import gc
 import json
 import re
 import shlex
@@ -13,7 +12,7 @@ from pathlib import Path
 from snakemake.settings.types import DeploymentMethod
 
 from mcgrpo import shipped, tracking
-from mcgrpo.launch import environment, gpu_limit, nodes, scheduling, study_lock
+from mcgrpo.launch import environment, gpu_limit, nodes, planning, scheduling, study_lock
 from mcgrpo.launch.devices import DeviceError
 from mcgrpo.records import cell_name
 from mcgrpo.report import catalogue
@@ -25,8 +24,7 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.sums import sha256
 
-# The DAG of a study is millions of objects that stay: looking through them again and again takes a sixth of planning.
-gc.set_threshold(200_000, 20, 20)
+planning.without_repetition()
 
 try:
     # Refuses repeated keys: Snakemake would use the last one.
