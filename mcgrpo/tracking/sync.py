@@ -1,6 +1,7 @@
 """One training's files into its MLflow run: called again and again while it runs, or once when it has ended."""
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -121,7 +122,7 @@ class Training:
     def __init__(self, store: Store, place: Place, runs: list[Any] | None = None):
         self.store, self.place, self.runs = store, place, runs
         self.run_id, self.started, self.status = "", -1, ""
-        self.sent: dict[str, int] = {}
+        self.sent: dict[str, float] = {}
         self.rows: dict[str, Rows] = {}
 
     def update(self) -> str:
@@ -163,11 +164,15 @@ class Training:
                 self.store.client.delete_run(run.info.run_id)
         self.run_id = same.info.run_id if same else self.store.begin(new)
         self.status = same.info.status if same else "RUNNING"
-        has = same.data.metrics if same else {}
-        last = self.store.last_step
-        self.sent = {name: last(self.run_id, metric) if metric in has else -1 for name, metric in SERIES.items()}
+        self.sent = {name: self._last_sent(metric, same) for name, metric in SERIES.items()}
         self.rows = {name: Rows() for name in SERIES}
         self.runs, self.started = None, new.started
+
+    def _last_sent(self, metric: str, run: Any | None) -> float:
+        """The last step of a metric in an MLflow run; infinite for one that has finished: its status is set last."""
+        if self.status == "FINISHED":
+            return math.inf
+        return self.store.last_step(self.run_id, metric) if run and metric in run.data.metrics else -1
 
     def _send(self, path: Path) -> None:
         rows = []

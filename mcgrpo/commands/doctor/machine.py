@@ -20,7 +20,7 @@ TIMEOUT = 3.0
 """Seconds that a tracking server has to answer."""
 PROGRAMS = {
     "git": "runs record no commit",
-    "latexmk": "tables and figures are made, but no reproduction.pdf (Debian: texlive-latex-extra latexmk)",
+    "latexmk": "tables and figures are made, but no reproduction.pdf (Debian: texlive-latex-extra lmodern latexmk)",
 }
 
 
