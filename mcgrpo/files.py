@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 R = TypeVar("R")
+_scan_once = json.JSONDecoder().scan_once
 
 
 class RecordError(ValueError):
@@ -72,17 +73,24 @@ def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
     Raises:
         RecordError: names `where` and the wrong field.
     """
-    hints, tests, required = _fields_of(kind)
-    if not row.keys() <= hints.keys():
-        unknown = next(key for key in row if key not in hints)
-        raise RecordError(f"{where}: unknown field {unknown!r} for {kind.__name__} (it has: {', '.join(hints)})")
-    if not required <= row.keys():
-        missing = next(name for name in hints if name in required and name not in row)
-        raise RecordError(f"{where}: field {missing!r} is missing")
-    for name in _to_test(kind, tuple(row), tuple(map(type, row.values()))):
+    names = tuple(row)
+    if wrong := _wrong_names(kind, names):
+        raise RecordError(f"{where}: {wrong}")
+    hints, tests, _ = _fields_of(kind)
+    for name in _to_test(kind, names, tuple(map(type, row.values()))):
         if not tests[name](row[name]):
             raise RecordError(f"{where}: field {name!r} should be {_spell(hints[name])}, not {row[name]!r}")
     return kind(**row)
+
+
+@cache
+def _wrong_names(kind: type, names: tuple[str, ...]) -> str:
+    """What is wrong with the names of a row's fields; empty if nothing is."""
+    hints, _, required = _fields_of(kind)
+    for name in names:
+        if name not in hints:
+            return f"unknown field {name!r} for {kind.__name__} (it has: {', '.join(hints)})"
+    return next((f"field {name!r} is missing" for name in hints if name in required and name not in names), "")
 
 
 @cache
@@ -151,7 +159,7 @@ def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
     """The JSON object that starts at a line of a file."""
     try:
-        value = json.loads(text.decode())
+        value = _loads(text.decode())
     except UnicodeDecodeError as error:
         raise RecordError(f"{path}:{number}: not UTF-8 text ({error.reason} at byte {error.start})") from None
     except json.JSONDecodeError as error:
@@ -160,6 +168,15 @@ def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RecordError(f"{path}:{number}: a JSON object is expected, not {type(value).__name__}")
     return value
+
+
+def _loads(text: str) -> Any:
+    """`json.loads`, in half the time for a short text without white space around it."""
+    try:
+        value, end = _scan_once(text, 0)
+    except StopIteration:
+        end = -1
+    return value if end == len(text) else json.loads(text)
 
 
 def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:

@@ -52,8 +52,7 @@ class Tracked:
         """Log all of the study."""
         if options.replay:
             self.forget()
-        self.trainings()
-        runs = self.runs()
+        runs = self.trainings()
         self.evaluations(runs)
         if self.files.summary.is_file():
             self.summary(runs, options.reports)
@@ -63,26 +62,26 @@ class Tracked:
                 with self.skipped.on_error(name):
                     artifacts.register(self.store, self.study, run, self.files.model(name))
 
-    def runs(self) -> list[Any]:
-        """The MLflow runs of the trainings."""
-        return self.store.find(contents.KIND, "training")
-
     def forget(self) -> None:
         """Remove every run that was made of this study (MLflow keeps what is removed until `mlflow gc`)."""
         for kind in ("training", "cell", artifacts.REPORT):
             for run in self.store.find(contents.KIND, kind):
                 self.store.client.delete_run(run.info.run_id)
 
-    def trainings(self) -> None:
-        """Log every training."""
+    def trainings(self) -> list[Any]:
+        """Log every training; returns their MLflow runs."""
+        runs = self.store.find(contents.KIND, "training")
         existing: dict[str, list[Any]] = {}
-        for run in self.runs():
+        for run in runs:
             existing.setdefault(run.data.tags[contents.RUN], []).append(run)
         for name, place in places(self.results).items():
             with self.skipped.on_error(name):
                 training = Training(self.store, place, existing.get(name, []))
                 if training.update():
                     self.ids[name] = training.run_id
+        complete = [run.info.run_id for run in runs if run.info.status == "FINISHED"]
+        unchanged = len(complete) == len(runs) and {*complete} == {*self.ids.values()}
+        return runs if unchanged else self.store.find(contents.KIND, "training")  # of hundreds, in seconds
 
     def evaluations(self, runs: list[Any]) -> None:
         """Log accuracies and files of every training."""
