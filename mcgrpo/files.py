@@ -171,7 +171,7 @@ def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
 
 
 def _loads(text: str) -> Any:
-    """`json.loads`, in half the time for a short text without white space around it."""
+    """`json.loads`, in three fifths of the time for a line without white space around it."""
     try:
         value, end = _scan_once(text, 0)
     except StopIteration:

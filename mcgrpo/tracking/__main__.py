@@ -79,9 +79,10 @@ class Tracked:
                 training = Training(self.store, place, existing.get(name, []))
                 if training.update():
                     self.ids[name] = training.run_id
+        # Hundreds of runs take seconds to look up: not again if nothing was logged.
         complete = [run.info.run_id for run in runs if run.info.status == "FINISHED"]
         unchanged = len(complete) == len(runs) and {*complete} == {*self.ids.values()}
-        return runs if unchanged else self.store.find(contents.KIND, "training")  # of hundreds, in seconds
+        return runs if unchanged else self.store.find(contents.KIND, "training")
 
     def evaluations(self, runs: list[Any]) -> None:
         """Log accuracies and files of every training."""

@@ -56,7 +56,7 @@ def test_json_brings_any_text_back(tmp_path):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text('{}[],:"\\ \t\n1e-.Nan\ufefftrue', max_size=12))
 def test_a_file_is_read_as_json_reads_it(tmp_path, text):
-    (path := tmp_path / "run.json").write_text(text := f'{{"a": {text}}}')
+    (path := tmp_path / "run.json").write_text(text := f'{{"a": {text}}}', encoding="utf-8")
     try:
         expected = json.loads(text)
     except json.JSONDecodeError as error:
