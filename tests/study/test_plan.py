@@ -34,8 +34,8 @@ def run_of(config):
 
 MINI = load("mini")
 OURS = (
-    *("headline", "headline-llama", "times", "injected-flips-exact", "other-losses", "few-rollouts", "many-rollouts"),
-    *("many-rollouts-medians", "mad-zero", "instability", "rivals", "rivals-maxrl", "rivals-rollouts"),
+    *("headline", "headline-llama", "times", "injected-flips-exact", "other-losses", "few-rollouts", "four-rollouts"),
+    *("many-rollouts", "mad-zero", "instability", "rivals", "rivals-maxrl", "rivals-rollouts"),
 )
 """Experiments of the mini study that the paper's has not."""
 PAPER = load("config")
