@@ -3,6 +3,7 @@
 `python -m mcgrpo.analyse.collect --plan plan.json --results results/STUDY --scores FILE --values FILE --curves FILE`
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -29,6 +30,7 @@ from mcgrpo.files import (
 from mcgrpo.records import Role, Run, StepTime
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import METRICS, RECORD, ResultFiles
+from mcgrpo.study.schedule import schedule
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
 
 MEASURES = {"paper": measures, "released": released, "robust": robust}
@@ -189,7 +191,9 @@ def add_training(into: Results, run: Run, folder: Path) -> None:
     """The curve of a training, and its measures with n steps."""
     outcome = finished(folder / RECORD, run)
     gpus = outcome.get("gpus", 0)
-    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], max(gpus, 1))
+    processes = max(gpus, 1)
+    batches = Counter(step for step, _ in schedule(run, processes, outcome["data"]["rows"]).generations())
+    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], processes, batches)
     into.curves += points
     key = {**cell(run), "benchmark": "train", "role": "train"}
     found = training_measures(points, outcome["seconds"], run.training.get("max_grad_norm", 1.0))

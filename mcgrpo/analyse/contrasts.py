@@ -228,18 +228,22 @@ def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = Fal
     """
     if ratio:
         scores = {key: {seed: _logarithm(key, seed, each) for seed, each in scores[key].items()} for key in weights}
-    parts, unpaired, lone = [], False, False
+    parts, seeds, unpaired, lone = [], [], False, False
     for stratum in sorted({_stratum(key) for key in weights}):
         own = {key: weight for key, weight in weights.items() if _stratum(key) == stratum}
         shared, fewest = paired.shared_seeds(own, scores), min(len(scores[key]) for key in own)
         lone |= stratum.trained and fewest == 1
         if len(shared) > 1 or (shared and fewest == 1):
             parts.append(paired.part(own, scores, shared))
+            fewest = len(shared)
         else:
             parts += [paired.part({key: weight}, scores, scores[key]) for key, weight in own.items()]
             unpaired = True
+        seeds += [fewest] if stratum.trained else []
     only = next(iter(weights))
     result = paired.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
+    if seeds:  # the one row of an untrained model is none
+        result = replace(result, seeds=min(seeds))
     return result, _over(result, any("" not in part for part in parts), unpaired), lone
 
 

@@ -1,7 +1,7 @@
 """The course of a training, from its metrics: the rows of curves.csv, and what they amount to."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
 from statistics import median, stdev
@@ -55,27 +55,40 @@ def cell(run: Run) -> dict[str, Any]:
     return {field.name: getattr(run, field.name) for field in fields(RunKey)}
 
 
-def curve(run: Run, metrics: list[dict[str, Any]], processes: int = 1) -> list[CurvePoint]:
-    """The rows of one run in curves.csv; `processes` that trained together have logged the mean of their verdicts."""
+def curve(
+    run: Run, metrics: list[dict[str, Any]], processes: int = 1, batches: Mapping[int, int] | None = None
+) -> list[CurvePoint]:
+    """The rows of one run in curves.csv.
+
+    A step has logged the mean of its verdict counts, over the processes that trained together and over its generation
+    batches.
+
+    Args:
+        run: the training.
+        metrics: rows of its metrics.jsonl.
+        processes: that trained together.
+        batches: step -> number of generation batches, of steps with several.
+    """
+    batches = batches or {}
     return [
         CurvePoint(
             **cell(run),
             step=row["step"],
-            **drawn(row, processes),
+            **drawn(row, processes * batches.get(row["step"], 1)),
             **{column: row.get(name) for column, name in COLUMNS.items()},
         )
         for row in metrics
     ]
 
 
-def drawn(row: dict[str, Any], processes: int) -> dict[str, float | None]:
-    """The rollouts drawn for a step, and the share of them that is accurate, from the verdicts that were counted."""
+def drawn(row: dict[str, Any], parts: int) -> dict[str, float | None]:
+    """The rollouts drawn for a step in so many parts, and the accurate share of them, from mean counts of verdicts."""
     verdicts = {verdict: row[f"verdicts/{verdict}"] for verdict in VERDICTS if f"verdicts/{verdict}" in row}
     total = sum(verdicts.values())
     if not total:
         return {"rollouts": None, "accuracy": None}
     accurate = sum(count for verdict, count in verdicts.items() if is_accurate(verdict))
-    return {"rollouts": total * processes, "accuracy": accurate / total}
+    return {"rollouts": total * parts, "accuracy": accurate / total}
 
 
 def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> Measures:

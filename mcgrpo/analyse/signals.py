@@ -121,12 +121,13 @@ def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) ->
 def cells_of(plan: Mapping[str, Any], setting: str) -> dict[tuple[str, int, str], Trained]:
     """The estimator of each trained (method, G, variant) of a setting whose groups are of one prompt and one reward.
 
-    Left out are injected flips, rewards other than accuracy alone, and groups by position, as in the released code.
+    Left out are injected flips, rewards other than accuracy alone with a weight of 1, and groups by position, as in the
+    released code.
     """
     cells = {}
     for row in plan["runs"]:
         run = as_record(Run, row, "plan")
-        plain = set(run.rewards) == {"accuracy"} and not run.training.get("advantage_flip_rate")
+        plain = run.rewards == {"accuracy": 1.0} and not run.training.get("advantage_flip_rate")
         plain = plain and run.training.get("group_by", "prompt") == "prompt"
         if run.setting == setting and run.method != UNTRAINED and plain:
             cells[run.method, run.num_generations, run.variant] = Trained.of(run)

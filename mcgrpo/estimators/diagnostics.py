@@ -16,6 +16,8 @@ def diagnose(
         rollouts as a method without extra ones draws, so that it is as noisy as theirs;
     drawn/reward_std: mean within-group standard deviation of the rewards drawn;
     drawn/frac_reward_zero_std: share of groups whose rewards are all equal;
+    drawn/frac_reward_differ: share of groups with two different rewards; groups with fewer than two scorable rollouts
+        are in neither share;
     drawn/frac_unscorable: share of rollouts drawn that have no reward;
     drawn/centre: mean of the estimator's baseline, if `centre` is given; with the median, the authors' release logs
         this value as the reward;
@@ -37,6 +39,7 @@ def diagnose(
         "drawn/reward_first": torch.nanmean(rewards[:, : int(keep[0].sum())]),
         "drawn/reward_std": torch.nanmean(spread),
         "drawn/frac_reward_zero_std": (~differ(rewards) & ~spread.isnan()).float().mean(),
+        "drawn/frac_reward_differ": differ(rewards).float().mean(),
         "drawn/frac_unscorable": torch.isnan(rewards).float().mean(),
         "advantage/abs_max": size.max(),
         "advantage/frac_zero": is_zero.sum() / keep.sum(),

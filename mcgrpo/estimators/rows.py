@@ -22,7 +22,8 @@ def estimate_rows(
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Advantages of rollouts in any order, and which of them reach the update.
 
-    A group with fewer rollouts than G + the extra ones is filled up with unscorable rollouts, which are dropped first.
+    A group with fewer rollouts than G + the extra ones is filled up with unscorable rollouts, which are dropped before
+    any other.
 
     Args:
         rewards: (rows,) floats, NaN where a rollout could not be scored. All rows of the batch.
@@ -61,14 +62,16 @@ def estimate_rows(
         return rewards.clone(), torch.zeros_like(rewards, dtype=torch.bool), {}
     filled = [rows + [len(rewards)] * (drawn - len(rows)) for rows in members.values()]  # one past the end: none
     table = torch.tensor(filled, device=rewards.device)
+    drawn_rewards = _extended(rewards, torch.nan)[table]
     advantages, keep, diagnostics = estimate(
-        _extended(rewards, torch.nan)[table],
+        drawn_rewards,
         estimator,
         drawn - extra,
         lengths=None if lengths is None else _extended(lengths, 0)[table],
         extra_rollouts=extra,
         **options,
     )
+    keep = _keep_before_missing(keep, drawn_rewards.isnan(), table == len(rewards))
     return _by_row(advantages, table, rewards), _by_row(keep, table, rewards), diagnostics
 
 
@@ -130,6 +133,12 @@ def _ids(groups: Sequence[Hashable] | Tensor) -> Sequence[Hashable]:
 
 def _extended(values: Tensor, filler: float) -> Tensor:
     return torch.cat([values, values.new_full((1,), filler)])
+
+
+def _keep_before_missing(keep: Tensor, unscorable: Tensor, missing: Tensor) -> Tensor:
+    """Keep an unscorable rollout in place of each missing one that is kept; neither has an advantage."""
+    spare = unscorable & ~missing & ~keep
+    return keep | (spare & (spare.cumsum(dim=1) <= (keep & missing).sum(dim=1, keepdim=True)))
 
 
 def _by_row(values: Tensor, table: Tensor, rewards: Tensor) -> Tensor:

@@ -23,8 +23,8 @@ def gradient_parts(batch: Batch, logps: Tensor, args: Any) -> Tensor:
     """L1 norms of the penalty's and the policy's gradient with respect to the tokens' log-probabilities: shape (2,).
 
     Each is the sum over tokens of the absolute derivative, weighted as the loss weights tokens (`grpo`: by the length
-    of their row). The policy's is |A| times the ratio, 0 where it is clipped; the penalty's is
-    beta |1 - exp(ref - logp)|, the derivative of TRL's estimator k3, or with `use_bias_correction_kl`
+    of their row, `bnpo`: by the tokens of the micro-batch). The policy's is |A| times the ratio, 0 where it is clipped;
+    the penalty's is beta |1 - exp(ref - logp)|, the derivative of TRL's estimator k3, or with `use_bias_correction_kl`
     beta * ratio * |logp - ref|.
 
     Args:
@@ -45,7 +45,8 @@ def gradient_parts(batch: Batch, logps: Tensor, args: Any) -> Tensor:
     policy = advantages.abs() * ratio * ~clipped * batch.get("importance_sampling_ratio", 1.0)
     ref = batch["ref_per_token_logps"]
     penalty = ratio * (logps - ref).abs() if args.use_bias_correction_kl else (1 - torch.exp(ref - logps)).abs()
-    weights = mask / mask.sum(dim=1, keepdim=True).clamp(min=1) if args.loss_type == "grpo" else mask
+    tokens = {"grpo": mask.sum(dim=1, keepdim=True), "bnpo": mask.sum()}.get(args.loss_type)
+    weights = mask if tokens is None else mask / tokens.clamp(min=1)
     return torch.stack([(args.beta * penalty * weights).sum(), (policy * weights).sum()])
 
 

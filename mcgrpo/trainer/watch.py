@@ -47,7 +47,7 @@ class Watch:
                 "no rollout of the first generation batch, or of the last three, could be scored: every reward is None "
                 "or NaN, and nothing is learned"
             )
-        self.differ += groups * (1 - values["drawn/frac_reward_zero_std"])
+        self.differ += groups * values["drawn/frac_reward_differ"]
         self.scale_zero += groups * values.get("advantage/frac_scale_zero_signal", 0.0)
         self.largest = max(self.largest, values["advantage/abs_max"])
         if self.warns and self.differ >= ENOUGH_GROUPS and self.scale_zero > self.differ / 2:

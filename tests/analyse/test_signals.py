@@ -40,6 +40,7 @@ RUNS = [
     run("grpo", 2, "flip-0.2", advantage_flip_rate=0.2),
     run("mc-grpo", 2, "mixed", group_by="position"),
     run("mc-grpo", 2, "composite", rewards=("accuracy", "format")),
+    dataclasses.replace(run("mc-grpo", 2, "halved"), rewards={"accuracy": 0.5}),
 ]
 
 

@@ -173,6 +173,19 @@ class TestTheCommand:
         file = rates_file(tmp_path / "rates.csv", "pass_rate,samples", "0.5,2", "0.25,8")
         assert read_samples(file, None, None).counts.tolist() == [[1, 1], [6, 2]]
 
+    def test_a_rate_on_a_limit_is_within_it(self, tmp_path, capsys):
+        file = rates_file(tmp_path / "rates.csv", "pass_rate", "0.3", "0.3", "0.5")
+        outputs = ["--csv", str(tmp_path / "advice.csv"), "--picture", str(tmp_path / "advice.png")]
+        main([str(file), *FEW, "--hard", "0.3", *outputs])
+        with (tmp_path / "advice.csv").open() as table:
+            assert all(row["hard"] for row in csv.DictReader(table))
+
+    def test_where_nothing_can_be_enumerated_the_reason_is_given(self, tmp_path, capsys):
+        grades = str(graded(tmp_path / "grades.jsonl"))
+        with pytest.raises(SystemExit) as ended:
+            main([grades, "--num-generations", "4", "1000", "--picture", str(tmp_path / "a.png")])
+        assert "no estimator can be ranked: " in str(ended.value)
+
     def test_rewards_of_ones_own_replace_those_of_verdicts(self, tmp_path):
         found = read_samples(graded(tmp_path / "grades.jsonl"), [-1.0, 1.0], None)
         assert found.levels == (-1.0, 1.0) and found.counts.size(1) == 2

@@ -96,6 +96,10 @@ def beyond(of):
     return [i for i, outside in enumerate(sides) if outside]
 
 
+def test_without_any_spread_every_claim_is_decided():
+    assert option("grpo-gains").power(3, Spread(0.0, 0.0, 0.0)) == 1
+
+
 def test_more_seeds_have_more_power_and_detect_less():
     of = option("grpo-gains")
     powers = [of.power(seeds, Spread()) for seeds in range(2, 9)]

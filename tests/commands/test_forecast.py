@@ -61,7 +61,8 @@ def test_every_training_counts_once_in_the_first_experiment_that_asks_for_it(her
     assert sum(row["to_train"] for row in found.values()) == total["to_train"] == len(trainings(MINI))
     counts = {name: [found[name][key] for key in ("trainings", "shared", "to_train")] for name in ("control", "ood")}
     alone = 2 * len(MINI["seeds"])  # of the control, GRPO+1 at G=4 and 8
-    assert counts == {"control": [9 * len(MINI["seeds"]), 7 * len(MINI["seeds"]), alone], "ood": [40, 40, 0]}
+    ood = 4 * len(MINI["experiments"]["ood"]["seeds"])
+    assert counts == {"control": [9 * len(MINI["seeds"]), 7 * len(MINI["seeds"]), alone], "ood": [ood, ood, 0]}
 
 
 def test_what_has_finished_is_not_counted_again(here):
@@ -259,6 +260,7 @@ def test_what_is_not_here_is_asked_of_the_hub(here):
     config["experiments"] = {"main": {"settings": ["qwen3-1.7b-gsm8k"], "methods": ["grpo"], "num_generations": [2]}}
     config["variants"], config["study"] = {}, "asked"
     Path("study.yaml").write_text(yaml.safe_dump(config))
+    Path("Qwen/Qwen3-1.7B").mkdir(parents=True)  # a model of the hub is downloaded all the same
     gsm8k = {"config_name": "main", "splits": [{"name": "train", "num_examples": 7473}]}
     repositories = {
         "models/Qwen/Qwen3-1.7B": {"safetensors": {"parameters": {"BF16": 10**9}, "total": 10**9}},

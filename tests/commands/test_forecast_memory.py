@@ -20,6 +20,7 @@ def test_memory_by_hand():
     assert memory_of(gpus=1, beta=0.04).state == 20 * 1000
     assert memory_of(sharding="fsdp", beta=0.04).state == memory_of(sharding="zero3", beta=0.04).state == 20 * 1000 / 2
     assert memory_of(lora={"r": 1}, beta=0.04).state == 4 * 1000
+    assert memory_of(lora={"r": 1}, sharding="fsdp").state == 4 * 1000 / 2
     tokens = 4 * 612
     inputs, tile, head = 4 * tokens * 10 * 3, 4 * tokens * 50, 4 * 10 * (tokens + 50)
     assert memory_of().activations == 16 * inputs + tile + head

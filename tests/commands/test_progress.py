@@ -210,3 +210,14 @@ class TestScreen:
             write(path, "")
         screen.update()
         assert screen.finished
+
+    def test_it_is_finished_though_completions_were_deleted(self, here):
+        for job in jobs(SMALL):
+            end(job, 1.0)
+        for job in named("generate").values():
+            job.outputs[0].unlink()
+        screen = Screen(SMALL)
+        for path in screen.study.report:
+            write(path, "")
+        screen.update()
+        assert screen.finished

@@ -48,6 +48,15 @@ def test_a_missing_rollout_is_an_unscorable_one(rewards):
     assert kept.sum() == min(G, len(rewards))
 
 
+@pytest.mark.parametrize("name", sorted({*OF_ONE_GROUP} - {"sign"}))
+def test_a_missing_rollout_is_dropped_before_an_unscorable_one(name):
+    drawn = 2 + ESTIMATORS[name].extra_rollouts
+    rewards = torch.tensor([NAN, 1.0, NAN])[: drawn - 1]
+    advantages, keep, _ = estimate_rows(rewards, ["a"] * len(rewards), name, 2)
+    assert keep.sum() == min(2, len(rewards))
+    assert not advantages[rewards.isnan()].any()
+
+
 def test_without_g_the_largest_group_is_whole():
     rewards = torch.tensor([0.0, 1.0, 4.0, 2.0, 5.0])
     advantages, keep, _ = estimate_rows(rewards, [1, 1, 1, 2, 2], "median")

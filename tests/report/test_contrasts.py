@@ -182,6 +182,16 @@ def test_an_untrained_model_has_no_noise_of_seeds(tmp_path):
     assert single.p_holds < 0.025
 
 
+def test_its_one_row_is_no_seed_of_a_training_that_it_is_compared_with(tmp_path):
+    trained, untrained = seeds_by_problems(6, (3, 200), 0.7), seeds_by_problems(7, (1, 200), 0.6)
+    cells = cell("grpo", 2, trained), cell("none", 0, untrained)
+    single, _ = rows_of(tmp_path, claim(gap(("grpo", 2, 1), ("none", 0, -1))), *cells)
+    assert (single.seeds, single.over) == (3, "seeds and problems")
+    scores = scores_of(*cells)
+    result, _, _ = estimate({key: 1.0 if key.method == "grpo" else -1.0 for key in scores}, scores)
+    assert result.freedom > 100 and single.p_holds == pytest.approx(stats.t.sf(result.mean / result.error, 2))
+
+
 def test_a_ratio_is_of_logarithms_by_seed(tmp_path):
     of = {"role": "train", "measure": "seconds"}
     sides = {

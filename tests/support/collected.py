@@ -27,7 +27,8 @@ def grades(verdicts=VERDICTS):
 
 
 def a_run(method="grpo", seed=0):
-    trained = {"loss_type": "grpo", "estimator": "mean-std", "rewards": {"accuracy": 1.0}, "training": {"beta": 0.04}}
+    trained = {"loss_type": "grpo", "estimator": "mean-std", "rewards": {"accuracy": 1.0}}
+    trained["training"] = {"beta": 0.04, "per_device_train_batch_size": 8, "max_steps": 20}
     return Run(
         study="mini",
         setting="toy",
@@ -57,6 +58,6 @@ def metrics(steps=20, **changed):
 
 
 def write_run(results, run, rows, status="finished", started=0.0):
-    outcome = {"status": status, "seconds": 12.5, "started": started, "steps": len(rows)}
+    outcome = {"status": status, "seconds": 12.5, "started": started, "steps": len(rows), "data": {"rows": 960}}
     write_json(results / "runs" / run.name / "run.json", asdict(run) | {"outcome": outcome})
     write_jsonl(results / "runs" / run.name / "metrics.jsonl", rows)

@@ -37,17 +37,25 @@ def derivative(trainer, logps, inputs):
 
 
 @pytest.mark.parametrize(("level", "corrected"), [("token", True), ("token", False), ("sequence", False)])
-@pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo"])
+@pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo", "bnpo"])
 def test_the_shares_are_those_of_trls_gradient(loss_type, level, corrected, tmp_path):
+    """Over two micro-batches, of which the second has fewer tokens and smaller advantages."""
     settings = {"loss_type": loss_type, "use_bias_correction_kl": corrected, "max_completion_length": TOKENS}
     settings["importance_sampling_level"] = level
     trainer = trainer_of(Ours, tmp_path, beta=0.3, **settings)
     trainer.current_gradient_accumulation_steps = 1
     logps, inputs = batch()
-    penalty, policy = gradient_parts(inputs, logps, trainer.args).tolist()
-    without_policy = derivative(trainer, logps, inputs | {"advantages": torch.zeros(ROWS)})
+    short = (torch.arange(TOKENS) < 2).long() * inputs["completion_mask"]
+    tokens = inputs["completion_mask"].sum() + short.sum()
+    micro_batches = [
+        inputs | {"num_items_in_batch": tokens},
+        inputs | {"num_items_in_batch": tokens, "completion_mask": short, "advantages": inputs["advantages"] / 10},
+    ]
+    penalty, policy = sum(gradient_parts(each, logps, trainer.args) for each in micro_batches).tolist()
+    no_policy = {"advantages": torch.zeros(ROWS)}
+    without_policy = sum(derivative(trainer, logps, each | no_policy) for each in micro_batches)
     trainer.beta = 0.0
-    without_penalty = derivative(trainer, logps, inputs)
+    without_penalty = sum(derivative(trainer, logps, each) for each in micro_batches)
     assert penalty > 0 and policy > 0
     assert penalty / policy == pytest.approx(without_policy / without_penalty, rel=1e-4)
 

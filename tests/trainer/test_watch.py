@@ -75,6 +75,18 @@ def test_where_most_groups_have_a_scale_nothing_is_said(tmp_path):
     assert said(tmp_path, spread)[0] == []
 
 
+def test_groups_with_one_scored_rollout_do_not_hide_it(tmp_path):
+    """Of two groups of a batch, the rewards of one differ, and its MAD is 0."""
+
+    def half(completions, **kwargs):
+        return [None if row % 10 > 5 else reward for row, reward in enumerate(rare_reward(completions))]
+
+    messages, trainer = said(tmp_path, half, max_steps=8)
+    assert len(messages) == 1
+    assert history(trainer, "drawn/frac_reward_differ") == [0.5] * 8
+    assert history(trainer, "drawn/frac_reward_zero_std") == [0] * 8
+
+
 def test_of_few_groups_nothing_is_said(tmp_path):
     """Two prompts a batch: by chance most of them have a MAD of 0."""
     assert said(tmp_path, max_steps=2)[0] == []

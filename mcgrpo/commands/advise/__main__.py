@@ -45,7 +45,9 @@ def _advise(options: argparse.Namespace) -> None:
     settings = {"rho": options.rho, "mad_zero": options.mad_zero, "max_advantage": options.max_advantage}
     sizes = sorted(set(options.num_generations))
     choices, left_out = candidates(options.estimators, sizes, samples.levels, points, costs, **settings)
-    rates, prompts = 1 - points[:, 0], len(samples.counts)
+    if not choices:
+        raise ValueError(f"no estimator can be ranked: {left_out[0]}")
+    rates, prompts = points[:, 1:].sum(dim=1), len(samples.counts)  # 1 - (1 - 0.3) would be above 0.3
     parts = [part(shares[0], chosen, prompts) for chosen in (rates <= options.hard, rates >= options.easy)]
     rows = rank(choices, shares, parts)
     if not rows[0].value > 0:
@@ -116,7 +118,7 @@ def _notes(options: argparse.Namespace, rows: Sequence[Row], left_out: Sequence[
     yield "weight: how much such prompts count in the objective that is climbed, over the average of all prompts."
     if left_out:
         names = ", ".join(line.partition(":")[0] for line in left_out)
-        yield f"Not ranked, as one prompt's rewards do not determine their signal: {names} (--estimators NAME: why)."
+        yield f"Not ranked: {names} (--estimators NAME says why)."
     yield "Not included: clipping, reuse of rollouts, Adam, KL terms, and a policy that moves."
 
 
@@ -132,7 +134,7 @@ def _by_rho(candidates: Sequence[Candidate], shares: Tensor) -> Iterator[str]:
 
 def _histogram(points: Tensor, shares: Tensor) -> Tensor:
     """The share of prompts in each tenth of success rates."""
-    tenths = ((1 - points[:, 0]) * 10).long().clamp(max=9)
+    tenths = (points[:, 1:].sum(dim=1) * 10).long().clamp(max=9)
     return torch.zeros(10, dtype=shares.dtype).scatter_add(0, tenths, shares)
 
 

@@ -64,12 +64,11 @@ def memory(training: dict[str, Any], model: Model, batches: Batches) -> Memory:
 
 
 def _state(training: dict[str, Any], model: Model, processes: int) -> float:
-    if training.get("lora"):
-        return WEIGHTS * model.parameters
     sharded = training.get("sharding", "none") != "none"
     reference = WEIGHTS if training.get("beta", 0.0) else 0
     buckets = GRADIENTS if processes > 1 and not sharded else 0
-    total = (WEIGHTS + GRADIENTS + ADAMW + reference + buckets) * model.parameters
+    trained = 0 if training.get("lora") else GRADIENTS + ADAMW + reference + buckets
+    total = (WEIGHTS + trained) * model.parameters
     return total / processes if sharded else total
 
 

@@ -59,9 +59,11 @@ class Planned(NamedTuple):
         error = self.comparison.scale * variance**0.5
         if self.claim.quantifier == "some" and not self.comparison.holds_at(self.value):
             return 0.0  # that it fails in one setting does not decide it
-        quantile = t_quantile((1 + LEVEL) / 2, freedom)
         low, high = self.comparison.low, self.comparison.high
         inside = [self.value - low, high - self.value]
+        if not error:
+            return float(0.0 not in inside)
+        quantile = t_quantile((1 + LEVEL) / 2, freedom)
         seen = [1 - special.nctdtr(freedom, abs(each) / error, quantile) for each in inside if math.isfinite(each)]
         if not self.comparison.holds_at(self.value):
             return float(max(seen[i] for i, each in enumerate(filter(math.isfinite, inside)) if each <= 0))

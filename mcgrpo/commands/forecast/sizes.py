@@ -63,7 +63,8 @@ def _to_fetch(config: Config) -> Iterator[tuple[Entry, dict[str, Any]]]:
         used |= {("models", setting["model"]), *(("datasets", name) for name in names)}
     for kind, name in sorted(used):
         spec = config[kind][name]
-        if "hub" in spec and not Path(spec["hub"]).exists() and made(config, kind, name) is None:
+        local = kind == "datasets" and Path(spec.get("hub", "")).exists()  # `load_dataset` takes a folder, too
+        if "hub" in spec and not local and made(config, kind, name) is None:
             yield (kind, name), spec
 
 

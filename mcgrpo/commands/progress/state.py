@@ -76,6 +76,11 @@ class Study:
             statuses[job] = done or (
                 self._training(job, now) if job.rule == TRAIN else self._logged(job.log, job.timed, now)
             )
+        for job in reversed(self.jobs):
+            before = job.after
+            deleted = before and before.rule != TRAIN and statuses[before].state == "waiting"
+            if deleted and statuses[job].state == "done":  # nothing needs its outputs any more
+                statuses[before] = Status("done", statuses[job].end)
         return statuses
 
     def others(self, now: float) -> dict[str, Status]:
