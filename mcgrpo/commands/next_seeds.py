@@ -57,9 +57,13 @@ def look(config: Config, gains: pd.DataFrame, measure: str, names: list[str]) ->
     """The gains of the experiments, after all their seeds.
 
     Raises:
-        StudyError: for a planned seed without a gain: seeds are judged in order, none may be left out.
+        StudyError: for a planned seed without a gain: seeds are judged in order, none may be left out. For a measure
+            that has no gains.
     """
-    rows = gains[(gains.kind == "difference") & (gains.measure == measure)]
+    differences = gains[gains.kind == "difference"]
+    rows = differences[differences.measure == measure]
+    if rows.empty and len(differences):
+        raise StudyError(f"no gains in {measure}; there are those in {', '.join(sorted(set(differences.measure)))}")
     by_cell = {key: group.set_index("seed").gain for key, group in rows.groupby([*CELL, "benchmark"])}
     for name in names:
         part = {**config, "experiments": {name: config["experiments"][name]}}

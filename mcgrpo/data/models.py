@@ -5,28 +5,10 @@ The spec is the study's entry under `models`: `toy` (built here) or `hub` (with 
 
 import json
 from pathlib import Path
-from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.files import write_json
-from mcgrpo.study.hub import HubError, commit, named
-
-IGNORED = ["*.bin", "*.pth", "original/*"]
-"""Weights in formats other than safetensors."""
-
-
-def fetch(spec: dict[str, Any], output: Path) -> None:
-    """Download a model from the hub and record the commit of its revision beside the weights.
-
-    Raises:
-        HubError: if the download fails, in one line.
-    """
-    from huggingface_hub import snapshot_download
-
-    revision = commit("models", spec)
-    with named(spec["hub"]):
-        snapshot_download(spec["hub"], revision=revision, local_dir=output, ignore_patterns=IGNORED)
-    write_json(output / "source.json", {**spec, "commit": revision})
+from mcgrpo.data.fetch import fetch
+from mcgrpo.study.hub import HubError
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ Each batch is a pure function of its prompts and its own seed. Finished batches 
 output: a killed job resumes where it stopped and ends with the same rows.
 """
 
+import argparse
 import hashlib
 import json
 import random
@@ -84,14 +85,24 @@ def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
 
 
 def complete(
-    engine: Any, examples: Sequence[Example], prompt: str, settings: dict[str, Any], seed: int, progress: Path
+    engine: Any,
+    examples: Sequence[Example],
+    prompt: str,
+    settings: dict[str, Any],
+    seed: int,
+    progress: Path,
+    code: str = "",
 ) -> Iterator[Completion]:
-    """The rows of a completions file: greedy ones first, then by sample, with problems in order."""
+    """The rows of a completions file: greedy ones first, then by sample, with problems in order.
+
+    Batches of an attempt that was killed are taken from `progress`, if `code` and all else was the same.
+    """
     prompts = [as_prompt(prompt, example.question) for example in examples]
     texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
     plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
     ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
     identity = {"settings": settings, "seed": seed, "texts": sha256("\0".join(texts)), "weights": weights_of(engine)}
+    identity |= {"code": code, "engine": type(engine).__name__}
     saved = Progress(progress, identity)
     rows = {}
     for batch in batches(texts, settings):
@@ -137,10 +148,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--code", default="", help="what tells this code from other code")
     options = parser.parse_args()
+    with command_line.errors(ValueError):
+        generate(options)
+
+
+def generate(options: argparse.Namespace) -> None:
+    """Write the completions that the command line asks for.
+
+    Raises:
+        ValueError: for data, a model or settings that do not do.
+    """
     examples = [example for example in read_jsonl(options.data, Example) if example.split == "test"]
     if not examples:
-        raise SystemExit(f"error: {options.data}: no example of split 'test'")
+        raise ValueError(f"{options.data}: no example of split 'test'")
     examples = some(examples, options.settings.get("prompts"))
 
     import torch
@@ -149,10 +171,9 @@ def main() -> None:
 
     torch.set_num_threads(options.threads)
     progress = options.output.with_name(f".{options.output.name}.progress")
-    with command_line.errors(ValueError):
-        if options.sealed:
-            check_sealed_folder(options.model)
-        engine = load(options.model, options.settings)
-        made = complete(engine, examples, options.prompt, options.settings, options.seed, progress)
+    if options.sealed:
+        check_sealed_folder(options.model)
+    engine = load(options.model, options.settings)
+    made = complete(engine, examples, options.prompt, options.settings, options.seed, progress, options.code)
     write_jsonl(options.output, made)
     progress.unlink()

@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def of_first_seeds(plan: dict[str, Any], count: int) -> dict[str, Any]:
-    """The plan with the untrained models and the first seeds of the headline alone, whatever else is finished."""
+    """The plan with the untrained models and all runs of the headline's first seeds, of other experiments too."""
     runs = answers(headline_runs(Run(**row) for row in plan["runs"]))[count]
     seeds = {run.seed for run in runs}
     return {**plan, "runs": [row for row in plan["runs"] if row["seed"] in seeds or row["method"] == UNTRAINED]}

@@ -160,10 +160,14 @@ def rewards(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def budget(curves: pd.DataFrame) -> pd.DataFrame:
-    """The steps of the paper's first loss whose rollouts and accuracy are known."""
+    """The steps of the paper's first loss whose rollouts and accuracy are known, with the `seconds` until their end."""
     first = METHODS[FLIPPED].loss_type
     methods = [method for method, spec in METHODS.items() if spec.loss_type == first]
     points = curves[(curves.variant == DEFAULT) & curves.method.isin(methods)]
+    run = ["setting", "method", "num_generations", "seed"]
+    points = points.sort_values([*run, "step"])
+    spent = points[list(PHASES)].sum(axis=1)  # also in steps that draw nothing
+    points = points.assign(seconds=spent.groupby([points[name] for name in run]).cumsum())
     points = points[points.rollouts.notna() & points.accuracy.notna()]
     if points.empty:
         raise ValueError("nothing to show: no step of GRPO's loss has rollouts and an accuracy (variant default)")

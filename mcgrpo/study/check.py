@@ -5,6 +5,7 @@ culprit in one line.
 """
 
 import difflib
+import itertools
 import re
 import unicodedata
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
+from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_prompts
@@ -77,13 +79,10 @@ def _rows(config: Config, dataset: str) -> int | None:
 def check_form(config: Config, schema: Config) -> None:
     """Refuse a study that breaks the schema or names what it does not define; no file is looked at, nothing planned.
 
-    Experiments that are null are removed: so an overlay leaves out one of the file below.
-
     Raises:
         StudyError: for the first mistake found.
     """
-    if isinstance(experiments := config.get("experiments"), dict):
-        config["experiments"] = {name: each for name, each in experiments.items() if each is not None}
+    leave_out_experiments(config)
     if error := best_match(Draft202012Validator(schema).iter_errors(config)):
         raise StudyError(_explain(error))
     _check_title(config.get("title", ""))
@@ -93,12 +92,18 @@ def check_form(config: Config, schema: Config) -> None:
         raise StudyError("register_models: the models are removed before that, unless keep_models is true")
 
 
+def leave_out_experiments(config: Config) -> None:
+    """Remove experiments that are null: so an overlay leaves out one of the file below."""
+    if isinstance(experiments := config.get("experiments"), dict):
+        config["experiments"] = {name: each for name, each in experiments.items() if each is not None}
+
+
 def _explain(error: ValidationError) -> str:
     place = ".".join(map(str, error.absolute_path)) or "the study"
     if error.validator == "additionalProperties":
         known = list(error.schema.get("properties", {}))
         culprit = next(key for key in error.instance if key not in known)
-        close = difflib.get_close_matches(culprit, known, 1)
+        close = difflib.get_close_matches(str(culprit), known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
         return f"{place}: unknown key {culprit!r}; {hint}"
     if error.validator == "oneOf" and all("required" in option for option in error.validator_value):
@@ -137,6 +142,9 @@ def _check_names(config: Config) -> None:
         for role, names in setting["benchmarks"].items():
             for benchmark in names:
                 known(benchmark, "datasets", f"{where}.benchmarks.{role}")
+    for name, suffix in itertools.product(config["datasets"], filter(None, PROTOCOL_SUFFIXES.values())):
+        if name.endswith(suffix):
+            raise StudyError(f"datasets.{name}: grades under another protocol end in {suffix}, choose another name")
     for name in config["evaluation"].get("by_benchmark", {}):
         known(name, "datasets", "evaluation.by_benchmark")
     for name, experiment in config["experiments"].items():

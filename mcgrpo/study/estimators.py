@@ -95,16 +95,17 @@ def drawn(run: Run) -> int:
 def _source(module: str) -> Path | None:
     """The file that a module would be imported from; None where there is none."""
     folders: list[str] | None = [str(Path.cwd()), *sys.path]
-    spec, name = None, ""
+    spec = None
     for part in module.split("."):
-        name = f"{name}.{part}".lstrip(".")
-        spec = PathFinder.find_spec(name, folders) if part and folders else None
+        spec = PathFinder.find_spec(part, folders) if part and folders else None
         folders = list(spec.submodule_search_locations or ()) if spec else None
     return Path(spec.origin) if spec and spec.origin else None
 
 
 def with_neighbours(path: Path, name: str) -> set[Path]:
-    """The file of an estimator of somebody's own and those beside it that it imports, directly or not.
+    """The file of an estimator of somebody's own and those that it imports, directly or not.
+
+    Of these, the ones beside it, and those of its package.
 
     Args:
         path: of the module.
@@ -113,12 +114,15 @@ def with_neighbours(path: Path, name: str) -> set[Path]:
     Raises:
         ValueError: for a file that is no Python, naming it.
     """
+    package = name.split(":")[0].split(".")[0]
     reached, waiting = set(), [path]
     while waiting:
         if (file := waiting.pop()) not in reached and file.suffix == ".py":
             reached.add(file)
-            beside = [file.parent / f"{module}.py" for module in _imported(_tree(file, name))]
-            waiting += [each for each in beside if each.is_file()]
+            imported = [*_imported(_tree(file, name))]
+            found = [file.parent / f"{module}.py" for module in imported]
+            found += [_source(module) for module in imported if module.startswith(f"{package}.")]
+            waiting += [each for each in found if each and each.is_file()]
     return reached
 
 
@@ -127,7 +131,8 @@ def _imported(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from [node.module] if node.module else [alias.name for alias in node.names]
+            names = [alias.name for alias in node.names]
+            yield from [node.module, *(f"{node.module}.{each}" for each in names)] if node.module else names
 
 
 def _tree(path: Path, name: str) -> ast.Module:

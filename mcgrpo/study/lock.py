@@ -17,8 +17,8 @@ from mcgrpo.files import write_text
 from mcgrpo.study.check import StudyError, load
 from mcgrpo.study.hub import COMMIT, HubError, commit, is_pinned
 
-Commits = dict[str, dict[str, str]]
-"""Kind (`models`, `datasets`) -> name in the study -> commit."""
+Commits = dict[str, dict[str, dict[str, str]]]
+"""Kind (`models`, `datasets`) -> name in the study -> its `hub`, its `revision` if it has one, and their `commit`."""
 
 
 def lock_file(study: str | Path) -> Path:
@@ -35,10 +35,19 @@ def unpinned(config: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]
 
 
 def pin(config: dict[str, Any], commits: Commits) -> None:
-    """Put the commits of a lock file in the place of revisions that are none, in place."""
+    """Put the commits of a lock file in the place of revisions that are none, in place.
+
+    Not those of another repository or revision than the study now has.
+    """
     for kind, name, spec in unpinned(config):
-        if revision := commits.get(kind, {}).get(name):
-            spec["revision"] = revision
+        locked = commits.get(kind, {}).get(name, {})
+        if locked.items() >= _asked(spec).items() and locked.keys() == {*_asked(spec), "commit"}:
+            spec["revision"] = locked["commit"]
+
+
+def _asked(spec: dict[str, Any]) -> dict[str, str]:
+    """What a commit is looked up by."""
+    return {key: spec[key] for key in ("hub", "revision") if key in spec}
 
 
 def read_lock(path: Path) -> Commits:
@@ -49,9 +58,9 @@ def read_lock(path: Path) -> Commits:
     """
     locked = load(path) if path.is_file() and path.stat().st_size else {}
     for kind, names in locked.items():
-        for name, revision in names.items() if isinstance(names, dict) else [("", names)]:
-            if not COMMIT.fullmatch(str(revision)):
-                raise StudyError(f"{path}: {kind}.{name}: {revision!r} is not a commit of 40 hexadecimal digits")
+        for name, found in names.items() if isinstance(names, dict) else [("", names)]:
+            if not (isinstance(found, dict) and "hub" in found and COMMIT.fullmatch(str(found.get("commit")))):
+                raise StudyError(f"{path}: {kind}.{name}: {found!r} is not a hub and a commit of 40 hexadecimal digits")
     return locked
 
 
@@ -77,7 +86,7 @@ def look_up(config: dict[str, Any]) -> Commits:
     """
     commits: Commits = {}
     for kind, name, spec in unpinned(config):
-        commits.setdefault(kind, {})[name] = commit(kind, spec)
+        commits.setdefault(kind, {})[name] = {**_asked(spec), "commit": commit(kind, spec)}
     return commits
 
 
@@ -85,12 +94,11 @@ def differences(locked: Commits, now: Commits) -> list[str]:
     """One line for everything that is not pinned, or has moved."""
     lines = []
     for kind, names in now.items():
-        for name, revision in names.items():
+        for name, found in names.items():
             pinned = locked.get(kind, {}).get(name)
-            if pinned != revision:
-                lines.append(
-                    f"{kind}.{name}: {f'pinned at {pinned}, now' if pinned else 'not pinned, now'} at {revision}"
-                )
+            if pinned != found:
+                before = f"pinned at {pinned['commit']}" if pinned else "not pinned"
+                lines.append(f"{kind}.{name}: {before}, now at {found['commit']}")
     return lines
 
 

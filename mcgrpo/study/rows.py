@@ -26,7 +26,8 @@ def made(config: Config, kind: str, name: str) -> Path | None:
     except RecordError:
         return None
     wanted = spec if is_pinned(spec) else {key: value for key, value in spec.items() if key != "revision"}
-    return path if all(origin.get(key) == value for key, value in wanted.items()) else None
+    taken_out = {"splits", "config"} & (origin.keys() - spec.keys())
+    return path if not taken_out and all(origin.get(key) == value for key, value in wanted.items()) else None
 
 
 def rows_of(config: Config, name: str, told: Mapping[str, int] | None = None) -> dict[str, int]:

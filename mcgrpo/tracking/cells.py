@@ -107,7 +107,8 @@ def _write(store: Store, name: str, rows: Rows, stamp: float, existing: Any | No
 
 def _note(row: Mapping[str, str], values: Mapping[str, float]) -> str:
     baseline = f" Differences are paired, to {METHODS[row['baseline']].label}." if row["baseline"] else ""
-    return f"Mean and 95% interval (`_low`, `_high`) over {values['seeds']:.0f} seeds and the problems.{baseline}"
+    seeds = "" if values["seeds"] == 1 else f"{values['seeds']:.0f} seeds and "
+    return f"Mean and 95% interval (`_low`, `_high`) over {seeds}the problems.{baseline}"
 
 
 def comparisons(cells: Mapping[str, Rows], ids: Mapping[str, str], experiment: str) -> list[str]:

@@ -191,6 +191,9 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     if not trainer.state.global_step:
         raise ValueError("the training ended without one optimizer step")
+    best = trainer.state.best_model_checkpoint if selects_checkpoint(job.run) else None
+    if best and not Path(best).is_dir():
+        raise ValueError(f"the selected checkpoint {best} is not there any more: remove {job.home} to train anew")
     save_weights(trainer, job.home / "weights")
     selected = {"selected_step": trainer.state.best_global_step} if selects_checkpoint(job.run) else {}
     aside = {"oracle_seconds": files.oracle_seconds} if files.oracle_seconds else {}

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,10 +115,20 @@ class TestAForgedArchive:
         (culprit,) = failed(forged(content, study_files=[names[0], *names]), "study")
         assert culprit == f"{MANIFEST}: study_files are not in the archive, or listed twice"
 
+    def test_an_experiment_that_an_overlay_leaves_out_is_no_forgery(self, content):
+        (content / "study/0-base.yaml").write_text(yaml.safe_dump(STUDY | {"title": "Tiny study\n"}))
+        (content / "study/1-part.yaml").write_text("experiments: {main: null}\n")
+        files = ["study/0-base.yaml", "study/1-part.yaml"]
+        left = {name: each for name, each in STUDY["experiments"].items() if name != "main"}
+        part = STUDY | {"title": "Tiny study\n", "experiments": left}
+        assert layer_differences(content, replace(read_manifest(content / MANIFEST), study_files=files), part) == []
+
     def test_with_a_revision_that_is_not_its_lock_is_found(self, content):
         hub = STUDY | {"title": "Tiny study\n", "models": {"toy": {"hub": "org/toy"}}}
         (content / "study/0-base.yaml").write_text(yaml.safe_dump(hub))
-        (content / "study/0-base.lock.yaml").write_text(yaml.safe_dump({"models": {"toy": COMMIT}}))
+        (content / "study/0-base.lock.yaml").write_text(
+            yaml.safe_dump({"models": {"toy": {"hub": "org/toy", "commit": COMMIT}}})
+        )
         manifest = read_manifest(content / MANIFEST)
         for revision, odd in ((COMMIT, []), ("f" * 40, ["models"])):
             pinned = hub | {"models": {"toy": {"hub": "org/toy", "revision": revision}}}

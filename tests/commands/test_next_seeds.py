@@ -73,6 +73,11 @@ def test_a_planned_seed_without_a_gain_is_an_error_as_seeds_are_judged_in_order(
     assert not (folder / "next.yaml").exists()
 
 
+def test_a_measure_that_has_no_gains_is_named(monkeypatch):
+    error = call(monkeypatch, llama(range(PLANNED), CLEAR), "--measure", "gredy")
+    assert "no gains in gredy; there are those in greedy" in error
+
+
 def test_a_study_that_was_not_run_is_named(monkeypatch, folder):
     monkeypatch.setattr(sys, "argv", ["mcgrpo", MINI, "--output", "next.yaml"])
     with pytest.raises(SystemExit, match=r"gains\.csv: no such file: nothing of study 'mini' has been run here"):

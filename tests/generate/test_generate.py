@@ -153,6 +153,14 @@ def test_progress_of_other_settings_counts_for_nothing(words, problems, tmp_path
     assert run(words, problems, progress=progress, **change) == run(words, problems, **change)
 
 
+def test_progress_of_other_code_counts_for_nothing(words, problems, tmp_path, monkeypatch):
+    drawn, usual = [], TransformersEngine.complete
+    monkeypatch.setattr(TransformersEngine, "complete", lambda *given: drawn.append(given) or usual(*given))
+    for code, batches in (("old", 6), ("old", 6), ("new", 12)):
+        list(complete(words, problems, "plain", SETTINGS, 0, tmp_path / "progress", code))
+        assert len(drawn) == batches
+
+
 def test_progress_of_other_weights_counts_for_nothing(model_folder, problems, tmp_path):
     first = load(model_folder, SETTINGS)
     run(first, problems, progress=tmp_path / "progress")
@@ -254,6 +262,14 @@ def test_the_command_completes_the_test_split(model_folder, tmp_path, monkeypatc
     ]
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
     assert [path.name for path in outputs[0].parent.iterdir()] == ["sums.jsonl"]
+
+
+def test_the_command_names_a_tokenizer_without_a_template(words, tmp_path, monkeypatch):
+    words.model.save_pretrained(tmp_path / "model")
+    words.tokenizer.save_pretrained(tmp_path / "model")
+    write_jsonl(tmp_path / "data.jsonl", [Example("b", "test", "1+1?", "2")])
+    with pytest.raises(SystemExit, match=r"error: .*no chat template; use the prompt 'plain'"):
+        command(monkeypatch, tmp_path / "model", tmp_path / "data.jsonl", tmp_path / "out.jsonl")
 
 
 def test_the_command_needs_a_test_split(tmp_path, monkeypatch):

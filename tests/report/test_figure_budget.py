@@ -1,5 +1,7 @@
 """Accuracy against steps, rollouts drawn and seconds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from synthetic import curves, drawn, point
@@ -35,6 +37,15 @@ def test_methods_of_other_losses_and_steps_that_draw_nothing_are_left_out(curve_
     points = [point("grpo", 2, 0, 1), point("grpo", 2, 0, 2, accuracy=None), point("dapo", 2, 0, 1)]
     (line,) = drawn(budget, curve_frame(points), lambda figure: figure.axes[0].lines)
     assert (line.get_label(), list(line.get_xdata())) == ("GRPO, G = 2", [1])
+
+
+def test_the_seconds_of_steps_that_draw_nothing_count(curve_frame):
+    """As with several updates on the same rollouts."""
+    drew, again = (1.0, 0.0, 0.0, 3.0), (0.0, 0.0, 0.0, 3.0)
+    points = [point("grpo", 2, 0, step, drew if step % 2 else again) for step in (1, 2, 3)]
+    points[1] = replace(points[1], rollouts=None, accuracy=None)
+    (line,) = drawn(budget, curve_frame(points), lambda figure: figure.axes[2].lines)
+    np.testing.assert_allclose(line.get_xdata(), [4, 11])
 
 
 def test_settings_are_rows(curve_frame):

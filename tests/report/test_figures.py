@@ -156,3 +156,13 @@ def test_losses_of_many_settings_share_a_panel(curve_frame):
     points = curves(("a", "b", "c"), budgets=(2, 4), seeds=1, steps=3)
     look = lambda figure: [len(axes.lines) for axes in figure.axes]  # noqa: E731
     assert drawn(rewards, curve_frame(points), look) == [6] * 6
+
+
+def test_a_row_whose_first_panel_is_empty_has_numbers_too(frame):
+    cells = [*accuracy_cells(), *accuracy_cells(("dapo", "mc-dapo"), setting="toy_b")]
+
+    def look(figure):
+        panels = [axes for axes in figure.axes if axes.containers]
+        return [axes.yaxis.get_tick_params()["labelleft"] for axes in panels]
+
+    assert drawn(accuracy, frame(cells), look, role="in", decodings=("greedy",)) == [True, False, False, True]

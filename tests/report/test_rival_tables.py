@@ -61,6 +61,18 @@ def test_rivals_stand_beside_the_methods_at_their_g_and_at_as_many_rollouts(summ
     assert "in sampled accuracy" in table.caption and "100 problems on sums; 3 seeds" in table.caption
 
 
+def test_fewer_shared_seeds_than_its_own_are_told(tmp_path):
+    gain = (0.02, -0.01, 0.05)
+    rows = [
+        *trained("grpo", 2, 0.5, 640),
+        *trained("mc-grpo", 2, 0.52, 960, gain=gain, seeds=3, **EQUAL | {"same_rollouts_seeds": 2}),
+        *trained("grpo", 2, 0.45, 640, "rival-sign"),
+        *trained("grpo", 3, 0.54, 960),
+    ]
+    found = printed(rivals, frame(tmp_path, rows))[0][1]
+    assert found["Gain at as many rollouts"] == "−2.0 [−3.0, −1.0] worse G=3 (2 shared seeds)"
+
+
 def test_a_study_without_rivals_has_no_such_table(summary):
     assert rivals.select(summary[~summary.variant.str.startswith("rival-")]).empty
 
@@ -91,3 +103,8 @@ def test_the_worst_seed_stands_beside_the_mean(tmp_path):
     assert (second["Collapsed"], second["Effective rows"], second["Gradient norm"]) == ("1 of 3", "25.1%", "528")
     assert (second["Steps clipped"], second["Ratio clipped"]) == ("100%", "0.125%")
     assert (third["Variant"], third["Worst seed (%)"]) == ("mad-zero-unit", "45.0")
+
+
+def test_the_name_of_a_benchmark_keeps_its_capitals(tmp_path):
+    rows = [*trained("grpo", 2, 0.5, 640, worst=0.48, collapsed=0.0, benchmark="AIME24")]
+    assert ". 100 problems on AIME24; " in printed(stability, frame(tmp_path, rows))[1].caption

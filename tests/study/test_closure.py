@@ -146,6 +146,11 @@ def test_no_audit_and_no_grader_makes_data_or_models_anew():
     }
 
 
+def test_no_toy_makes_a_model_of_the_hub_anew():
+    assert not [name for name in closure.closure("mcgrpo.data.fetch") if name.startswith("mcgrpo.data.toy")]
+    assert "mcgrpo.data.fetch" in closure.closure("mcgrpo.data.models")
+
+
 def test_views_cannot_be_imported_for_what_they_hold():
     stageless = {ROOT / "mcgrpo/tracking", ROOT / "mcgrpo/commands"}
     others = [path for path in (ROOT / "mcgrpo").rglob("*.py") if not stageless & {*path.parents}]

@@ -18,6 +18,10 @@ STUDY = {
 }
 
 
+SUMS = {"hub": "org/sums", "revision": "main", "commit": NEW}
+LOCKED = {"models": {"one": {"hub": "org/one", "commit": NEW}}, "datasets": {"sums": SUMS}}
+
+
 class Hub:
     """`HfApi` as far as it is asked: the commit of every revision is NEW."""
 
@@ -60,20 +64,31 @@ def dry_run(folder, *studies):
 def test_everything_from_the_hub_without_a_commit_is_pinned(hub, study, monkeypatch):
     command(monkeypatch, study)
     assert hub.asked == [("org/one", None), ("org/sums", "main")]
-    assert lock.read_lock(lock.lock_file(study)) == {"models": {"one": NEW}, "datasets": {"sums": NEW}}
+    assert lock.read_lock(lock.lock_file(study)) == LOCKED
 
 
 def test_the_study_file_wins_over_its_lock():
     config = yaml.safe_load(yaml.safe_dump(STUDY))
-    lock.pin(config, {"models": {"one": NEW, "two": NEW}, "datasets": {"sums": NEW}})
+    two = {"hub": "org/two", "revision": OLD, "commit": NEW}
+    lock.pin(config, {**LOCKED, "models": {**LOCKED["models"], "two": two}})
     assert config["models"]["one"]["revision"] == NEW
     assert config["models"]["two"]["revision"] == OLD
     assert config["datasets"]["sums"]["revision"] == NEW
     assert config["datasets"]["toys"] == {"toy": {}}
 
 
+@pytest.mark.parametrize("change", [{"hub": "org/other"}, {"revision": "v2"}], ids=["hub", "revision"])
+def test_the_commit_of_another_repository_or_revision_is_not_taken(change):
+    config = yaml.safe_load(yaml.safe_dump(STUDY))
+    config["models"]["one"] |= change
+    config["datasets"]["sums"] |= change
+    lock.pin(config, LOCKED)
+    assert NEW not in (config["models"]["one"].get("revision"), config["datasets"]["sums"]["revision"])
+
+
 def test_check_names_what_is_unpinned_or_moved(hub, study, monkeypatch, capsys):
-    lock.lock_file(study).write_text(yaml.safe_dump({"models": {"one": OLD}}))
+    old = {"models": {"one": {"hub": "org/one", "commit": OLD}}}
+    lock.lock_file(study).write_text(yaml.safe_dump(old))
     with pytest.raises(SystemExit) as stopped:
         command(monkeypatch, study, "--check")
     assert stopped.value.code == 1
@@ -81,7 +96,7 @@ def test_check_names_what_is_unpinned_or_moved(hub, study, monkeypatch, capsys):
         f"models.one: pinned at {OLD}, now at {NEW}",
         f"datasets.sums: not pinned, now at {NEW}",
     ]
-    assert lock.read_lock(lock.lock_file(study)) == {"models": {"one": OLD}}
+    assert lock.read_lock(lock.lock_file(study)) == old
     command(monkeypatch, study)
     with pytest.raises(SystemExit) as stopped:
         command(monkeypatch, study, "--check")
@@ -106,7 +121,8 @@ def test_a_lock_file_reaches_the_jobs(tmp_path):
     config["models"]["tiny-random"] = {"hub": "org/tiny"}
     config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
     study.write_text(yaml.safe_dump(config))
-    lock.lock_file(study).write_text(yaml.safe_dump({"models": {"tiny-random": NEW}}))
+    locked = {"models": {"tiny-random": {"hub": "org/tiny", "commit": NEW}}}
+    lock.lock_file(study).write_text(yaml.safe_dump(locked))
     assert f'"hub": "org/tiny", "revision": "{NEW}"' in dry_run(tmp_path, study)
 
 
@@ -118,16 +134,17 @@ def test_the_lock_of_the_study_on_top_wins(tmp_path):
     config["models"]["tiny-random"] = {"hub": "org/tiny"}
     base.write_text(yaml.safe_dump(config))
     top.write_text("models: {tiny-random: {hub: org/other}}")
-    for study, commit in ((base, OLD), (top, NEW)):
-        lock.lock_file(study).write_text(yaml.safe_dump({"models": {"tiny-random": commit}}))
+    for study, hub, commit in ((base, "org/tiny", OLD), (top, "org/other", NEW)):
+        locked = {"models": {"tiny-random": {"hub": hub, "commit": commit}}}
+        lock.lock_file(study).write_text(yaml.safe_dump(locked))
     assert f'"hub": "org/other", "revision": "{NEW}"' in dry_run(tmp_path, base, top)
 
 
 @pytest.mark.parametrize(
     ("text", "culprit"),
     [
-        ("models: {one: abc}", "study.lock.yaml: models.one: 'abc' is not a commit of 40 hexadecimal digits"),
-        ("models: [one]", "study.lock.yaml: models.: ['one'] is not a commit"),
+        ("models: {one: abc}", "study.lock.yaml: models.one: 'abc' is not a hub and a commit of 40 hexadecimal digits"),
+        ("models: [one]", "study.lock.yaml: models.: ['one'] is not a hub and a commit"),
         ("[one]", "study.lock.yaml: holds no keys with values"),
         ("models: {", "study.lock.yaml, line 1: while parsing a flow node"),
     ],

@@ -74,6 +74,11 @@ def test_shipped_studies_are_sound(name):
     [
         ({"stduy": 1}, "the study: unknown key 'stduy'; did you mean 'study'?"),
         ({"models": {"m": {"hubb": "x"}}}, "models.m: unknown key 'hubb'; did you mean 'hub'?"),
+        ({True: 3}, "the study: unknown key True; known keys: "),
+        (
+            {"datasets": {"two-step.released": {"task": "gsm8k", "toy": {"kind": "two-step", "seed": 2}}}},
+            "datasets.two-step.released: grades under another protocol end in .released, choose another name",
+        ),
         (
             {"models": {"toy-qwen3": {"toy": {"layer": 3}}}},
             "models.toy-qwen3.toy: unknown key 'layer'; did you mean 'layers'?",

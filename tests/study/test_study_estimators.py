@@ -97,6 +97,19 @@ class TestOnesOwn:
         changed("lab/own.py", "/ 2", "/ 3")
         assert training_code("lab.own:midrange") != before
 
+    @pytest.mark.parametrize(
+        "line", ["from lab.parts.helpers_of_mine import extremes", "from lab.parts import helpers_of_mine"]
+    )
+    def test_in_a_package_depends_on_its_other_modules(self, here, line):
+        Path("lab/parts").mkdir(parents=True)
+        text = Path("my_estimators.py").read_text()
+        Path("lab/parts/own.py").write_text(text.replace("from helpers_of_mine import extremes", line))
+        Path("helpers_of_mine.py").rename("lab/parts/helpers_of_mine.py")
+        check_estimator("lab.parts.own:midrange")
+        before = training_code("lab.parts.own:midrange")
+        changed("lab/parts/helpers_of_mine.py", "nan=9e9", "nan=8e8")
+        assert training_code("lab.parts.own:midrange") != before
+
 
 class TestRefused:
     @pytest.mark.parametrize(

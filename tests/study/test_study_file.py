@@ -64,9 +64,9 @@ def test_a_lock_is_applied_and_that_of_the_file_on_top_wins(tmp_path):
     config = yaml.safe_load(MINI.read_text())
     config["models"]["toy-llama"] = {"hub": "org/one"}
     base, top = write(tmp_path / "base.yaml", config), write(tmp_path / "top.yaml", {"seeds": [1]})
-    write(lock_file(base), {"models": {"toy-llama": OLD}})
+    write(lock_file(base), {"models": {"toy-llama": {"hub": "org/one", "commit": OLD}}})
     assert study_file.read([base, top])["models"]["toy-llama"]["revision"] == OLD
-    write(lock_file(top), {"models": {"toy-llama": NEW}})
+    write(lock_file(top), {"models": {"toy-llama": {"hub": "org/one", "commit": NEW}}})
     assert study_file.read([base, top])["models"]["toy-llama"]["revision"] == NEW
 
 

@@ -1,5 +1,6 @@
 """Trainings that end before their time, as processes of their own; and those that go on from there."""
 
+import math
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from training_jobs import RUN, changed, job, outcome, steps
 from mcgrpo.files import read_json, read_jsonl
 from mcgrpo.records import VERDICTS, Group, Rollout
 from mcgrpo.train import attempts
+from mcgrpo.train.callbacks import Checkpoints
 from mcgrpo.train.job import identity, run_job
 from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS
 
@@ -59,6 +61,21 @@ def test_one_whose_best_checkpoint_is_selected_ends_alike_too(inputs, tmp_path):
     done = run(broken)
     assert done.returncode == 0, done.stderr
     assert_ended_alike(whole, broken)
+
+
+def test_one_whose_best_checkpoint_is_gone_does_not_end_with_another(inputs, tmp_path, monkeypatch):
+    """As after a crash, where it was damaged."""
+
+    def remove(callback, args, state, control, **kwargs):
+        if state.best_model_checkpoint:
+            state.best_metric = math.inf
+            shutil.rmtree(state.best_model_checkpoint, ignore_errors=True)
+
+    monkeypatch.setattr(Checkpoints, "on_step_begin", remove)
+    made = job(inputs, tmp_path, replace(BEST, training=BEST.training | {"max_steps": 4}), save_steps=2)
+    with pytest.raises(ValueError, match=r"the selected checkpoint .*checkpoint-2 is not there any more"):
+        run_job(made)
+    assert not made.weights.exists() and outcome(made.home)["status"] == "failed"
 
 
 def test_two_killed_processes_end_as_uninterrupted_ones(inputs, tmp_path):

@@ -271,6 +271,9 @@ def test_gsm8k_through_every_stage(empty, root):
     assert {name: split["rows"] for name, split in audit["splits"].items()} == {"train": 10, "test": 6}
     made_newer(study)
     assert not {"train", "generate", "grade", "dataset", "model"} & study.jobs(*targets).keys()
+    with (empty.folder / "gsm8k/test.jsonl").open("a") as file:
+        file.write(json.dumps({"question": "1+1?", "answer": "#### 2"}) + "\n")
+    assert study.jobs(*targets).keys() >= {"dataset", "generate", "grade"}
 
 
 def test_a_broken_line_of_data_is_named(empty, root):

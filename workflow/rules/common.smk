@@ -137,7 +137,7 @@ def check_gpus():
 
 
 def sums(*paths):
-    """The SHA-256 of files of the package, which rules have as a param beside their `Path`.
+    """The SHA-256 of files, which rules have as a param beside their `Path`.
 
     As inputs they would be compared by path, and a study rerun once the checkout has moved. Snakemake does not compare
     a param that is a `Path`.
@@ -208,9 +208,23 @@ def initial_model(name):
     return model_folder(name) if "folder" in config["models"][name] else ancient(model_folder(name))
 
 
+def model_code(name):
+    """The fingerprint of the code that makes a model: a model of the hub does not depend on how toys are built."""
+    spec = config["models"][name]
+    return "" if "folder" in spec else fingerprint("mcgrpo.data.fetch" if "hub" in spec else "mcgrpo.data.models")
+
+
 def model_source(name):
     """What a model is made from."""
-    return [json.dumps(config["models"][name]), fingerprint("mcgrpo.data.models")]
+    return [json.dumps(config["models"][name]), model_code(name)]
+
+
+def local_files(name):
+    """The SHA-256 of the local files that a data set is read from."""
+    spec = config["datasets"][name]
+    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in settings.splits_of(spec).items()}
+    files = [Path(spec["folder"]).expanduser() / each for each in sorted(names)] if "folder" in spec else []
+    return sums(*(file for file in files if file.is_file()))
 
 
 def start_model(wildcards):
@@ -240,10 +254,15 @@ def final_model_sums(wildcards):
     return [] if run_of(wildcards).method == UNTRAINED else RESULTS.model_sums(wildcards.run)
 
 
+def timed_runs(wildcards):
+    """The names of the runs of a setting whose steps are timed."""
+    return STEP_TIMES[wildcards.setting]["runs"]
+
+
 def timed_cells(wildcards):
     """The runs of a setting whose steps are timed, as JSON: one of each cell, and its seeds."""
     seeds = defaultdict(list)
-    for run in (RUNS[name] for name in STEP_TIMES[wildcards.setting]["runs"]):
+    for run in (RUNS[name] for name in timed_runs(wildcards)):
         seeds[cell_name(vars(run))].append(run)
     return json.dumps([{"run": vars(runs[0]), "seeds": [run.seed for run in runs]} for runs in seeds.values()])
 

@@ -14,6 +14,7 @@ rule dataset:
     threads: 1
     params:
         spec=lambda wildcards: json.dumps(config["datasets"][wildcards.dataset]),
+        files=lambda wildcards: local_files(wildcards.dataset),
         code=fingerprint("mcgrpo.data"),
     shell:
         "python -m mcgrpo.data --spec {params.spec:q} --output {output.data:q} > {log:q} 2>&1"
@@ -54,7 +55,7 @@ rule model:
         gpu=model_gpus,
     params:
         spec=lambda wildcards: json.dumps(config["models"][wildcards.model]),
-        code=fingerprint("mcgrpo.data.models"),
+        code=lambda wildcards: model_code(wildcards.model),
     shell:
         "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.data.models --spec {params.spec:q} --output {output:q} "
         "--threads {threads} > {log:q} 2>&1"

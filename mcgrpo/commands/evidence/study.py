@@ -12,7 +12,7 @@ from typing import Any
 from mcgrpo.commands.evidence.contents import STUDY
 from mcgrpo.commands.evidence.limits import Limits, option
 from mcgrpo.commands.evidence.manifest import Manifest
-from mcgrpo.study.check import StudyError, check_form, load
+from mcgrpo.study.check import StudyError, check_form, leave_out_experiments, load
 from mcgrpo.study.lock import lock_file, pin, read_lock
 from mcgrpo.study.plan import Config, as_json, variants
 from mcgrpo.study.read import schema
@@ -72,6 +72,7 @@ def layer_differences(folder: Path, manifest: Manifest, config: Config) -> list[
         merged = overlaid(merged, load(file))
     for file in reversed(layers):
         pin(merged, read_lock(lock_file(file)))
+    leave_out_experiments(merged)
     merged = json.loads(json.dumps(merged))
     return [key for key in {**merged, **config} if merged.get(key) != config.get(key)]
 

@@ -5,7 +5,6 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcgrpo.analyse.curves import PHASES
 from mcgrpo.report import wording
 from mcgrpo.report.figures import style
 from mcgrpo.study.methods import METHODS
@@ -41,15 +40,11 @@ def draw(points: pd.DataFrame) -> Figure:
 
 def _means(points: pd.DataFrame, window: int) -> pd.DataFrame:
     """Smoothed accuracy, rollouts and seconds so far, a row for each cell and step: means over seeds."""
-    points = points.sort_values([*METHOD_AT_G, "seed", "step"])
-    spent = points[list(PHASES)].sum(axis=1)
-    runs = [points[name] for name in (*METHOD_AT_G, "seed")]
     points = points.assign(
         accuracy=points.groupby([*METHOD_AT_G, "seed"]).accuracy.transform(
             lambda accuracy: accuracy.rolling(window, center=True, min_periods=1).mean()
         ),
         drawn=points.groupby([*METHOD_AT_G, "seed"]).rollouts.cumsum(),
-        seconds=spent.groupby(runs).cumsum(),
     )
     return points.groupby([*METHOD_AT_G, "step"])[["accuracy", "drawn", "seconds"]].mean().reset_index()
 

@@ -125,13 +125,18 @@ def draw_line(axes: Axes, rows: pd.DataFrame, x: str, values: Sequence, offset: 
 
 
 def leave_empty(grid: np.ndarray, drawn: np.ndarray) -> None:
-    """Show nothing but names in panels that are not `drawn`; the lowest other one of a column labels the ticks of x."""
+    """Show nothing but names in panels that are not `drawn`.
+
+    The lowest other one of a column labels the ticks of x, the first of a row those of y.
+    """
     for axes in grid[~drawn]:
         axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
         axes.grid(visible=False, which="both")
         axes.spines[:].set_visible(False)
     for column in range(grid.shape[1]):
         grid[np.flatnonzero(drawn[:, column])[-1], column].tick_params(labelbottom=True)
+    for row in np.flatnonzero(drawn.any(axis=1)):
+        grid[row, np.flatnonzero(drawn[row])[0]].tick_params(labelleft=True)
 
 
 def accuracy_axis(axes: Axes, untrained: pd.DataFrame) -> None:

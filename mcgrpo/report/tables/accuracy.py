@@ -96,12 +96,7 @@ def _gain(method: str, cell: Any) -> Entry:
 
 
 def _paired(cell: Any, field: str) -> Entry:
-    """A cell's `difference` or `change`, with the number of seeds if both cells share fewer than it has."""
-    if cell is None:
-        return Entry(MISSING)
-    pairs = getattr(cell, f"{field}_seeds")
-    fewer = pd.notna(getattr(cell, field)) and pd.notna(pairs) and 0 < pairs < cell.seeds
-    return difference(cell, field, f"({wording.count(pairs, 'shared seed')})" if fewer else "")
+    return Entry(MISSING) if cell is None else difference(cell, field)
 
 
 def _caption(table: Table, rows: list[Row], published: bool) -> str:

@@ -74,6 +74,12 @@ class Display:
 
 
 def difference(cell: Any, field: str, note: str = "") -> Entry:
-    """A cell's `difference` or `change` in points with interval, verdict, a tone by verdict, and a note."""
-    text = wording.gain(cell, field)
-    return Entry(f"{text} {note}" if note else text, TONES.get(getattr(cell, f"{field}_verdict"), ""))
+    """A cell's `difference` or `change` in points with interval, verdict, a tone by verdict, and a note.
+
+    Also with the number of seeds, if both cells share fewer than it has.
+    """
+    pairs = getattr(cell, f"{field}_seeds")
+    fewer = pd.notna(getattr(cell, field)) and pd.notna(pairs) and 0 < pairs < cell.seeds
+    shared = f"({wording.count(int(pairs), 'shared seed')})" if fewer else ""
+    text = " ".join(filter(None, (wording.gain(cell, field), note, shared)))
+    return Entry(text, TONES.get(getattr(cell, f"{field}_verdict"), ""))

@@ -61,7 +61,8 @@ def display(cells: pd.DataFrame) -> Display:
     headings = ("Setting", "Benchmark", "Variant", "G", "Method", f"{rows[0].decoding.capitalize()} (%)",
                 "Worst seed (%)", "Collapsed", "Effective rows", "Gradient norm", "Steps clipped",
                 "Ratio clipped")  # fmt: skip
-    sizes = f"{accuracy.problems(rows)}; {accuracy.seeds(rows)}.".capitalize()
+    problems = accuracy.problems(rows)
+    sizes = f"{problems[:1].upper()}{problems[1:]}; {accuracy.seeds(rows)}."
     return Display(NAME, f"{TEXT.format(decoding=rows[0].decoding)}. {sizes}", headings, lines, ruled=3)
 
 
