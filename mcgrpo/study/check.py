@@ -1,7 +1,7 @@
 """A study file, checked before anything starts (see `mcgrpo.study.plan` for what it stands for).
 
-Every mistake that can be seen in the file alone is refused here, before any job starts, with the place and the
-culprit in one line.
+What breaks the schema, names something that is not there or does not fit is refused here, before any job starts, with
+the place and the culprit in one line. Whether a toy model can be built is seen by the job that builds it.
 """
 
 import difflib
