@@ -15,7 +15,7 @@ from mcgrpo import command_line
 from mcgrpo.files import RecordError, iter_json_lines, write_json, write_jsonl
 from mcgrpo.records import Example
 from mcgrpo.study.hub import commit, named
-from mcgrpo.study.settings import splits_of
+from mcgrpo.study.settings import local_files, splits_of
 from mcgrpo.sums import sha256
 
 Row = tuple[str, dict[str, Any]]
@@ -116,9 +116,7 @@ def provenance(spec: dict[str, Any]) -> dict[str, Any]:
     """The origin of the rows: the resolved spec, and the hash of every file read from a folder."""
     if "folder" not in spec:
         return spec
-    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits_of(spec).items()}
-    hashes = {name: sha256(Path(spec["folder"]).expanduser() / name) for name in sorted(names)}
-    return {**spec, "sha256": hashes}
+    return {**spec, "sha256": {file.name: sha256(file) for file in local_files(spec)}}
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 A study states them in layers. What a later layer says replaces what an earlier one does.
 """
 
+from pathlib import Path
 from typing import Any
 
 from mcgrpo.records import Run
@@ -23,6 +24,12 @@ def hyper_parameters(config: Config, setting: str, *layers: Config) -> Config:
 def splits_of(spec: Config) -> Config:
     """The splits of a data set: the name of each at its source, and the rows to take; both where it names none."""
     return spec.get("splits", {"train": {}, "test": {}})
+
+
+def local_files(spec: Config) -> list[Path]:
+    """The files that a data set of a local `folder` is read from; none of another."""
+    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits_of(spec).items()}
+    return [Path(spec["folder"]).expanduser() / name for name in sorted(names)] if "folder" in spec else []
 
 
 def evaluation(config: Config, benchmark: str) -> Config:

@@ -219,14 +219,6 @@ def model_source(name):
     return [json.dumps(config["models"][name]), model_code(name)]
 
 
-def local_files(name):
-    """The SHA-256 of the local files that a data set is read from."""
-    spec = config["datasets"][name]
-    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in settings.splits_of(spec).items()}
-    files = [Path(spec["folder"]).expanduser() / each for each in sorted(names)] if "folder" in spec else []
-    return sums(*(file for file in files if file.is_file()))
-
-
 def start_model(wildcards):
     """The initial model of a run."""
     return initial_model(run_of(wildcards).model)
@@ -257,6 +249,11 @@ def final_model_sums(wildcards):
 def timed_runs(wildcards):
     """The names of the runs of a setting whose steps are timed."""
     return STEP_TIMES[wildcards.setting]["runs"]
+
+
+def own_estimators(runs):
+    """The code of the users' own estimators among those of some runs; that of ours is in the fingerprint of a rule."""
+    return sorted({training_code(RUNS[run].estimator) for run in runs if ":" in RUNS[run].estimator})
 
 
 def timed_cells(wildcards):

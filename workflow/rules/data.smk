@@ -14,7 +14,7 @@ rule dataset:
     threads: 1
     params:
         spec=lambda wildcards: json.dumps(config["datasets"][wildcards.dataset]),
-        files=lambda wildcards: local_files(wildcards.dataset),
+        files=lambda wildcards: sums(*filter(Path.is_file, settings.local_files(config["datasets"][wildcards.dataset]))),
         code=fingerprint("mcgrpo.data"),
     shell:
         "python -m mcgrpo.data --spec {params.spec:q} --output {output.data:q} > {log:q} 2>&1"

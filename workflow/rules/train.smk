@@ -54,7 +54,7 @@ rule step_times:
         cells=timed_cells,
         steps=lambda wildcards: STEP_TIMES[wildcards.setting]["steps"],
         start=lambda wildcards: model_source(config["settings"][wildcards.setting]["model"]),
-        estimators=lambda wildcards: sorted({training_code(RUNS[run].estimator) for run in timed_runs(wildcards)}),
+        estimators=lambda wildcards: own_estimators(timed_runs(wildcards)),
         code=fingerprint("mcgrpo.train.step_times"),
     shell:
         "{params.environment} python -m mcgrpo.launch mcgrpo.train.step_times --cells {params.cells:q} --steps {params.steps} "
