@@ -22,8 +22,8 @@ setup: .venv/ready ## create .venv and install (REQUIREMENTS=envs/gpu.txt for vL
 	.venv/bin/python -m compileall -q mcgrpo # also where PYTHONDONTWRITEBYTECODE is set, as in many containers
 	@echo $(REQUIREMENTS) > $@
 
-paper: .venv/ready ## the paper's study, tables in reports/; uses 2 GPUs (GPUS=8 for more)
-	snakemake --cores all --resources gpu=$(GPUS) reports/tables.tex
+paper: .venv/ready ## the paper's study, in reports/; uses 2 GPUs (GPUS=8 for more)
+	snakemake --cores all --resources gpu=$(GPUS)
 
 mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 	@$(call study,config/mini.yaml)
@@ -80,7 +80,7 @@ endef
 
 SLURM_PLUGIN = snakemake-executor-plugin-slurm==2.8.0 snakemake-executor-plugin-slurm-jobstep==0.6.1
 
-test-slurm: .venv-slurm/ready ## a study through a real SLURM with two fake GPUs, started here (as root)
+test-slurm: .venv-slurm/ready ## a study through a real SLURM with fake GPUs, started here (as root)
 	PATH=$(CURDIR)/.venv-slurm/bin:$(PATH) python -m pytest tests/slurm
 
 # Not in .venv: Snakemake imports every installed plugin, and this one imports pandas, a tenth of the time of `snakemake -n`.

@@ -38,7 +38,7 @@ class Judgement:
 def judge_gsm8k(completion: str, answer: str, protocol: str = "paper") -> Judgement:
     """Judge a completion against a GSM8K gold (the bare answer, or the text that ends in `#### answer`).
 
-    `paper`: the answer is the content of the last closed `<answer>` tag. It is correct if it is the gold's string
+    `paper`: the answer is the content of the last `<answer>` tag. It is correct if it is the gold's string
     (with or without thousands commas), equivalent if both are numbers of the same value. GSM8K's own form, `#### 7`,
     is unparseable: the prompt asks for tags, and the release rewards nothing else.
     `released`: as the release evaluates: the last number anywhere, without its sign, for answer and gold.

@@ -24,7 +24,7 @@ UNPARSABLE_GOLD = 1.0
 def judge(
     task: str,
     completions: Sequence[str],
-    answers: Sequence[str | int | float],
+    answers: Sequence[str | int | float | None],
     solutions: Sequence[str | None] | None = None,
     *,
     protocol: str = "paper",
@@ -34,6 +34,7 @@ def judge(
 
     Args:
         task: `gsm8k`, judged in this process, or `math` (also AIME and AMC), judged in worker processes.
+        answers: the golds; None or NaN where there is none, and `math` then takes that of the solution.
         protocol: `released` extracts gsm8k answers as the release does (see `judge_gsm8k`) and judges math as `paper`;
             `robust` reads forms that `paper` misreads (see `mcgrpo.grade.robust`).
         verifier: the workers for math; by default those of this process.
@@ -42,13 +43,18 @@ def judge(
     _check("protocol", protocol, PROTOCOL_SUFFIXES)
     if task == "gsm8k":
         pairs = zip(completions, answers, strict=True)
-        return [judge_gsm8k(completion, str(answer), protocol) for completion, answer in pairs]
-    golds = [str(answer) for answer in answers]
+        return [judge_gsm8k(completion, _gold(answer), protocol) for completion, answer in pairs]
+    golds = [_gold(answer) for answer in answers]
     texts = [solution or "" for solution in (solutions or [""] * len(golds))]
     if protocol == "robust":
         graded = [_rewritten(*each) for each in zip(completions, golds, texts, strict=True)]
         completions, golds, texts = ([each[part] for each in graded] for part in range(3))
     return (verifier or shared()).judge(golds, texts, completions)
+
+
+def _gold(answer: str | int | float | None) -> str:
+    """Its text; empty where a data set has null or, from pandas, NaN."""
+    return "" if answer is None or answer != answer else str(answer)
 
 
 def _rewritten(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
@@ -133,4 +139,5 @@ def text_of(completion: str | Sequence[dict[str, Any]]) -> str:
     """The text of a completion; of a conversational one, the content of its last message."""
     if isinstance(completion, str):
         return completion
-    return (completion[-1].get("content") or "") if completion else ""
+    content = (completion[-1].get("content") or "") if completion else ""
+    return content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)

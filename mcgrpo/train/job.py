@@ -101,6 +101,7 @@ def record_attempt(job: Job) -> None:
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
     outcome |= {**provenance(), "data": data_set(job.data)}
+    outcome["rollout_tables"] = asdict(job.rollout_tables) if job.rollout_tables else None
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)
     with tracked(job.home, job.output) if is_first() else nullcontext():

@@ -147,7 +147,7 @@ def oracle_of(trainer: "MCGRPOTrainer", inputs: list[dict[str, Any]], size: int)
     """The oracle's mean reward of each row's prompt; None without an oracle."""
     if not size or trainer.use_vllm:
         return [None] * len(inputs)
-    keys = [json.dumps(row["prompt"]) for row in inputs]
+    keys = [json.dumps([row.get(name) for name in ("prompt", "answer", "solution")]) for row in inputs]
     prompts = dict(zip(keys, inputs, strict=True))
     means = dict(zip(prompts, oracle_means(trainer, list(prompts.values()), size), strict=True))
     return [means[key] for key in keys]

@@ -172,14 +172,18 @@ def _check_one_group(args: EstimatorArguments) -> None:
     """Refuse an estimator whose centre or scale depends on other groups: a worker scores one group at a time."""
     rule = get_estimator(args.estimator)
     size = args.num_extra_rollouts + 4
-    groups = (torch.arange(size) < torch.tensor([[1], [3]])).double()  # one success, three successes
-    together = [part[:1].expand(1, size) for part in _parts(rule, groups)]
-    alone = [part.expand(1, size) for part in _parts(rule, groups[:1])]
-    if not all(map(torch.equal, together, alone)):
-        raise ValueError(
-            f"estimator {args.estimator!r} compares the groups of a batch, but asynchronous GRPO scores one at a time: "
-            "choose another, such as 'median-mad'"
-        )
+    successes = (torch.arange(size) < torch.tensor([[1], [3]])).double()  # one success, three successes
+    for groups in (successes, 2 * successes):
+        try:
+            together = [part[:1].expand(1, size) for part in _parts(rule, groups)]
+            alone = [part.expand(1, size) for part in _parts(rule, groups[:1])]
+        except ValueError:  # an estimator of other rewards, such as `bnpo(high=2.0)`
+            continue
+        if not all(map(torch.equal, together, alone)):
+            raise ValueError(
+                f"estimator {args.estimator!r} compares the groups of a batch, but asynchronous GRPO scores one at a "
+                "time: choose another, such as 'median-mad'"
+            )
 
 
 def _parts(rule: Estimator, rewards: torch.Tensor) -> list[torch.Tensor]:

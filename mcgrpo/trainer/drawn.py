@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Rollouts(NamedTuple):
-    """What `GRPOTrainer._generate` returns: in each field a value per row, or None."""
+    """What `GRPOTrainer._generate` returns: in each field a value per row, or none."""
 
     prompt_ids: list
     completion_ids: list
@@ -29,7 +29,8 @@ class Rollouts(NamedTuple):
         """The given rows of every field."""
 
         def pick(values: Any) -> Any:
-            return [values[row] for row in rows] if isinstance(values, list) and values else values
+            is_per_row = isinstance(values, list) and len(values) == len(self.completion_ids)
+            return [values[row] for row in rows] if is_per_row else values
 
         extra_fields = {name: pick(values) for name, values in self.extra_fields.items()}
         return Rollouts(*map(pick, self))._replace(extra_fields=extra_fields)

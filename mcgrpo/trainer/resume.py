@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from accelerate.utils import gather_object
 from datasets import IterableDataset
 from transformers import TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
@@ -60,24 +61,29 @@ class ResumableTrainer(GRPOTrainer):
         if not isinstance(self.train_dataset, IterableDataset):  # a stream is shuffled by its epoch's number
             for _ in range(int(self.state.epoch)):  # the sampler's generator continues from epoch to epoch
                 next(iter(self._train_sampler))
-        file = self._rollouts_in(Path(checkpoint))
-        if not file.is_file():
-            warnings.warn(f"{checkpoint} holds no rollouts: training does not resume exactly", stacklevel=2)
-            return
-        with self._loading_to_cpu():
-            state = torch.load(file, map_location=self.args.device, weights_only=True)
-        self._step = state["step"]
-        if state.get("arithmetic") == self._arithmetic():
-            self._buffered_inputs = state["inputs"]
-        else:  # where nothing is buffered, TRL draws anew
-            warnings.warn(f"{checkpoint} is of other batches: training does not resume exactly", stacklevel=2)
-        self._metrics["train"].update(state["metrics"])
+        state = self._saved_in(Path(checkpoint))
+        found = gather_object([state and state.get("arithmetic") == self._arithmetic()])
+        if all(found):
+            self._step, self._buffered_inputs = state["step"], state["inputs"]
+        else:  # in all processes: where nothing is buffered, and at micro-batch 0, TRL draws anew
+            odd = "holds no rollouts" if not any(each is not None for each in found) else "is of other batches"
+            warnings.warn(f"{checkpoint} {odd}: training does not resume exactly", stacklevel=2)
+        self._metrics["train"].update(state["metrics"] if state else {})
 
-    def _arithmetic(self) -> list[int | bool]:
-        """The settings that buffered rollouts are cut and computed for."""
+    def _saved_in(self, checkpoint: Path) -> dict[str, Any] | None:
+        """What this process has written into a checkpoint."""
+        file = self._rollouts_in(checkpoint)
+        if not file.is_file():
+            return None
+        with self._loading_to_cpu():
+            return torch.load(file, map_location=self.args.device, weights_only=True)
+
+    def _arithmetic(self) -> list[int | bool | str]:
+        """The settings that buffered rollouts are cut, computed and scaled for."""
         args, processes = self.args, self.accelerator.num_processes
         batches = [args.per_device_train_batch_size, args.steps_per_generation, args.gradient_accumulation_steps]
-        return [*batches, self.num_iterations, self.num_generations, self.beta != 0, processes]
+        loss = [args.loss_type, self.beta != 0, bool(self.use_vllm), args.vllm_importance_sampling_correction]
+        return [*batches, self.num_iterations, self.num_generations, processes, *loss]
 
     def _loading_to_cpu(self) -> AbstractContextManager:
         """Within it `args.device` of a CPU process is plain `cpu`.

@@ -1,6 +1,7 @@
 """MCGRPOTrainer: TRL's GRPOTrainer with another advantage estimator, and the extra rollouts that it needs."""
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 from unittest.mock import patch
 
@@ -40,7 +41,7 @@ class MCGRPOTrainer(KLShareTrainer):
     (`ResumableTrainer`).
 
     With the estimator `mean-std` (or `mean`, against TRL's `scale_rewards="none"`) and without `compact_updates`,
-    losses are those of TRL bit for bit.
+    losses are those of TRL bit for bit, but for equal rewards whose mean is rounded: `mean` gives these 0.
 
     Logged beside TRL's metrics: `drawn/*` and `advantage/*` (`mcgrpo.estimators.diagnostics`), `flips/*`, `seconds/*`
     (generation, rewards, logprobs, update), with sign flips `advantage/frac_flipped`, and with a KL penalty
@@ -118,8 +119,8 @@ class MCGRPOTrainer(KLShareTrainer):
         with self._timer.phase("generation"):
             prompts, rollouts = self._generate_only(inputs)
         for name, values in rollouts.extra_fields.items():  # as TRL does for its reward functions
-            for position, row in enumerate(inputs):
-                row[name] = values[position] if isinstance(values, list) else values
+            for row, value in zip(inputs, values if isinstance(values, list) else repeat(values), strict=False):
+                row[name] = value
         rewards = self._calculate_rewards(inputs, prompts, rollouts.completions, rollouts.completion_ids)
         return [{**row, "prompt": prompt} for row, prompt in zip(inputs, prompts, strict=True)], rollouts, rewards
 

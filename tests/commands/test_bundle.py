@@ -26,7 +26,7 @@ from mcgrpo.commands.evidence import archive
 from mcgrpo.commands.evidence.bundle import bundle
 from mcgrpo.commands.evidence.contents import contents
 from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, read_manifest
-from mcgrpo.files import read_json
+from mcgrpo.files import read_json, write_json
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.plan import as_json
@@ -75,11 +75,28 @@ class TestABundle:
 
     def test_has_whatever_a_run_has_written(self, copied):
         folder = copied / BASE / "runs" / MC_RUN
-        (folder / "rollouts.jsonl").write_text('{"step": 1}\n')
+        (folder / "notes.txt").write_text("by hand\n")
         (folder / ".half-written.tmp").write_text("{")
         _, made = bundle(FILES)
-        assert f"{BASE}/runs/{MC_RUN}/rollouts.jsonl" in made.files
+        assert f"{BASE}/runs/{MC_RUN}/notes.txt" in made.files
         assert not [name for name in made.files if "half-written" in name]
+
+    @pytest.mark.parametrize("tables", [{"steps": 1, "prompts": 2, "oracle": 4}, None])
+    def test_has_the_rollouts_that_were_recorded_though_the_study_has_other_rollout_tables_since(self, copied, tables):
+        Path("title.yaml").write_text(yaml.safe_dump({"title": "Tiny study", "rollout_tables": tables}))
+        path, made = bundle(FILES)
+        assert f"{BASE}/runs/{MC_RUN}/rollouts.jsonl" in made.files and made.missing == []
+        assert not failures(path)
+
+    def test_of_trainings_without_rollouts_is_whole_though_the_study_has_rollout_tables_since(self, copied):
+        for record in copied.glob(f"{BASE}/runs/**/run.json"):
+            content = read_json(record)
+            if "sums" in content["outcome"]:
+                (record.parent / "rollouts.jsonl").unlink()
+                del content["outcome"]["sums"]["rollouts.jsonl"]
+                write_json(record, {**content, "outcome": {**content["outcome"], "rollout_tables": None}})
+        path, made = bundle(FILES)
+        assert made.missing == [] and not failures(path)
 
     def test_has_the_locks_of_the_study_files(self, copied):
         (copied / "base.lock.yaml").write_text("{}\n")

@@ -70,6 +70,10 @@ class TestAForgedArchive:
             assert f"{run}: cannot be read: groups.jsonl: no such file" in found["rollouts"]
         assert len(found["complete"]) == 4
 
+    def test_with_the_text_of_rollouts_left_out_is_found(self, content):
+        (content / f"{BASE}/runs/{MC_RUN}/rollouts.jsonl").unlink()
+        assert failed(forged(content), "rollouts") == (f"{MC_RUN}: cannot be read: rollouts.jsonl: no such file",)
+
     def test_with_another_reward_makes_other_curves(self, content):
         path = content / f"{BASE}/runs/{MC_RUN}/metrics.jsonl"
         rows = read_rows(path)

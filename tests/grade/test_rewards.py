@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from mcgrpo.grade.answers import Judgement
@@ -50,6 +52,17 @@ def test_conversations_are_read_by_their_last_message():
     silent = [{"role": "assistant", "content": None}]
     assert accuracy([said, silent, []], ["72"] * 3) == [2.0, 0.0, 0.0]
     assert text_of([{"role": "tool", "content": "1"}, {"role": "assistant", "content": "2"}]) == "2"
+    parts = [{"type": "text", "text": "<answer>"}, {"type": "text", "text": "72</answer>"}]
+    assert accuracy([[{"role": "assistant", "content": parts}]], ["72"]) == [2.0]
+
+
+@pytest.mark.parametrize("missing", [None, math.nan])
+def test_a_missing_gold_is_no_text(missing, patient):
+    """As of a data set with nulls, or from pandas; of math the solution's answer is taken then."""
+    (judgement,) = judge("gsm8k", ["<answer>None</answer>"], [missing])
+    assert (judgement.verdict, judgement.gold_parsable) == ("unparseable", False)
+    (judgement,) = judge("math", ["Thus $\\boxed{5}$."], [missing], ["so \\boxed{5}"], verifier=patient)
+    assert judgement.verdict == "correct"
 
 
 def test_math_rewards(patient):

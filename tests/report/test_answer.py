@@ -35,6 +35,9 @@ def test_an_answer_has_the_seeds_that_it_names_whatever_is_finished_since(seeds,
     options |= {"seeds": f"{seeds} of 4", "output": tmp_path / "answer"}
     answer.main([part for name, value in options.items() for part in (f"--{name}", str(value))])
     text = (tmp_path / "answer/headline.md").read_text()
-    assert text.startswith(f"With {seeds} of 4 seeds: ") and f"Lost: 0 of {2 * seeds} trainings" in text
+    assert (
+        text.startswith(f"With {seeds} of 4 seeds: ")
+        and f"Lost in these comparisons: 0 of {2 * seeds} trainings" in text
+    )
     gains = [line for line in text.splitlines() if "MC-GRPO against GRPO" in line]
     assert [line.split("seeds ")[1].count(",") + 1 for line in gains] == [seeds, seeds]

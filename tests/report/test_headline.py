@@ -130,6 +130,6 @@ def test_a_line_beside_the_answer_counts_what_was_lost(tmp_path):
     rows = [*with_measures("grpo", rollouts=200, frac_unscorable=0.0, rate_unparseable=0.02, rate_timeout=0.002)]
     rows += with_measures("mc-grpo", seeds=1, rollouts=300, frac_unscorable=0.01, rate_unparseable=0.0)
     assert told(tmp_path, rows).splitlines()[2] == (
-        "Lost: 2 of 6 trainings; 3 of 900 rollouts unscorable; of 2,000 graded completions 30 unparseable, "
-        "3 timed out in grading, 0 failed in grading."
+        "Lost in these comparisons: 2 of 6 trainings; 3 of 900 rollouts unscorable; of 2,000 graded completions 30 "
+        "unparseable, 3 timed out in grading, 0 failed in grading."
     )

@@ -54,7 +54,7 @@ class TestTheNumbersOfThePage:
             "**+4.0 [+1.0, +7.0]**",
             "3; 3",
         ]
-        assert "100 problems" in text and "It does in 6 of 12;" in text
+        assert "100 problems" in text and "It does in 6 of 12." in text
 
     def test_variants_stand_in_the_order_of_the_page_and_no_other_does(self, tmp_path):
         text = paper_and_code.measured(frame(tmp_path, study())).split("### Does")[0]
@@ -72,10 +72,13 @@ class TestTheNumbersOfThePage:
 
     def test_sign_flips_are_told_apart_by_disjoint_intervals(self, tmp_path):
         text = paper_and_code.measured(frame(tmp_path, study()))
-        assert "lower in 4, higher in 0, not told apart in 0 of 4" in text and "16 prompts" in text
+        assert (
+            "fewer signs than the mean of k in 4 of 4 rows and more in 0; in 0 their intervals overlap" in text
+            and "16 prompts" in text
+        )
         assert lines(text, "| median   | a sign")[0][3:5] == ["30.0 [28.0, 32.0]", "30.0 [28.0, 32.0]"]
         near = [row if "median-plus1" not in row.measure else flip(row.measure, 0.27, n=16) for row in study()]
-        assert "not told apart in 4 of 4" in paper_and_code.measured(frame(tmp_path, near))
+        assert "more in 0; in 4 their intervals overlap" in paper_and_code.measured(frame(tmp_path, near))
 
 
 def test_a_number_without_an_interval_is_never_bold():

@@ -45,6 +45,7 @@ STUDY = {
     "training": {"prompts_per_step": 2, "max_steps": 2, "learning_rate": 2e-4, "max_completion_length": 16},
     "evaluation": {"samples": 2, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 16, "batch_size": 64},
     "grading": ["paper", "released"],
+    "rollout_tables": {"steps": 2, "prompts": 1},
     "experiments": {
         "main": {"settings": ["toy"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]},
         "sign-flips": {

@@ -3,6 +3,7 @@
 import statistics
 from collections import defaultdict
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from tiny_training import Ours, Released, digits_reward, history, same_training,
 
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Group, Rollout
+from mcgrpo.train import rollout_files
 from mcgrpo.train.oracle import oracle_means
 from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS, is_flipped, oracle_of
 from mcgrpo.train.rollout_tables import RolloutTables
@@ -172,6 +174,11 @@ class TestRollouts:
         assert {row.flipped for row in rows} == {row.oracle for row in rows} == {None}
         trainer.use_vllm = True
         assert oracle_of(trainer, [{"prompt": "Sam"}], 32) == [None]
+
+    def test_of_one_question_with_other_answers_have_oracles_of_their_own(self, monkeypatch):
+        monkeypatch.setattr(rollout_files, "oracle_means", lambda _, rows, size: [float(row["answer"]) for row in rows])
+        rows = [{"prompt": "2 + ?", "answer": answer} for answer in ("1", "2", "1")]
+        assert oracle_of(SimpleNamespace(use_vllm=False), rows, 32) == [1.0, 2.0, 1.0]
 
     def test_of_groups_by_position_have_their_own_prompts_and_oracles(self, tmp_path):
         _, seen = recorded(tmp_path, Released, group_by="position", **ONE)

@@ -11,7 +11,7 @@ ROLLOUTS = Rollouts(
     tool_mask=None,
     completions=["a", "b", "c"],
     logprobs=[[0.1], [0.2, 0.3], [0.4]],
-    extra_fields={"turns": [1, 2, 3], "server": "one"},
+    extra_fields={"turns": [1, 2, 3], "server": "one", "tags": []},
     images=None,
     tool_images=[],
 )
@@ -21,7 +21,7 @@ def test_picked_rows_are_those_of_every_field():
     picked = ROLLOUTS.pick([2, 0])
     assert picked.prompt_ids == [[2], [1]] and picked.completion_ids == [[6], [3]]
     assert picked.completions == ["c", "a"] and picked.logprobs == [[0.4], [0.1]]
-    assert picked.extra_fields == {"turns": [3, 1], "server": "one"}
+    assert picked.extra_fields == {"turns": [3, 1], "server": "one", "tags": []}
     assert picked.tool_mask is picked.images is None and picked.tool_images == []
 
 

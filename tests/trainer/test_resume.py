@@ -4,6 +4,8 @@ import pytest
 import torch
 from tiny_training import TRL, Ours, dataset, history, trainer_of
 
+from mcgrpo.trainer import resume
+
 RECIPES = {
     "second-epoch": {"per_device_train_batch_size": 16, "lr_scheduler_type": "cosine", "warmup_steps": 3},
     "iterations": {"num_iterations": 2, "advantage_flip_rate": 0.3},
@@ -101,7 +103,14 @@ def test_torch_loads_as_it_did_before_the_trainer_was_imported(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "other", [{"steps_per_generation": 8}, {"beta": 0.04}, {"per_device_train_batch_size": 2}, {"num_generations": 2}]
+    "other",
+    [
+        {"steps_per_generation": 8},
+        {"beta": 0.04},
+        {"per_device_train_batch_size": 2},
+        {"num_generations": 2},
+        {"loss_type": "bnpo"},
+    ],
 )
 def test_with_other_batches_rollouts_are_drawn_anew(other, tmp_path):
     """As TRL does; those of the checkpoint would be cut or computed in another way."""
@@ -111,3 +120,38 @@ def test_with_other_batches_rollouts_are_drawn_anew(other, tmp_path):
         again = resumed(Ours, tmp_path, 2, recipe | {"max_steps": 5} | other)
     size = (recipe | other)["per_device_train_batch_size"]
     assert len(again.losses) == 3 and {len(batch["completion_ids"]) for batch in again.batches} <= {*range(1, size + 1)}
+
+
+def generations(trainer):
+    """The micro-batches of its training before which rollouts were drawn, each counted within its optimizer step."""
+    drawn_before, theirs, step = [], trainer.training_step, []
+
+    def counted(*args):
+        if trainer.state.global_step not in step:
+            step[:] = [trainer.state.global_step]
+            trainer.micro_batch = -1
+        trainer.micro_batch += 1
+        return theirs(*args)
+
+    trainer.training_step = counted
+    trainer.observers.append(lambda drawn: drawn_before.append(trainer.micro_batch))
+    return drawn_before
+
+
+def test_with_more_accumulation_rollouts_are_drawn_at_the_first_micro_batch_of_a_step(tmp_path):
+    recipe = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "beta": 0.0}
+    trainer_of(Ours, tmp_path, **SAVED | recipe | {"max_steps": 2}).train()
+    again = trainer_of(Ours, tmp_path, **SAVED | recipe | {"max_steps": 4, "gradient_accumulation_steps": 4})
+    found = generations(again)
+    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
+    assert found == [0, 0, 0]
+
+
+def test_where_another_process_has_no_rollouts_none_go_on_with_theirs(tmp_path, monkeypatch):
+    """A training that goes on with more processes: else they would draw at different steps, and wait for each other."""
+    recipe = {"per_device_train_batch_size": 4, "steps_per_generation": 4, "beta": 0.0}
+    trainer_of(Ours, tmp_path, **SAVED | recipe | {"max_steps": 3}).train()
+    monkeypatch.setattr(resume, "gather_object", lambda found: [*found, None])
+    with pytest.warns(UserWarning, match="checkpoint-3 is of other batches"):
+        again = resumed(Ours, tmp_path, 3, recipe | {"max_steps": 4})
+    assert again._step == 1

@@ -55,8 +55,8 @@ def changes(cells: pd.DataFrame) -> str:
     return (
         "### What each changes\n\n"
         f"Accuracy in points, paired by seed and problem with the same method and G at `default`; {problems(cells)}. "
-        f"{SURE} It does in {sure} of {len(known)}; of as many changes of nothing, about "
-        f"{len(known) / 20:.0f} would be expected to, as no interval is corrected for their number.\n\n{table(rows)}"
+        f"{SURE} It does in {sure} of {len(known)}. If no variant changed anything, it would in about "
+        f"{len(known) / 20:.0f}: intervals are not corrected for multiple comparisons.\n\n{table(rows)}"
     )
 
 
@@ -80,7 +80,7 @@ def gains(cells: pd.DataFrame) -> str:
             }
         )
     return (
-        "### Does the median fare otherwise there?\n\n"
+        "### Does a variant change the gain of the median?\n\n"
         f"Gain of the median over the mean at the same G, in points; {problems(cells)}; seeds of the variant; of "
         f"default. {SURE}\n\n{table(rows)}"
     )
@@ -100,12 +100,12 @@ def sign_flips(summary: pd.DataFrame) -> str:
             {"Oracle": oracle.removeprefix("oracle-"), "Zero": ZEROS[convention], "k": k}
             | {head: wording.accuracy(by[c].mean, by[c].low, by[c].high) for c, head in CENTRES.items()}
         )
-    counts = ", ".join(f"{word} in {found[word]}" for word in ("lower", "higher", "not told apart"))
     return (
         "### Sign flips, by convention\n\n"
         f"Of the untrained model, in percent of rollouts, exact over all subsets of k (+1); {wording.span(flips.n)} "
-        "prompts, intervals over them. With disjoint intervals the median of k + 1 against the mean of k is "
-        f"{counts} of {len(rows)}.\n\n{table(rows)}"
+        "prompts, intervals over them. The median of k + 1 flips fewer signs than the mean of k in "
+        f"{found['lower']} of {len(rows)} rows and more in {found['higher']}; in {found['not told apart']} their "
+        f"intervals overlap.\n\n{table(rows)}"
     )
 
 

@@ -42,7 +42,7 @@ def claims() -> str:
     counts = re.search(r"By the paper's own numbers: .*", (REPORTS / "claims.md").read_text())
     if counts is None:
         raise SystemExit(f"{REPORTS}/claims.md does not say how many claims hold")
-    return f"The paper's claims, each taken literally (`mcgrpo claims`). {counts[0]}"
+    return f"How many of the paper's claims hold, each taken literally (`mcgrpo claims`). {counts[0]}"
 
 
 def changes() -> str:
@@ -58,7 +58,7 @@ def changes() -> str:
         }
         for cell in cells.sort_values(["variant", "num_generations", "method"], kind="stable").itertuples()
     ]
-    text = "What other rewards, injected sign flips, more updates and the release's faults change (`config/mini.yaml`):"
+    text = "Change of sampled accuracy by each variant of `config/mini.yaml`, from the same method and G at `default`:"
     return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
 
 

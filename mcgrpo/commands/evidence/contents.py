@@ -14,7 +14,7 @@ from mcgrpo.study.estimators import with_neighbours
 from mcgrpo.study.fingerprint import ROOT
 from mcgrpo.study.lock import lock_file
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
+from mcgrpo.study.paths import GROUPS, METRICS, RECORD, StudyFiles
 from mcgrpo.study.plan import Config, as_json
 from mcgrpo.study.read import made
 
@@ -37,7 +37,6 @@ def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
     evaluations = [(run, benchmark) for run, each in planned["evaluations"].items() for benchmark in each]
     flips = [(run, spec["benchmark"]) for run, spec in planned["flips"].items()]
     trainings = training_names(planned)
-    of_training = (RECORD, METRICS, GROUPS, *([ROLLOUTS] if config.get("rollout_tables") else []))
     kinds = {
         "made": [
             results.plan,
@@ -49,7 +48,7 @@ def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
         + [results.rollout_grades(*each) for each in flips],
         "data": [results.overlap]
         + [path for name in datasets(planned) for path in (files.audit(name), files.data_source(name))],
-        "training": [results.run(run) / name for run in trainings for name in of_training]
+        "training": [results.run(run) / name for run in trainings for name in (RECORD, METRICS, GROUPS)]
         + [results.step_times(setting) for setting in planned.get("step_times", {})],
         "text": [results.completions(*each) for each in evaluations] + [results.rollouts(*each) for each in flips],
         "unfinished": [results.unfinished(run) / name for run in trainings for name in (RECORD, METRICS)],

@@ -52,8 +52,8 @@ def _disagreements(of_run: Path, run: Run, folder: Path, config: Config) -> Iter
     planned = schedule(run, max(gpus, 1), rows)
     if outcome["steps"] != planned.steps:
         yield f"run.json: {outcome['steps']} steps, the study plans {planned.steps}"
-    tables = config.get("rollout_tables")
-    yield from Recorded(of_run, run, planned, as_record(RolloutTables, tables, "study") if tables else None).check()
+    tables = outcome.get("rollout_tables")  # of the training: those of the study may have been changed since
+    yield from Recorded(of_run, run, planned, as_record(RolloutTables, tables, RECORD) if tables else None).check()
 
 
 def check_problems(folder: Path, config: Config, planned: dict[str, Any], made: Path, partial: bool) -> Check:

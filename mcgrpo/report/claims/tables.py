@@ -65,10 +65,14 @@ def listing(by_source: Sequence[Sequence[Ruling]]) -> str:
 def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
     """The caption, with the count of each verdict."""
     told = [
-        f"{HEADINGS[rulings[0].source]}: " + ", ".join(f"{n} {name}" for name, n in counts(rulings).items()) + "."
+        f"{HEADINGS[rulings[0].source]}: " + ", ".join(_counted(n, name) for name, n in counts(rulings).items()) + "."
         for rulings in by_source
     ]
     return " ".join(filter(None, (f"{title}." if title else "", CAPTION, *told)))
+
+
+def _counted(n: int, verdict: str) -> str:
+    return f"{n} {verdict if n == 1 else VERBS.get(verdict, verdict)}"
 
 
 def counts(rulings: Sequence[Ruling]) -> dict[str, int]:

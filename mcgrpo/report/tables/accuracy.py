@@ -151,6 +151,7 @@ def _samples(cells: list[Any]) -> str:
         return ""
     if len(set(samples.values())) == 1:
         k = next(iter(samples.values()))
-        return f"Sampled: the mean accuracy of {k} samples a problem (avg@{k})."
+        samples = "one sample" if k == "1" else f"the mean of {k} samples"
+        return f"Sampled: the accuracy of {samples} of each problem (avg@{k})."
     numbers = ", ".join(f"{k} on {benchmark}" for benchmark, k in samples.items())
-    return f"Sampled: the mean accuracy of k samples a problem: {numbers}."
+    return f"Sampled: the mean accuracy of k samples of each problem: {numbers}."

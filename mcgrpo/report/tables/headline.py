@@ -155,7 +155,7 @@ def markdown(answer: Headline) -> str:
     """The answer on the first line; then a line for each loss and decoding by setting and benchmark."""
     lines = [
         f"**{answer.question}** {answer.word} {answer.told}",
-        *(["", f"Lost: {answer.lost}"] if answer.lost else []),
+        *(["", f"Lost in these comparisons: {answer.lost}"] if answer.lost else []),
     ]
     for place, rows in groupby(answer.comparisons, key=lambda row: row.place):
         lines += ["", f"**{place}**, difference in accuracy{answer.over}:", ""]
@@ -170,7 +170,7 @@ def latex(answer: Headline) -> str:
         return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", wording.escape_latex(text))
 
     lines = [spell(f"**{answer.question}** **{answer.word}** {answer.told}")]
-    lines += ["", spell(f"Lost: {answer.lost}")] if answer.lost else []
+    lines += ["", spell(f"Lost in these comparisons: {answer.lost}")] if answer.lost else []
     for place, rows in groupby(answer.comparisons, key=lambda row: row.place):
         lines += ["", spell(f"**{place}**, difference in accuracy{answer.over}:")]
         lines += [r"\begin{itemize}", *(rf"\item {spell(text)}" for text in _sentences(rows)), r"\end{itemize}"]
