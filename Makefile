@@ -22,8 +22,8 @@ setup: .venv/ready ## create .venv and install (REQUIREMENTS=envs/gpu.txt for vL
 	.venv/bin/python -m compileall -q mcgrpo # also where PYTHONDONTWRITEBYTECODE is set, as in many containers
 	@echo $(REQUIREMENTS) > $@
 
-paper: .venv/ready ## the paper's study, in reports/; uses 2 GPUs (GPUS=8 for more)
-	snakemake --cores all --resources gpu=$(GPUS)
+paper: .venv/ready ## the paper's study, tables in reports/; uses 2 GPUs (GPUS=8 for more)
+	snakemake --cores all --resources gpu=$(GPUS) reports/tables.tex
 
 mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 	@$(call study,config/mini.yaml)

@@ -17,7 +17,7 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import cell, curve, training_measures
 from mcgrpo.analyse.measures import Measure, measures, read_grades, released, robust
-from mcgrpo.analyse.records import GPUS, STEP_TIME, CurvePoint, FlipRates, ProblemValues, Score
+from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, STEP_TIME, CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.files import (
     RecordError,
     as_record,
@@ -27,9 +27,10 @@ from mcgrpo.files import (
     write_csv,
     write_jsonl,
 )
-from mcgrpo.records import Role, Run, StepTime
+from mcgrpo.records import Group, Role, Run, StepTime
+from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import METRICS, RECORD, ResultFiles
+from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
 from mcgrpo.study.schedule import schedule
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
 
@@ -197,8 +198,15 @@ def add_training(into: Results, run: Run, folder: Path) -> None:
     into.curves += points
     key = {**cell(run), "benchmark": "train", "role": "train"}
     found = training_measures(points, outcome["seconds"], run.training.get("max_grad_norm", 1.0))
-    for name, value in [*found, (GPUS, gpus)]:
+    own = [] if planned_extra(run) is not None else [(EXTRA_ROLLOUTS, _extra_rollouts(run, folder))]
+    for name, value in [*found, (GPUS, gpus), *own]:
         into.scores.append(Score(**key, measure=name, value=value, n=len(points)))
+
+
+def _extra_rollouts(run: Run, folder: Path) -> int:
+    """Those of somebody's own estimator, which is code: counted in its groups."""
+    _, first = next(iter_json_lines(folder / GROUPS))
+    return len(as_record(Group, first, str(folder / GROUPS)).rewards) - run.num_generations
 
 
 def add_step_times(into: Results, run: Run, path: Path) -> None:

@@ -14,6 +14,8 @@ GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 """The verdict on a gain in accuracy (`mcgrpo.analyse.stats.gain_verdict`)."""
 GPUS = "gpus"
 """The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
+EXTRA_ROLLOUTS = "extra_rollouts"
+"""The measure with the rollouts of each prompt beside G that somebody's own estimator drew."""
 STEP_TIME = "step_processor_seconds"
 """The measure with the mean processor time of a step, where runs were timed in turns (`mcgrpo.train.step_times`)."""
 ContrastKind = Literal["single", "pooled", "primary", "setting"]
@@ -123,8 +125,7 @@ class Cell:
 
     `difference_verdict` and `change_verdict` are given for accuracies with an interval, using the study's
     `equivalence_margin`; empty otherwise. `difference_detectable` and `change_detectable` are the smallest true
-    difference that this many seeds and problems would have shown (two-sided test at 5%, power 80%), on the scale of the
-    measure.
+    difference that this many seeds and problems would have shown (two-sided test at 5%, power 80%), on its scale.
     """
 
     setting: str

@@ -20,12 +20,12 @@ from mcgrpo.analyse import paired, stability
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.records import Cell, Gain, IntervalOver, ProblemValues, Score
+from mcgrpo.analyse.records import EXTRA_ROLLOUTS, Cell, Gain, IntervalOver, ProblemValues, Score
 from mcgrpo.analyse.scored import Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate, gain_verdict
 from mcgrpo.files import as_record, read_json, write_csv
 from mcgrpo.records import Role, Run
-from mcgrpo.study.estimators import drawn
+from mcgrpo.study.estimators import planned_extra
 from mcgrpo.sums import seal
 
 Planned = Mapping[CellKey, set[int]]
@@ -105,17 +105,21 @@ def summarise(
     rows.sort(key=lambda key: settings.index(key.setting))
     printed = {} if published is None else printed_numbers(published)
     margin = plan["equivalence_margin"]
-    extra = extra_rollouts(plan)
+    extra = extra_rollouts(plan, by_cell)
     cells = [_cell(key, by_cell, planned, _printed(key, printed), margin, extra[_trained(key)]) for key in rows]
     return Summary(cells, [gain for key in rows for gain in _gains(key, by_cell, planned)])
 
 
-def extra_rollouts(plan: dict[str, Any]) -> dict[tuple[str, str, int, str], int]:
-    """Rollouts drawn of each prompt beside G, by setting, variant, G and method."""
-    extra = {}
-    for row in plan["runs"]:
-        run = as_record(Run, row, "plan")
-        extra[run.setting, run.variant, run.num_generations, run.method] = drawn(run) - run.num_generations
+def extra_rollouts(plan: dict[str, Any], scores: Scores) -> dict[tuple[str, str, int, str], int | None]:
+    """Rollouts drawn of each prompt beside G, by setting, variant, G and method.
+
+    Of somebody's own estimator they are known once a training has finished.
+    """
+    runs = (as_record(Run, row, "plan") for row in plan["runs"])
+    extra = {(run.setting, run.variant, run.num_generations, run.method): planned_extra(run) for run in runs}
+    for key, seeds in scores.items():
+        if key.measure == EXTRA_ROLLOUTS:
+            extra[_trained(key)] = round(next(iter(seeds.values())).value)
     return extra
 
 
@@ -129,7 +133,7 @@ def _cell(
     planned: Planned,
     printed: tuple[float | None, float | None],
     margin: float,
-    extra: int,
+    extra: int | None,
 ) -> Cell:
     own, baseline = paired.mean(key, scores), _baseline(key, planned)
     sizes = sorted({each.num_generations for each in planned})

@@ -17,8 +17,6 @@ from mcgrpo.report.tables import headline
 from mcgrpo.study.headline import answers, headline_runs
 from mcgrpo.study.methods import UNTRAINED
 
-FIGURE = "gains-sampled"
-
 
 def main(arguments: list[str] | None = None) -> None:
     """Write headline.md and the figure of the gains."""
@@ -27,6 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, required=True, help="results/STUDY")
     parser.add_argument("--published", type=Path, required=True, help="the paper's numbers")
     parser.add_argument("--seeds", required=True, help="how many seeds of the headline, of how many: `2 of 16`")
+    parser.add_argument("--figure", required=True, choices=("gains-sampled", "gains-greedy"))
     parser.add_argument("--output", type=Path, required=True, help="folder of both")
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError), TemporaryDirectory() as folder:
@@ -40,8 +39,8 @@ def main(arguments: list[str] | None = None) -> None:
         write_csv(gains, Gain, made.gains)
         answer = headline.headline(read_frame(summary, Cell), read_frame(gains, Gain))
         write_text(options.output / "headline.md", f"With {options.seeds} seeds: {headline.markdown(answer)}")
-        sources = ["--summary", summary, "--gains", gains, "--output", options.output / FIGURE]
-        figures.main([FIGURE, *map(str, sources)])
+        sources = ["--summary", summary, "--gains", gains, "--output", options.output / options.figure]
+        figures.main([options.figure, *map(str, sources)])
 
 
 def of_first_seeds(plan: dict[str, Any], count: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import difflib
 import itertools
 import re
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from mcgrpo.records import PROTOCOL_SUFFIXES
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_prompts
-from mcgrpo.study.plan import Config, PlanError, benchmarks, expand, step_times
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.plan import Config, PlanError, PlannedRun, benchmarks, expand, step_times
 from mcgrpo.study.rows import rows_of
-from mcgrpo.study.settings import splits_of
+from mcgrpo.study.settings import evaluation, local_files, splits_of
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 _EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]+)?\.?[eE]([+-]?)([0-9]+)")
@@ -55,11 +57,15 @@ def check(config: Config, schema: Config) -> None:
         for name, spec in config[kind].items():
             if "folder" in spec and not Path(spec["folder"]).expanduser().is_dir():
                 raise StudyError(f"{kind}.{name}.folder: {spec['folder']} is not a folder")
+            if kind == "datasets" and (missing := [path for path in local_files(spec) if not path.is_file()]):
+                raise StudyError(f"{kind}.{name}.folder: no {missing[0].name} in {spec['folder']}")
     try:
-        runs = [entry.run for entry in expand(config).values()]
+        entries = expand(config).values()
         step_times(config)
     except PlanError as error:
         raise StudyError(str(error)) from None
+    _check_measured(config, entries)
+    runs = [entry.run for entry in entries]
     rows = {name: _rows(config, name) for name in {run.dataset for run in runs if run.estimator}}
     for run in filter(lambda run: run.estimator, runs):
         try:
@@ -142,6 +148,9 @@ def _check_names(config: Config) -> None:
         for role, names in setting["benchmarks"].items():
             for benchmark in names:
                 known(benchmark, "datasets", f"{where}.benchmarks.{role}")
+        if len(named := [*itertools.chain(*setting["benchmarks"].values())]) > len(set(named)):
+            twice = next(benchmark for benchmark in named if named.count(benchmark) > 1)
+            raise StudyError(f"{where}.benchmarks: {twice!r} is named twice: a benchmark is `in` or `out`")
     for name, suffix in itertools.product(config["datasets"], filter(None, PROTOCOL_SUFFIXES.values())):
         if name.endswith(suffix):
             raise StudyError(f"datasets.{name}: grades under another protocol end in {suffix}, choose another name")
@@ -172,6 +181,18 @@ def _check_grid(name: str, experiment: Config) -> None:
                 raise StudyError(
                     f"experiments.{name}.injected_flips.{rule}: {rate} has too many digits to name a variant"
                 )
+            for size in experiment["num_generations"] if rule == "exact" else ():
+                if abs(rate * size - round(rate * size)) > 1e-9:
+                    raise StudyError(
+                        f"experiments.{name}.injected_flips.exact: {rate} x {size} (num_generations) = {rate * size:g} "
+                        "rollouts of each group, which is not a whole number"
+                    )
+    flips = experiment.get("sign_flips", {})
+    if flips and flips["rollouts"] <= max(flips["subset_sizes"]):
+        raise StudyError(
+            f"experiments.{name}.sign_flips: rollouts={flips['rollouts']} is not above subset_sizes="
+            f"{flips['subset_sizes']}: the median is that of one rollout more"
+        )
     if "injected_flips" in experiment and "variants" in experiment:
         raise StudyError(f"experiments.{name}: injected_flips makes its own variants, leave out 'variants'")
 
@@ -185,6 +206,31 @@ def _check_splits(config: Config) -> None:
     for name, spec in config["datasets"].items():
         if "toy" in spec and (missing := [split for split, wanted in splits_of(spec).items() if "rows" not in wanted]):
             raise StudyError(f"datasets.{name}.splits.{missing[0]}.rows: needed, a toy data set is made to size")
+
+
+def _check_measured(config: Config, entries: Iterable[PlannedRun]) -> None:
+    """Refuse a study that measures nothing, sign flips on rollouts drawn in two ways, and prompts without room."""
+    found: dict[tuple[str, str], Any] = {}
+    scored = False
+    for entry in entries:
+        roles = {*benchmarks(config, entry.run.setting).values()} & entry.roles
+        scored |= bool(entry.flips or (roles and entry.run.method != UNTRAINED))
+        for key in ("prompts", "rollouts", "temperature") if entry.flips else ():
+            if (other := found.setdefault((entry.run.setting, key), entry.flips[key])) != entry.flips[key]:
+                raise StudyError(
+                    f"experiments: sign_flips of {entry.run.setting} have {key}={other} and {entry.flips[key]}: their "
+                    "rates are compared, so all experiments of a setting draw in one way"
+                )
+    if not scored:
+        raise StudyError("experiments: no training is evaluated and no sign flips are measured: nothing to report")
+    for benchmark in sorted({each for setting in config["settings"] for each in benchmarks(config, setting)}):
+        drawn = evaluation(config, benchmark)
+        room, completion = drawn.get("vllm_max_model_length"), drawn["max_new_tokens"]
+        if room is not None and room <= completion:
+            raise StudyError(
+                f"evaluation of {benchmark}: vllm_max_model_length={room} leaves no room for a prompt beside "
+                f"max_new_tokens={completion}"
+            )
 
 
 def _defined(config: Config, kind: str) -> Config:

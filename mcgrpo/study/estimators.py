@@ -84,12 +84,19 @@ def extra_rollouts(name: str) -> int:
     return get_estimator(name).extra_rollouts
 
 
-def drawn(run: Run) -> int:
-    """Rollouts drawn for each prompt: G, plus `extra_rollouts` of the run or else of its estimator."""
+def planned_extra(run: Run) -> int | None:
+    """Rollouts drawn for each prompt beside G: `extra_rollouts` of the run, or else of its estimator.
+
+    None where only somebody's own estimator says how many: its module is not imported.
+    """
     extra = run.training.get("extra_rollouts")
-    if extra is None:
-        extra = extra_rollouts(run.estimator) if run.estimator else 0
-    return run.num_generations + extra
+    return EXTRA_ROLLOUTS.get(run.estimator) if extra is None and run.estimator else extra or 0
+
+
+def drawn(run: Run) -> int:
+    """Rollouts drawn for each prompt: G, plus extra ones; imports the module of somebody's own estimator."""
+    extra = planned_extra(run)
+    return run.num_generations + (extra_rollouts(run.estimator) if extra is None else extra)
 
 
 def _source(module: str) -> Path | None:

@@ -92,11 +92,14 @@ def _left(file: Path) -> dict[str, Any] | None:
 
 
 def _take_over(folder: Path, checkpoint: Path) -> Earlier:
-    """Remove what is later than a checkpoint: later checkpoints would count as newer than those to come."""
+    """Remove what is later than a checkpoint: later checkpoints would count as newer than those to come, rows twice."""
     complete = _complete(checkpoint)
     for other, step in checkpoints(folder / CHECKPOINTS).items():
         if other != checkpoint and step > complete.step:
             shutil.rmtree(other)
+    for name in GROWING:
+        if name not in complete.growing:
+            (folder / name).unlink(missing_ok=True)
     for name, (size, _) in complete.growing.items():
         with atomic(folder / name) as temporary, (folder / name).open("rb") as file:
             temporary.write_bytes(file.read(size))

@@ -1,7 +1,8 @@
 """The provenance of a training for its run.json: data, commit, device, versions."""
 
+import json
 import subprocess
-from importlib.metadata import distributions, version
+from importlib.metadata import distribution, distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,15 @@ def provenance() -> dict[str, Any]:
 def commit() -> str | None:
     """The commit of this code, `-dirty` where the work tree differs from it; None where it is not known.
 
-    In a checkout git knows it, and a released wheel has it in a file.
+    In a checkout git knows it, a released wheel has it in a file, and pip writes down that of a repository (`git+...`).
     """
     # An environment may lie in a repository of something else.
     if _git("ls-files", "--error-unmatch", Path(__file__).name):
         return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") or None
-    return shipped.COMMIT.read_text().strip() if shipped.COMMIT.is_file() else None
+    if shipped.COMMIT.is_file():
+        return shipped.COMMIT.read_text().strip()
+    source = json.loads(distribution("mcgrpo").read_text("direct_url.json") or "{}")
+    return source.get("vcs_info", {}).get("commit_id")
 
 
 def _git(*arguments: str) -> str:

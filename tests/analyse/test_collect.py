@@ -5,6 +5,7 @@ import time
 from dataclasses import asdict, replace
 from itertools import product
 
+import pandas as pd
 import pytest
 from collected import a_run, grades, metrics, write_run
 
@@ -15,7 +16,7 @@ from mcgrpo.analyse.measures import problems_hash
 from mcgrpo.analyse.records import STEP_TIME, CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
-from mcgrpo.records import Run, StepTime
+from mcgrpo.records import Group, Run, StepTime
 from mcgrpo.study.paths import ResultFiles
 
 OF_TRAINING = len(MEANS) + 5
@@ -50,6 +51,22 @@ def results(tmp_path):
 
 def plan(results):
     return json.loads((results / "plan.json").read_text())
+
+
+def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(results):
+    """Its module is not here, as it is not where somebody verifies the study."""
+    planned = plan(results)
+    for row in planned["runs"][1:]:
+        row["estimator"] = "of_somebody:own"
+        run = Run(**row)
+        write_run(results, run, metrics())
+        group = Group(1, 0, [0.0] * (run.num_generations + 3), [0.0] * (run.num_generations + 3), [], [])
+        write_jsonl(results / "runs" / run.name / "groups.jsonl", [group])
+    found = collect(planned, results)
+    assert [score.value for score in found.scores if score.measure == "extra_rollouts"] == [3, 3]
+    planned["equivalence_margin"] = 0.01
+    cells = summarise(planned, pd.DataFrame(map(asdict, found.scores)), found.values).cells
+    assert {cell.extra_rollouts for cell in cells if cell.method != "none"} == {3}
 
 
 def test_the_steps_that_were_timed_in_turns_are_a_measure_of_their_run(results):

@@ -86,6 +86,6 @@ def test_a_variant_is_counted_against_its_own_mean_centred_cell_if_there_is_one(
 
 
 def test_a_variant_with_another_estimator_draws_as_many_rollouts_as_that():
-    extra = extra_rollouts(as_json(load("mini")))
+    extra = extra_rollouts(as_json(load("mini")), {})
     cells = [("default", "grpo"), ("default", "mc-grpo"), ("released", "grpo"), ("rival-pods", "grpo")]
     assert [extra["toy-qwen3", variant, 2, method] for variant, method in cells] == [0, 1, 1, 8]

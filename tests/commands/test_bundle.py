@@ -119,6 +119,16 @@ class TestABundle:
         own = {name: path for name, path in found.items() if name.startswith("study/")}
         assert own == {f"study/{name}.py": Path(f"{name}.py") for name in ("mine", "helpers_of_mine", "deeper")}
 
+    def test_names_the_modules_of_a_package_from_its_own_folder(self, copied):
+        for name, text in {"lab/__init__": "", "lab/own": "from lab.parts import centre\n", "lab/parts": ""}.items():
+            path = Path(f"{name}.py")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        config = study_file.read(FILES)
+        config["training"]["estimator"] = "lab.own:midrange"
+        found = contents(config, [], as_json(config)).files
+        assert {name for name in found if name.startswith("study/")} == {"study/lab/own.py", "study/lab/parts.py"}
+
     def test_of_an_unfinished_study_without_scores_is_verified_as_such(self, copied):
         (copied / BASE / "scores.csv").unlink()
         (copied / "reports/tiny/tables.md").unlink()

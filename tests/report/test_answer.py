@@ -12,8 +12,8 @@ from mcgrpo.report import answer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", [2, 4])
-def test_an_answer_has_the_seeds_that_it_names_whatever_is_finished_since(seeds, tmp_path):
+@pytest.mark.parametrize(("seeds", "figure"), [(2, "gains-sampled"), (4, "gains-greedy")])
+def test_an_answer_has_the_seeds_that_it_names_whatever_is_finished_since(seeds, figure, tmp_path):
     """It may be made again when all is finished, as in a copy of the study."""
     runs = [a_run(method, seed=seed) for method, seed in product(("grpo", "mc-grpo"), range(4))]
     for run in runs:
@@ -32,12 +32,11 @@ def test_an_answer_has_the_seeds_that_it_names_whatever_is_finished_since(seeds,
     }
     write_json(tmp_path / "plan.json", plan)
     options = {"plan": tmp_path / "plan.json", "results": tmp_path, "published": shipped.PUBLISHED}
-    options |= {"seeds": f"{seeds} of 4", "output": tmp_path / "answer"}
+    options |= {"seeds": f"{seeds} of 4", "figure": figure, "output": tmp_path / "answer"}
     answer.main([part for name, value in options.items() for part in (f"--{name}", str(value))])
     text = (tmp_path / "answer/headline.md").read_text()
-    assert (
-        text.startswith(f"With {seeds} of 4 seeds: ")
-        and f"Lost in these comparisons: 0 of {2 * seeds} trainings" in text
-    )
+    assert text.startswith(f"With {seeds} of 4 seeds: ")
+    assert f"Lost in these comparisons: 0 of {2 * seeds} trainings" in text
+    assert (tmp_path / f"answer/{figure}.png").is_file()
     gains = [line for line in text.splitlines() if "MC-GRPO against GRPO" in line]
     assert [line.split("seeds ")[1].count(",") + 1 for line in gains] == [seeds, seeds]

@@ -222,6 +222,26 @@ def test_g_that_does_not_divide_the_batch_is_refused_with_the_arithmetic():
             {"experiments": {"injected-flips": {"injected_flips": {"bernoulli": [0.12345678]}}}},
             "experiments.injected-flips.injected_flips.bernoulli: 0.12345678 has too many digits",
         ),
+        (
+            {"experiments": {"injected-flips": {"injected_flips": {"exact": [0.3]}}}},
+            "experiments.injected-flips.injected_flips.exact: 0.3 x 8 (num_generations) = 2.4 rollouts of each group",
+        ),
+        (
+            {"experiments": {"sign-flips": {"sign_flips": {"rollouts": 8}}}},
+            "experiments.sign-flips.sign_flips: rollouts=8 is not above subset_sizes=[2, 4, 8]",
+        ),
+        (
+            {"experiments": {"sign-flips-trained": {"sign_flips": {"prompts": 64}}}},
+            "experiments: sign_flips of toy-qwen3 have prompts=64 and 128: their rates are compared",
+        ),
+        (
+            {"settings": {"toy-qwen3": {"benchmarks": {"out": ["two-step"]}}}},
+            "settings.toy-qwen3.benchmarks: 'two-step' is named twice: a benchmark is `in` or `out`",
+        ),
+        (
+            {"evaluation": {"vllm_max_model_length": 24}},
+            "evaluation of three-step: vllm_max_model_length=24 leaves no room for a prompt beside max_new_tokens=30",
+        ),
         ({"variants": {"default": {}}}, "variants.default: this name is taken"),
         (
             {"variants": {"composite": {"settings": {"toy": {}}}}},
@@ -231,6 +251,15 @@ def test_g_that_does_not_divide_the_batch_is_refused_with_the_arithmetic():
 )
 def test_a_grid_that_makes_no_sense_is_refused(change, message):
     assert refused(changed(MINI, change)).startswith(message)
+
+
+@pytest.mark.parametrize("evaluate", [[], ["out"]])
+def test_a_study_that_measures_nothing_is_refused(evaluate):
+    study_file = changed(MINI, {})
+    main = MINI["experiments"]["main"] | {"settings": ["toy-llama"], "evaluate": evaluate}
+    study_file["experiments"] = {"main": main}
+    del study_file["settings"]["toy-llama"]["benchmarks"]["out"]
+    assert refused(study_file).startswith("experiments: no training is evaluated and no sign flips are measured")
 
 
 NO_STEP = (
@@ -251,13 +280,17 @@ def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():
 
 def test_rows_that_lie_here_are_counted(tmp_path):
     """A local folder's rows; of the hub's the study says how many it takes at most."""
-    few = changed(MINI, {"training": {"prompts_per_step": 16}})
+    few, row = changed(MINI, {"training": {"prompts_per_step": 16}}), '{"question": "1 + 1?", "answer": "#### 2"}\n'
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.jsonl").write_text(row * 20)
     for kind, spec in {"folder": str(tmp_path), "hub": "someone/sums"}.items():
         few["datasets"]["two-step"] = {"task": "gsm8k", kind: spec, "splits": {"train": {"rows": 15}, "test": {}}}
         assert "and two-step has 15 to train on" in refused(few)
     few["datasets"]["two-step"] = {"task": "gsm8k", "folder": str(tmp_path)}
-    (tmp_path / "train.jsonl").write_text('{"question": "1 + 1?", "answer": "#### 2"}\n' * 3)
+    (tmp_path / "train.jsonl").write_text(row * 3)
     assert "and two-step has 3 to train on" in refused(few)
+    (tmp_path / "test.jsonl").unlink()
+    assert refused(few) == f"datasets.two-step.folder: no test.jsonl in {tmp_path}"
 
 
 def test_the_schema_knows_what_the_code_knows():

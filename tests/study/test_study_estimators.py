@@ -8,7 +8,7 @@ import yaml
 
 from mcgrpo.estimators import ESTIMATORS, get_estimator
 from mcgrpo.study.check import StudyError, check
-from mcgrpo.study.estimators import EXTRA_ROLLOUTS, check_estimator, drawn, extra_rollouts, training_code
+from mcgrpo.study.estimators import EXTRA_ROLLOUTS, check_estimator, drawn, extra_rollouts, planned_extra, training_code
 from mcgrpo.study.plan import expand
 
 MINI = studies.load("mini")
@@ -54,6 +54,13 @@ def test_it_knows_all_estimators_and_their_extra_rollouts():
 
 
 class TestOnesOwn:
+    def test_draws_what_it_says_or_the_run_says_and_only_it_is_imported_for(self, here):
+        run = next(entry.run for entry in expand(MINI).values() if entry.run.method == "grpo")
+        own = replace(run, estimator="my_estimators:midrange")
+        assert planned_extra(own) is None and "my_estimators" not in sys.modules
+        assert planned_extra(replace(own, training=own.training | {"extra_rollouts": 3})) == 3
+        assert drawn(own) == run.num_generations + 2 and planned_extra(run) == 0
+
     def test_is_found_in_the_folder_of_the_study_without_being_imported(self, here):
         check_estimator("my_estimators:midrange")
         assert training_code("my_estimators:midrange") != training_code("median")

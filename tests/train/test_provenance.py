@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from mcgrpo.files import RecordError
+from mcgrpo.train import provenance
 from mcgrpo.train.provenance import data_set
 
 ROWS = [{"id": str(number), "split": split, "question": "?"} for number, split in enumerate(["train", "test", "train"])]
@@ -23,3 +25,13 @@ def test_a_broken_line_is_named(tmp_path):
     (tmp_path / "data.jsonl").write_text('{"split": "train"}\n{"split": "tr\n')
     with pytest.raises(RecordError, match=r"data\.jsonl:2"):
         data_set(tmp_path / "data.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("source", "commit"),
+    [({"url": "file:///m", "vcs_info": {"vcs": "git", "commit_id": "abc"}}, "abc"), ({"url": "file:///m"}, None)],
+)
+def test_of_a_repository_that_pip_has_installed_from_the_commit_is_known(source, commit, monkeypatch):
+    monkeypatch.setattr(provenance, "_git", lambda *_: "")
+    monkeypatch.setattr(provenance, "distribution", lambda _: SimpleNamespace(read_text=lambda _: json.dumps(source)))
+    assert provenance.commit() == commit

@@ -166,6 +166,13 @@ def test_a_hyper_parameter_retrains_its_runs_only(finished):
     assert finished.changed(variant).jobs()["train"] == 2 + 1
 
 
+def test_the_order_of_keys_in_its_file_reruns_nothing_that_was_trained_or_drawn(finished):
+    in_order = finished.folder / "in-order.yaml"
+    in_order.write_text(yaml.safe_dump(STUDY))  # by the alphabet
+    jobs = type(finished)(finished.folder, ["--configfile", str(in_order)]).jobs()
+    assert set(jobs) <= {"all", *PLAN, *ANALYSIS}
+
+
 def test_as_many_processes_train_anew_where_rows_are_counted_for_each(finished):
     """Some variants say the rows of a process: what such a run is does not change with their number, a step does."""
     assert finished.changed("gpus: 2").jobs()["train"] == TRAINED.total()

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 from collections import defaultdict
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -56,12 +57,14 @@ def results_of(runs):
     return [*map(RESULTS.run, runs), *(path for run in runs for path in grades_of(run))]
 
 
+# What a study file says, as the parameter of a job: in another order of its keys it is the same.
+as_json = partial(json.dumps, sort_keys=True)
 # For a job of several processes with one thread each, where Snakemake sets the job's `threads`; so it also shares the preload
 # server of all other jobs.
 ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1"
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
-REPORTS = config["reports"]
+REPORTS = str(Path(config["reports"]))
 PLANNED = plan.expand(config)
 RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
@@ -70,6 +73,7 @@ NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method
 HEADLINE = headline.headline_runs(RUNS.values())
 ANSWERS = {seeds: [run.name for run in runs] for seeds, runs in headline.answers(HEADLINE).items()}
 FIRST = {run.name for run in HEADLINE}
+GAINS = "gains-sampled" if config["evaluation"]["samples"] else "gains-greedy"
 IN_ORDER = sorted(TRAINED, key=lambda name: (name not in FIRST, NEIGHBOURS(RUNS[name])))
 TURNS = {name: turn for turn, name in enumerate(IN_ORDER)}
 EVALUATIONS = plan.evaluations(config)
@@ -216,7 +220,7 @@ def model_code(name):
 
 def model_source(name):
     """What a model is made from."""
-    return [json.dumps(config["models"][name]), model_code(name)]
+    return [as_json(config["models"][name]), model_code(name)]
 
 
 def start_model(wildcards):
@@ -261,7 +265,7 @@ def timed_cells(wildcards):
     seeds = defaultdict(list)
     for run in (RUNS[name] for name in timed_runs(wildcards)):
         seeds[cell_name(vars(run))].append(run)
-    return json.dumps([{"run": vars(runs[0]), "seeds": [run.seed for run in runs]} for runs in seeds.values()])
+    return as_json([{"run": vars(runs[0]), "seeds": [run.seed for run in runs]} for runs in seeds.values()])
 
 
 def train_data(wildcards):
@@ -290,4 +294,4 @@ def rollout_options(wildcards):
 def generation_options(run, evaluation):
     """The options of `mcgrpo.generate` for a run, whose `evaluation` settings these are."""
     sealed = [] if run.method == UNTRAINED else ["--sealed"]
-    return shlex.join(["--prompt", run.prompt, "--settings", json.dumps(evaluation), "--seed", str(run.seed), *sealed])
+    return shlex.join(["--prompt", run.prompt, "--settings", as_json(evaluation), "--seed", str(run.seed), *sealed])

@@ -13,7 +13,7 @@ rule dataset:
         "../envs/workflow.yaml"
     threads: 1
     params:
-        spec=lambda wildcards: json.dumps(config["datasets"][wildcards.dataset]),
+        spec=lambda wildcards: as_json(config["datasets"][wildcards.dataset]),
         files=lambda wildcards: sums(*filter(Path.is_file, settings.local_files(config["datasets"][wildcards.dataset]))),
         code=fingerprint("mcgrpo.data"),
     shell:
@@ -54,7 +54,7 @@ rule model:
     resources:
         gpu=model_gpus,
     params:
-        spec=lambda wildcards: json.dumps(config["models"][wildcards.model]),
+        spec=lambda wildcards: as_json(config["models"][wildcards.model]),
         code=lambda wildcards: model_code(wildcards.model),
     shell:
         "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.data.models --spec {params.spec:q} --output {output:q} "

@@ -76,7 +76,7 @@ rule answer:
         plan=ancient(str(RESULTS.plan)),
     output:
         headline=f"{REPORTS}/after-{{seeds}}-seeds/headline.md",
-        figures=multiext(f"{REPORTS}/after-{{seeds}}-seeds/gains-sampled", ".pdf", ".png"),
+        figures=multiext(f"{REPORTS}/after-{{seeds}}-seeds/{GAINS}", ".pdf", ".png"),
     log:
         FILES.log("answer", "{seeds}"),
     benchmark:
@@ -89,11 +89,13 @@ rule answer:
         results=lambda wildcards: str(RESULTS.folder),
         published=shipped.PUBLISHED,
         seeds=lambda wildcards: f"{wildcards.seeds} of {max(ANSWERS)}",
+        figure=GAINS,
         folder=subpath(output.headline, parent=True),
     shell:
         # Other runs with these seeds are in it as far as they are finished by then.
         "python -m mcgrpo.launch mcgrpo.report.answer --plan {input.plan:q} --results {params.results:q} "
-        "--published {params.published:q} --seeds {params.seeds:q} --output {params.folder:q} > {log:q} 2>&1"
+        "--published {params.published:q} --seeds {params.seeds:q} --figure {params.figure} --output {params.folder:q} "
+        "> {log:q} 2>&1"
 
 
 rule claims:

@@ -21,7 +21,7 @@ rule train:
     resources:
         **TRAINING_RESOURCES,
     params:
-        run=lambda wildcards: json.dumps(vars(run_of(wildcards))),
+        run=lambda wildcards: as_json(vars(run_of(wildcards))),
         unfinished=str(RESULTS.unfinished("{run}")),
         gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number, and which counts a server's
         server=vllm_server,

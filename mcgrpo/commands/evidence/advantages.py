@@ -38,7 +38,8 @@ def is_known(run: Run) -> bool:
 
 def drawn(run: Run) -> int:
     """Rollouts of a group; 0 if only the code of somebody else's estimator says how many."""
-    return estimators.drawn(run) if is_known(run) or "extra_rollouts" in run.training else 0
+    extra = estimators.planned_extra(run)
+    return 0 if extra is None else run.num_generations + extra
 
 
 def as_batch(groups: Sequence[Group]) -> Batch:

@@ -159,15 +159,15 @@ def own_modules(planned: dict[str, Any]) -> list[Path]:
     Raises:
         StudyError: for one that is no Python.
     """
-    modules: set[Path] = set()
+    here, modules = Path.cwd(), set()
     for name in {run["estimator"] for run in planned["runs"] if ":" in run["estimator"]}:
         module = Path(*name.partition(":")[0].split("."))
         for path in filter(Path.is_file, (module.with_suffix(".py"), module / "__init__.py")):
             try:
-                modules |= with_neighbours(path, name)
+                modules |= {each.absolute() for each in with_neighbours(path, name)}
             except ValueError as error:
                 raise StudyError(str(error)) from None
-    return sorted(modules)
+    return sorted(each.relative_to(here) for each in modules if each.is_relative_to(here))
 
 
 def training_names(planned: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from mcgrpo.commands.evidence.rollouts import Recorded
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
 from mcgrpo.records import Run, run_name
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import GROUPS, RECORD, StudyFiles
+from mcgrpo.study.paths import GROUPS, RECORD, ROLLOUTS, StudyFiles
 from mcgrpo.study.plan import Config
 from mcgrpo.study.schedule import schedule
 from mcgrpo.study.settings import splits_of
@@ -52,6 +52,8 @@ def _disagreements(of_run: Path, run: Run, folder: Path, config: Config) -> Iter
     planned = schedule(run, max(gpus, 1), rows)
     if outcome["steps"] != planned.steps:
         yield f"run.json: {outcome['steps']} steps, the study plans {planned.steps}"
+    if ROLLOUTS not in outcome.get("sums", {}) and (of_run / ROLLOUTS).exists():
+        yield f"{ROLLOUTS}: not written by this training"
     tables = outcome.get("rollout_tables")  # of the training: those of the study may have been changed since
     yield from Recorded(of_run, run, planned, as_record(RolloutTables, tables, RECORD) if tables else None).check()
 
