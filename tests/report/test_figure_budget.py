@@ -33,6 +33,12 @@ def test_the_same_accuracies_stand_at_steps_rollouts_and_seconds_so_far(curve_fr
         np.testing.assert_allclose(y, [30, 55, 80])  # the mean over seeds, in percent
 
 
+def test_steps_are_whole(curve_frame):
+    points = [point("grpo", 2, 0, step, accuracy=0.1 * step) for step in (1, 2, 3)]
+    ticks = drawn(budget, curve_frame(points), lambda figure: figure.axes[0].get_xticks())
+    assert {1, 2, 3} <= {*ticks} and all(tick == round(tick) for tick in ticks)
+
+
 def test_methods_of_other_losses_and_steps_that_draw_nothing_are_left_out(curve_frame):
     points = [point("grpo", 2, 0, 1), point("grpo", 2, 0, 2, accuracy=None), point("dapo", 2, 0, 1)]
     (line,) = drawn(budget, curve_frame(points), lambda figure: figure.axes[0].lines)

@@ -57,5 +57,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, column: str, colours: dict) -> None:
                 look = style.look_of(method)["linestyle"]
                 name = f"{METHODS[method].label}, G = {budget}"
                 axes.plot(own[column], 100 * own.accuracy, color=colour, linestyle=look, linewidth=1.2, label=name)
+    if column == "step":
+        style.whole_steps(axes)
     if column == "seconds" and not rows.seconds.any():
         axes.text(0.5, 0.5, "not recorded", transform=axes.transAxes, **style.MIDDLE)

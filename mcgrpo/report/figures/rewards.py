@@ -63,3 +63,4 @@ def _panel(axes: Axes, rows: pd.DataFrame, apart: bool) -> None:
         axes.plot(own.step, own["mean"], linewidth=1.2, **look)
         low, high = own["mean"] - own.half, own["mean"] + own.half
         axes.fill_between(own.step, low, high, color=look["color"], alpha=0.15, lw=0)
+    style.whole_steps(axes)

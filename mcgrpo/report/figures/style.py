@@ -166,6 +166,11 @@ def _note_untrained(axes: Axes, value: float, below: bool) -> None:
     axes.text(0.985, height, text, transform=axes.transAxes, ha="right", va=va, color=GREY, fontsize=6.5)
 
 
+def whole_steps(axes: Axes) -> None:
+    """Ticks of x at whole steps, however few there are."""
+    axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+
+
 def categories(axes: Axes, names: Sequence) -> None:
     """One tick for each name, at 0, 1, 2, ..."""
     axes.set_xticks(range(len(names)), [str(name) for name in names])
