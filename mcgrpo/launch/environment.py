@@ -37,6 +37,9 @@ def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> None:
     # Jobs write to log files, in which a progress bar is noise (transformers heeds the hub's variable, too).
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    # Else TRL looks up the hub's address in a thread of every training, while accelerate changes the environment: the C
+    # library's `getenv` and `setenv` are not safe beside one another, and one of some thousand trainings crashed.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     # Else TRL imports mlflow, which takes a second or two; trainings are tracked by `mcgrpo.tracking` alone.
     os.environ.setdefault("DISABLE_MLFLOW_INTEGRATION", "TRUE")
     # glibc gives freed memory back to the system, which clears it anew for the next step: a tenth of a small training.

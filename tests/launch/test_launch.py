@@ -121,3 +121,14 @@ def test_another_environment_imports_the_package_and_nothing_else_from_beside_it
 def test_a_link_to_a_package_that_has_moved_is_replaced(tmp_path):
     (tmp_path / "mcgrpo").symlink_to(tmp_path / "gone")
     assert (package_alone(tmp_path) / "mcgrpo/__init__.py").is_file()
+
+
+def test_a_job_sends_no_telemetry_unless_its_user_wants_it():
+    """TRL does so in a thread of each training, which reads the environment while accelerate changes it: it may crash."""
+    told = "from huggingface_hub import constants; print(constants.HF_HUB_DISABLE_TELEMETRY)"
+    code = f"from mcgrpo.launch import environment; environment.prepare({{}}); {told}"
+    disabling = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
+    clean = {name: value for name, value in os.environ.items() if name not in disabling}
+    for given, disabled in (({}, "True"), ({"HF_HUB_DISABLE_TELEMETRY": "0"}, "False")):
+        done = subprocess.run([sys.executable, "-c", code], env=clean | given, capture_output=True, text=True)
+        assert done.stdout.strip() == disabled, done.stderr
