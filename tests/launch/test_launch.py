@@ -124,7 +124,7 @@ def test_a_link_to_a_package_that_has_moved_is_replaced(tmp_path):
 
 
 def test_a_job_sends_no_telemetry_unless_its_user_wants_it():
-    """TRL does so in a thread of each training, which reads the environment while accelerate changes it: it may crash."""
+    """TRL does so in a thread of each training, which may read the environment while accelerate changes it: a crash."""
     told = "from huggingface_hub import constants; print(constants.HF_HUB_DISABLE_TELEMETRY)"
     code = f"from mcgrpo.launch import environment; environment.prepare({{}}); {told}"
     disabling = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
