@@ -205,8 +205,9 @@ def add_training(into: Results, run: Run, folder: Path) -> None:
 
 def _extra_rollouts(run: Run, folder: Path) -> int:
     """Those of somebody's own estimator, which is code: counted in its groups."""
-    _, first = next(iter_json_lines(folder / GROUPS))
-    return len(as_record(Group, first, str(folder / GROUPS)).rewards) - run.num_generations
+    for where, row in iter_json_lines(folder / GROUPS):
+        return len(as_record(Group, row, where).rewards) - run.num_generations
+    raise RecordError(f"{folder / GROUPS}: holds no groups")
 
 
 def add_step_times(into: Results, run: Run, path: Path) -> None:

@@ -67,6 +67,9 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
     planned["equivalence_margin"] = 0.01
     cells = summarise(planned, pd.DataFrame(map(asdict, found.scores)), found.values).cells
     assert {cell.extra_rollouts for cell in cells if cell.method != "none"} == {3}
+    write_jsonl(results / "runs" / run.name / "groups.jsonl", [])
+    with pytest.raises(RecordError, match=r"groups\.jsonl: holds no groups"):
+        collect(planned, results)
 
 
 def test_the_steps_that_were_timed_in_turns_are_a_measure_of_their_run(results):

@@ -287,19 +287,3 @@ class TestRefused:
             MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=GRPOConfig(str(tmp_path), use_cpu=True))
         with pytest.raises(TypeError, match="not NoneType"):
             MCGRPOTrainer(model="unused", reward_funcs=digits_reward)
-
-
-def test_an_empty_field_of_a_rollout_func_is_in_no_row_as_with_trl(tmp_path):
-    def rollout_func(prompts, trainer):
-        ids = [trainer.processing_class(prompt)["input_ids"] for prompt in prompts]
-        return {"prompt_ids": ids, "completion_ids": ids, "logprobs": None, "tags": []}
-
-    def reward(completions, tags=None, **kwargs):
-        assert tags is None
-        return [float(len(text)) for text in completions]
-
-    for kind in (TRL, Ours):
-        trainer = trainer_of(kind, tmp_path, reward, max_steps=1)
-        trainer.rollout_func = rollout_func
-        trainer.train()
-        assert len(trainer.losses) == 1

@@ -1,0 +1,54 @@
+"""The schema of study files against the code that reads them."""
+
+from dataclasses import MISSING, fields
+
+import yaml
+from jsonschema import Draft202012Validator
+from studies import ROOT
+
+from mcgrpo.analyse import collect
+from mcgrpo.data.prompts import SYSTEM_PROMPTS
+from mcgrpo.estimators import ESTIMATORS
+from mcgrpo.records import PROTOCOL_SUFFIXES
+from mcgrpo.study.methods import METHODS
+from mcgrpo.train.arguments import OURS
+
+SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
+TRAINING = SCHEMA["$defs"]["training"]["properties"]
+
+
+def test_the_schema_is_a_schema():
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_schema_knows_what_the_code_knows():
+    from mcgrpo.grade.rewards import reward_functions
+    from mcgrpo.train.released import ReleasedConfig
+
+    known = {field.name for field in fields(ReleasedConfig)}
+    assert set(TRAINING) - {"prompts_per_step", *OURS} <= known
+    methods = SCHEMA["properties"]["experiments"]["additionalProperties"]["properties"]["methods"]
+    assert methods["items"]["enum"] == list(METHODS)
+    setting = SCHEMA["properties"]["settings"]["additionalProperties"]["properties"]
+    assert setting["prompt"]["enum"] == list(SYSTEM_PROMPTS)
+    protocols = SCHEMA["properties"]["grading"]["items"]["enum"]
+    assert protocols == list(PROTOCOL_SUFFIXES) == list(collect.MEASURES)
+    assert {method.estimator for method in METHODS.values()} <= set(ESTIMATORS)
+    assert {method.baseline for method in METHODS.values()} - {None} <= set(METHODS)
+    names = list(SCHEMA["$defs"]["rewards"]["properties"])
+    assert len(reward_functions("gsm8k", names)) == len(names)
+
+
+def test_the_schema_knows_the_toy_models():
+    from mcgrpo.data.toy.models import ModelSpec
+    from mcgrpo.data.toy.task import KINDS
+    from mcgrpo.data.toy.warm_start import WarmStart
+    from mcgrpo.grade.answers import TASKS
+
+    spec = SCHEMA["$defs"]["toy_model"]
+    for part, record in ((spec, ModelSpec), (spec["properties"]["warm_start"], WarmStart)):
+        assert list(part["properties"]) == [field.name for field in fields(record)]
+        assert part["required"] == [field.name for field in fields(record) if field.default is MISSING]
+    data = SCHEMA["properties"]["datasets"]["additionalProperties"]["properties"]
+    assert set(data["toy"]["properties"]["kind"]["enum"]) == set(KINDS)
+    assert tuple(data["task"]["enum"]) == TASKS
