@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from urllib.error import HTTPError
@@ -10,12 +9,12 @@ from urllib.error import HTTPError
 import psutil
 
 from mcgrpo.commands.doctor.checks import Check
-from mcgrpo.commands.forecast.memory import GIB
 from mcgrpo.launch.devices import DeviceError, devices
 from mcgrpo.study.fit import job_gpus
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.tracking import store_of
 
+GIB = 2**30
 TIMEOUT = 3.0
 """Seconds that a tracking server has to answer."""
 PROGRAMS = {
@@ -55,20 +54,6 @@ def check_gpus(nodes: int, wanted: int) -> Check:
     together = len(gpus) // wanted
     use = f"{together} at a time with --resources gpu={together * wanted}"
     return Check("ok", "GPUs", f"{names}; one training takes {wanted}: {use}")
-
-
-def device_memory() -> int | None:
-    """Bytes of the smallest GPU; None if nvidia-smi does not say, or only of a whole GPU that is divided (MIG)."""
-    query = ["nvidia-smi", "--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits"]
-    try:
-        gpus = devices()
-        done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError, DeviceError):
-        return None
-    lines = [line.split(",") for line in done.stdout.splitlines()]
-    mebibytes = {uuid.strip(): int(size) for uuid, size in lines if size.strip().isdigit()}
-    sizes = [mebibytes.get(device.uuid) for device in gpus]
-    return None if not sizes or None in sizes else min(sizes) * 2**20
 
 
 def count_cores() -> int:

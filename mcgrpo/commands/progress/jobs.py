@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mcgrpo.commands.forecast.batches import batches
-from mcgrpo.commands.forecast.times import work
+from mcgrpo.commands.plan.batches import batches
+from mcgrpo.commands.plan.times import work
 from mcgrpo.records import Run
 from mcgrpo.study.estimators import drawn
 from mcgrpo.study.methods import UNTRAINED

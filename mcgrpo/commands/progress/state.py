@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mcgrpo.commands.forecast.batches import batches
-from mcgrpo.commands.forecast.times import finished
+from mcgrpo.commands.plan.batches import batches
+from mcgrpo.commands.plan.times import finished
 from mcgrpo.commands.progress.jobs import TRAIN, Job, jobs, report, seconds
 from mcgrpo.files import RecordError, read_json, tail
 from mcgrpo.study.paths import RECORD, StudyFiles
