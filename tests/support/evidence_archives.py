@@ -3,13 +3,12 @@
 import subprocess
 import sys
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
 from mcgrpo.commands.evidence import archive
-from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, read_manifest, sums
+from mcgrpo.commands.evidence.contents import SUMS
 from mcgrpo.commands.evidence.verify import verify
 from mcgrpo.files import read_json, write_json
 
@@ -19,7 +18,6 @@ BASE = "results/tiny"
 MC_RUN = "toy/mc-grpo/G2/default/seed1"
 FILES = ["base.yaml", "title.yaml"]
 ARCHIVE = "tiny-evidence.tar.xz"
-STUDY_JSON = "study/study.json"
 
 STUDY = {
     "study": "tiny",
@@ -92,33 +90,24 @@ def set_commit(path, commit):
     change(path, outcome=read_json(path)["outcome"] | {"commit": commit})
 
 
-def pack(content, manifest=None):
-    """An archive of an extracted one's files as they are now; told to its manifest, where one is given."""
-    if manifest:
-        reseal(content)
-        files = {name: path for name, path in listed(content).items() if name not in (MANIFEST, SUMS)}
-        entries = {name: {"size": path.stat().st_size, "sha256": archive.sha256(path)} for name, path in files.items()}
-        manifest = replace(manifest, files=entries)
-        (content / MANIFEST).write_bytes(manifest.as_bytes())
-        (content / SUMS).write_bytes(sums({**manifest.hashes, MANIFEST: archive.sha256(content / MANIFEST)}))
+def pack(content):
+    """An archive of an extracted one's files as they are now."""
     path = content.parent / "changed.tar.xz"
-    archive.write(path, content.name, listed(content), {})
+    archive.write(path, content.name, listed(content))
     return path
 
 
-def reseal(content):
-    """Give each training's record the sums of what lies beside it now, as whoever forges it would."""
+def forged(content):
+    """An archive whose hashes are made to fit what was changed in it."""
     for path in content.glob(f"{BASE}/runs/**/run.json"):
         record = read_json(path)
         sums = record["outcome"]["sums"]
         beside = {name: path.parent / name for name in sums if not name.startswith("weights/")}
         record["outcome"]["sums"] = {name: archive.sha256(each) for name, each in beside.items() if each.is_file()}
         write_json(path, record)
-
-
-def forged(content, **changed):
-    """An archive whose manifest is made to fit what was changed in it."""
-    return pack(content, replace(read_manifest(content / MANIFEST), **changed))
+    entries = {name: path for name, path in listed(content).items() if name != SUMS}
+    (content / SUMS).write_text("".join(f"{archive.sha256(entries[name])}  {name}\n" for name in sorted(entries)))
+    return pack(content)
 
 
 def listed(folder):
@@ -130,7 +119,7 @@ def failures(path, until="", **options):
     found = {}
     for check in verify(path, **options):
         if check.status == "FAILED":
-            found[check.topic] = check.culprits
+            found[check.topic] = tuple(check.culprits)
         if check.topic == until:
             break
     return found

@@ -1,34 +1,30 @@
-"""The advantages of a training, recomputed from its rewards with its own estimator."""
+"""The advantages of a training, computed again from its rewards with its own estimator."""
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from statistics import fmean
 
 import torch
 from torch import Tensor
 
 from mcgrpo.estimators import ESTIMATORS, Ties, clamp_and_diagnose, compute_estimate
-from mcgrpo.estimators.diagnostics import diagnose, differ
+from mcgrpo.estimators.diagnostics import differ
+from mcgrpo.files import RecordError, as_record, iter_json_lines
 from mcgrpo.records import Group, Run
-from mcgrpo.study import estimators
+from mcgrpo.study.paths import GROUPS, METRICS
+from mcgrpo.study.schedule import Schedule
 from mcgrpo.train.faults import apply_faults
 from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.packing import MEAN_OF_ROWS
 
-RELATIVE = 1e-4
+REWARD = "drawn/reward"
+RELATIVE, ABSOLUTE = 1e-4, 1e-5
 """Tolerance of advantages, relative to the largest of their group: single precision, maybe of another processor."""
 NOISE = 1e-2
 """Tolerance of advantages in a group of equal rewards: rounding of the mean, divided by an epsilon of 1e-4."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A recorded generation batch: all (groups, drawn), rewards NaN where there is none."""
-
-    rewards: Tensor
-    advantages: Tensor
-    kept: Tensor
-    lengths: Tensor
 
 
 def is_known(run: Run) -> bool:
@@ -36,56 +32,74 @@ def is_known(run: Run) -> bool:
     return run.estimator in ESTIMATORS
 
 
-def drawn(run: Run) -> int:
-    """Rollouts of a group; 0 if only the code of somebody else's estimator says how many."""
-    extra = estimators.planned_extra(run)
-    return 0 if extra is None else run.num_generations + extra
-
-
-def as_batch(groups: Sequence[Group]) -> Batch:
-    """The numbers of groups of one size.
-
-    Raises:
-        ValueError: for anything but finite single-precision numbers, and `kept` of 0 and 1.
-    """
-    columns = ("rewards", "advantages", "kept", "lengths")
-    if len({len(getattr(group, name)) for group in groups for name in columns}) > 1:
-        raise ValueError("not as many advantages, marks and lengths as rewards, or groups of several sizes")
-    try:
-        rewards = [[math.nan if reward is None else float(reward) for reward in group.rewards] for group in groups]
-        floats = [torch.tensor(rows, dtype=torch.float32) for rows in (rewards, [group.advantages for group in groups])]
-        whole = [torch.tensor([getattr(group, name) for group in groups]) for name in ("kept", "lengths")]
-    except (TypeError, RuntimeError, OverflowError) as error:
-        raise ValueError(str(error)) from None
-    if len({column.shape for column in (*floats, *whole)}) > 1 or floats[0].dim() != 2:
-        raise ValueError("a list stands where a number should be")
-    if not floats[1].isfinite().all() or not ((whole[0] == 0) | (whole[0] == 1)).all():
-        raise ValueError("an advantage is not finite, or a mark of what is kept neither 0 nor 1")
-    return Batch(*floats, whole[0].bool(), whole[1])
-
-
-def differences(batch: Batch, run: Run, step: int, position: int) -> tuple[list[str], dict[str, float]]:
-    """Differences between a batch and what its rewards give, and the metrics that should have been logged.
+def disagreements(folder: Path, run: Run, planned: Schedule) -> Iterator[str]:
+    """Where the groups of a training are not those of its schedule and of its rewards.
 
     Args:
-        batch: the recorded batch.
-        run: the run that it belongs to.
+        folder: of the run.
+        run: as planned.
+        planned: the schedule of its generation batches.
+
+    Raises:
+        RecordError, ValueError: for a file that cannot be read.
+    """
+    logged = [row for _, row in iter_json_lines(folder / METRICS)]
+    if [row.get("step") for row in logged] != list(range(1, planned.steps + 1)):
+        yield f"{METRICS}: not a line for each of {planned.steps} steps"
+        return
+    groups = (as_record(Group, row, where) for where, row in iter_json_lines(folder / GROUPS))
+    for step, positions in groupby(planned.generations(), itemgetter(0)):
+        means = []
+        for _, position in positions:
+            batch = list(islice(groups, planned.groups))
+            if len(batch) < planned.groups or {group.step for group in batch} != {step}:
+                yield f"{GROUPS}: step {step}: not {planned.groups} groups of this step"
+                return
+            for group in wrong_groups(batch, run, step, position):
+                yield f"{GROUPS}: step {step}: group {group}: advantages or kept rows are not those of its rewards"
+            means += _mean_reward(batch)
+        if not _close(logged[step - 1].get(REWARD), means):
+            yield f"{METRICS}: step {step}: {REWARD} is not that of {GROUPS}"
+    if next(groups, None):
+        yield f"{GROUPS}: more than the {planned.steps} steps that are planned"
+
+
+def _mean_reward(batch: Sequence[Group]) -> list[float]:
+    rewards = [reward for group in batch for reward in group.rewards if reward is not None]
+    return [fmean(rewards)] if rewards else []
+
+
+def _close(logged: float | None, means: Sequence[float]) -> bool:
+    return (
+        logged is None
+        if not means
+        else logged is not None and math.isclose(logged, fmean(means), rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    )
+
+
+def wrong_groups(batch: Sequence[Group], run: Run, step: int, position: int) -> list[int]:
+    """The indices of groups whose advantages or kept rows do not follow from the rewards of their generation batch.
+
+    Args:
+        batch: its groups.
+        run: the run that it belongs to; of somebody else's estimator only the number of kept rows is checked.
         step: the optimizer step, from 1, that it was drawn for.
         position: of the batch within that step, see `mcgrpo.study.schedule`.
 
     Raises:
-        ValueError: see `estimate`.
+        RecordError: for numbers that make no batch.
     """
-    findings = [f"group {group}: {odd}" for group, odd in _not_g(batch, run)]
-    logged: dict[str, Tensor] = {}
-    if is_known(run):
-        advantages, kept, logged = estimate_as_trained(batch, run, step, position)
-        findings += [f"group {group}: {odd}" for group, odd in _compare(batch, advantages, kept)]
-    # These from the record: rounding may make an advantage 0 on one processor and not on another
-    recorded = diagnose(batch.rewards, None, batch.advantages, batch.kept)
-    logged |= {name: value for name, value in recorded.items() if name.startswith("advantage/") or name not in logged}
-    logged["completions/mean_length"] = batch.lengths.float().mean()
-    return findings, {name: value.item() for name, value in logged.items()}
+    try:
+        rewards = torch.tensor([[math.nan if each is None else each for each in group.rewards] for group in batch])
+        advantages = torch.tensor([group.advantages for group in batch])
+        kept = torch.tensor([group.kept for group in batch]).bool()
+        lengths = torch.tensor([group.lengths for group in batch])
+        wrong = kept.sum(dim=1) != run.num_generations
+        if is_known(run):
+            wrong |= _differ(rewards, advantages, kept, *_as_trained(rewards, lengths, run, step, position))
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise RecordError(f"{GROUPS}: step {step}: {error}") from None
+    return wrong.nonzero().flatten().tolist()
 
 
 def ties(run: Run) -> Ties:
@@ -93,44 +107,37 @@ def ties(run: Run) -> Ties:
     return "longest" if run.loss_type in MEAN_OF_ROWS and not run.training.get("beta", 0.0) else "first"
 
 
-def estimate_as_trained(batch: Batch, run: Run, step: int, position: int) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-    """Advantages and kept rows as `MCGRPOTrainer` or `ReleasedTrainer` computes them, and what it logs of them."""
+def _as_trained(rewards: Tensor, lengths: Tensor, run: Run, step: int, position: int) -> tuple[Tensor, Tensor]:
+    """Advantages and kept rows as `MCGRPOTrainer` or `ReleasedTrainer` computes them."""
     training = run.training
     estimated = compute_estimate(
-        batch.rewards,
+        rewards,
         run.estimator,
         run.num_generations,
-        lengths=batch.lengths,
+        lengths=lengths,
         extra_rollouts=training.get("extra_rollouts"),
         epsilon=training.get("advantage_epsilon"),
         mad_zero=training.get("mad_zero", "epsilon"),
         ties=ties(run),
     )
     drop_rule, rescale = training.get("drop_rule", "advantage"), training.get("rescale_by_nonzero", False)
-    estimated, flipped = apply_faults(estimated, run.num_generations, drop_rule, rescale), {}
+    estimated = apply_faults(estimated, run.num_generations, drop_rule, rescale)
     if rate := training.get("advantage_flip_rate", 0.0):
         rule = training.get("advantage_flip_rule", "bernoulli")
-        estimated, share = inject_flips(estimated, rate, rule, f"{run.seed}/{step - 1}/{position}")
-        flipped["advantage/frac_flipped"] = share
-    estimated, diagnostics = clamp_and_diagnose(estimated, training.get("max_advantage"))
-    return estimated.advantages, estimated.keep, diagnostics | flipped
+        estimated, _ = inject_flips(estimated, rate, rule, f"{run.seed}/{step - 1}/{position}")
+    estimated, _ = clamp_and_diagnose(estimated, training.get("max_advantage"))
+    return estimated.advantages, estimated.keep
 
 
-def _not_g(batch: Batch, run: Run) -> Iterator[tuple[int, str]]:
-    for group, count in enumerate(batch.kept.sum(dim=1).tolist()):
-        if count != run.num_generations:
-            yield group, f"{count} rollouts are kept of G={run.num_generations}"
-
-
-def _compare(batch: Batch, advantages: Tensor, kept: Tensor) -> Iterator[tuple[int, str]]:
-    largest = advantages.abs().amax(dim=1, keepdim=True)
-    tolerance = torch.where(differ(batch.rewards), RELATIVE * largest + 1e-6, NOISE)
-    for group in ((batch.advantages - advantages).abs() > tolerance).any(dim=1).nonzero().flatten().tolist():
-        yield group, "its advantages are not those of its rewards"
-    for group in (batch.kept != kept).any(dim=1).nonzero().flatten().tolist():
-        odd = batch.kept[group] != kept[group]
-        sizes, rewards = advantages[group].abs()[odd], batch.rewards[group][odd]
+def _differ(rewards: Tensor, advantages: Tensor, kept: Tensor, wanted: Tensor, keep: Tensor) -> Tensor:
+    """Per group of (groups, drawn) tensors: whether what was recorded is not what follows from its rewards."""
+    largest = wanted.abs().amax(dim=1, keepdim=True)
+    tolerance = torch.where(differ(rewards), RELATIVE * largest + 1e-6, NOISE)
+    wrong = ~((advantages - wanted).abs() <= tolerance).all(dim=1)
+    for group in (kept != keep).any(dim=1).nonzero().flatten().tolist():
+        odd = kept[group] != keep[group]
+        sizes, own = wanted[group].abs()[odd], rewards[group][odd]
         # Equal distances to the centre from either side of it, up to rounding
-        tied = sizes.max() - sizes.min() <= RELATIVE * largest[group] and not (rewards == rewards[0]).all()
-        if not tied:
-            yield group, "the rollouts that are kept are not those of its rewards"
+        tied = sizes.max() - sizes.min() <= RELATIVE * largest[group] and not (own == own[0]).all()
+        wrong[group] |= not tied
+    return wrong

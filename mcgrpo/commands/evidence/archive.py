@@ -1,12 +1,9 @@
-"""One .tar.xz with nothing in it but names and contents: the same files give the same bytes.
-
-Members are sorted and have no times, owners or modes of their own, so that a reader
-(`mcgrpo.commands.evidence.unpack`) knows every byte but those of the files.
-"""
+"""One .tar.xz of names and contents: the same files give the same bytes. Anybody's is unpacked within limits."""
 
 import hashlib
 import io
 import lzma
+import shutil
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,13 +14,15 @@ from mcgrpo.files import atomic
 SUFFIX = ".tar.xz"
 PRESET = 2
 """Of xz: on the mini study seven times as fast as its default, for an archive that is a quarter larger."""
+MOST_FILES, MOST_MB = 100_000, 1024
+"""Limits of an archive that is unpacked: files, and MiB of the whole tar."""
 
 Entries = Mapping[str, Path | bytes]
 """Name in the archive -> a file, or its content."""
 
 
 class ArchiveError(ValueError):
-    """A file cannot be packed; the message names it."""
+    """A file cannot be packed or unpacked; the message names it."""
 
 
 def sha256(entry: Path | bytes) -> str:
@@ -32,21 +31,11 @@ def sha256(entry: Path | bytes) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write(path: Path, top: str, entries: Entries, hashes: Mapping[str, str]) -> None:
-    """Pack the entries below the folder `top`, atomically.
-
-    Args:
-        path: of the archive.
-        top: name of the one folder in it.
-        entries: what is packed.
-        hashes: SHA-256 that each file had when it was listed.
-
-    Raises:
-        ArchiveError: naming a file that has changed since.
-    """
+def write(path: Path, top: str, entries: Entries) -> None:
+    """Pack the entries below the folder `top`, sorted, without times, owners or modes of their own; atomically."""
     with (
         atomic(path) as temporary,
-        lzma.open(temporary, "wb", preset=PRESET, check=lzma.CHECK_SHA256) as stream,
+        lzma.open(temporary, "wb", preset=PRESET) as stream,
         tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for name, entry in sorted(entries.items()):
@@ -54,26 +43,54 @@ def write(path: Path, top: str, entries: Entries, hashes: Mapping[str, str]) -> 
             with _opened(entry) as file:
                 info.size = file.seek(0, io.SEEK_END)
                 file.seek(0)
-                source = _Hashing(file)
-                try:
-                    tar.addfile(info, source)
-                except OSError as error:
-                    raise ArchiveError(f"{name}: {error}") from None
-            if name in hashes and source.digest.hexdigest() != hashes[name]:
-                raise ArchiveError(f"{name}: changed while it was packed; is the study running?")
+                tar.addfile(info, file)
+
+
+def unpack(path: Path, folder: Path, most_mb: int = MOST_MB) -> None:
+    """Unpack an archive into a new folder, without its top folder: regular files with plain names, and nothing else.
+
+    Raises:
+        ArchiveError: naming the member at fault, or for a stream that is damaged or larger than `most_mb` MiB.
+        OSError: if the archive cannot be opened.
+    """
+    folder.mkdir(parents=True)
+    try:
+        with lzma.open(path) as stream, tarfile.open(fileobj=_Limited(stream, most_mb), mode="r|") as tar:
+            for number, member in enumerate(tar):
+                if number >= MOST_FILES:
+                    raise ArchiveError(f"more than {MOST_FILES:,} files")
+                _extract(tar, member, folder)
+    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
+        raise ArchiveError(f"not an archive of `mcgrpo bundle`, or damaged: {error}") from None
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    _, *parts = member.name.split("/")
+    if not member.isreg() or not parts or {"", ".", ".."} & {*member.name.split("/")} or not member.name.isprintable():
+        raise ArchiveError(f"{member.name!r} is not a regular file with a plain name")
+    content = tar.extractfile(member)
+    try:
+        target = folder.joinpath(*parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            shutil.copyfileobj(content, file)
+    except OSError as error:
+        raise ArchiveError(f"{member.name!r} cannot be unpacked: {error.strerror}") from None
+
+
+class _Limited:
+    """A stream that may give so many MiB."""
+
+    def __init__(self, stream: IO[bytes], most_mb: int):
+        self.stream, self.most_mb, self.left = stream, most_mb, most_mb << 20
+
+    def read(self, size: int) -> bytes:
+        data = self.stream.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise ArchiveError(f"more than {self.most_mb} MiB (--max-mb)")
+        return data
 
 
 def _opened(entry: Path | bytes) -> IO[bytes]:
     return io.BytesIO(entry) if isinstance(entry, bytes) else entry.open("rb")
-
-
-class _Hashing:
-    """A file that is hashed as it is read."""
-
-    def __init__(self, file: IO[bytes]):
-        self.file, self.digest = file, hashlib.sha256()
-
-    def read(self, size: int) -> bytes:
-        data = self.file.read(size)
-        self.digest.update(data)
-        return data

@@ -1,27 +1,42 @@
 """A study in one archive: `mcgrpo bundle [STUDY.yaml ...] [--output FILE]`.
 
-It holds the study's files and their locks, the lists of packages, and of every run its record, metrics, rollouts and
-grades, with what was made of them: scores, summary, tables, claims. MANIFEST.json has the SHA-256 of each, the commits
-and versions of the runs, and what is missing. The same study gives the same bytes. `mcgrpo verify` checks it.
+It holds the study's files and their locks, and of every run its record, metrics, recorded rollouts and grades, with
+what was made of them: scores, summary, tables, claims. SHA256SUMS has the hash of each, MANIFEST.json the commits and
+versions. The same study gives the same bytes. `mcgrpo verify` checks it.
 """
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from mcgrpo import command_line
+from mcgrpo import __version__, command_line
+from mcgrpo.analyse.collect import collect
 from mcgrpo.commands.evidence import archive
-from mcgrpo.commands.evidence.contents import STUDY, checked_plan, contents
-from mcgrpo.commands.evidence.manifest import MANIFEST, SUMS, Manifest, manifest, sums
-from mcgrpo.files import RecordError
+from mcgrpo.commands.evidence.contents import (
+    MANIFEST,
+    OPTIONAL,
+    STUDY,
+    SUMS,
+    checked_plan,
+    contents,
+    planned_files,
+    study_names,
+    training_names,
+)  # fmt: skip
+from mcgrpo.files import RecordError, read_json
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
+from mcgrpo.study.paths import RECORD, ResultFiles, StudyFiles
+from mcgrpo.study.plan import Config
+from mcgrpo.train.provenance import commit
 
 SHOWN = 5
-"""Missing files that are printed; the manifest has all."""
+"""Missing files that are printed."""
 
 
-def bundle(files: list[Path], output: Path | None = None, completions: bool = False) -> tuple[Path, Manifest]:
-    """Pack the study that lies here.
+def bundle(files: list[Path], output: Path | None = None, completions: bool = False) -> tuple[Path, list[str]]:
+    """Pack the study that lies here; returns the archive, and what the study lacks.
 
     Args:
         files: the study's, as Snakemake was given them; none for the default.
@@ -30,20 +45,59 @@ def bundle(files: list[Path], output: Path | None = None, completions: bool = Fa
 
     Raises:
         StudyError: where the study was not run here, or by other files.
-        ArchiveError, RecordError: naming a file that changes meanwhile, or cannot be read.
+        RecordError: naming a file that cannot be read.
     """
     config = study_file.read(files)
     _, layers = study_file.merged(files)
     planned = checked_plan(config)
-    packed = contents(config, layers, planned, completions)
-    own = {STUDY: (json.dumps(config, indent=2) + "\n").encode()}
-    made = manifest(config, planned, packed, own)
-    own[MANIFEST] = made.as_bytes()
-    own[SUMS] = sums({**made.hashes, MANIFEST: archive.sha256(own[MANIFEST])})
+    entries: dict[str, Path | bytes] = {**contents(config, layers, planned, completions), STUDY: _bytes(config)}
+    entries[MANIFEST] = _bytes(_manifest(config, layers, planned))
+    entries[SUMS] = "".join(f"{archive.sha256(entries[name])}  {name}\n" for name in sorted(entries)).encode()
     top = f"{config['study']}-evidence"
     output = output or Path(top + archive.SUFFIX)
-    archive.write(output, top, {**packed.files, **own}, made.hashes)
-    return output, made
+    archive.write(output, top, entries)
+    return output, missing(config, planned, entries, Path())
+
+
+def _bytes(content: Any) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()
+
+
+def _manifest(config: Config, layers: list[Path], planned: dict[str, Any]) -> dict[str, Any]:
+    """What made the archive, and what made its trainings; nothing in it depends on when."""
+    outcomes = list(run_outcomes(planned, StudyFiles(config["study"]).results).values())
+    packages = Counter(json.dumps(outcome.get("versions", {}), sort_keys=True) for outcome in outcomes)
+    return {
+        "study": config["study"],
+        "study_files": study_names(layers),
+        "mcgrpo": __version__,
+        "commit": commit(),
+        "trainings": len(outcomes),
+        "commits": dict(sorted(Counter(str(outcome.get("commit")) for outcome in outcomes).items())),
+        "versions": [{"trainings": count, **json.loads(each)} for each, count in sorted(packages.items())],
+    }
+
+
+def missing(config: Config, planned: dict[str, Any], names: Any, root: Path) -> list[str]:
+    """What is planned and not among the names, or is not whole (see `mcgrpo.analyse.collect`).
+
+    Args:
+        root: the folder that the study's files are below.
+    """
+    kinds = planned_files(config, planned)
+    absent = [f"{name}: no such file" for name, kind in kinds.items() if kind not in OPTIONAL and name not in names]
+    unfinished = collect(planned, StudyFiles(config["study"], root).results.folder, unfinished=True).missing
+    return list(dict.fromkeys([*absent, *(line.removeprefix(f"{root}/") for line in unfinished)]))
+
+
+def run_outcomes(planned: dict[str, Any], results: ResultFiles) -> dict[str, dict[str, Any]]:
+    """Training -> the `outcome` of its run.json, for those that have one.
+
+    Raises:
+        RecordError: for one that holds no JSON object.
+    """
+    records = {name: results.run(name) / RECORD for name in training_names(planned)}
+    return {name: read_json(path).get("outcome", {}) for name, path in records.items() if path.is_file()}
 
 
 def main() -> None:
@@ -53,20 +107,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: STUDY-evidence{archive.SUFFIX}, here")
     parser.add_argument("--completions", action="store_true", help="pack the text that was graded, too")
     options = parser.parse_args()
-    output, here = options.output.absolute() if options.output else None, Path.cwd()
+    output = options.output.absolute() if options.output else None
     if output and not output.name.endswith(archive.SUFFIX):
         parser.error(f"--output {options.output}: the archive is a {archive.SUFFIX}")
-    with command_line.errors(StudyError, RecordError, archive.ArchiveError):
-        path, made = bundle(study_file.resolve(options), output, options.completions)
-    path = path.absolute()
-    shown, size = path.relative_to(here) if path.is_relative_to(here) else path, path.stat().st_size / 1e6
-    runs = f"{sum(made.commits.values())} of {made.trainings} trainings"
-    print(f"{shown}: {len(made.files)} files, {size:,.1f} MB, {runs}")
-    for line in made.missing[:SHOWN]:
-        print(f"missing: {line}")
-    if len(made.missing) > SHOWN:
-        print(f"missing: {len(made.missing) - SHOWN} more, see {MANIFEST}")
-    print(f"sha256 {archive.sha256(path)}")
+    with command_line.errors(StudyError, RecordError):
+        path, lacking = bundle(study_file.resolve(options), output, options.completions)
+    print(f"{options.output or path}: {path.stat().st_size / 1e6:,.1f} MB, sha256 {archive.sha256(path)}")
+    print(*(f"missing: {line}" for line in lacking[:SHOWN]), sep="\n", end="\n" if lacking else "")
+    if len(lacking) > SHOWN:
+        print(f"missing: {len(lacking) - SHOWN} more")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,279 @@
+"""`mcgrpo bundle` of a real study, and `mcgrpo verify` of its archive: as it is, changed, and forged."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from evidence_archives import (
+    BASE,
+    COMMIT,
+    FILES,
+    MC_RUN,
+    STUDY,
+    change,
+    edit,
+    failures,
+    forged,
+    listed,
+    pack,
+    run,
+    set_commit,
+)
+
+from mcgrpo.commands.evidence import archive, regenerate
+from mcgrpo.commands.evidence import verify as module
+from mcgrpo.commands.evidence.bundle import bundle
+from mcgrpo.commands.evidence.compare import difference
+from mcgrpo.commands.evidence.contents import MANIFEST, SUMS
+from mcgrpo.commands.evidence.contents import STUDY as STUDY_JSON
+from mcgrpo.commands.evidence.study import layer_differences
+from mcgrpo.commands.evidence.verify import verify
+from mcgrpo.files import iter_json_lines, read_json, write_jsonl
+from mcgrpo.study.check import StudyError
+
+pytestmark = pytest.mark.slow
+GRADES = f"{BASE}/grades/{MC_RUN}/two-step.jsonl"
+
+
+@pytest.fixture
+def copied(study, tmp_path, monkeypatch):
+    """The study in a folder of its own, to be changed, as the working directory."""
+    monkeypatch.chdir(shutil.copytree(study, tmp_path / "copy"))
+    return Path.cwd()
+
+
+class TestABundle:
+    def test_is_the_same_to_the_byte_for_the_same_study(self, packed, copied):
+        for path in sorted(copied.rglob("*"), reverse=True):
+            os.utime(path)
+        path, missing = bundle(FILES, Path("again.tar.xz"), completions=True)
+        assert path.read_bytes() == packed.read_bytes() and missing == []
+
+    def test_is_checked_by_coreutils_too(self, content):
+        done = subprocess.run(["sha256sum", "--check", "--strict", SUMS], cwd=content, capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout.count(": OK") == len(listed(content)) - 1
+
+    def test_says_what_made_it_and_holds_no_model(self, content):
+        manifest = read_json(content / MANIFEST)
+        assert manifest["commits"] == {COMMIT: 4} and manifest["trainings"] == 4
+        assert manifest["versions"][0]["trainings"] == 4 and "trl" in manifest["versions"][0]
+        assert not [name for name in listed(content) if "model" in name or "envs/" in name]
+
+    def test_has_nothing_that_is_not_planned_and_completions_only_where_asked(self, copied):
+        (copied / BASE / "runs" / MC_RUN / "notes.txt").write_text("by hand\n")
+        path, _ = bundle(FILES)
+        with archive.tarfile.open(path) as tar:
+            names = tar.getnames()
+        assert not [name for name in names if "notes" in name or "/completions/" in name]
+        assert not failures(path)
+
+    def test_of_an_unfinished_study_names_what_is_missing(self, copied):
+        shutil.move(copied / BASE / "runs" / MC_RUN, copied / BASE / "unfinished" / MC_RUN)
+        path, missing = bundle(FILES)
+        assert f"{BASE}/runs/{MC_RUN}/run.json: no such file" in missing
+        assert "complete" in failures(path)
+        partial = {check.topic: check.status for check in verify(path, partial=True)}
+        assert partial["complete"] == "note" and partial["files"] == "ok"
+
+    def test_names_grades_that_are_older_than_their_training(self, copied):
+        os.utime(GRADES, (0, 0))
+        assert bundle(FILES)[1] == [f"{GRADES}: older than the training that it should be of"]
+
+    def test_of_a_study_that_was_not_run_or_by_other_files_is_refused(self, copied, tmp_path, monkeypatch):
+        Path("other.yaml").write_text("seeds: [0]\n")
+        with pytest.raises(StudyError, match=r"plan\.json: runs differs from these study files"):
+            bundle([*FILES, "other.yaml"])
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        Path("base.yaml").write_text(yaml.safe_dump(STUDY))
+        with pytest.raises(StudyError, match="nothing of study 'tiny' has been run here"):
+            bundle(["base.yaml"])
+
+
+class TestAWholeArchive:
+    def test_is_verified_without_snakemake_trl_or_a_network(self, packed, tmp_path):
+        code = (
+            "import runpy, socket, sys\n"
+            "class Absent:\n"
+            "    def find_spec(name, *_):\n"
+            "        if name.split('.')[0] in ('snakemake', 'trl', 'transformers', 'accelerate', 'mlflow'):\n"
+            "            raise ModuleNotFoundError(name, name=name)\n"
+            "sys.meta_path.insert(0, Absent)\n"
+            "socket.socket.connect = None\n"
+            f"sys.argv = ['verify', {str(packed)!r}, '--regrade']\n"
+            f"runpy.run_module({module.__name__!r}, run_name='__main__')\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        *checks, verdict = done.stdout.splitlines()
+        assert done.returncode == 0 and verdict == f"{packed}: verified", done.stdout + done.stderr
+        topics = ("files", "study", "complete", "commits", "rollouts", "grades", *regenerate.STEPS, "problems")
+        assert [line.split()[:2] for line in checks] == [["ok", topic] for topic in topics]
+        assert list(tmp_path.iterdir()) == []
+
+    def test_of_another_version_is_compared_by_its_numbers(self, content):
+        change(content / MANIFEST, mcgrpo="0.0.9")
+        edit(content / "reports/tiny/tables.md", "Tiny study", "Small study")
+        checks = {check.topic: check for check in verify(forged(content))}
+        assert checks["study"].status == "note" and not any(each.status == "FAILED" for each in checks.values())
+        edit(content / f"{BASE}/summary.csv", ",0.", ",0.9")
+        assert "summary" in failures(forged(content))
+
+
+class TestAChangedFile:
+    @pytest.mark.parametrize(
+        "name", [GRADES, f"{BASE}/runs/{MC_RUN}/run.json", f"{BASE}/overlap.json", STUDY_JSON, MANIFEST]
+    )
+    def test_is_named(self, content, name):
+        data = bytearray((content / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (content / name).write_bytes(data)
+        assert failures(pack(content), until="files")["files"] == (f"{name}: not in {SUMS}, or not with this hash",)
+
+    def test_that_is_missing_or_not_listed_is_named(self, content):
+        (content / GRADES).unlink()
+        (content / "more.txt").write_text("pip")
+        told = failures(pack(content), until="files")["files"]
+        assert told == (f"more.txt: not in {SUMS}, or not with this hash", f"{GRADES}: not in the archive")
+
+    @pytest.mark.parametrize(
+        ("theirs", "told"),
+        [("a 1.5\nb\n", ""), ("a 1.5000001\nb\n", ""), ("a 1.6\nb\n", "line 1 differs"),
+         ("c 1.5\nb\n", "line 1 differs"), ("a 1.5\n", "line 2 differs"), ("a 1.5\nb\n\n", "line 3 differs"),
+         (None, "not in the archive")],
+    )  # fmt: skip
+    def test_differs_in_a_line(self, tmp_path, theirs, told):
+        (tmp_path / "mine.csv").write_text("a 1.5\nb\n")
+        if theirs is not None:
+            (tmp_path / "theirs").write_text(theirs)
+        assert difference(tmp_path / "mine.csv", tmp_path / "theirs") == told
+
+
+class TestAForgedArchive:
+    """Its hashes fit what was changed, so that only what the numbers come from can tell."""
+
+    def test_with_another_verdict_makes_other_tables(self, content):
+        edit(content / GRADES, '"verdict": "unparseable"', '"verdict": "correct"')
+        found = failures(forged(content), regrade=True)
+        assert found["grades"] == (f"{GRADES}: line 1 differs",) and {"scores", "summary", "tables"} <= found.keys()
+
+    @pytest.mark.parametrize(
+        ("name", "topic"),
+        [
+            (f"{BASE}/scores.csv", "scores"), (f"{BASE}/summary.csv", "summary"), ("reports/tiny/tables.tex", "tables"),
+            ("reports/tiny/claims.md", "tables"), (f"{BASE}/flips/toy/none/G0/default/seed0/two-step.jsonl", "flips"),
+        ],
+    )  # fmt: skip
+    def test_with_another_number_is_found(self, content, name, topic):
+        text = (content / name).read_text()
+        place = [match.start() for match in re.finditer(r"\d", text)][-1]
+        (content / name).write_text(f"{text[:place]}{(int(text[place]) + 1) % 10}{text[place + 1 :]}")
+        line = text[:place].count("\n") + 1
+        assert f"{name}: line {line} differs" in failures(forged(content))[topic]
+
+    def test_with_other_rewards_does_not_have_their_advantages(self, content):
+        edit(content / f"{BASE}/runs/{MC_RUN}/groups.jsonl", '"rewards":[0.0', '"rewards":[1.0')
+        assert failures(forged(content), until="rollouts")["rollouts"][0].startswith(f"{MC_RUN}: groups.jsonl: step 1")
+
+    def test_with_a_study_that_is_not_its_files_is_found(self, content):
+        change(content / STUDY_JSON, title="Another")
+        assert failures(forged(content))["study"] == (f"{STUDY_JSON}: title is not what the study files say",)
+
+    def test_with_a_revision_that_is_not_its_lock_is_found(self, content):
+        layer, hub = content / "study/0-base.yaml", STUDY | {"models": {"toy": {"hub": "org/toy"}}}
+        layer.write_text(yaml.safe_dump(hub))
+        layer.with_suffix(".lock.yaml").write_text(
+            yaml.safe_dump({"models": {"toy": {"hub": "org/toy", "commit": COMMIT}}})
+        )
+        for revision, odd in ((COMMIT, []), ("f" * 40, ["models"])):
+            pinned = hub | {"models": {"toy": {"hub": "org/toy", "revision": revision}}}
+            assert layer_differences([layer], pinned) == odd
+
+    def test_without_the_hard_problems_is_found(self, content):
+        for path in content.glob(f"{BASE}/grades/**/*.jsonl"):
+            rows = [row for _, row in iter_json_lines(path)]
+            write_jsonl(path, [row for row in rows if row["id"] != rows[0]["id"]])
+        assert any("is over 15 problems of 16" in line for line in failures(forged(content))["problems"])
+
+    def test_with_the_papers_numbers_changed_is_found(self, content):
+        with (content / "config/published.csv").open("a") as file:
+            file.write("main,1,,grpo,2,default,gsm8k,accuracy,99.9,,,\n")
+        assert failures(forged(content))["study"] == ("config/published.csv: not that of the mcgrpo here",)
+
+    def test_with_a_training_of_unknown_code_is_found(self, content):
+        set_commit(content / f"{BASE}/runs/{MC_RUN}/run.json", f"{COMMIT}-dirty")
+        assert failures(forged(content), until="commits") == {"commits": (f"{MC_RUN}: {COMMIT}-dirty",)}
+
+    @pytest.mark.parametrize(
+        "name",
+        [f"{BASE}/runs/{MC_RUN}/model.pkl", ".bashrc", "envs/noise.txt", "reports/tiny/final.md", "study/evil.py"],
+    )
+    def test_with_a_file_that_is_not_planned_is_found(self, content, name):
+        (content / name).parent.mkdir(parents=True, exist_ok=True)
+        (content / name).write_text("99.9\n")
+        assert failures(forged(content), until="complete")["complete"] == (f"{name}: nothing that the study plans",)
+
+
+class TestAHostileArchive:
+    """What would run, write elsewhere, hide or fill the memory, if an archive were believed."""
+
+    def test_with_code_in_its_study_file_is_refused_and_nothing_runs(self, content, tmp_path):
+        canary, layer = tmp_path / "has-run", content / "study/0-base.yaml"
+        honest, touch = layer.read_text(), f"__import__('pathlib').Path({str(canary)!r}).touch()"
+        for text in (
+            f'__use_yte__: true\n__definitions__:\n  - "{touch}"\n',
+            f"!!python/object/apply:eval ['{touch}']",
+        ):
+            layer.write_text(text + honest)
+            assert failures(forged(content))["study"]
+        assert not canary.exists()
+
+    def test_with_an_estimator_of_its_own_imports_nothing_of_it(self, content, tmp_path, monkeypatch):
+        monkeypatch.chdir(content / "study")
+        Path("evil.py").write_text(f"open({str(tmp_path / 'has-run')!r}, 'w')\ncentre = None\n")
+        change(Path("study.json"), training=STUDY["training"] | {"estimator": "evil:centre"})
+        assert failures(forged(content))
+        assert not (tmp_path / "has-run").exists() and "evil" not in sys.modules
+
+    def test_with_aliases_that_grow_is_refused_in_a_moment(self, content):
+        lines = ["a: &a [x,x,x,x,x,x,x,x,x]", *(f"{new}: &{new} [{','.join(['*' + old] * 9)}]"
+                 for old, new in zip("abcdefgh", "bcdefghi", strict=True))]  # fmt: skip
+        (content / "study/1-title.yaml").write_text("\n".join(lines))
+        assert "stands for more than" in failures(forged(content))["study"][0]
+
+    @pytest.mark.parametrize("name", ["../..", "/tmp/tiny", "a/../../b", "", "tiny\nverified"])
+    def test_of_a_study_whose_name_is_a_path_is_refused(self, content, name):
+        change(content / STUDY_JSON, study=name)
+        assert failures(forged(content)).keys() == {"study"}
+
+    def test_with_a_million_runs_is_refused_before_they_are_planned(self, content):
+        main = STUDY["experiments"]["main"] | {"num_generations": list(range(2, 402, 2))}
+        change(content / STUDY_JSON, seeds=list(range(1000)), experiments={"main": main})
+        assert "more than 100,000" in failures(forged(content))["study"][0]
+
+    @pytest.mark.parametrize("name", ["../../../etc/passwd", "/etc/passwd", "study/none.yaml", MANIFEST])
+    def test_that_names_study_files_outside_is_refused(self, content, name):
+        change(content / MANIFEST, study_files=[name])
+        assert failures(forged(content))["study"] == (f"{MANIFEST}: {name} is no study file here",)
+
+    def test_cannot_write_a_line_of_the_report(self, content):
+        change(content / STUDY_JSON, **{"surprise\nok     all: verified\x1b[2J": 1})
+        line = next(str(check) for check in verify(forged(content)) if check.topic == "study")
+        assert "\\nok     all: verified\\x1b[2J" in line and line.count("\n") == 1
+
+
+def test_as_commands(study, tmp_path):
+    done = run("mcgrpo.cli", "bundle", *FILES, "--output", tmp_path / "a.tar.xz", folder=study)
+    digest = archive.sha256(tmp_path / "a.tar.xz")
+    assert re.fullmatch(rf"{tmp_path}/a\.tar\.xz: 0\.\d MB, sha256 {digest}\n", done.stdout)
+    for command, told in (
+        (["bundle", "none.yaml"], "none.yaml: no such file"),
+        (["bundle", *FILES, "--output", "a.zip"], "--output a.zip: the archive is a .tar.xz"),
+        (["verify", "none.tar.xz"], "error: none.tar.xz: No such file or directory"),
+    ):
+        done = run("mcgrpo.cli", *command, folder=study)
+        assert done.returncode and told in done.stderr
