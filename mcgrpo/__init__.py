@@ -4,11 +4,7 @@ TRL and transformers are imported when one of their subclasses is asked for, not
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # an editor sees these, `__getattr__` imports them
-    from mcgrpo.estimators import ESTIMATORS, Estimator, estimate, register
-    from mcgrpo.trainer import MCGRPOConfig, MCGRPOTrainer
+from typing import Any
 
 __version__ = "0.1.0"
 

@@ -1,12 +1,7 @@
 """TRL's `GRPOTrainer` with the advantage estimators of `mcgrpo.estimators`."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # an editor sees these, `__getattr__` imports them
-    from mcgrpo.trainer.async_grpo import MCAsyncGRPOConfig, MCAsyncGRPOTrainer
-    from mcgrpo.trainer.config import MCGRPOConfig
-    from mcgrpo.trainer.trainer import MCGRPOTrainer
+from typing import Any
 
 _MODULES = {
     "MCAsyncGRPOConfig": "mcgrpo.trainer.async_grpo",
@@ -15,7 +10,7 @@ _MODULES = {
     "MCGRPOTrainer": "mcgrpo.trainer.trainer",
 }
 
-__all__ = ["MCAsyncGRPOConfig", "MCAsyncGRPOTrainer", "MCGRPOConfig", "MCGRPOTrainer"]
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
