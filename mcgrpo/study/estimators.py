@@ -37,8 +37,6 @@ EXTRA_ROLLOUTS: dict[str, int] = {
     "pods": 8,
 }
 """Extra rollouts of every built-in estimator, as in `mcgrpo.estimators.ESTIMATORS`; a test compares the two."""
-
-
 USED_BY: dict[str, tuple[str, ...]] = {
     "mad_zero": ("median-mad", "mean-mad"),
     "advantage_epsilon": (

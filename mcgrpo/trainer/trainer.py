@@ -43,7 +43,7 @@ class MCGRPOTrainer(KLShareTrainer):
     (`ResumableTrainer`).
 
     With the estimator `mean-std` (or `mean`, against TRL's `scale_rewards="none"`) and without `compact_updates`,
-    losses are those of TRL bit for bit, but for equal rewards whose mean is rounded: all but `mean-std` give these 0.
+    losses are those of TRL bit for bit, but for equal rewards whose mean is rounded: `mean` gives these 0.
 
     Logged beside TRL's metrics: `drawn/*` and `advantage/*` (`mcgrpo.estimators.diagnostics`), `flips/*`, `seconds/*`
     (generation, rewards, logprobs, update), with sign flips `advantage/frac_flipped`, and with a KL penalty
