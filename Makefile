@@ -122,9 +122,10 @@ gpu-check: ## this machine's GPU: versions, doctor, laws, cost of a step; under 
 bench-grading: .venv/ready ## the MATH grader against math-verify in a loop; GOLDS=file.jsonl for your own answers
 	python bench/grading.py $(if $(GOLDS),--golds $(GOLDS)) --csv reports/bench/grading.csv
 
-lint: .venv/ready ## ruff, snakefmt, snakemake --lint
+lint: .venv/ready ## ruff, mypy, snakefmt, snakemake --lint
 	ruff check .
 	ruff format --check .
+	mypy
 	snakefmt --check Snakefile workflow
 	snakemake --lint --configfile config/mini.yaml
 

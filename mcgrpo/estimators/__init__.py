@@ -12,10 +12,11 @@ the dropped row is lost with it, so the choice must not depend on the completion
 its median lies between two rewards, and the dropped row has an advantage.
 """
 
-from mcgrpo.estimators.estimation import Estimate, check_options, clamp_and_diagnose, compute_estimate, estimate
+from mcgrpo.estimators.estimation import Estimate, clamp_and_diagnose, compute_estimate, estimate
 from mcgrpo.estimators.estimator import Estimator
 from mcgrpo.estimators.keep import TIES, Ties, keep_largest
-from mcgrpo.estimators.registry import ESTIMATORS, bnpo, get_estimator, quantile, register
+from mcgrpo.estimators.options import check_options, uses_mad_zero
+from mcgrpo.estimators.registry import ESTIMATORS, EstimatorName, bnpo, get_estimator, quantile, register
 from mcgrpo.estimators.signals import Signal, signal
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero
 
@@ -25,6 +26,7 @@ __all__ = [
     "TIES",
     "Estimate",
     "Estimator",
+    "EstimatorName",
     "MadZero",
     "Signal",
     "Ties",
@@ -38,4 +40,5 @@ __all__ = [
     "quantile",
     "register",
     "signal",
+    "uses_mad_zero",
 ]

@@ -1,6 +1,5 @@
 """Rewards in, advantages and the rows to train on out."""
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -9,8 +8,9 @@ from torch import Tensor
 
 from mcgrpo.estimators.diagnostics import diagnose, differ
 from mcgrpo.estimators.estimator import Estimator
-from mcgrpo.estimators.keep import TIES, Ties
-from mcgrpo.estimators.registry import get_estimator
+from mcgrpo.estimators.keep import Ties
+from mcgrpo.estimators.options import check_options
+from mcgrpo.estimators.registry import EstimatorName, get_estimator
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero, divisor
 
 
@@ -35,7 +35,7 @@ class Estimate:
 
 def estimate(
     rewards: Tensor,
-    estimator: str,
+    estimator: EstimatorName,
     num_generations: int,
     *,
     lengths: Tensor | None = None,
@@ -66,8 +66,9 @@ def estimate(
         diagnostics: scalars over the batch (see `mcgrpo.estimators.diagnostics`).
 
     Raises:
-        ValueError: for an unknown estimator or option, a shape that does not fit G, an infinite reward, missing
-            lengths, or a group whose rewards differ while its divisor is 0 (no epsilon or other `mad_zero`).
+        ValueError: for an unknown estimator, an option that is invalid or that the estimator does not use, a shape that
+            does not fit G, an infinite reward, missing lengths, or a group whose rewards differ while its divisor is 0
+            (no epsilon or other `mad_zero`).
     """
     estimated = compute_estimate(
         rewards,
@@ -85,7 +86,7 @@ def estimate(
 
 def compute_estimate(
     rewards: Tensor,
-    estimator: str,
+    estimator: EstimatorName,
     num_generations: int,
     *,
     lengths: Tensor | None = None,
@@ -96,8 +97,8 @@ def compute_estimate(
 ) -> Estimate:
     """The first half of `estimate`: neither clamped nor diagnosed. Arguments and errors are those of `estimate`."""
     rule = get_estimator(estimator)
+    check_options(mad_zero=mad_zero, ties=ties, extra_rollouts=extra_rollouts, epsilon=epsilon, estimator=estimator)
     epsilon = rule.epsilon if epsilon is None else epsilon
-    check_options(mad_zero=mad_zero, ties=ties, extra_rollouts=extra_rollouts, epsilon=epsilon)
     extra = rule.extra_rollouts if extra_rollouts is None else extra_rollouts
     _check_rewards(rewards, estimator, num_generations, extra)
     rewards = rewards.detach()
@@ -106,7 +107,7 @@ def compute_estimate(
 
     find_centre = partial(rule.centre, lengths=lengths) if rule.needs_lengths else rule.centre
     used, centre = rewards, find_centre(rewards)
-    _check_part("centre", centre, rewards, estimator, (1, rewards.size(1)))
+    _check_part("centre", centre, rewards, estimator, rewards.shape)
     keep = rule.keep(rewards, centre, num_generations, tie_breaker)
     _check_keep(keep, rewards, estimator, num_generations)
     if rule.centre_of_kept:
@@ -114,9 +115,9 @@ def compute_estimate(
         centre = find_centre(used)
     scale = None if rule.scale is None else rule.scale(used, centre)
     if scale is not None:
-        _check_part("scale", scale, rewards, estimator, (1,))
+        _check_part("scale", scale, rewards, estimator)
     deviations = used - centre
-    if epsilon == 0:
+    if estimator != "mean-std" or epsilon == 0:  # elsewhere its rounding is TRL's
         deviations = _without_rounding(deviations, used)
     advantages = deviations if scale is None else deviations / divisor(mad_zero, used, centre, scale, epsilon)
     if advantages.isinf().any():
@@ -137,30 +138,6 @@ def clamp_and_diagnose(estimated: Estimate, max_advantage: float | None) -> tupl
         advantages = advantages.clamp(-max_advantage, max_advantage)
     diagnostics = diagnose(estimated.rewards, estimated.scale, advantages, keep, centre=estimated.centre)
     return replace(estimated, advantages=advantages), diagnostics | clamped
-
-
-def check_options(
-    *,
-    mad_zero: str = "epsilon",
-    max_advantage: float | None = None,
-    ties: str = "first",
-    extra_rollouts: int | None = None,
-    epsilon: float | None = None,
-) -> None:
-    """Refuse invalid options of `estimate`.
-
-    Raises:
-        ValueError: naming the option, its value and the valid ones.
-    """
-    for name, value, known in (("mad_zero", mad_zero, MAD_ZERO), ("ties", ties, TIES)):
-        if value not in known:
-            raise ValueError(f"unknown {name} {value!r}; there are: {', '.join(known)}")
-    if max_advantage is not None and not max_advantage > 0:
-        raise ValueError(f"max_advantage is None or more than 0, not {max_advantage!r}")
-    if extra_rollouts is not None and (not isinstance(extra_rollouts, int) or extra_rollouts < 0):
-        raise ValueError(f"extra_rollouts is None or a whole number of at least 0, not {extra_rollouts!r}")
-    if epsilon is not None and not 0 <= epsilon < math.inf:
-        raise ValueError(f"epsilon (a config's advantage_epsilon) is None or a finite number >= 0, not {epsilon!r}")
 
 
 def _zero_divisor(rewards: Tensor, advantages: Tensor, name: str, epsilon: float, mad_zero: MadZero) -> ValueError:
@@ -192,7 +169,7 @@ def _check_rewards(rewards: Tensor, name: str, num_generations: int, extra: int)
 
 
 def _without_rounding(deviations: Tensor, rewards: Tensor) -> Tensor:
-    """0 where the mean of equal rewards is another number by rounding: their standard deviation is as small."""
+    """0 where the centre of equal rewards is another number by rounding; a scale can be as small as that."""
     largest = rewards.abs().nan_to_num(nan=0.0).amax(dim=1, keepdim=True)
     rounding = torch.finfo(rewards.dtype).eps * rewards.size(1) * largest
     return deviations.masked_fill(~differ(rewards) & (deviations.abs() <= rounding), 0.0)
@@ -209,11 +186,11 @@ def check_floats(rewards: Tensor) -> None:
         raise ValueError(f"rewards should be a tensor of floats, not {kind}")
 
 
-def _check_part(what: str, part: Tensor, rewards: Tensor, name: str, columns: tuple[int, ...]) -> None:
+def _check_part(what: str, part: Tensor, rewards: Tensor, name: str, *shapes: torch.Size) -> None:
     """Refuse a centre or scale that would not be broadcast group by group; the functions may be somebody's own."""
-    shape = tuple(part.shape) if isinstance(part, Tensor) else ()
-    if len(shape) != 2 or shape[0] not in (1, len(rewards)) or shape[1] not in columns:
-        found = f"of shape {shape}" if isinstance(part, Tensor) else repr(part)
+    shape = part.shape if isinstance(part, Tensor) else None
+    if shape not in ((len(rewards), 1), (1, 1), *shapes):
+        found = repr(part) if shape is None else f"of shape {tuple(shape)}"
         raise ValueError(
             f"the {what} of estimator {name!r} should be a tensor of shape ({len(rewards)}, 1), not {found}: "
             "is keepdim=True missing?"

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 from mcgrpo.estimators.baselines import (
     Interpolation,
@@ -71,6 +72,31 @@ ESTIMATORS: dict[str, Estimator] = {
     ),
 }
 
+EstimatorName = (
+    Literal[
+        "mean-std",
+        "mean",
+        "median-mad",
+        "median",
+        "mean-std-plus1",
+        "batch-std",
+        "rloo",
+        "reinforce++",
+        "mean-mad",
+        "quantile-0.4",
+        "quantile-0.6",
+        "james-stein",
+        "opo",
+        "bnpo",
+        "batch-mean",
+        "sign",
+        "maxrl",
+        "pods",
+    ]
+    | str
+)
+"""What `get_estimator` takes: a name of `ESTIMATORS` as it is here, which editors complete, or another text."""
+
 
 def register(name: str, estimator: Estimator) -> Estimator:
     """Give an estimator a name in this process; returns the estimator.
@@ -96,7 +122,7 @@ def get_estimator(name: str) -> Estimator:
 
     Raises:
         ValueError: for what is no text, listing the known names, or naming the part of `module:attribute` that is
-            missing.
+            missing, or what the module raised.
     """
     if not isinstance(name, str):
         raise ValueError(f"an estimator is given by its name, not {name!r}: register(name, estimator) gives it one")
@@ -110,8 +136,9 @@ def get_estimator(name: str) -> Estimator:
     try:
         with _current_folder():
             estimator = getattr(import_module(module), attribute, None)
-    except (ImportError, ValueError) as error:
-        raise ValueError(f"estimator {name!r}: cannot import {module!r}: {error}") from error
+    except (Exception, SystemExit) as error:  # somebody's own code can raise anything
+        why = error if isinstance(error, ImportError | ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"estimator {name!r}: cannot import {module!r}: {why}") from error
     if not isinstance(estimator, Estimator):
         what = "there is none" if estimator is None else f"it is {estimator!r}"
         raise ValueError(f"estimator {name!r}: {attribute!r} of {module} should be an Estimator, but {what}")

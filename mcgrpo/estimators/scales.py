@@ -79,9 +79,9 @@ def beta_density(
         )
     share = (centre / high).double()
     fitted = zip((alpha, beta), _fitted(share[~torch.isnan(share)]), strict=True)
-    alpha, beta = (fit if given is None else torch.as_tensor(given).to(share) for given, fit in fitted)
-    norm = torch.lgamma(alpha) + torch.lgamma(beta) - torch.lgamma(alpha + beta)
-    return (torch.xlogy(alpha - 1, share) + torch.xlogy(beta - 1, 1 - share) - norm).exp().to(rewards.dtype)
+    a, b = (fit if given is None else torch.as_tensor(given).to(share) for given, fit in fitted)
+    norm = torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
+    return (torch.xlogy(a - 1, share) + torch.xlogy(b - 1, 1 - share) - norm).exp().to(rewards.dtype)
 
 
 def _fitted(share: Tensor) -> tuple[Tensor, Tensor]:

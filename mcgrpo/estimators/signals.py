@@ -85,9 +85,11 @@ class Signal:
     groups: Enumeration
 
     def __getitem__(self, prompts: Any) -> "Signal":
-        tensors = {name: getattr(self, name)[prompts] for name in ("probabilities", "climb", "direction", "active")}
-        moments = {name: Moments(*(field[prompts] for field in getattr(self, name))) for name in ("moments", "best")}
-        return replace(self, **tensors, **moments)
+        tensors = ("probabilities", "climb", "direction", "active")
+        some: dict[str, Any] = {name: getattr(self, name)[prompts] for name in tensors}
+        for name in ("moments", "best"):
+            some[name] = Moments(*(field[prompts] for field in getattr(self, name)))
+        return replace(self, **some)
 
     @cached_property
     def objective(self) -> Tensor:
@@ -101,7 +103,7 @@ class Signal:
         steps, weights = _gauss_legendre((self.drawn + 1) // 2)
         whole = self.probabilities - start
         along = [_direction(self.groups, self.num_generations, start + step * whole) for step in steps]
-        return sum(weight * (each * whole).sum(dim=1) for weight, each in zip(weights, along, strict=True))
+        return torch.stack([(each * whole).sum(dim=1) for each in along], dim=1) @ whole.new_tensor(weights)
 
     @property
     def gain(self) -> Tensor:

@@ -47,7 +47,8 @@ def load(file: Path) -> Config:
 def check(config: Config, schema: Config) -> None:
     """Refuse a study that breaks the schema, names what it does not define, or has a G that does not fit a batch.
 
-    Also one with folders or estimators of its own that are not here, or with fewer rows than a batch has prompts.
+    Also one with folders of its own that are not here, with fewer rows than a batch has prompts, with options that its
+    estimator does not use, or with an estimator of its own that fails when it is tried.
 
     Raises:
         StudyError: for the first mistake found.
@@ -69,7 +70,7 @@ def check(config: Config, schema: Config) -> None:
     rows = {name: _rows(config, name) for name in {run.dataset for run in runs if run.estimator}}
     for run in filter(lambda run: run.estimator, runs):
         try:
-            check_estimator(run.estimator)
+            check_estimator(run)
             if (count := rows[run.dataset]) is not None:
                 check_prompts(count, run.dataset, run.training, max(config.get("gpus", 0), 1), run.num_generations)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""What a study needs to know of the estimators it names, without importing torch or anybody's module.
+"""What a study needs to know of the estimators it names; torch is imported for somebody's own only.
 
 A name is one of `mcgrpo.estimators.ESTIMATORS`, or `module:attribute`, somebody's own: the module is looked for in the
 folder that the study is run in, then as `import` does.
@@ -37,25 +37,66 @@ EXTRA_ROLLOUTS: dict[str, int] = {
     "pods": 8,
 }
 """Extra rollouts of every built-in estimator, as in `mcgrpo.estimators.ESTIMATORS`; a test compares the two."""
+USED_BY: dict[str, tuple[str, ...]] = {
+    "mad_zero": ("median-mad", "mean-mad"),
+    "advantage_epsilon": (
+        "mean-std", "median-mad", "mean-std-plus1", "batch-std", "reinforce++", "mean-mad", "quantile-0.4",
+        "quantile-0.6", "bnpo", "batch-mean", "maxrl", "pods",
+    ),
+}  # fmt: skip
+"""Options of `training` that not every built-in estimator uses, and which do; a test compares them, too."""
+UNSET = (None, "epsilon", 0.0)
+"""Values of these options that estimators without them have."""
+OPTIONS = {
+    "extra_rollouts": "extra_rollouts",
+    "advantage_epsilon": "epsilon",
+    "mad_zero": "mad_zero",
+    "max_advantage": "max_advantage",
+}
+"""Options of an estimator in `training`, and their names in `mcgrpo.estimators.estimate`."""
+HIGHEST = {"accuracy": 2.0, "format": 1.0}
+"""The largest value of each reward of `mcgrpo.grade.rewards`."""
 
 
-def check_estimator(name: str) -> None:
-    """Refuse an estimator that no training will find.
+def check_estimator(run: Run) -> None:
+    """Refuse an estimator that training would fail with, and options that it does not use.
+
+    One of somebody's own is imported, and tried on groups of the rewards of this run.
 
     Raises:
-        ValueError: naming those there are, or what is missing of `module:attribute`.
+        ValueError: naming the key of `training`, the estimator and what is wrong.
     """
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        if name not in EXTRA_ROLLOUTS:
-            there = ", ".join(EXTRA_ROLLOUTS)
-            raise ValueError(f"unknown estimator {name!r}; there are: {there}, and module:attribute for your own")
-        return
-    path = _source(module)
-    if path is None:
-        raise ValueError(f"estimator {name!r}: no module {module!r} in {Path.cwd()} or on Python's path")
-    if path.suffix == ".py" and not _may_bind(_tree(path, name), attribute):
-        raise ValueError(f"estimator {name!r}: {path} has no {attribute!r}")
+    if ":" in run.estimator:
+        return _try_own(run)
+    if run.estimator not in EXTRA_ROLLOUTS:
+        raise ValueError(
+            f"training.estimator: unknown estimator {run.estimator!r}; there are: {', '.join(EXTRA_ROLLOUTS)}, and "
+            "module:attribute for your own"
+        )
+    for option, names in USED_BY.items():
+        if (value := run.training.get(option)) not in UNSET and run.estimator not in names:
+            raise ValueError(
+                f"training.{option}: estimator {run.estimator!r} does not use {option}={value!r}; used by: "
+                f"{', '.join(names)}"
+            )
+
+
+def _try_own(run: Run) -> None:
+    """Estimate groups of every number of correct rollouts, one of them with a rollout that could not be scored."""
+    import torch
+
+    from mcgrpo.estimators import estimate
+
+    options = {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
+    try:
+        size = drawn(run)
+        highest = sum(weight * HIGHEST[name] for name, weight in run.rewards.items())
+        rewards = highest * (torch.arange(size) < torch.arange(size + 1).unsqueeze(1)).float()
+        rewards[1, -1] = torch.nan
+        estimate(rewards, run.estimator, run.num_generations, lengths=torch.ones_like(rewards), **options)
+    except Exception as error:  # of somebody's own code
+        why = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"training.estimator: {run.estimator!r}, tried on small groups of rewards: {why}") from error
 
 
 def training_code(estimator: str) -> str:
@@ -147,14 +188,3 @@ def _tree(path: Path, name: str) -> ast.Module:
         return ast.parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, UnicodeDecodeError) as error:
         raise ValueError(f"estimator {name!r}: {path}: {error}") from None
-
-
-def _may_bind(tree: ast.Module, attribute: str) -> bool:
-    """Whether the module binds the name anywhere, or takes all names of another one."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == attribute:
-            return True
-        names = node.names if isinstance(node, ast.ImportFrom | ast.Import) else []
-        if {alias.asname or alias.name for alias in names} & {attribute, "*"}:
-            return True
-    return False

@@ -25,6 +25,7 @@ from trl.experimental.async_grpo.async_rollout_worker import (
 
 from mcgrpo.estimators import Estimator, estimate, get_estimator
 from mcgrpo.trainer.config import EstimatorArguments
+from mcgrpo.trainer.signature import signed_as
 
 WARN_AFTER = 100
 """Consecutive groups without a signal after which a worker that leaves them out says so."""
@@ -35,9 +36,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class MCAsyncGRPOConfig(EstimatorArguments, AsyncGRPOConfig):
-    """Configuration class for `MCAsyncGRPOTrainer`: those of `AsyncGRPOConfig` and `EstimatorArguments`, and this.
+    """Configuration class for `MCAsyncGRPOTrainer`: the parameters of TRL's `AsyncGRPOConfig`, and these.
 
     Args:
+        estimator, extra_rollouts, advantage_epsilon, mad_zero, max_advantage: as of `MCGRPOConfig`.
         drop_groups_without_signal: leave out groups in which every kept rollout has an advantage of 0. More groups are
             then drawn for each step; an epoch counts the groups trained on, and a resumed training starts again from
             the first prompt that was left out.
@@ -147,6 +149,7 @@ class MCAsyncGRPOTrainer(AsyncGRPOTrainer):
         TypeError: for arguments that are not an `MCAsyncGRPOConfig`, or another `rollout_worker`.
     """
 
+    @signed_as(AsyncGRPOTrainer.__init__)
     def __init__(self, *args, **kwargs):
         _check_trl()
         given = kwargs.get("args") or next((each for each in args if isinstance(each, AsyncGRPOConfig)), None)

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from trl import GRPOConfig
 
@@ -9,23 +10,19 @@ from mcgrpo.estimators import MadZero, check_options, get_estimator
 from mcgrpo.estimators.statistics import median
 from mcgrpo.trainer.flips import FlipRule, check_flips
 
+if TYPE_CHECKING:
+    from mcgrpo.estimators import EstimatorName
+else:
+    EstimatorName = str  # HfArgumentParser would refuse all but the names
+
 
 @dataclass
 class EstimatorArguments:
-    """How rewards become advantages: fields of `MCGRPOConfig` and `MCAsyncGRPOConfig`.
+    """How rewards become advantages: fields of `MCGRPOConfig`, which describes them, and `MCAsyncGRPOConfig`."""
 
-    Args:
-        estimator: a name in `mcgrpo.estimators.ESTIMATORS`, or `module:attribute` for your own; replaces TRL's
-            `scale_rewards`.
-        extra_rollouts: drawn for each prompt beside the `num_generations` that are trained on; None for the
-            estimator's own number.
-        advantage_epsilon: added to the scale, in units of the reward; None for the estimator's own.
-        mad_zero: the divisor of a group whose scale is 0 though its rewards differ (docs/mad-zero.md): `epsilon` (the
-            paper), `std`, `mean_absolute_deviation`, `unit` or `skip`.
-        max_advantage: advantages are clamped to [-max_advantage, max_advantage]; None for no bound.
-    """
-
-    estimator: str = field(default="median-mad", metadata={"help": "Advantage estimator; see mcgrpo.estimators."})
+    estimator: EstimatorName = field(
+        default="median-mad", metadata={"help": "Advantage estimator; see mcgrpo.estimators."}
+    )
     extra_rollouts: int | None = field(
         default=None, metadata={"help": "Rollouts drawn beside num_generations; None for the estimator's own."}
     )
@@ -46,7 +43,7 @@ class EstimatorArguments:
         """Refuse invalid arguments; warns if the median of a group of this size is no rollout's reward.
 
         Raises:
-            ValueError: for an unknown estimator or an invalid option.
+            ValueError: for an unknown estimator, or an option that is invalid or that it does not use.
         """
         centre, extra = get_estimator(self.estimator).centre, self.num_extra_rollouts
         check_options(
@@ -54,6 +51,7 @@ class EstimatorArguments:
             max_advantage=self.max_advantage,
             extra_rollouts=self.extra_rollouts,
             epsilon=self.advantage_epsilon,
+            estimator=self.estimator,
         )
         if centre is median and extra and (num_generations + extra) % 2 == 0:
             warnings.warn(
@@ -65,9 +63,19 @@ class EstimatorArguments:
 
 @dataclass
 class MCGRPOConfig(EstimatorArguments, GRPOConfig):
-    """Configuration class for `MCGRPOTrainer`: parameters of `GRPOConfig` and `EstimatorArguments`, and these.
+    """Configuration class for `MCGRPOTrainer`: the parameters of TRL's `GRPOConfig`, and these.
 
     Args:
+        estimator: a name in `mcgrpo.estimators.ESTIMATORS`, or `module:attribute` for your own; replaces TRL's
+            `scale_rewards`.
+        extra_rollouts: drawn for each prompt beside the `num_generations` that are trained on; None for the
+            estimator's own number.
+        advantage_epsilon: added to the scale, in units of the reward; None for the estimator's own. Refused for an
+            estimator without a scale.
+        mad_zero: the divisor of a group whose scale is 0 though its rewards differ (docs/mad-zero.md): `epsilon` (the
+            paper), `std`, `mean_absolute_deviation`, `unit` or `skip`. Refused for an estimator whose scale is not 0
+            then, such as a standard deviation.
+        max_advantage: advantages are clamped to [-max_advantage, max_advantage]; None for no bound.
         compact_updates: leave rows that do not change the gradient out of log-probabilities and updates, and pack the
             others by length, wherever the gradient stays the same up to rounding (`mcgrpo.trainer.compact`). TRL's
             metrics of updates (entropy, clip_ratio) then describe the computed rows only, and kl, a mean over
@@ -76,6 +84,9 @@ class MCGRPOConfig(EstimatorArguments, GRPOConfig):
             (MC-GRPO, section 2); 0 for none.
         advantage_flip_rule: `bernoulli` negates each advantage with that probability; `exact` negates that share of the
             kept rows of every group, which must be a whole number of rows. See `mcgrpo.trainer.flips.draw_flips`.
+
+    Raises:
+        ValueError: for an invalid value, naming the field; for an option that the estimator does not use.
     """
 
     advantage_flip_rate: float = field(

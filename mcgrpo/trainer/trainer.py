@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor
+from trl import GRPOTrainer
 
 from mcgrpo.estimators import Estimate, clamp_and_diagnose, compute_estimate
 from mcgrpo.trainer import vllm as vllm_rollouts
@@ -14,6 +15,7 @@ from mcgrpo.trainer.drawn import Drawn, GeneratedError, Rollouts, expand, pick_l
 from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.kl_share import KLShareTrainer
 from mcgrpo.trainer.packing import Batch
+from mcgrpo.trainer.signature import signed_as
 from mcgrpo.trainer.surface import check_attributes, check_batch, check_trl
 from mcgrpo.trainer.timing import PhaseTimer
 from mcgrpo.trainer.unsupported import (
@@ -63,6 +65,7 @@ class MCGRPOTrainer(KLShareTrainer):
 
     _tag_names = ["trl", "grpo", "mc-grpo"]  # noqa: RUF012 (TRL's own attribute)
 
+    @signed_as(GRPOTrainer.__init__)
     def __init__(self, *args, **kwargs):
         check_trl()
         check_arguments(args, kwargs)

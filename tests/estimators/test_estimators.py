@@ -166,7 +166,7 @@ class TestAppendix:
         for levels in ([0.0, 2.0], [0.0, 1.5, 2.0], [0.0, 1.0, 1.5, 2.5, 2.0, 3.0]):
             choice = torch.randint(len(levels), (drawn,), generator=generator)
             rewards = torch.tensor(levels)[choice]
-            advantages, keep, _ = estimate(rewards[None], estimator, num_generations, epsilon=0.1)
+            advantages, keep, _ = estimate(rewards[None], estimator, num_generations)
             old = torch.randn(drawn, 5, 7, generator=generator, dtype=torch.float64)
             new = old + 0.3 * torch.randn(old.shape, generator=generator, dtype=torch.float64)
             tokens = torch.randint(7, (drawn, 5), generator=generator)
@@ -209,6 +209,28 @@ class TestOptions:
         for refuse in (check_options, lambda **option: estimate(torch.zeros(1, 3), "median", 2, **option)):
             with pytest.raises(ValueError, match=message):
                 refuse(**option)
+
+    @pytest.mark.parametrize(
+        ("estimator", "option", "message"),
+        [
+            ("mean-std", {"mad_zero": "std"}, "does not use mad_zero='std': .*; used by: median-mad, mean-mad$"),
+            ("median", {"mad_zero": "unit"}, "does not use mad_zero='unit'"),
+            ("quantile-0.4", {"mad_zero": "skip"}, "does not use mad_zero='skip'"),
+            ("bnpo", {"mad_zero": "skip"}, "does not use mad_zero='skip'"),
+            ("median", {"epsilon": 0.1}, r"epsilon=0\.1 \(a config's advantage_epsilon\): .*; used by: mean-std, "),
+        ],
+    )
+    def test_that_the_estimator_does_not_use_are_refused(self, estimator, option, message):
+        rewards = torch.zeros(1, 2 + ESTIMATORS[estimator].extra_rollouts)
+        with pytest.raises(ValueError, match=f"estimator '{estimator}' does not use {next(iter(option))}=.*"):
+            check_options(estimator=estimator, **option)
+        with pytest.raises(ValueError, match=message):
+            estimate(rewards, estimator, 2, **option)
+
+    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    def test_that_are_the_defaults_are_not_refused(self, estimator):
+        rule = ESTIMATORS[estimator]
+        check_options(estimator=estimator, mad_zero="epsilon", extra_rollouts=3, epsilon=rule.epsilon, ties="longest")
 
     @pytest.mark.parametrize("option", [{"estimator": "opo"}, {"ties": "longest"}])
     def test_lengths_that_are_missing_are_asked_for(self, option):

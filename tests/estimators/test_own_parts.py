@@ -1,9 +1,12 @@
 """What an estimator's functions return is checked, as they may be somebody's own; and rewards are constants."""
 
+import itertools
+
 import pytest
 import torch
+from reward_batches import NOT_OF_ITS_GROUP
 
-from mcgrpo.estimators import ESTIMATORS, Estimator, estimate, get_estimator
+from mcgrpo.estimators import ESTIMATORS, Estimator, bnpo, estimate, get_estimator
 from mcgrpo.estimators.baselines import mean
 from mcgrpo.estimators.scales import std
 
@@ -39,11 +42,36 @@ def test_an_estimator_is_given_by_its_name(name):
         get_estimator(name)
 
 
-@pytest.mark.parametrize("name", ["mean-std", "mean-mad", "mean-std-plus1", "pods", "batch-std", "mean"])
-def test_equal_rewards_whose_mean_is_rounded_give_nothing_without_an_epsilon(name):
-    rewards = torch.full((2, 8 + ESTIMATORS[name].extra_rollouts), 0.7)
-    advantages, _, diagnostics = estimate(rewards, name, 8, epsilon=0.0)
-    assert not advantages.any() and diagnostics["drawn/frac_reward_zero_std"] == 1
+ROUNDED = [*itertools.product([0.35, 0.7, 1000.1], [3, 7, 8])]
+"""Rewards and sizes of groups: the mean of most of these groups is another number than the reward."""
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.0])
+@pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"sign"}))
+def test_equal_rewards_whose_mean_is_rounded_have_no_advantage(monkeypatch, name, epsilon):
+    """Those of a group, whatever the others, or of a batch for estimators that compare groups."""
+    if name == "mean-std" and epsilon is None:
+        pytest.skip("is TRL's, see below")
+    for level, size in ROUNDED:
+        monkeypatch.setitem(ESTIMATORS, "bnpo", bnpo(high=level))
+        rewards = torch.full((3, size + ESTIMATORS[name].extra_rollouts), level)
+        rewards[1, 1] = torch.nan
+        if name not in NOT_OF_ITS_GROUP:
+            rewards[2] *= torch.arange(rewards.size(1)) % (2 if name == "bnpo" else size)
+        lengths = torch.arange(rewards.numel()).view_as(rewards) + 1
+        advantages, _, diagnostics = estimate(rewards, name, size, epsilon=epsilon, lengths=lengths)
+        assert not advantages[:2].any()
+        assert diagnostics["drawn/frac_reward_zero_std"] == pytest.approx(1 if name in NOT_OF_ITS_GROUP else 2 / 3)
+
+
+def test_mean_std_rounds_as_trl_does():
+    from trl.trainer.utils import nanstd
+
+    for level, size in ROUNDED:
+        rewards = torch.full((1, size), level)
+        expected = (rewards - torch.nanmean(rewards, dim=1)) / (nanstd(rewards, dim=1) + 1e-4)
+        assert torch.equal(estimate(rewards, "mean-std", size)[0], expected)
+    assert expected.abs().max() > 0.3  # 1000.1, eight times
 
 
 def test_equal_rewards_that_are_no_rounding_error_from_the_centre_keep_their_advantage():

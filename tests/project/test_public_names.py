@@ -1,5 +1,6 @@
 """Import paths and modules that people use: they outlive moves of the code behind them."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -35,6 +36,15 @@ NAMES = [
 def test_a_public_name_is_imported_from_its_path(name):
     module, _, attribute = name.partition(":")
     assert getattr(import_module(module), attribute) is not None
+
+
+@pytest.mark.parametrize("name", ["mcgrpo", "mcgrpo.trainer"])
+def test_type_checkers_see_what_a_package_imports_on_first_use(name):
+    package = import_module(name)
+    stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
+    names = [alias.name for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert sorted(names) == sorted({*package.__all__} - {"__version__"})
+    assert all(getattr(package, each) is not None for each in names)
 
 
 def test_the_api_reference_lists_every_public_name():

@@ -1,14 +1,25 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import studies
 import yaml
 
-from mcgrpo.estimators import ESTIMATORS, get_estimator
+from mcgrpo.estimators import ESTIMATORS, EstimatorName, get_estimator, uses_mad_zero
+from mcgrpo.grade.rewards import reward_functions
 from mcgrpo.study.check import StudyError, check
-from mcgrpo.study.estimators import EXTRA_ROLLOUTS, check_estimator, drawn, extra_rollouts, planned_extra, training_code
+from mcgrpo.study.estimators import (
+    EXTRA_ROLLOUTS,
+    HIGHEST,
+    USED_BY,
+    check_estimator,
+    drawn,
+    extra_rollouts,
+    planned_extra,
+    training_code,
+)
 from mcgrpo.study.plan import expand
 
 MINI = studies.load("mini")
@@ -39,8 +50,9 @@ def here(tmp_path, monkeypatch):
     Path("helpers_of_mine.py").write_text(HELPERS)
     extra_rollouts.cache_clear()
     yield tmp_path
-    for name in ("my_estimators", "helpers_of_mine"):
-        sys.modules.pop(name, None)
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in ("my_estimators", "helpers_of_mine", "lab"):
+            del sys.modules[name]
 
 
 def changed(file, old, new):
@@ -49,22 +61,39 @@ def changed(file, old, new):
     Path(file).write_text(text.replace(old, new))
 
 
-def test_it_knows_all_estimators_and_their_extra_rollouts():
+def own_run(estimator="my_estimators:midrange", **training):
+    run = next(entry.run for entry in expand(MINI).values() if entry.run.method == "grpo")
+    return replace(run, estimator=estimator, training=run.training | training)
+
+
+def test_it_knows_all_estimators_their_extra_rollouts_and_options():
     assert {name: estimator.extra_rollouts for name, estimator in ESTIMATORS.items()} == EXTRA_ROLLOUTS
+    assert get_args(get_args(EstimatorName)[0]) == (*EXTRA_ROLLOUTS,) == (*ESTIMATORS,)
+    with_scale = [name for name, estimator in ESTIMATORS.items() if estimator.scale]
+    zero = [name for name, estimator in ESTIMATORS.items() if uses_mad_zero(estimator)]
+    assert USED_BY["mad_zero"] == (*zero,) and USED_BY["advantage_epsilon"] == (*with_scale,)
+
+
+def test_it_knows_the_largest_rewards():
+    right = r"\boxed{7}"
+    found = [function([right], answer=["7"], solution=[None]) for function in reward_functions("math", [*HIGHEST])]
+    assert found == [[value] for value in HIGHEST.values()]
 
 
 class TestOnesOwn:
     def test_draws_what_it_says_or_the_run_says_and_only_it_is_imported_for(self, here):
-        run = next(entry.run for entry in expand(MINI).values() if entry.run.method == "grpo")
-        own = replace(run, estimator="my_estimators:midrange")
+        own = own_run()
         assert planned_extra(own) is None and "my_estimators" not in sys.modules
-        assert planned_extra(replace(own, training=own.training | {"extra_rollouts": 3})) == 3
-        assert drawn(own) == run.num_generations + 2 and planned_extra(run) == 0
+        assert planned_extra(own_run(extra_rollouts=3)) == 3
+        assert drawn(own) == own.num_generations + 2 and planned_extra(own_run("mean")) == 0
 
-    def test_is_found_in_the_folder_of_the_study_without_being_imported(self, here):
-        check_estimator("my_estimators:midrange")
+    def test_has_code_of_its_own_which_is_read_without_being_imported(self, here):
         assert training_code("my_estimators:midrange") != training_code("median")
         assert "my_estimators" not in sys.modules
+
+    @pytest.mark.parametrize("training", [{}, {"extra_rollouts": 0, "max_advantage": 1.0}])
+    def test_is_found_in_the_folder_of_the_study_and_tried(self, here, training):
+        check_estimator(own_run(**training))
 
     def test_is_found_by_what_trains_too(self, here):
         before = list(sys.path)
@@ -97,22 +126,27 @@ class TestOnesOwn:
 
     def test_in_a_package_is_found(self, here):
         Path("lab").mkdir()
+        changed("my_estimators.py", "from helpers_of_mine", "from .helpers_of_mine")
         Path("my_estimators.py").rename("lab/own.py")
         Path("helpers_of_mine.py").rename("lab/helpers_of_mine.py")
-        check_estimator("lab.own:midrange")
+        check_estimator(own_run("lab.own:midrange"))
         before = training_code("lab.own:midrange")
         changed("lab/own.py", "/ 2", "/ 3")
         assert training_code("lab.own:midrange") != before
 
     @pytest.mark.parametrize(
-        "line", ["from lab.parts.helpers_of_mine import extremes", "from lab.parts import helpers_of_mine"]
+        "line",
+        [
+            "from lab.parts.helpers_of_mine import extremes",
+            "from lab.parts import helpers_of_mine\nextremes = helpers_of_mine.extremes",
+        ],
     )
     def test_in_a_package_depends_on_its_other_modules(self, here, line):
         Path("lab/parts").mkdir(parents=True)
         text = Path("my_estimators.py").read_text()
         Path("lab/parts/own.py").write_text(text.replace("from helpers_of_mine import extremes", line))
         Path("helpers_of_mine.py").rename("lab/parts/helpers_of_mine.py")
-        check_estimator("lab.parts.own:midrange")
+        check_estimator(own_run("lab.parts.own:midrange"))
         before = training_code("lab.parts.own:midrange")
         changed("lab/parts/helpers_of_mine.py", "nan=9e9", "nan=8e8")
         assert training_code("lab.parts.own:midrange") != before
@@ -123,18 +157,60 @@ class TestRefused:
         ("name", "message"),
         [
             ("medain", "unknown estimator 'medain'; there are: mean-std, mean, "),
-            ("my_estimaters:midrange", r"estimator 'my_estimaters:midrange': no module 'my_estimaters' in /"),
-            ("my_estimators:midrang", r"estimator 'my_estimators:midrang': .*my_estimators\.py has no 'midrang'"),
-            ("broken:midrange", r"estimator 'broken:midrange': .*broken\.py: .*never closed"),
-            (":midrange", "no module ''"),
-            ("my_estimators.deeper:midrange", r"no module 'my_estimators\.deeper'"),
+            ("my_estimaters:midrange", "cannot import 'my_estimaters': No module named 'my_estimaters'"),
+            ("my_estimators:midrang", "'midrang' of my_estimators should be an Estimator, but there is none"),
+            ("broken:midrange", "cannot import 'broken': SyntaxError: .*never closed"),
+            ("failing:midrange", "cannot import 'failing': ZeroDivisionError: division by zero"),
+            (":midrange", "cannot import ''"),
+            ("my_estimators.deeper:midrange", "cannot import 'my_estimators.deeper'"),
         ],
     )
     def test_when_the_study_is_checked(self, here, name, message):
         Path("broken.py").write_text("midrange = (")
-        with pytest.raises(ValueError, match=message):
-            check_estimator(name)
+        Path("failing.py").write_text("midrange = 1 / 0")
         study = studies.changed(MINI, {"variants": {"fixed-rows": {"training": {"estimator": name}}}})
-        with pytest.raises(StudyError, match=f"run toy-qwen3/grpo/G8/fixed-rows: .*{message}"):
+        culprit = rf"run toy-qwen3/grpo/G8/fixed-rows: training\.estimator: .*{message}"
+        with pytest.raises(StudyError, match=culprit):
             check(study, SCHEMA)
         assert expand(study)  # of the study alone
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ("/ 2", "/ 2 * rewards.new_ones(3)", r"the centre of .*should be a tensor of shape \(\d+, 1\)"),
+            ("(rewards)) / 2", "(rewards)).flatten()", r"the centre of .*, not of shape \(\d+,\): is keepdim"),
+            (
+                "    return sum(extremes(rewards)) / 2",
+                "    return rewards.nanmean(0, True)",
+                r"not of shape \(1, \d+\)",
+            ),
+            ("    return sum(extremes(rewards)) / 2", "    return undefined", "NameError: name 'undefined'"),
+            ("def centre(rewards)", "def centre()", r"TypeError: centre\(\) takes 0 positional"),
+            ("extra_rollouts=2", "keep=lambda rewards, *_: rewards > 0", "the keep rule of .* exactly 2 of them true"),
+        ],
+    )
+    def test_one_that_fails_on_rewards(self, here, old, new, message):
+        changed("my_estimators.py", old, new)
+        with pytest.raises(ValueError, match=f"^training.estimator: 'my_estimators:midrange', tried on .*{message}"):
+            check_estimator(own_run())
+
+    @pytest.mark.parametrize(
+        ("estimator", "training", "message"),
+        [
+            ("mean-std", {"mad_zero": "std"}, "does not use mad_zero='std'; used by: median-mad, mean-mad$"),
+            ("median", {"mad_zero": "skip"}, "does not use mad_zero='skip'"),
+            ("median", {"advantage_epsilon": 0.1}, "does not use advantage_epsilon=0.1; used by: mean-std, median-mad"),
+        ],
+    )
+    def test_options_that_an_estimator_does_not_use(self, estimator, training, message):
+        with pytest.raises(ValueError, match=f"^training.{next(iter(training))}: estimator '{estimator}' {message}"):
+            check_estimator(own_run(estimator, **training))
+
+    def test_of_ones_own_too(self, here):
+        with pytest.raises(ValueError, match="'my_estimators:midrange' does not use mad_zero='std'"):
+            check_estimator(own_run(mad_zero="std"))
+
+    def test_defaults_are_no_such_options(self):
+        for estimator in ("mean-std", "mean", "median"):
+            check_estimator(own_run(estimator, mad_zero="epsilon", extra_rollouts=2, max_advantage=None))
+        check_estimator(own_run("mean", advantage_epsilon=0.0))

@@ -1,8 +1,13 @@
-"""MCGRPOConfig: what it draws."""
+"""MCGRPOConfig: what it draws, what it says of its fields, and what it refuses."""
 
-from dataclasses import replace
+import inspect
+from dataclasses import fields, replace
 
-from mcgrpo import MCGRPOConfig
+import pytest
+from transformers import HfArgumentParser
+from trl import GRPOConfig, GRPOTrainer
+
+from mcgrpo import MCGRPOConfig, MCGRPOTrainer
 
 SETTINGS = {"use_cpu": True, "bf16": False, "per_device_train_batch_size": 8, "num_generations": 4}
 
@@ -14,3 +19,30 @@ def test_a_copy_with_another_estimator_draws_what_that_one_draws(tmp_path):
     assert (median.num_extra_rollouts, mean.num_extra_rollouts) == (1, 0)
     assert mean.extra_rollouts is mean.advantage_epsilon is None
     assert replace(mean, extra_rollouts=2, generation_batch_size=None).num_extra_rollouts == 2
+
+
+def test_its_docstring_has_every_field_of_ours():
+    own = {each.name for each in fields(MCGRPOConfig)} - {each.name for each in fields(GRPOConfig)}
+    described = {line.split(":")[0].strip() for line in MCGRPOConfig.__doc__.splitlines() if line.startswith(" " * 8)}
+    assert own <= described
+
+
+def test_an_estimator_of_ones_own_can_be_named_on_a_command_line():
+    parsed = HfArgumentParser(MCGRPOConfig).parse_args(["--estimator", "my_estimators:midrange", "--mad_zero", "std"])
+    assert (parsed.estimator, parsed.mad_zero) == ("my_estimators:midrange", "std")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"estimator": "mean-std", "mad_zero": "std"}, "'mean-std' does not use mad_zero='std'"),
+        ({"estimator": "median", "advantage_epsilon": 0.1}, "'median' does not use .*advantage_epsilon"),
+    ],
+)
+def test_an_option_that_the_estimator_does_not_use_is_refused(tmp_path, option, message):
+    with pytest.raises(ValueError, match=message):
+        MCGRPOConfig(str(tmp_path), **SETTINGS, **option)
+
+
+def test_the_trainer_has_the_signature_of_trl():
+    assert inspect.signature(MCGRPOTrainer) == inspect.signature(GRPOTrainer)

@@ -37,8 +37,8 @@ def smoke(empty, root):
     ("name", "culprit"),
     [
         ("medain", "unknown estimator 'medain'; there are: mean-std, "),
-        ("my_estimaters:midrange", "no module 'my_estimaters' in "),
-        ("my_estimators:midrang", "my_estimators.py has no 'midrang'"),
+        ("my_estimaters:midrange", "No module named 'my_estimaters'"),
+        ("my_estimators:midrang", "'midrang' of my_estimators should be an Estimator, but there is none"),
     ],
 )
 def test_a_name_that_nobody_knows_stops_with_one_line(smoke, name, culprit):

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators import ESTIMATORS, Signal, signal
+from mcgrpo.estimators import ESTIMATORS, Signal, get_estimator, signal, uses_mad_zero
 
 SAME = 1e-9
 """Relative difference of signals that are equal but for rounding."""
@@ -118,8 +118,9 @@ def candidates(
     distinct: list[Candidate] = []
     left_out = []
     for name in estimators or ESTIMATORS:
+        used = options if uses_mad_zero(get_estimator(name)) else options | {"mad_zero": "epsilon"}
         try:
-            own = [Candidate((name,), signal(name, size, levels, points, **options), costs) for size in sizes]
+            own = [Candidate((name,), signal(name, size, levels, points, **used), costs) for size in sizes]
         except ValueError as error:
             if estimators:
                 raise
