@@ -75,7 +75,7 @@ class TestOnesOwn:
         study = studies.changed(
             MINI, {"variants": {"fixed-rows": {"training": {"estimator": "my_estimators:midrange"}}}}
         )
-        run = expand(study)["toy-qwen3/grpo/G8/fixed-rows/seed0"].run
+        run = expand(study)["toy-qwen3/grpo/G4/fixed-rows/seed0"].run
         assert run.estimator == "my_estimators:midrange"
         assert drawn(replace(run, num_generations=4)) == 6
 
@@ -135,6 +135,6 @@ class TestRefused:
         with pytest.raises(ValueError, match=message):
             check_estimator(name)
         study = studies.changed(MINI, {"variants": {"fixed-rows": {"training": {"estimator": name}}}})
-        with pytest.raises(StudyError, match=f"run toy-qwen3/grpo/G8/fixed-rows: .*{message}"):
+        with pytest.raises(StudyError, match=f"run toy-qwen3/grpo/G4/fixed-rows: .*{message}"):
             check(study, SCHEMA)
         assert expand(study)  # of the study alone
