@@ -6,7 +6,7 @@ study = snakemake --nolock --cores all --logger mcgrpo --configfile $(1)
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
+.PHONY: help setup paper mini reference quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -29,6 +29,10 @@ mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 	@$(call study,config/mini.yaml)
 	@python -m mcgrpo.commands.made reports/mini
 
+reference: .venv/ready ## the mini study with up to 16 seeds, as README.md quotes it, in reports/reference; under an hour
+	@$(call study,config/mini.yaml config/reference.yaml)
+	@python -m mcgrpo.commands.made reports/reference
+
 quick: .venv/ready ## all steps of the mini study with almost no training, in minutes
 	@$(call study,config/mini.yaml config/cut-down.yaml)
 	@python -m mcgrpo.commands.made reports/quick
@@ -41,7 +45,7 @@ gpu-small: .venv/ready ## five methods in bf16 on one GPU, without a download, i
 	@$(call study,config/gpu-small.yaml)
 	@python -m mcgrpo.commands.made reports/gpu-small
 
-readme: mini ## write the results of the mini study into README.md and docs/
+readme: reference ## write the results of the reference study into README.md and docs/
 	@python workflow/scripts/readme.py
 
 PYTEST = pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
@@ -153,4 +157,4 @@ lock: .venv/ready ## update envs/*.txt after a change of pyproject.toml (needs u
 	{ echo "# CPU, Linux: what make setup and CI install. Made by make lock."; pip freeze --exclude-editable | sed 's/+cpu$$//'; } > envs/cpu.txt
 
 clean: ## remove results, reports and logs (not .venv)
-	rm -rf results resources logs .snakemake reports/mini reports/quick reports/smoke reports/gpu-small
+	rm -rf results resources logs .snakemake reports/mini reports/reference reports/quick reports/smoke reports/gpu-small

@@ -84,11 +84,9 @@ class TransformersEngine:
         import torch
         from transformers import AutoModelForCausalLM
 
-        from mcgrpo.data.decoding import with_quick_decoding
-
         device = "cuda" if torch.cuda.is_available() else "cpu"
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype()).to(device).eval()
-        engine = cls(with_quick_decoding(model, fixed=True), load_tokenizer(folder), settings)
+        engine = cls(model, load_tokenizer(folder), settings)
         engine.ends.add(engine.tokenizer.eos_token_id)
         model.generation_config.eos_token_id = sorted(engine.ends)
         return engine

@@ -30,7 +30,7 @@ PRELOAD = (
     "numpy torch datasets math_verify seaborn trl:GRPOConfig,GRPOTrainer "
     "transformers:AutoConfig,AutoModelForCausalLM,AutoTokenizer,PreTrainedTokenizerFast,Qwen3ForCausalLM,Trainer "
     "mcgrpo.train.job mcgrpo.train.callbacks mcgrpo.train.released mcgrpo.train.rollout_files mcgrpo.grade.rewards "
-    "mcgrpo.generate.complete mcgrpo.generate.engines mcgrpo.data.decoding"
+    "mcgrpo.generate.complete mcgrpo.generate.engines"
 )
 """What is imported, `module` or `module:attribute,attribute` (lazy modules import on access); `MCGRPO_PRELOAD` wins."""
 

@@ -26,7 +26,6 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.trainer_callback import PrinterCallback
 
-    from mcgrpo.data.decoding import with_quick_decoding
     from mcgrpo.grade.rewards import reward_functions
     from mcgrpo.train.released import ReleasedConfig, ReleasedTrainer
     from mcgrpo.trainer.trainer import MCGRPOTrainer
@@ -36,7 +35,7 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
         model, dtype=torch.float32, attn_implementation=attention_of(run, args)
     )
     trainer = (ReleasedTrainer if isinstance(args, ReleasedConfig) else MCGRPOTrainer)(
-        model=with_quick_decoding(policy),
+        model=policy,
         reward_funcs=reward_functions(run.task, list(run.rewards)),
         args=args,
         train_dataset=prompts_of(run, data),

@@ -7,7 +7,6 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-from mcgrpo.data.decoding import with_quick_decoding
 from mcgrpo.data.prompts import SYSTEM_PROMPTS, as_prompt, render
 from mcgrpo.data.toy.models import create
 from mcgrpo.data.toy.task import examples
@@ -237,7 +236,6 @@ def test_a_folder_brings_weights_and_ends_but_no_sampling_habits(model_folder, p
         assert model.dtype == torch.float32
         plain, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
         plain.generation_config.eos_token_id = [0, tokenizer.eos_token_id]
-        plain = with_quick_decoding(plain)
         assert run(engine, problems) == run(TransformersEngine(plain, tokenizer, SETTINGS), problems)
 
 

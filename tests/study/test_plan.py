@@ -10,11 +10,9 @@ from studies import changed, load
 from mcgrpo.files import as_record, read_json
 from mcgrpo.records import Run
 from mcgrpo.study import plan
-from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import extra_rollouts
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.plan import PlanError
-from mcgrpo.study.read import schema
 from mcgrpo.study.variants import Flips, flip_variant, flips_of, is_rival
 
 ROOT = Path(__file__).parents[2]
@@ -33,11 +31,9 @@ def run_of(config):
 
 
 MINI = load("mini")
-OURS = (
-    *("headline", "headline-llama", "times", "injected-flips-exact", "other-losses", "few-rollouts", "four-rollouts"),
-    *("many-rollouts", "mad-zero", "instability", "rivals", "rivals-maxrl", "rivals-rollouts"),
-)
-"""Experiments of the mini study that the paper's has not."""
+REFERENCE = changed(MINI, load("reference"))
+OURS = ("headline", "headline-llama", "mad-zero", "instability", "rivals", "rivals-maxrl", "rivals-rollouts")
+"""Experiments of the mini study that the paper's has not; its headline is the paper's control."""
 PAPER = load("config")
 
 
@@ -65,19 +61,19 @@ def trained(config, experiment):
 def test_the_papers_experiments(experiment, runs):
     assert len(trained(PAPER, experiment)) == runs
     # at fewer seeds there, and with what the paper does not ask
-    assert set(MINI["experiments"]) == {*PAPER["experiments"], *OURS}
+    assert {*MINI["experiments"], "control"} == {*PAPER["experiments"], *OURS}
 
 
 def test_rivals_draw_as_many_rollouts_as_what_they_are_compared_with():
     rows = {
         (run.method, run.num_generations, run.variant): run.training["per_device_train_batch_size"]
-        for run in plan.runs(MINI)
+        for run in plan.runs(REFERENCE)
         if run.method != UNTRAINED
     }
     prompts = rows["mc-grpo", 2, "default"] // 2
     assert rows["mc-grpo", 2, "default"] + prompts * extra_rollouts("median-mad") == rows["grpo", 3, "default"]
     assert rows["grpo", 2, "rival-prompts-x4"] == rows["grpo", 8, "default"]
-    estimators = {run.estimator for run in plan.runs(MINI) if is_rival(run.variant)}
+    estimators = {run.estimator for run in plan.runs(REFERENCE) if is_rival(run.variant)}
     assert estimators == {"sign", "batch-mean", "james-stein", "pods", "quantile-0.4", "maxrl", "mean-std"}
     assert {g for _, g, variant in rows if variant == "rival-maxrl"} == {4, 8}
 
@@ -90,11 +86,18 @@ def test_a_run_that_experiments_share_is_one_run():
     assert len({run.name for run in together}) == len(together)
 
 
-def test_the_headline_of_the_mini_study_has_16_seeds_and_a_second_model():
-    methods = ("grpo", "mc-grpo", "grpo-plus1")
-    assert Counter(run.method for run in trained(MINI, "headline")) == dict.fromkeys(methods, 16)
-    other = Counter((run.setting, run.method) for run in trained(MINI, "headline-llama"))
-    assert other == {("toy-llama", method): 16 for method in methods}
+@pytest.mark.parametrize(("study", "seeds", "second"), [(MINI, 5, [2]), (REFERENCE, 16, [2, 4, 8])])
+def test_the_headline_has_its_control_and_a_second_model(study, seeds, second):
+    for experiment, setting, sizes in (("headline", "toy-qwen3", [2, 4, 8]), ("headline-llama", "toy-llama", second)):
+        cells = {(setting, method, g): seeds for method in ("grpo", "mc-grpo", "grpo-plus1") for g in sizes}
+        assert Counter((run.setting, run.method, run.num_generations) for run in trained(study, experiment)) == cells
+
+
+def test_the_reference_study_has_the_trainings_of_the_mini_study_and_more_seeds():
+    mini, reference = ({run.name: run.training for run in plan.runs(study)} for study in (MINI, REFERENCE))
+    assert mini.items() <= reference.items()
+    seeds = Counter(name.rsplit("/", 1)[0] for name in reference if f"/{UNTRAINED}/" not in name)
+    assert min(seeds.values()) == 8
 
 
 def test_the_mini_grid():
@@ -116,8 +119,8 @@ def test_the_cut_down_study_is_cut_down():
 
 def test_a_run_is_its_method_at_its_batch():
     runs = {run.name: run for run in plan.runs(MINI)}
-    run = runs["toy-qwen3/mc-dr-grpo/G4/default/seed2"]
-    assert (run.loss_type, run.estimator, run.task, run.seed) == ("dr_grpo", "median", "gsm8k", 2)
+    run = runs["toy-qwen3/mc-dr-grpo/G4/default/seed1"]
+    assert (run.loss_type, run.estimator, run.task, run.seed) == ("dr_grpo", "median", "gsm8k", 1)
     assert run.training["per_device_train_batch_size"] == MINI["training"]["prompts_per_step"] * 4
     assert "prompts_per_step" not in run.training
 
@@ -168,7 +171,7 @@ def test_updates_are_matched_by_accumulating_gradients():
 
 def test_null_takes_a_key_away():
     fixed = run_of(only(MINI, num_generations=[8], variants=["fixed-rows"])).training
-    assert fixed["per_device_train_batch_size"] == 160 and fixed["num_train_epochs"] == 0.25
+    assert fixed["per_device_train_batch_size"] == 40 and fixed["num_train_epochs"] == 1.25
     assert "max_steps" not in fixed
 
 
@@ -237,21 +240,6 @@ def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
     again = {"settings": ["qwen3-1.7b-gsm8k"], "sign_flips": study["experiments"]["sign-flips-trained"]["sign_flips"]}
     with pytest.raises(PlanError, match="/none/G0/default/seed0: two experiments measure its"):
         plan.as_json(changed(study, {"experiments": {"again": again}}))
-
-
-def test_steps_are_timed_where_an_experiment_asks_for_it_and_trainings_share_a_cpu():
-    timed = plan.as_json(MINI)["step_times"]["toy-qwen3"]
-    assert timed["steps"] == 2
-    cells = {"/".join(name.split("/")[1:4]) for name in timed["runs"]}
-    assert cells == {f"{method}/G{g}/default" for method in ("grpo", "mc-grpo") for g in (2, 4, 8)}
-    assert len(timed["runs"]) == 6 * 5
-    longer = changed(MINI, {"experiments": {"control": {"step_times": 5}}})
-    more = plan.step_times(longer)["toy-qwen3"]
-    assert more["steps"] == 5 and {"grpo-plus1", "grpo"} <= {name.split("/")[1] for name in more["runs"]}
-    assert "step_times" not in plan.as_json(changed(MINI, {"gpus": 1}))
-    assert "step_times" not in plan.as_json(PAPER)
-    with pytest.raises(StudyError, match=r"experiments\.times\.step_times: .* vLLM"):
-        check(changed(MINI, {"training": {"use_vllm": True}}), schema())
 
 
 def test_figures_follow_from_what_is_measured():

@@ -51,7 +51,7 @@ def test_a_title_may_have_lines_and_any_letters():
 
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_studies_are_sound(name):
-    base = {"cut-down": MINI, "one-gpu": load("config")}
+    base = {"cut-down": MINI, "reference": MINI, "one-gpu": load("config")}
     config = changed(base[name], load(name)) if name in base else load(name)
     study.check(config, SCHEMA)
     assert plan.runs(config)

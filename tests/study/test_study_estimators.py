@@ -104,7 +104,7 @@ class TestOnesOwn:
         study = studies.changed(
             MINI, {"variants": {"fixed-rows": {"training": {"estimator": "my_estimators:midrange"}}}}
         )
-        run = expand(study)["toy-qwen3/grpo/G8/fixed-rows/seed0"].run
+        run = expand(study)["toy-qwen3/grpo/G4/fixed-rows/seed0"].run
         assert run.estimator == "my_estimators:midrange"
         assert drawn(replace(run, num_generations=4)) == 6
 
@@ -169,7 +169,7 @@ class TestRefused:
         Path("broken.py").write_text("midrange = (")
         Path("failing.py").write_text("midrange = 1 / 0")
         study = studies.changed(MINI, {"variants": {"fixed-rows": {"training": {"estimator": name}}}})
-        culprit = rf"run toy-qwen3/grpo/G8/fixed-rows: training\.estimator: .*{message}"
+        culprit = rf"run toy-qwen3/grpo/G4/fixed-rows: training\.estimator: .*{message}"
         with pytest.raises(StudyError, match=culprit):
             check(study, SCHEMA)
         assert expand(study)  # of the study alone

@@ -32,7 +32,7 @@ def test_the_last_file_is_on_top(tmp_path):
     top = write(tmp_path / "top.yaml", {"seeds": [7], "training": {"max_steps": 2}})
     config = study_file.read([MINI, top])
     assert config["seeds"] == [7]
-    assert config["training"]["max_steps"] == 2 and config["training"]["prompts_per_step"] == 80
+    assert config["training"]["max_steps"] == 2 and config["training"]["prompts_per_step"] == 20
 
 
 def default_study(folder):
