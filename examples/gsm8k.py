@@ -39,7 +39,6 @@ args = MCGRPOConfig(
     per_device_train_batch_size=8,
     gradient_accumulation_steps=4,  # 8 prompts per optimizer step
     max_completion_length=options.completion_length,
-    mad_zero="std",  # see docs/mad-zero.md; "epsilon" is the paper's
     learning_rate=1e-6,
     loss_type="grpo",
     beta=0.0,  # no KL penalty: rows without an advantage are not computed

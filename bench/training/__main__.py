@@ -67,22 +67,18 @@ def as_markdown(table: pd.DataFrame, parameters: int, length: int) -> str:
     for share in SHARES:
         for size in sorted(table["G"].unique()):
             base = seconds[size, "trl", SHARES[0]]
-            row = {
-                "Equal groups": f"{share:.0%}",
-                "G": f"{size}",
-                f"{CONTENDERS['trl'].label}": f"{base.median():.2g} s",
-            }
+            row = {"Equal groups": f"{share:.0%}", "G": f"{size}", CONTENDERS["trl"].label: f"{base.median():.2g} s"}
             for name in ("mean", "mc"):
                 ratio = seconds[size, name, share] / base
                 row[CONTENDERS[name].label] = f"{ratio.median():.2f} ({ratio.min():.2f} to {ratio.max():.2f})"
                 row["Rows with A = 0" + " " * (name == "mc")] = f"{zero[size, name, share]:.0%}"
             rows.append(row)
-    rounds = len(seconds)
     text = (
-        f"Time of an optimizer step, as a share of TRL's at the same G: median of {rounds} round{'s' * (rounds > 1)}, lowest "
-        f"and highest in parentheses. {parameters / 1e6:.0f} million parameters in fp32, {PROMPTS_PER_STEP} prompts, "
-        f"completions of {length} tokens, no KL penalty, one CPU thread ({date.today():%Y-%m-%d}). Equal groups: share of groups "
-        "whose rewards are all equal; in the others a completion is right with probability 0.5."
+        "Time of an optimizer step as a share of TRL's at the same G, and the rows of the update without an advantage: "
+        f"the median of {len(seconds)} rounds (lowest to highest). {parameters / 1e6:.0f} million parameters in fp32, "
+        f"{PROMPTS_PER_STEP} prompts, completions of {length} tokens, no KL penalty, one CPU thread "
+        f"({date.today():%Y-%m-%d}). Equal groups: the share of groups in which all rewards are equal; in the others a "
+        "completion is right with probability 0.5."
     )
     return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}\n"
 

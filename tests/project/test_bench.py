@@ -6,8 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench import grading
 from bench.training import __main__ as training
 from bench.training.task import reward_of
