@@ -69,21 +69,20 @@ def train(
     """
     contender, clock = CONTENDERS[name], Clock(now)
     own = {"estimator": contender.estimator} if contender.estimator else {}
+    fixed = {
+        "num_generations": num_generations,
+        "per_device_train_batch_size": task.prompts_per_step * num_generations,
+        "max_completion_length": task.completion_length,
+        "generation_kwargs": {"min_new_tokens": task.completion_length},
+        "max_steps": steps,
+        "shuffle_dataset": False,
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
     with tempfile.TemporaryDirectory() as output:
-        args = contender.config(
-            output_dir=output,
-            num_generations=num_generations,
-            per_device_train_batch_size=task.prompts_per_step * num_generations,
-            max_completion_length=task.completion_length,
-            generation_kwargs={"min_new_tokens": task.completion_length},
-            max_steps=steps,
-            shuffle_dataset=False,
-            logging_steps=1,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            **{**task.settings, **own, **settings},
-        )
+        args = contender.config(output_dir=output, **{**task.settings, **own, **fixed, **settings})
         trainer = contender.trainer(
             model=AutoModelForCausalLM.from_pretrained(task.model, dtype=torch.float32),
             processing_class=AutoTokenizer.from_pretrained(task.model, padding_side="left"),
