@@ -2,7 +2,7 @@
 
 A model of 20 million parameters with random weights draws completions of 128 tokens, on one CPU thread, without a KL
 penalty. All contenders take turns in one process, in another order each round. Writes training.csv (a row per
-measurement) and training.md, in about six minutes. Seconds are of processor time, to which other programs add little.
+measurement) and training.md, in about seven minutes. Seconds are of processor time, to which other programs add little.
 """
 
 import argparse
