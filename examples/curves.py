@@ -2,6 +2,7 @@
 
 A one-layer model is taught two-step word problems until it solves a part of them, then trained at G=2 with either
 estimator. The curves are the mean reward of the first G rollouts of each prompt: thin for a seed, thick for the mean.
+Three seeds show how to train, not which is better: `make mini` measures that.
 """
 
 import argparse
@@ -23,7 +24,7 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", default="curves.png")
 parser.add_argument("--steps", type=int, default=20, help="optimizer steps of a training (%(default)s)")
 parser.add_argument("--seeds", type=int, default=3)
-parser.add_argument("--prompts", type=int, default=40, help="prompts of a step (%(default)s)")
+parser.add_argument("--prompts", type=int, default=80, help="prompts of a step (%(default)s)")
 parser.add_argument("--taught", type=int, default=500, help="supervised steps before (%(default)s)")
 options = parser.parse_args()
 
@@ -47,7 +48,7 @@ def curve(model: Path, estimator: str, seed: int, output: str) -> list[float]:
     return [row["drawn/reward_first"] for row in trainer.state.log_history if "drawn/reward_first" in row]
 
 
-rows = [{"prompt": each.question, "answer": each.answer} for each in examples("two-step", "train", 1000, seed=0)]
+rows = [{"prompt": each.question, "answer": each.answer} for each in examples("two-step", "train", 2000, seed=0)]
 problems = Dataset.from_list(rows)
 with tempfile.TemporaryDirectory() as folder:
     model = Path(folder) / "model"
@@ -56,9 +57,11 @@ with tempfile.TemporaryDirectory() as folder:
     build({"architecture": "qwen3", **shape, "warm_start": taught}, model)
     for label, estimator in (("GRPO, mean", "mean-std"), ("MC-GRPO, median", "median-mad")):
         curves = np.array([curve(model, estimator, seed, f"{folder}/out") for seed in range(options.seeds)])
-        (line,) = plt.plot(curves.mean(axis=0), label=label, linewidth=2)
-        plt.plot(curves.T, color=line.get_color(), alpha=0.4, linewidth=0.7)
+        steps = range(1, options.steps + 1)
+        (line,) = plt.plot(steps, curves.mean(axis=0), label=label, linewidth=2)
+        plt.plot(steps, curves.T, color=line.get_color(), alpha=0.4, linewidth=0.7)
         print(f"{label}: {curves[:, 0].mean():.2f} at the first step, {curves[:, -1].mean():.2f} at the last")
+plt.gca().xaxis.get_major_locator().set_params(integer=True)
 plt.xlabel("optimizer step")
 plt.ylabel("reward of the first G rollouts, G=2")
 plt.legend()
