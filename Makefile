@@ -117,7 +117,7 @@ test-verl: .venv-verl/ready ## the adapters in a real verl and SkyRL (in an envi
 	.venv-verl/bin/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-bench: .venv/ready ## time per step of TRL's trainer, the released code's method and ours: reports/bench
+bench: .venv/ready ## time of a step of TRL's mean, our mean and our median, in about 7 minutes: reports/bench
 	python -m bench.training
 
 gpu-check: ## this machine's GPU: versions, doctor, laws, cost of a step; under 10 minutes, no network: reports/gpu-check.csv

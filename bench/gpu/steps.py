@@ -1,25 +1,21 @@
-"""The cost of an optimizer step at the shape of Qwen3-1.7B, with random weights in bf16: seconds a phase, memory."""
+"""The cost of an optimizer step at the shape of Qwen3-1.7B, with random weights in bf16: seconds, memory."""
 
 import gc
+import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from datasets import Dataset
-from transformers import AutoModelForCausalLM, Qwen3Config
 from transformers.utils import logging
 
 from bench.gpu.checks import G
 from bench.gpu.rows import Row
-from bench.training.contenders import CONTENDERS
-from bench.training.measure import Case, Task, measure
-from bench.training.task import RIGHT, scripted_reward
-from mcgrpo.data.prompts import as_prompt
-from mcgrpo.data.toy.task import examples
-from mcgrpo.data.toy.tokenizer import byte_tokenizer
+from bench.training.measure import CONTENDERS, Task, train
+from bench.training.task import prompts_of, reward_of, save_model
 from mcgrpo.train.arguments import TRL_CHANGES
+from mcgrpo.trainer.timing import PHASES, now
 
 QWEN3_1_7B = {
     "vocab_size": 151936,
@@ -39,37 +35,29 @@ TINY = {
     "num_key_value_heads": 1,
     "head_dim": 32,
 }
-NAMES = ("trl", "trl-plus1", "mc", "mc-compact")
 BETAS = (0.0, 0.04)
-STEPS = 3
-PROMPTS, TOKENS = {"cuda": 8, "cpu": 2}, {"cuda": 128, "cpu": 8}
+STEPS = 4
+"""The first warms up."""
+SHARE = 0.25
+"""Of groups whose rewards are equal."""
+PROMPTS, TOKENS = {"cuda": 8, "cpu": 4}, {"cuda": 128, "cpu": 8}
 """Of a step, and of each completion; the paper's 1024 would take an hour without vLLM."""
+GIB = 2**30
 
 
 def steps(device: str, left: Callable[[], float]) -> Iterator[Row]:
-    """TRL at G and G+1, ours with and without compact updates; with and without a reference model."""
+    """TRL's mean, our mean and our median; with and without a reference model."""
     logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
-        save_model(Path(folder), QWEN3_1_7B if device == "cuda" else TINY, device)
+        save_model(Path(folder), QWEN3_1_7B if device == "cuda" else TINY, torch.bfloat16, device)
         task = task_of(Path(folder), device)
         for beta in BETAS:
-            for name in NAMES:
-                case = Case(G, beta, TOKENS[device])
-                label = f"{CONTENDERS[name].label}, G={G}, beta={beta:g}"
+            for name, contender in CONTENDERS.items():
+                label = f"{contender.label}, G={G}, beta={beta:g}"
                 if not left():
                     yield Row("steps", label, status="skipped", note="no time left")
                     continue
-                yield from costs(task, case, name, label, device)
-
-
-def save_model(folder: Path, shape: dict[str, int], device: str) -> None:
-    """A model with random weights in bf16 and a tokenizer of bytes, which knows only the first tokens of the model."""
-    tokenizer = byte_tokenizer()
-    special = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
-    with torch.device(device):
-        config = Qwen3Config(**shape, **special, tie_word_embeddings=True, max_position_embeddings=4096)
-        AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+                yield from costs(task, name, beta, label, device)
 
 
 def task_of(model: Path, device: str) -> Task:
@@ -77,9 +65,6 @@ def task_of(model: Path, device: str) -> Task:
 
     Prompts are GSM8K's, about 500 tokens; on a CPU, the questions alone.
     """
-    problems = examples("two-step", "train", 64, 0)
-    prompt = "gsm8k" if device == "cuda" else "plain"
-    prompts = Dataset.from_list([{"prompt": as_prompt(prompt, each.question)} for each in problems])
     settings: dict[str, Any] = {
         **TRL_CHANGES,
         "bf16": True,
@@ -88,24 +73,26 @@ def task_of(model: Path, device: str) -> Task:
         "loss_type": "grpo",
         "use_cpu": device == "cpu",
     }
-    return Task(model, prompts, scripted_reward(RIGHT), settings, RIGHT, PROMPTS[device])
+    prompts = prompts_of("gsm8k" if device == "cuda" else "plain", PROMPTS[device], STEPS)
+    return Task(model, prompts, settings, PROMPTS[device], TOKENS[device])
 
 
-def costs(task: Task, case: Case, name: str, label: str, device: str) -> Iterator[Row]:
-    """The rows of one trainer, which has the device to itself."""
+def costs(task: Task, name: str, beta: float, label: str, device: str) -> Iterator[Row]:
+    """The rows of one trainer, which has the device to itself; ours log the seconds of each phase."""
     gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
+    reward = reward_of(SHARE, task.prompts_per_step)
     try:
-        (timing,) = measure(task, case, [name], 1, STEPS)
+        seconds, log = train(task, name, G, reward, STEPS, now, beta=beta)
     except torch.cuda.OutOfMemoryError:
         yield Row("steps", label, status="skipped", note="out of memory")
         return
-    yield Row("steps", label, "seconds a step", timing.seconds)
-    for phase, seconds in timing.phases.items():
-        yield Row("steps", label, f"seconds of {phase}", seconds)
+    yield Row("steps", label, "seconds a step", statistics.median(seconds[1:]))
+    for phase in PHASES if name != "trl" else ():
+        yield Row("steps", label, f"seconds of {phase}", statistics.median(row[f"seconds/{phase}"] for row in log[1:]))
     if device == "cuda":
-        yield Row("steps", label, "allocated memory, GiB", torch.cuda.max_memory_allocated() / 2**30, note="at most")
+        yield Row("steps", label, "allocated memory, GiB", torch.cuda.max_memory_allocated() / GIB, note="at most")
     else:
         yield Row("steps", label, "allocated memory, GiB", status="skipped", note="no GPU")

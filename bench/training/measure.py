@@ -1,107 +1,96 @@
-"""Time the contenders on one case, in turns, so that a busy machine slows them alike."""
+"""Train one contender for a few steps and time each step."""
 
-import random
-import statistics
 import tempfile
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
+from trl import GRPOConfig, GRPOTrainer
 
-from bench.training.contenders import CONTENDERS, Contender
-from mcgrpo.trainer.timing import PHASES
+from mcgrpo import MCGRPOConfig, MCGRPOTrainer
 
 
 @dataclass(frozen=True)
-class Case:
-    """What is trained: G, the KL penalty, and the length of completions (None: as long as the model makes them)."""
+class Contender:
+    """A trainer with its configuration."""
 
-    num_generations: int
-    beta: float = 0.0
-    completion_length: int | None = None
-    num_iterations: int = 1
+    label: str
+    trainer: type[GRPOTrainer]
+    config: type[GRPOConfig]
+    estimator: str | None = None
+
+
+CONTENDERS = {
+    "trl": Contender("TRL, mean, G", GRPOTrainer, GRPOConfig),
+    "mean": Contender("mcgrpo, mean, G", MCGRPOTrainer, MCGRPOConfig, "mean-std"),
+    "mc": Contender("mcgrpo, median, G+1", MCGRPOTrainer, MCGRPOConfig, "median-mad"),
+}
 
 
 @dataclass(frozen=True)
 class Task:
-    """What all cases share: the model's folder, the prompts, a reward and how often it is earned, TRL settings."""
+    """What all contenders share: the model's folder, the prompts in their order, and TRL's settings."""
 
     model: Path
-    prompts: Any
-    reward: Any
+    prompts: Dataset
     settings: dict[str, Any]
-    right: float
-    prompts_per_step: int = 8
-
-    def with_reward(self, reward: Any) -> "Task":
-        """The same, with another reward."""
-        return replace(self, reward=reward)
+    prompts_per_step: int
+    completion_length: int
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Seconds of a generation batch and of its phases: medians over the `steps` of the fastest round."""
+class Clock(TrainerCallback):
+    """The seconds of each optimizer step; TRL draws and scores the rollouts within the step."""
 
-    contender: str
-    steps: int
-    seconds: float
-    phases: dict[str, float]
+    def __init__(self, now: Callable[[], float]):
+        self.now, self.start, self.seconds = now, 0.0, list[float]()
 
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Start."""
+        self.start = self.now()
 
-def trainer_of(task: Task, case: Case, contender: Contender, steps: int, seed: int, output: str) -> Any:
-    """A fresh trainer of a contender, from the task's weights."""
-    drawn = case.num_generations + contender.extra
-    forced = {}
-    if case.completion_length is not None:
-        length = case.completion_length
-        forced = {"max_completion_length": length, "generation_kwargs": {"min_new_tokens": length}}
-    settings = {
-        **task.settings,
-        "num_generations": drawn,
-        "per_device_train_batch_size": task.prompts_per_step * drawn,
-        "beta": case.beta,
-        "num_iterations": case.num_iterations,
-        "max_steps": steps * case.num_iterations,
-        "seed": seed,
-        **forced,
-        **dict(contender.settings),
-    }
-    trainer = contender.trainer(
-        model=AutoModelForCausalLM.from_pretrained(task.model, dtype=torch.float32),
-        reward_funcs=task.reward,
-        args=contender.config(output_dir=output, **settings),
-        train_dataset=task.prompts,
-        processing_class=AutoTokenizer.from_pretrained(task.model, padding_side="left"),
-    )
-    trainer.remove_callback(PrinterCallback)
-    return trainer
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Stop."""
+        self.seconds.append(self.now() - self.start)
 
 
-def measure(task: Task, case: Case, names: list[str], rounds: int, steps: int) -> list[Timing]:
-    """Each contender for `steps` generation batches a round, in a new order each round; the first batch warms up.
+def train(
+    task: Task, name: str, num_generations: int, reward: Any, steps: int, now: Callable[[], float], **settings: Any
+) -> tuple[list[float], list[dict[str, float]]]:
+    """Train a fresh model; returns the seconds and the logged metrics of each step, which has one micro-batch.
 
-    A generation batch is an optimizer step, or `num_iterations` of them, whose seconds are added up.
+    Args:
+        now: the clock, in seconds.
+        settings: more arguments of TRL.
     """
-    found: dict[str, list[Timing]] = {name: [] for name in names}
-    for number in range(rounds):
-        for name in random.Random(number).sample(names, len(names)):
-            with tempfile.TemporaryDirectory() as output:
-                trainer = trainer_of(task, case, CONTENDERS[name], steps + 1, number, output)
-                trainer.train()
-            log = [row for row in trainer.state.log_history if "seconds/update" in row]
-            batches = []
-            for start in range(case.num_iterations, len(log), case.num_iterations):
-                batch = log[start : start + case.num_iterations]
-                batches.append({phase: sum(row[f"seconds/{phase}"] for row in batch) for phase in PHASES})
-            found[name].append(timing(name, batches))
-    # As timeit does: whatever else the machine does only adds
-    return [min(timings, key=lambda each: each.seconds) for timings in found.values()]
-
-
-def timing(name: str, batches: list[dict[str, float]]) -> Timing:
-    """Medians over generation batches: of the whole and of each phase."""
-    phases = {phase: statistics.median(batch[phase] for batch in batches) for phase in PHASES}
-    return Timing(name, len(batches), statistics.median(sum(batch.values()) for batch in batches), phases)
+    contender, clock = CONTENDERS[name], Clock(now)
+    own = {"estimator": contender.estimator} if contender.estimator else {}
+    fixed = {
+        "num_generations": num_generations,
+        "per_device_train_batch_size": task.prompts_per_step * num_generations,
+        "max_completion_length": task.completion_length,
+        "generation_kwargs": {"min_new_tokens": task.completion_length},
+        "max_steps": steps,
+        "shuffle_dataset": False,
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
+    with tempfile.TemporaryDirectory() as output:
+        args = contender.config(output_dir=output, **{**task.settings, **own, **fixed, **settings})
+        trainer = contender.trainer(
+            model=AutoModelForCausalLM.from_pretrained(task.model, dtype=torch.float32),
+            processing_class=AutoTokenizer.from_pretrained(task.model, padding_side="left"),
+            reward_funcs=reward,
+            args=args,
+            train_dataset=task.prompts,
+            callbacks=[clock],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    return clock.seconds, [row for row in trainer.state.log_history if "reward" in row]

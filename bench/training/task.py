@@ -1,66 +1,59 @@
-"""The task of all contenders: prompts, rewards and recipe of the mini study, and a converged model."""
+"""What is trained: a model with random weights, generated problems, and a reward with a set share of equal groups."""
 
-import json
 import random
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from bench.training.measure import Task
-from mcgrpo.grade.rewards import reward_functions
-from mcgrpo.records import Run
-from mcgrpo.study.plan import expand
-from mcgrpo.study.read import read
-from mcgrpo.train.arguments import TRL_CHANGES
-from mcgrpo.train.assemble import prompts_of
+import torch
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, Qwen3Config
 
-RUN = "toy-qwen3/grpo/G8/fixed-rows/seed0"
-"""The most successful training of the mini study, whose model all contenders start from."""
-RIGHT = 0.7
-"""About the share of right answers of that model, sampled."""
+from mcgrpo.data.prompts import as_prompt
+from mcgrpo.data.toy.task import examples
+from mcgrpo.data.toy.tokenizer import byte_tokenizer
 
 
-def mini_task(folder: Path) -> Task:
-    """Model, prompts and recipe of the mini study; the model is made in `folder` at the first call."""
-    study = read(["config/mini.yaml"])
-    run = expand(study)[RUN].run
-    data, model = folder / f"{run.dataset}.jsonl", folder / "converged"
-    if not model.exists():
-        make(study, run, folder, data, model)
-    settings = {
-        **TRL_CHANGES,
-        **{key: study["training"][key] for key in ("epsilon", "temperature", "max_completion_length")},
-        "learning_rate": 1e-6,  # the paper's; so small that the rewards stay where they are
-        "loss_type": run.loss_type,
-        "use_cpu": True,
-    }
-    return Task(model, prompts_of(run, data), reward_functions(run.task, list(run.rewards)), settings, RIGHT)
+def save_model(folder: Path, shape: Mapping[str, int], dtype: torch.dtype, device: str = "cpu") -> int:
+    """Save a model in Qwen3's shape with random weights, and a tokenizer of bytes; returns the number of parameters."""
+    tokenizer = byte_tokenizer()
+    special = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
+    with torch.device(device):
+        config = Qwen3Config(**shape, **special, tie_word_embeddings=True, max_position_embeddings=4096)
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return model.num_parameters()
 
 
-def make(study: dict[str, Any], run: Run, folder: Path, data: Path, model: Path) -> None:
-    """Data set, warm-started model, and its training, by the stages of the workflow."""
-    start = folder / "start"
-    stage("data", "--spec", json.dumps(study["datasets"][run.dataset]), "--output", data)
-    if not start.exists():
-        stage("toy.models", "--spec", json.dumps(study["models"][run.model]["toy"]), "--output", start)
-    places = ["--model", start, "--data", data, "--output", folder / "run", "--weights", model]
-    stage("train", "--run", json.dumps(vars(run)), *places)
+def prompts_of(template: str, prompts_per_step: int, steps: int) -> Dataset:
+    """Word problems in a prompt template, in the order of steps; `position` is a prompt's place within its step."""
+    problems = examples("two-step", "train", prompts_per_step * steps, 0)
+    return Dataset.from_list(
+        [
+            {"prompt": as_prompt(template, problem.question), "position": number % prompts_per_step}
+            for number, problem in enumerate(problems)
+        ]
+    )
 
 
-def stage(name: str, *arguments: Any) -> None:
-    """One stage of the workflow; what it prints is shown only if it fails."""
-    command = [sys.executable, "-m", f"mcgrpo.{name}", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
+def reward_of(share: float, prompts_per_step: int) -> Callable[..., list[float]]:
+    """A reward of 0 or 1 that is equal within `share` of the groups of each step.
 
+    In the other groups each completion has 1 with probability 0.5, decided by its tokens; where that makes all equal,
+    the first is changed.
+    """
 
-def scripted_reward(share: float) -> Callable[..., list[float]]:
-    """Right or wrong by the tokens alone, right in that share of completions: for those whose length is forced."""
-
-    def reward(completion_ids: list[list[int]], **kwargs: Any) -> list[float]:
-        return [2.0 * (random.Random(str(ids)).random() < share) for ids in completion_ids]
+    def reward(completion_ids: list[list[int]], position: list[int], **kwargs: Any) -> list[float]:
+        rewards: list[float] = []
+        for place, group in groupby(zip(position, completion_ids, strict=True), key=lambda row: row[0]):
+            right = [float(random.Random(str(ids)).random() < 0.5) for _, ids in group]
+            if place < round(share * prompts_per_step):
+                right = [0.0] * len(right)
+            elif len(set(right)) == 1:
+                right[0] = 1.0 - right[0]
+            rewards += right
+        return rewards
 
     return reward

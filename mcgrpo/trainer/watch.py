@@ -60,7 +60,7 @@ class Watch:
         warnings.warn(
             f"the scale of estimator {self.args.estimator!r} is 0 in most groups whose rewards differ (the MAD is 0 as "
             f"soon as most rewards of a group are equal): their advantages are deviations / {epsilon:g}, here up to "
-            f"{self.largest:g}. Set mad_zero='std', 'mean_absolute_deviation' or 'unit' to divide by something else, "
-            "or max_advantage to bound them: docs/mad-zero.md",
+            f"{self.largest:g}. mad_zero='std', 'mean_absolute_deviation' or 'unit' divides by something else, and "
+            "max_advantage bounds them: docs/mad-zero.md",
             stacklevel=2,
         )

@@ -35,16 +35,17 @@ def test_every_part_has_rows_and_nothing_failed(table):
     assert law["case"].endswith("TestMeanIsTRL::test_in_bf16") and float(law["value"]) > 0
 
 
-def test_a_step_is_timed_phase_by_phase_for_every_trainer(table):
+def test_a_step_is_timed_for_every_trainer_and_ours_phase_by_phase(table):
     cases: dict[str, dict[str, str]] = {}
     for row in table:
         if row["part"] == "steps":
             cases.setdefault(row["case"], {})[row["quantity"]] = row["value"]
-    assert len(cases) == 8 and "TRL, mean, G+1, G=4, beta=0.04" in cases
-    for found in cases.values():
-        phases = [float(found[f"seconds of {name}"]) for name in ("generation", "rewards", "logprobs", "update")]
-        assert all(phases) and sum(phases) < 2 * float(found["seconds a step"])
-        assert float(found["estimated memory, GiB"]) > 0 and not found["allocated memory, GiB"]
+    assert len(cases) == 6 and "TRL, mean, G, G=4, beta=0.04" in cases
+    for case, found in cases.items():
+        assert float(found["seconds a step"]) > 0 and not found["allocated memory, GiB"]
+        if not case.startswith("TRL"):
+            phases = [float(found[f"seconds of {name}"]) for name in ("generation", "rewards", "logprobs", "update")]
+            assert all(phases) and sum(phases) < 2 * float(found["seconds a step"])
 
 
 def test_what_is_lacking_is_skipped_by_name(table):
