@@ -48,8 +48,7 @@ def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
         + [results.rollout_grades(*each) for each in flips],
         "data": [results.overlap]
         + [path for name in datasets(planned) for path in (files.audit(name), files.data_source(name))],
-        "training": [results.run(run) / name for run in trainings for name in (RECORD, METRICS, GROUPS)]
-        + [results.step_times(setting) for setting in planned.get("step_times", {})],
+        "training": [results.run(run) / name for run in trainings for name in (RECORD, METRICS, GROUPS)],
         "text": [results.completions(*each) for each in evaluations] + [results.rollouts(*each) for each in flips],
         "unfinished": [results.unfinished(run) / name for run in trainings for name in (RECORD, METRICS)],
     }
