@@ -10,7 +10,7 @@ COMMANDS = {
     "advise": ("mcgrpo.commands.advise", "rank estimators and G by the signal that they leave for your own model"),
     "bundle": ("mcgrpo.commands.evidence.bundle", "pack a study into one archive that can be verified"),
     "check-verl": ("mcgrpo.commands.check_verl", "say whether verl has loaded the estimators and trainers"),
-    "claims": ("mcgrpo.report.claims", "judge the paper's claims by its numbers and by a study's"),
+    "claims": ("mcgrpo.commands.claims", "judge the paper's claims by its numbers and by a study's"),
     "doctor": ("mcgrpo.commands.doctor", "check that this machine can run a study"),
     "grade": ("mcgrpo.grade", "grade a file of completions"),
     "lock": ("mcgrpo.study.lock", "pin the hub revisions of a study"),

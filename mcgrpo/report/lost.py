@@ -15,7 +15,8 @@ def lost(summary: pd.DataFrame) -> str:
     Rollouts and completions are those of finished trainings: what was not run has lost nothing.
     """
     trained = summary[(summary.role == "train") & (summary.measure == "seconds")]
-    parts = [f"{trained.seeds.sum()} of {wording.count(int(trained.planned.sum()), 'training')} finished"]
+    planned, finished = int(trained.planned.sum()), int(trained.seeds.sum())
+    parts = [f"{finished} of {wording.count(planned, 'training')} finished"] if planned else []
     drawn, unscorable = _rollouts(summary[summary.role == "train"])
     parts += [f"of {drawn:,} rollouts {unscorable:,} without a reward"] if drawn else []
     rates = summary[summary.role.isin(("in", "out")) & summary["mean"].notna()]
@@ -27,7 +28,7 @@ def lost(summary: pd.DataFrame) -> str:
         told += [(round(completions.sum()), f"{round((rows['mean'] * completions).sum()):,} {word}")]
     if graded := max(total for total, _ in told):
         parts.append(f"of {graded:,} graded completions {', '.join(text for _, text in told)}")
-    return f"{'; '.join(parts)}."
+    return f"{'; '.join(parts or ['nothing was trained'])}."
 
 
 def _rollouts(trained: pd.DataFrame) -> tuple[int, int]:

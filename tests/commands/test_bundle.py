@@ -62,7 +62,7 @@ class TestABundle:
             f"{BASE}/plan.json", f"{BASE}/scores.csv", f"{BASE}/values.jsonl", f"{BASE}/curves.csv",
             f"{BASE}/summary.csv", f"{BASE}/gains.csv", f"{BASE}/contrasts.csv", f"{BASE}/overlap.json",
             "resources/data/tiny/two-step.audit.json", "reports/tiny/tables.tex",
-            "reports/tiny/values.tex", "reports/tiny/claims.csv",
+            "reports/tiny/tables.md", "reports/tiny/claims.csv",
             "study/0-base.yaml", "study/1-title.yaml", "study/study.json",
             "config/claims.yaml", "config/published.csv", "envs/cpu.txt", "envs/gpu.txt",
         ):  # fmt: skip

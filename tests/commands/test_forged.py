@@ -91,7 +91,7 @@ class TestAForgedArchive:
         [
             (f"{BASE}/values.jsonl", "scores"), (f"{BASE}/summary.csv", "summary"),
             ("reports/tiny/tables.tex", "tables"), ("reports/tiny/claims.md", "tables"),
-            ("reports/tiny/values.tex", "tables"), (f"{BASE}/flips/toy/none/G0/default/seed0/two-step.jsonl", "flips"),
+            ("reports/tiny/tables.md", "tables"), (f"{BASE}/flips/toy/none/G0/default/seed0/two-step.jsonl", "flips"),
         ],
     )  # fmt: skip
     def test_with_another_number_is_found(self, content, name, topic):

@@ -10,11 +10,9 @@ from studies import changed, load
 from mcgrpo.files import as_record, read_json
 from mcgrpo.records import Run
 from mcgrpo.study import plan
-from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import extra_rollouts
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.plan import PlanError
-from mcgrpo.study.read import schema
 from mcgrpo.study.variants import Flips, flip_variant, flips_of, is_rival
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +32,7 @@ def run_of(config):
 
 MINI = load("mini")
 OURS = (
-    *("headline", "headline-llama", "times", "injected-flips-exact", "other-losses", "few-rollouts", "four-rollouts"),
+    *("headline", "headline-llama", "injected-flips-exact", "other-losses", "few-rollouts", "four-rollouts"),
     *("many-rollouts", "mad-zero", "instability", "rivals", "rivals-maxrl", "rivals-rollouts"),
 )
 """Experiments of the mini study that the paper's has not."""
@@ -237,21 +235,6 @@ def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
     again = {"settings": ["qwen3-1.7b-gsm8k"], "sign_flips": study["experiments"]["sign-flips-trained"]["sign_flips"]}
     with pytest.raises(PlanError, match="/none/G0/default/seed0: two experiments measure its"):
         plan.as_json(changed(study, {"experiments": {"again": again}}))
-
-
-def test_steps_are_timed_where_an_experiment_asks_for_it_and_trainings_share_a_cpu():
-    timed = plan.as_json(MINI)["step_times"]["toy-qwen3"]
-    assert timed["steps"] == 2
-    cells = {"/".join(name.split("/")[1:4]) for name in timed["runs"]}
-    assert cells == {f"{method}/G{g}/default" for method in ("grpo", "mc-grpo") for g in (2, 4, 8)}
-    assert len(timed["runs"]) == 6 * 5
-    longer = changed(MINI, {"experiments": {"control": {"step_times": 5}}})
-    more = plan.step_times(longer)["toy-qwen3"]
-    assert more["steps"] == 5 and {"grpo-plus1", "grpo"} <= {name.split("/")[1] for name in more["runs"]}
-    assert "step_times" not in plan.as_json(changed(MINI, {"gpus": 1}))
-    assert "step_times" not in plan.as_json(PAPER)
-    with pytest.raises(StudyError, match=r"experiments\.times\.step_times: .* vLLM"):
-        check(changed(MINI, {"training": {"use_vllm": True}}), schema())
 
 
 def test_figures_follow_from_what_is_measured():

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 import pandas as pd
+from tabulate import tabulate
 
 from mcgrpo.report import wording
 from mcgrpo.report.claims.rulings import ClaimVerdict, Finding, Ruling
@@ -55,14 +56,11 @@ CHANCE = "Each is decided wrongly in at most 5% of studies: of {tested}, up to {
 
 
 def listing(by_source: Sequence[Sequence[Ruling]]) -> str:
-    """A line for each claim: its id and the verdict of each source."""
-    width = max(len(ruling.claim.id) for ruling in by_source[0])
-    rows = zip(*by_source, strict=True)
-    return "\n".join(
-        f"{rulings[0].claim.id:<{width}}  "
-        + "  ".join(f"{each.source}: {each.verdict:<12}" for each in rulings).rstrip()
-        for rulings in rows
-    )
+    """A line for each claim, with its id and the verdict of each source; below them the count of each verdict."""
+    rows = [[rulings[0].claim.id, *(each.verdict for each in rulings)] for rulings in zip(*by_source, strict=True)]
+    headings = [HEADINGS[rulings[0].source] for rulings in by_source]
+    totals = [f"{heading}: {total(rulings)}" for heading, rulings in zip(headings, by_source, strict=True)]
+    return "\n".join([tabulate(rows, ["Claim", *headings], "simple"), "", *totals])
 
 
 def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
