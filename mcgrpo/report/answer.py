@@ -13,7 +13,7 @@ from mcgrpo.analyse.answer import Question, questions
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.report import wording
 from mcgrpo.report.claims.judge import verdicts
-from mcgrpo.report.tables.display import Display, Entry, Line, Tone
+from mcgrpo.report.tables.display import TONES, Display, Entry, Line
 from mcgrpo.study.methods import label
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
 
@@ -23,7 +23,6 @@ WORDS = {
     "not measured": wording.MISSING,
 }  # fmt: skip
 """The verdict on the claim that a difference is above 0, in words for a gain."""
-TONES: dict[str, Tone] = {"better": "above", "worse": "below"}
 ASKED = {CONTROL: "Does the median help?", MEAN: "Is MC-GRPO better than GRPO at the same G?"}
 AGAINST = {
     CONTROL: "which draws as many rollouts and keeps the mean",
