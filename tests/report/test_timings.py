@@ -10,6 +10,7 @@ NOTHING = answer_of(plan_of([], baselines=()), {})
 def timings(tmp_path, rows):
     write_tables(frame(tmp_path, rows), NOTHING, tmp_path)
     text = (tmp_path / "timings.md").read_text()
+    assert ("none of these has an interval" in text) is ("Training time:" in text)
     return [[place.strip() for place in line.split("|")[1:-1]] for line in text.splitlines() if "|" in line]
 
 

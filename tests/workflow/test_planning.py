@@ -119,7 +119,7 @@ def test_the_papers_study(as_written):
     )  # fmt: skip
     evaluated = runs + 5 + 2 * (5 * 3 * 2 * 2 + 3)  # untrained models; AIME and AMC for three settings
     assert planned(as_written[0]) == {
-        "plan": 1, "collect": 1, "summarise": 1, "tables": 1, "model": 5, "dataset": 5, "train": runs,
+        "plan": 1, "collect": 1, "summarise": 1, "contrasts": 1, "tables": 1, "model": 5, "dataset": 5, "train": runs,
         "generate": evaluated, "grade": evaluated, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
     }  # fmt: skip
 
@@ -166,7 +166,7 @@ def test_a_benchmark_is_decoded_as_the_study_says(paper):
 
 def test_what_is_finished_is_reported_without_a_training(mini):
     """Before anything is run: the tables of a study of which nothing is there."""
-    wanted = {"plan": 1, "collect": 1, "summarise": 1, "tables": 1}
+    wanted = {"plan": 1, "collect": 1, "summarise": 1, "contrasts": 1, "tables": 1}
     assert mini.jobs("reports/mini/tables.tex", "--config", "partial=true") == wanted
     assert mini.changed("partial: true").jobs("reports/mini/tables.tex") == wanted
 

@@ -135,9 +135,10 @@ def test_a_second_call_runs_no_job_however_often_checkpoints_are_written(finishe
     ("change", "rerun"),
     [
         ("equivalence_margin: 0.02", {"all", "plan", "overlap", *ANALYSIS}),
+        ("primary: {num_generations: [2]}", {"all", "plan", "overlap", *ANALYSIS}),
         ("title: Another", {"all", "tables", "signal_table", "claims", *DOCUMENT, "page", "track"}),
         ("variants: {other: {rewards: {format: 1.0}}}", {"all", *PLAN, *ANALYSIS}),
-        ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", "answer", *SIGN_FLIPS, *ANALYSIS}),
+        ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", *SIGN_FLIPS, *ANALYSIS}),
         (
             "experiments: {sign-flips: {sign_flips: {subsamples: 5}}}",
             {"all", "plan", "overlap", "sign_flips", *ANALYSIS},
