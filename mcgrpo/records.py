@@ -109,15 +109,6 @@ class Run:
 
 
 @dataclass(frozen=True)
-class StepTime:
-    """A line of `results/{study}/step-times/{setting}.jsonl`: the processor seconds of an optimizer step of a run."""
-
-    run: str
-    step: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Group:
     """A row of `results/{study}/runs/{run}/groups.jsonl`: the numbers of one group of a training, in the order drawn.
 

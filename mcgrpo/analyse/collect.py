@@ -11,13 +11,12 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import cell, curve, training_measures
 from mcgrpo.analyse.measures import Measure, measures, read_grades, released, robust
-from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, STEP_TIME, CurvePoint, FlipRates, ProblemValues, Score
+from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.files import (
     RecordError,
     as_record,
@@ -27,7 +26,7 @@ from mcgrpo.files import (
     write_csv,
     write_jsonl,
 )
-from mcgrpo.records import Group, Role, Run, StepTime
+from mcgrpo.records import Group, Role, Run
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
@@ -147,8 +146,6 @@ def parts(plan: dict[str, Any], files: ResultFiles, run: Run) -> Iterator[Callab
         yield partial(add_flips, run=run, training=training, files=files, benchmark=spec["benchmark"])
     if training:
         yield partial(add_training, run=run, folder=training)
-    if run.name in plan.get("step_times", {}).get(run.setting, {"runs": ()})["runs"]:
-        yield partial(add_step_times, run=run, path=files.step_times(run.setting))
 
 
 def current(path: Path, run: Run, training: Path | None) -> Path:
@@ -208,15 +205,6 @@ def _extra_rollouts(run: Run, folder: Path) -> int:
     for where, row in iter_json_lines(folder / GROUPS):
         return len(as_record(Group, row, where).rewards) - run.num_generations
     raise RecordError(f"{folder / GROUPS}: holds no groups")
-
-
-def add_step_times(into: Results, run: Run, path: Path) -> None:
-    """The mean processor time of a run's steps that were timed in turns with those of others."""
-    seconds = [row.seconds for row in read_jsonl(path, StepTime) if row.run == run.name]
-    if not seconds:
-        raise RecordError(f"{path}: no times of {run.name}")
-    key = {**cell(run), "benchmark": "train", "role": "train"}
-    into.scores.append(Score(**key, measure=STEP_TIME, value=fmean(seconds), n=len(seconds)))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The comparisons of claims.yaml, formed per seed and problem: scores.csv and values.jsonl to contrasts.csv.
+"""The comparisons of claims.yaml and of the answer, per seed and problem: scores.csv and values.jsonl to contrasts.csv.
 
 python -m mcgrpo.analyse.contrasts --plan plan.json --scores scores.csv --values values.jsonl --claims claims.yaml
     --output contrasts.csv
@@ -21,15 +21,15 @@ import pandas as pd
 
 from mcgrpo import command_line
 from mcgrpo.analyse import paired
+from mcgrpo.analyse.answer import questions
 from mcgrpo.analyse.bounds import DIGITS, in_unit, p_equivalent, p_values
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Contrast, ContrastKind, Score
+from mcgrpo.analyse.records import GPUS, Contrast, ContrastKind, Score
 from mcgrpo.analyse.scored import Found, Scores, found_scores, planned_seeds, read_values
 from mcgrpo.analyse.stats import Estimate
-from mcgrpo.analyse.times import IN_TURNS, ON_CPU, in_turns, is_unjudged
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import EQUIVALENCE_MARGIN
@@ -38,6 +38,8 @@ from mcgrpo.sums import seal
 Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
 Weights = dict[CellKey, float]
+ON_CPU = "times are judged on GPUs"
+"""Why a time is not judged: jobs on a CPU share its cores, so their times depend on what else ran."""
 
 
 class Single(NamedTuple):
@@ -168,6 +170,12 @@ def _judgeable(singles: Sequence[Single], scores: Scores) -> list[Single]:
     return [single._replace(weights=None) if single in unjudged else single for single in singles]
 
 
+def is_unjudged(weights: Weights, scores: Scores) -> bool:
+    """Whether any of these cells is a time of trainings that are not known to have had GPUs to themselves."""
+    held = [scores.get(key._replace(measure=GPUS), {}) for key in weights if key.measure.startswith("seconds")]
+    return not all(seeds and all(score.value for score in seeds.values()) for seeds in held)
+
+
 def _keys(term: Term, planned: Sequence[CellKey]) -> dict[Scope, CellKey]:
     """The cell of a term in each scope that plans it."""
     return {
@@ -199,9 +207,7 @@ def _contrast(
     margin: float | None,
 ) -> Contrast:
     printed = margin is None
-    turns = in_turns(weights, scores)
-    result, over, lone = estimate(turns or weights, scores, of.is_ratio)
-    over = ", ".join(filter(None, (over, IN_TURNS))) if turns else over
+    result, over, lone = estimate(weights, scores, of.is_ratio)
     numbers = (in_unit(of, number) for number in (result.mean, *result.limits()))
     tested = _capped(result) if kind == "single" else result
     holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, tested, printed)
@@ -285,7 +291,8 @@ def main(arguments: list[str] | None = None) -> None:
         plan = read_json(options.plan)
         planned = planned_seeds(plan)
         scores = found_scores(read_frame(options.scores, Score), read_values(options.values), planned)
-        found = contrasts(read_claims(options.claims), scores, planned, margin=plan["equivalence_margin"])
+        claims = [*read_claims(options.claims), *(question.claim for question in questions(plan))]
+        found = contrasts(claims, scores, planned, margin=plan["equivalence_margin"])
         write_csv(options.output, Contrast, found)
         seal(Path(options.output))
 

@@ -16,8 +16,6 @@ GPUS = "gpus"
 """The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
 EXTRA_ROLLOUTS = "extra_rollouts"
 """The measure with the rollouts of each prompt beside G that somebody's own estimator drew."""
-STEP_TIME = "step_processor_seconds"
-"""The measure with the mean processor time of a step, where runs were timed in turns (`mcgrpo.train.step_times`)."""
 ContrastKind = Literal["single", "pooled", "primary", "setting"]
 
 
@@ -242,7 +240,8 @@ class SignalPoint:
 
 @dataclass(frozen=True)
 class Contrast:
-    """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, computed per seed and problem.
+    """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, or of the answer
+    (`mcgrpo.analyse.answer`), computed per seed and problem.
 
     `comparison` counts the comparisons of the claim from 1, and is 0 for the average of all. A `single` one is for one
     setting and benchmark, a `pooled` one the average of these; `primary` is the endpoint that decides the claim, and

@@ -12,8 +12,6 @@ import pandas as pd
 from mcgrpo.analyse.records import GainVerdict
 
 MISSING = "missing"
-ONE_SEED = "one seed"
-"""Printed in place of a verdict if the interval is over problems only."""
 VERDICTS: tuple[GainVerdict, ...] = typing.get_args(GainVerdict)
 
 

@@ -20,7 +20,8 @@ from mcgrpo.study import strict_yaml
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_prompts
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.plan import Config, PlanError, PlannedRun, benchmarks, expand, step_times
+from mcgrpo.study.plan import Config, PlanError, PlannedRun, benchmarks, evaluations, expand
+from mcgrpo.study.primary import primary
 from mcgrpo.study.rows import rows_of
 from mcgrpo.study.settings import evaluation, local_files, splits_of
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
@@ -62,11 +63,14 @@ def check(config: Config, schema: Config) -> None:
                 raise StudyError(f"{kind}.{name}.folder: no {missing[0].name} in {spec['folder']}")
     try:
         entries = expand(config).values()
-        step_times(config)
     except PlanError as error:
         raise StudyError(str(error)) from None
     _check_measured(config, entries)
     runs = [entry.run for entry in entries]
+    try:
+        primary(config, runs, evaluations(config))
+    except ValueError as error:
+        raise StudyError(str(error)) from None
     rows = {name: _rows(config, name) for name in {run.dataset for run in runs if run.estimator}}
     for run in filter(lambda run: run.estimator, runs):
         try:
@@ -157,6 +161,8 @@ def _check_names(config: Config) -> None:
             raise StudyError(f"datasets.{name}: grades under another protocol end in {suffix}, choose another name")
     for name in config["evaluation"].get("by_benchmark", {}):
         known(name, "datasets", "evaluation.by_benchmark")
+    for setting in config.get("primary", {}).get("settings", []):
+        known(setting, "settings", "primary.settings")
     for name, experiment in config["experiments"].items():
         for setting in experiment["settings"]:
             known(setting, "settings", f"experiments.{name}.settings")

@@ -136,10 +136,6 @@ class ResultFiles:
         """One `FlipRates` a line."""
         return self.folder / f"flips/{run}/{benchmark}.jsonl"
 
-    def step_times(self, setting: str) -> Path:
-        """One `StepTime` a line, of the setting's runs that were timed in turns."""
-        return self.folder / f"step-times/{setting}.jsonl"
-
     @property
     def benchmarks(self) -> Path:
         """The folder of what Snakemake measures of jobs."""

@@ -15,13 +15,14 @@ from mcgrpo.files import write_json
 from mcgrpo.records import Role, Run
 from mcgrpo.study.fit import fit
 from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.primary import primary
 from mcgrpo.study.protocols import training_changes
 from mcgrpo.study.settings import Config, first_benchmark, hyper_parameters
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
 
 PLAN_KEYS = (
     "study", "seeds", "gpus", "nodes", "settings", "training", "rewards", "variants", "experiments", "datasets",
-    "grading", "equivalence_margin",
+    "grading", "equivalence_margin", "primary",
 )  # fmt: skip
 """The keys of a study that its plan depends on, beside the number of samples."""
 EQUIVALENCE_MARGIN = 0.01
@@ -166,27 +167,6 @@ def grading(config: Config) -> list[str]:
     return config.get("grading", ["paper"])
 
 
-def step_times(config: Config) -> dict[str, Config]:
-    """Setting -> the `runs` whose steps are timed in turns, and for how many `steps`.
-
-    None where trainings have GPUs, which are theirs alone.
-
-    Raises:
-        PlanError: for runs with vLLM, whose processes are not timed.
-    """
-    timed: dict[str, Config] = {}
-    experiments = {name: each for name, each in config["experiments"].items() if "step_times" in each}
-    for name, experiment in experiments.items() if not config.get("gpus", 0) else ():
-        for run in _runs(config, experiment):
-            if run.training.get("use_vllm"):
-                raise PlanError(f"experiments.{name}.step_times: on a CPU, rollouts of vLLM are not timed")
-            if run.method != UNTRAINED:
-                setting = timed.setdefault(run.setting, {"steps": 0, "runs": []})
-                setting["steps"] = max(setting["steps"], experiment["step_times"])
-                setting["runs"] = sorted({*setting["runs"], run.name})
-    return timed
-
-
 def figures(config: Config) -> list[str]:
     """The figures that the study's results allow."""
     entries = expand(config).values()
@@ -226,17 +206,17 @@ def title(config: Config) -> str:
 def as_json(config: Config) -> Config:
     """The content of plan.json: runs, what each is evaluated on, and how evaluations are graded and compared."""
     samples = config["evaluation"]["samples"]
-    entries, timed = expand(config), step_times(config)
+    entries, evaluated = expand(config), evaluations(config)
     return {
         "study": config["study"],
         "runs": [vars(entry.run) for entry in entries.values()],
         "benchmarks": {setting: benchmarks(config, setting) for setting in config["settings"]},
-        "evaluations": evaluations(config),
+        "evaluations": evaluated,
         "flips": {name: entry.flips for name, entry in entries.items() if entry.flips},
         "grading": grading(config),
         "equivalence_margin": config.get("equivalence_margin", EQUIVALENCE_MARGIN),
         "measures": ["greedy", *([f"avg@{samples}"] if samples else [])],
-        **({"step_times": timed} if timed else {}),
+        "primary": primary(config, runs(config), evaluated),
     }
 
 

@@ -13,11 +13,10 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.curves import MEANS
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
-from mcgrpo.analyse.records import STEP_TIME, CurvePoint, FlipRates, ProblemValues, Score
+from mcgrpo.analyse.records import CurvePoint, FlipRates, ProblemValues, Score
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
-from mcgrpo.records import Group, Run, StepTime
-from mcgrpo.study.paths import ResultFiles
+from mcgrpo.records import Group, Run
 
 OF_TRAINING = len(MEANS) + 5
 """Measures of a training: seconds, those of a step, what was clipped, the unsteadiness, and GPUs."""
@@ -70,22 +69,6 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
     write_jsonl(results / "runs" / run.name / "groups.jsonl", [])
     with pytest.raises(RecordError, match=r"groups\.jsonl: holds no groups"):
         collect(planned, results)
-
-
-def test_the_steps_that_were_timed_in_turns_are_a_measure_of_their_run(results):
-    planned, path = plan(results), ResultFiles(results).step_times("toy")
-    timed = [a_run(seed=seed).name for seed in (0, 1)]
-    planned["step_times"] = {"toy": {"steps": 2, "runs": timed}}
-    with pytest.raises(RecordError, match=r"step-times/toy\.jsonl: no such file"):
-        collect(planned, results)
-    rows = [StepTime(name, step, step + number) for number, name in enumerate(timed) for step in (2, 3)]
-    write_jsonl(path, rows[:-2])
-    with pytest.raises(RecordError, match=f"no times of {timed[-1]}"):
-        collect(planned, results)
-    write_jsonl(path, rows)
-    scores = [score for score in collect(planned, results).scores if score.measure == STEP_TIME]
-    assert [(score.value, score.n) for score in scores] == [(2.5 + number, 2) for number in range(len(timed))]
-    assert {(score.benchmark, score.role) for score in scores} == {("train", "train")}
 
 
 def test_a_study_by_hand(results):

@@ -49,8 +49,9 @@ def test_there_is_one_way_to_make_a_parser():
 def test_the_published_claims_are_judged_from_the_repository(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["mcgrpo", "claims"])
     main()
-    verdicts = dict(line.split("published:") for line in capsys.readouterr().out.splitlines())
-    assert {name.strip(): verdict.strip() for name, verdict in verdicts.items()}["gap-within-1"] == "fails"
+    lines = capsys.readouterr().out.splitlines()
+    assert ["gap-within-1", "fails"] in [line.split() for line in lines]
+    assert lines[-1] == "By the paper's own numbers: 14 hold, 13 fail, 12 not measured, 4 not judged."
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

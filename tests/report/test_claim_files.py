@@ -1,6 +1,7 @@
 """The project's claims by the paper's numbers, and the files that the command writes."""
 
 import csv
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -101,13 +102,19 @@ def test_the_command_writes_a_row_for_each_claim_source_setting_and_comparison(f
 def test_the_list_and_the_table_give_every_claim_its_verdicts(files, capsys):
     main(["--claims", str(CLAIMS), "--published", str(PUBLISHED), "--output", str(files / "alone")])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == [ruling.claim.id for ruling in PRINTED]
-    assert ["gain-at-4", "published:", "fails"] in [line.split() for line in lines]
+    assert [line.split()[0] for line in lines[2:-2]] == [ruling.claim.id for ruling in PRINTED]
+    assert ["gain-at-4", "fails"] in [line.split() for line in lines]
+    assert lines[-1] == "By the paper's own numbers: 14 hold, 13 fail, 12 not measured, 4 not judged."
     text = (files / "claims.md").read_text()
     (row,) = [line for line in text.splitlines() if "`gain-at-4`" in line]
     assert "of 5, 4 hold, 1 fail; worst: qwen2.5-7b-math/math500" in row
     assert "+2.20 points, claimed ≥ 2.35 and ≤ 2.67" in row
     assert "**fails**: toy/sums: gain of MC-GRPO at G=4 is +5.0 [+4.0, +6.0] points" in row
+    assert "Verdicts are corrected within a claim, not for the number of claims." in text
+    (tested, wrong) = re.search(
+        r"of (\d+) tested claims, up to ([\d.]+) are expected to be, by chance\.", text
+    ).groups()
+    assert float(wrong) == pytest.approx(0.05 * int(tested), abs=0.05)
     assert "By this study" not in (files / "alone/claims.md").read_text()
 
 

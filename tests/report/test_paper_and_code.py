@@ -5,7 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from answers import answer_of, plan_of
 from cells import cell, flip, frame
+from claim_rows import pair, scores_of
+from page_study import PageStudy, few
+
+from mcgrpo.report.answer import markdown
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
@@ -103,11 +108,11 @@ class TestTheBlocksOfThePages:
     @pytest.mark.parametrize(
         ("name", "mark"),
         [
-            ("README.md", "mini study"),
-            ("docs/mini-study.md", "mini study"),
-            ("docs/paper-and-code.md", "mini"),
-            ("docs/reproduce-one-cell.md", "mini"),
-            ("docs/mad-zero.md", "mini"),
+            ("README.md", readme.MARK),
+            ("docs/mini-study.md", readme.MARK),
+            ("docs/paper-and-code.md", readme.MARK),
+            ("docs/reproduce-one-cell.md", readme.MARK),
+            ("docs/mad-zero.md", readme.MARK),
             ("docs/drop-in.md", "bench"),
         ],
     )
@@ -118,10 +123,15 @@ class TestTheBlocksOfThePages:
             readme.put(page, mark, text)
         assert "second" in page.read_text(encoding="utf-8") and "\nfirst\n" not in page.read_text(encoding="utf-8")
 
-    def test_the_readme_has_the_answer_and_the_page_has_all_comparisons(self, tmp_path, monkeypatch):
-        (tmp_path / "headline.md").write_text("The answer.\n\n**A setting**:\n\n- A comparison.\n")
+    def test_the_readme_has_the_answer_with_its_numbers_and_says_what_was_run(self, tmp_path, monkeypatch):
+        found = answer_of(plan_of(["toy_a"]), scores_of(pair(0.05, setting="toy_a")))
+        (tmp_path / "headline.md").write_text(markdown(found, "nothing."))
         (tmp_path / "claims.md").write_text("By the paper's own numbers: 1 holds.")
         monkeypatch.setattr(readme, "REPORTS", tmp_path)
-        assert readme.summary().startswith("The answer.\n\n![") and "A comparison" not in readme.summary()
-        assert "1 holds" in readme.summary() and (ROOT / readme.FIGURE).is_file()
-        assert "- A comparison." in readme.headline()
+        monkeypatch.setattr(readme, "RESULTS", PageStudy(tmp_path, few).results)
+        text = readme.summary()
+        assert text.startswith("**Does the median help? Not known yet.** MC-GRPO against GRPO+1")
+        assert "\n- toy_a on sums, G=2: +5.0 points [+4.0, +6.0], better (5 seeds)\n\n![Gains" in text
+        assert "Of the study" not in text and "1 holds" in text
+        assert "9 trainings, 1 to 2 seeds for each cell, of 21 November 2026, at commit `c0ffee0000`." in text
+        assert readme.ARCHIVE in text

@@ -107,4 +107,5 @@ def test_the_worst_seed_stands_beside_the_mean(tmp_path):
 
 def test_the_name_of_a_benchmark_keeps_its_capitals(tmp_path):
     rows = [*trained("grpo", 2, 0.5, 640, worst=0.48, collapsed=0.0, benchmark="AIME24")]
-    assert ". 100 problems on AIME24; " in printed(stability, frame(tmp_path, rows))[1].caption
+    caption = printed(stability, frame(tmp_path, rows))[1].caption
+    assert ". 100 problems on AIME24; " in caption and "None of these numbers has an interval" in caption

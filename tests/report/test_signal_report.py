@@ -45,6 +45,7 @@ def rows(*signals):
 def test_the_sentence_has_the_correlation_its_interval_and_the_signs():
     text = sentence(rows(*cell_signals(), *cell_signals(TRAINED)))
     assert "of toy_a, untrained (30.0%), has a rank correlation of 1.00 with the measured gains" in text
+    assert "(approximate interval 1.00 to 1.00, 4 cells)" in text and "95%" not in text
     assert "4 cells" in text and "of 3 gains that can be told from 0, 3 have its sign." in text
 
 
@@ -66,6 +67,7 @@ def test_the_table_has_predicted_beside_measured_gains_of_each_model(tmp_path):
     cells = [cell.strip(" *") for cell in first.strip("|").split("|")]
     assert cells[1:] == ["2", "MC-GRPO", "3", "100", "50", "GRPO", "−40%", "−3.0 [−4.0, −2.0]"]
     assert text.count("Toys. Computed signal") == 1 and "of 128 prompts. Rank correlation" in text
+    assert "with an approximate interval, which takes cells as independent and errs in up to 8% of studies" in text
     assert "toy_a, GRPO G8 seed0 (30.0%)" in text
     assert "\\DefineTable{signal}" in (tmp_path / "signal.tex").read_text()
 

@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from cells import cell, flip, frame, gains_frame, study
+from answers import answer_of, contrasts_of, plan_of
+from cells import cell, flip, frame, study
+from claim_rows import pair, scores_of
 
+from mcgrpo.analyse.records import Contrast
+from mcgrpo.files import write_csv, write_json
 from mcgrpo.report.tables.accuracy import display
 from mcgrpo.report.tables.rows import as_rows, select
 from mcgrpo.report.tables.write import TABLES, main, write_tables
@@ -32,13 +36,19 @@ def lines_with(text, *parts):
     return [line for line in text.splitlines() if all(part in line for part in parts)]
 
 
+PLAN, SCORES = plan_of(["toy_a"], baselines=("grpo",)), scores_of(pair(0.05, 0.01, setting="toy_a"))
+ANSWER = answer_of(PLAN, SCORES)
+
+
 def files_of(folder):
-    gains_frame(folder)
-    return ["--summary", str(folder / "summary.csv"), "--gains", str(folder / "gains.csv")]
+    write_json(folder / "plan.json", PLAN)
+    write_csv(folder / "contrasts.csv", Contrast, contrasts_of(PLAN, SCORES))
+    files = {"plan": "plan.json", "summary": "summary.csv", "contrasts": "contrasts.csv"}
+    return [part for name, file in files.items() for part in (f"--{name}", str(folder / file))]
 
 
 def written(folder, summary, title=""):
-    write_tables(summary, gains_frame(folder.parent), folder, title)
+    write_tables(summary, ANSWER, folder, title)
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
@@ -197,7 +207,7 @@ def test_sign_flips_by_convention_oracle_and_baseline(tmp_path):
         for how in ("exact", "sampled")
     ]
     text = written(tmp_path / "out", frame(tmp_path, rows))["tables.md"]
-    mean, median = ([place.strip() for place in line.split("|")] for line in lines_with(text, "0 [", "]"))
+    mean, median = ([place.strip() for place in line.split("|")] for line in lines_with(text, "20.0 [18.0"))
     assert mean[1:7] == ["toy_a", "sums", "untrained", "zeros", "mean", "mean"]
     assert mean[7:11] == ["20.0 [18.0, 22.0]", "21.0 [19.0, 23.0]", "40.0 [38.0, 42.0]", "41.0 [39.0, 43.0]"]
     assert median[1:7] == ["", "", "", "", "", "median"]
@@ -212,7 +222,7 @@ def test_a_table_longer_than_a_page_is_a_float_per_setting_below_one_name(tmp_pa
 
 
 def test_the_csv_has_the_cells_of_every_table(tmp_path, summary):
-    write_tables(summary, gains_frame(tmp_path), tmp_path / "out")
+    write_tables(summary, ANSWER, tmp_path / "out")
     numbers = pd.read_csv(tmp_path / "out" / "tables.csv", keep_default_na=False, na_values=[""])
     rows = numbers[(numbers.table == "main") & (numbers.method == "mc-grpo") & (numbers.num_generations == 2)]
     assert rows.set_index("measure").difference.to_dict() == {"greedy": -0.06, "avg@4": 0.05}
@@ -226,11 +236,11 @@ def test_the_command_writes_the_same_bytes_again_and_names_what_is_not_planned(t
     first = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     main(arguments)
     assert first == {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    tables = {"tables.tex", "tables.md", "tables.csv", "headline.md", "headline.tex", "values.tex"}
+    tables = {"tables.tex", "tables.md", "tables.csv", "headline.md"}
     tables |= {"timings.tex", "timings.md"}
     assert set(first) == tables
     captions = [line for line in first["tables.md"].decode().splitlines() if line.startswith("Toys. ")]
-    assert len(captions) == 3 and b"Toys. Training time" in first["timings.md"] and b"Toys. GRPO" in first["tables.tex"]
+    assert len(captions) == 4 and b"Toys. Training time" in first["timings.md"] and b"Toys. GRPO" in first["tables.tex"]
     absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, rivals, "
     absent += "sign-flips."
     assert absent in first["tables.md"].decode() and absent in first["tables.tex"].decode()
@@ -251,7 +261,7 @@ def test_an_unreadable_summary_is_named(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
 def test_tables_compile_where_they_stand(tmp_path, summary):
-    write_tables(summary, gains_frame(tmp_path), tmp_path, "Toys & 100% of_them")
+    write_tables(summary, ANSWER, tmp_path, "Toys & 100% of_them")
     wrapper = r"\documentclass{article}\usepackage{booktabs,adjustbox}\usepackage[table]{xcolor}"
     (tmp_path / "all.tex").write_text(wrapper + r"\begin{document}\input{tables.tex}\input{timings.tex}\end{document}")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]

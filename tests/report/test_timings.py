@@ -1,12 +1,16 @@
 import pytest
-from cells import cell, frame, gains_frame, seconds, study
+from answers import answer_of, plan_of
+from cells import cell, frame, seconds, study
 
 from mcgrpo.report.tables.write import write_tables
 
+NOTHING = answer_of(plan_of([], baselines=()), {})
+
 
 def timings(tmp_path, rows):
-    write_tables(frame(tmp_path, rows), gains_frame(tmp_path), tmp_path)
+    write_tables(frame(tmp_path, rows), NOTHING, tmp_path)
     text = (tmp_path / "timings.md").read_text()
+    assert ("none of these has an interval" in text) is ("Training time:" in text)
     return [[place.strip() for place in line.split("|")[1:-1]] for line in text.splitlines() if "|" in line]
 
 
@@ -40,7 +44,7 @@ def test_times_change_nothing_but_the_timings(tmp_path):
     for second, name in ((23.0, "a"), (29.0, "b")):
         rows = [row for row in study() if row.role != "train"]
         summary = frame(tmp_path, [*rows, seconds("mc-grpo", 2, second)])
-        write_tables(summary, gains_frame(tmp_path), tmp_path / name)
+        write_tables(summary, NOTHING, tmp_path / name)
         files.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
     assert sorted(name for name in files[0] if files[0][name] != files[1][name]) == sorted(changed)
 

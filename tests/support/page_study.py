@@ -1,22 +1,21 @@
 """A small study on disk, as `mcgrpo.report.page` reads it: a summary of every role, runs, rollouts, figures."""
 
-import json
 from dataclasses import asdict, replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import synthetic
+from answers import plan_of
 from claim_rows import pair, scores_of
 from matplotlib import image
 from runs import RUN
 
+from mcgrpo.analyse.answer import questions
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint, Gain, SignalPoint
-from mcgrpo.files import write_csv, write_json, write_jsonl
-from mcgrpo.records import Rollout
+from mcgrpo.files import write_csv, write_json
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.page import write as html
 
@@ -43,27 +42,7 @@ def run(method="mc-grpo", budget=2, seed=0, variant="default"):
 
 RUNS = [run(method, budget, seed) for method in ("grpo", "mc-grpo") for budget in (2, 4) for seed in (0, 1)]
 RUNS.append(run("grpo", 4, variant="flip-exact-0.25"))
-
-
-def rollouts(drawn=3, steps=(1, 2, 3, 4, 5), prompts=2, completion="It is {answer}.\n#### {answer}", oracle=0.4):
-    """Rows of rollouts.jsonl: the first of each prompt is wrong, the second the pivot, the last flipped."""
-    for step in steps:
-        for prompt in range(prompts):
-            text = f"Question: What is {step} plus {prompt}?\nAnswer:"
-            for sample in range(drawn):
-                yield Rollout(
-                    step=step,
-                    prompt=text,
-                    sample=sample,
-                    completion=completion.format(answer=step + prompt if sample else 99),
-                    reward=float(sample > 0),
-                    advantage=[-1.5, 0.0, 2000.0][sample % 3],
-                    kept=sample != 1,
-                    pivot=sample == 1,
-                    flipped=None if oracle is None else sample == drawn - 1,
-                    length=7 + sample,
-                    oracle=oracle,
-                )
+PLAN = {"study": "toy", "runs": [asdict(each) for each in RUNS], **plan_of(["toy_a"])}
 
 
 def outcome_of(results, run, folder="runs", **changes):
@@ -83,9 +62,11 @@ def few():
 
 @cache
 def evaluated():
-    """The project's claims, over gains of which some are sure and some are not."""
-    scores = scores_of(*(pair(gain, 0.03, budget=g, setting="toy_a") for g, gain in ((2, 0.05), (4, -0.04), (8, 0.0))))
-    return contrasts(read_claims(ROOT / "config/claims.yaml"), scores, {key.without_measure for key in scores})
+    """The project's claims and the answer, over gains of which some are sure and some are not."""
+    gains = [pair(gain, 0.03, budget=g, setting="toy_a") for g, gain in ((2, 0.05), (4, -0.04), (8, 0.0))]
+    scores = scores_of(*gains, pair(0.04, 0.02, method="grpo-plus1", setting="toy_a"))
+    claims = [*read_claims(ROOT / "config/claims.yaml"), *(question.claim for question in questions(PLAN))]
+    return contrasts(claims, scores, {key.without_measure for key in scores})
 
 
 class PageStudy:
@@ -99,14 +80,9 @@ class PageStudy:
         write_csv(self.results / "curves.csv", CurvePoint, synthetic.curves(("toy_a",), steps=3))
         write_csv(self.results / "signals.csv", CellSignal, synthetic.cell_signals())
         write_csv(self.results / "signal_curves.csv", SignalPoint, synthetic.signal_points())
-        write_json(self.results / "plan.json", {"study": "toy", "runs": [asdict(each) for each in RUNS]})
+        write_json(self.results / "plan.json", PLAN)
         for each in RUNS:
             outcome_of(self.results, each)
-            drawn = each.num_generations + each.method.startswith("mc-")
-            write_jsonl(
-                self.results / "runs" / each.name / "rollouts.jsonl",
-                rollouts(drawn, oracle=None if each.variant != "default" else 0.4),
-            )
         for rule, seconds in (("train/a", 60), ("train/b", 30), ("tables", 5)):
             path = self.results / f"benchmarks/{rule}.tsv"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,12 +104,3 @@ class PageStudy:
     def made(self, *figures) -> Path:
         html.main(self.arguments(*figures))
         return self.reports / "report.html"
-
-
-def drawn_of(page: str) -> dict:
-    """The completions that a page holds."""
-    return json.loads(page.split('id="drawn">')[1].split("</script>")[0])
-
-
-def is_rising(numbers) -> bool:
-    return all(a <= b for a, b in pairwise(numbers))

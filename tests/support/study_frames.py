@@ -91,6 +91,7 @@ def plan_of(rows: list[Score]) -> dict:
         "flips": flips,
         "equivalence_margin": 0.01,
         "measures": ["greedy", "avg@4"],
+        "primary": {"measure": "avg@4", "comparisons": []},
     }
 
 

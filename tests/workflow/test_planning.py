@@ -29,7 +29,6 @@ ANALYSE = ("plan", "collect", "summarise", "signals", "contrasts")
 ONCE = ("all", *ANALYSE, "tables", "signal_table", "claims", "page", *DOCUMENT)
 REPORT = dict.fromkeys(ONCE, 1) | {"figure": 16}
 CHECKS = {"track": 1, "overlap": 1}
-ANSWERS = {"answer": 4}  # after 2, 4, 8 and 16 seeds
 
 
 def test_the_mini_study(mini):
@@ -37,9 +36,9 @@ def test_the_mini_study(mini):
     out = 2 * 2 * len(MINI["experiments"]["ood"]["seeds"])  # GRPO and MC-GRPO at G=2 and 4 are evaluated there too
     evaluated = runs + 2 + out + 1  # and the untrained models, of which one is evaluated there
     assert rows(MINI, forecasts(MINI))[-1]["trainings"] == runs  # what `mcgrpo plan` says
-    assert mini.jobs() == REPORT | CHECKS | ANSWERS | {
+    assert mini.jobs() == REPORT | CHECKS | {
         "model": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
-        "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2, "step_times": 1,
+        "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2,
     }  # fmt: skip
 
 
@@ -119,7 +118,7 @@ def test_the_papers_study(as_written):
     )  # fmt: skip
     evaluated = runs + 5 + 2 * (5 * 3 * 2 * 2 + 3)  # untrained models; AIME and AMC for three settings
     assert planned(as_written[0]) == {
-        "plan": 1, "collect": 1, "summarise": 1, "tables": 1, "model": 5, "dataset": 5, "train": runs,
+        "plan": 1, "collect": 1, "summarise": 1, "contrasts": 1, "tables": 1, "model": 5, "dataset": 5, "train": runs,
         "generate": evaluated, "grade": evaluated, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
     }  # fmt: skip
 
@@ -166,7 +165,7 @@ def test_a_benchmark_is_decoded_as_the_study_says(paper):
 
 def test_what_is_finished_is_reported_without_a_training(mini):
     """Before anything is run: the tables of a study of which nothing is there."""
-    wanted = {"plan": 1, "collect": 1, "summarise": 1, "tables": 1}
+    wanted = {"plan": 1, "collect": 1, "summarise": 1, "contrasts": 1, "tables": 1}
     assert mini.jobs("reports/mini/tables.tex", "--config", "partial=true") == wanted
     assert mini.changed("partial: true").jobs("reports/mini/tables.tex") == wanted
 

@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import sys
-from collections import defaultdict
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -15,9 +14,8 @@ from snakemake.settings.types import DeploymentMethod
 from mcgrpo import shipped, tracking
 from mcgrpo.launch import environment, gpu_limit, nodes, planning, scheduling, study_lock
 from mcgrpo.launch.devices import DeviceError
-from mcgrpo.records import cell_name
 from mcgrpo.report import catalogue
-from mcgrpo.study import fit, headline, lock, plan, read, settings
+from mcgrpo.study import fit, lock, plan, read, settings
 from mcgrpo.study.check import StudyError, check, load
 from mcgrpo.study.estimators import training_code
 from mcgrpo.study.fingerprint import fingerprint
@@ -52,11 +50,6 @@ def grades_of(run):
     return [RESULTS.grades(run, benchmark, protocol) for benchmark in EVALUATIONS[run] for protocol in GRADING]
 
 
-def results_of(runs):
-    """The trainings and grades of some runs."""
-    return [*map(RESULTS.run, runs), *(path for run in runs for path in grades_of(run))]
-
-
 # What a study file says, as the parameter of a job: in another order of its keys it is the same.
 as_json = partial(json.dumps, sort_keys=True)
 # For a job of several processes with one thread each, where Snakemake sets the job's `threads`; so it also shares the preload
@@ -70,11 +63,7 @@ RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that their times are comparable.
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
-HEADLINE = headline.headline_runs(RUNS.values())
-ANSWERS = {seeds: [run.name for run in runs] for seeds, runs in headline.answers(HEADLINE).items()}
-FIRST = {run.name for run in HEADLINE}
-GAINS = "gains-sampled" if config["evaluation"]["samples"] else "gains-greedy"
-IN_ORDER = sorted(TRAINED, key=lambda name: (name not in FIRST, NEIGHBOURS(RUNS[name])))
+IN_ORDER = sorted(TRAINED, key=lambda name: NEIGHBOURS(RUNS[name]))
 TURNS = {name: turn for turn, name in enumerate(IN_ORDER)}
 EVALUATIONS = plan.evaluations(config)
 FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
@@ -82,8 +71,7 @@ GRADING = plan.grading(config)
 GRADES = [path for name in EVALUATIONS for path in grades_of(name)]
 FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
-STEP_TIMES = plan.step_times(config)
-MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES, *map(RESULTS.step_times, STEP_TIMES)]
+MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
 DATASETS = sorted(
     {run.dataset for run in RUNS.values()}
@@ -233,11 +221,6 @@ def start_model_source(wildcards):
     return model_source(run_of(wildcards).model)
 
 
-def setting_model(wildcards):
-    """The initial model of a setting."""
-    return initial_model(config["settings"][wildcards.setting]["model"])
-
-
 def final_model(wildcards):
     """The model that generates the completions of a run."""
     if run_of(wildcards).method == UNTRAINED:
@@ -248,24 +231,6 @@ def final_model(wildcards):
 def final_model_sums(wildcards):
     """The checksums of the model that generates the completions of a run, if it is trained."""
     return [] if run_of(wildcards).method == UNTRAINED else RESULTS.model_sums(wildcards.run)
-
-
-def timed_runs(wildcards):
-    """The names of the runs of a setting whose steps are timed."""
-    return STEP_TIMES[wildcards.setting]["runs"]
-
-
-def own_estimators(runs):
-    """The code of the users' own estimators among those of some runs; that of ours is in the fingerprint of a rule."""
-    return sorted({training_code(RUNS[run].estimator) for run in runs if ":" in RUNS[run].estimator})
-
-
-def timed_cells(wildcards):
-    """The runs of a setting whose steps are timed, as JSON: one of each cell, and its seeds."""
-    seeds = defaultdict(list)
-    for run in (RUNS[name] for name in timed_runs(wildcards)):
-        seeds[cell_name(vars(run))].append(run)
-    return as_json([{"run": vars(runs[0]), "seeds": [run.seed for run in runs]} for runs in seeds.values()])
 
 
 def train_data(wildcards):

@@ -55,7 +55,6 @@ use rule generate as rollouts with:
         FILES.log("rollouts", "{run}/{benchmark}"),
     benchmark:
         RESULTS.benchmark("rollouts", "{run}/{benchmark}")
-    priority: -len(HEADLINE)
     params:
         options=rollout_options,
         start=start_model_source,

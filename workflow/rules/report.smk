@@ -27,8 +27,9 @@ FEATURED = [report(path, f"report/{name}.rst", category, labels=labels) for path
 
 rule tables:
     input:
+        plan=rules.plan.output,
         summary=rules.summarise.output.summary,
-        gains=rules.summarise.output.gains,
+        contrasts=rules.contrasts.output,
     output:
         TABLES,
     log:
@@ -44,7 +45,7 @@ rule tables:
         code=fingerprint("mcgrpo.report.tables"),
     shell:
         "python -m mcgrpo.launch mcgrpo.report.tables "
-        "--summary {input.summary:q} --gains {input.gains:q} --output {params.folder:q} "
+        "--plan {input.plan:q} --summary {input.summary:q} --contrasts {input.contrasts:q} --output {params.folder:q} "
         "--title {params.title:q} > {log:q} 2>&1"
 
 
@@ -67,35 +68,6 @@ rule signal_table:
     shell:
         "python -m mcgrpo.launch mcgrpo.report.tables.signal --signals {input:q} --output {params.folder:q} "
         "--title {params.title:q} > {log:q} 2>&1"
-
-
-rule answer:
-    input:
-        lambda wildcards: results_of(ANSWERS[int(wildcards.seeds)]),
-        # It says what was known then: only other results of its runs make it anew.
-        plan=ancient(str(RESULTS.plan)),
-    output:
-        headline=f"{REPORTS}/after-{{seeds}}-seeds/headline.md",
-        figures=multiext(f"{REPORTS}/after-{{seeds}}-seeds/{GAINS}", ".pdf", ".png"),
-    log:
-        FILES.log("answer", "{seeds}"),
-    benchmark:
-        RESULTS.benchmark("answer", "{seeds}")
-    priority: 1
-    conda:
-        "../envs/workflow.yaml"
-    threads: 1
-    params:
-        results=lambda wildcards: str(RESULTS.folder),
-        published=shipped.PUBLISHED,
-        seeds=lambda wildcards: f"{wildcards.seeds} of {max(ANSWERS)}",
-        figure=GAINS,
-        folder=subpath(output.headline, parent=True),
-    shell:
-        # Other runs with these seeds are in it as far as they are finished by then.
-        "python -m mcgrpo.launch mcgrpo.report.answer --plan {input.plan:q} --results {params.results:q} "
-        "--published {params.published:q} --seeds {params.seeds:q} --figure {params.figure} --output {params.folder:q} "
-        "> {log:q} 2>&1"
 
 
 rule claims:
@@ -204,7 +176,7 @@ rule page:
         claims=shipped.CLAIMS,
         published=shipped.PUBLISHED,
         sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
-        template=sums(*(shipped.PAGE / part for part in ("report.html", "style.css", "script.js"))),
+        template=sums(*(shipped.PAGE / part for part in ("report.html", "style.css"))),
         captions=sums(*(shipped.CAPTIONS / f"{figure}.rst" for figure in plan.figures(config))),
         code=fingerprint("mcgrpo.report.page"),
     shell:

@@ -1,4 +1,4 @@
-"""One training job for each run, and one that times steps."""
+"""One training job for each run."""
 
 
 rule train:
@@ -33,29 +33,3 @@ rule train:
         "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} --test {input.test:q} "
         "--output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
         "--threads {threads} --gpus {params.gpus} --code {params.code} > {log:q} 2>&1"
-
-
-rule step_times:
-    input:
-        model=setting_model,
-        data=lambda wildcards: FILES.data(config["settings"][wildcards.setting]["dataset"]),
-    output:
-        RESULTS.step_times("{setting}"),
-    log:
-        FILES.log("step_times", "{setting}"),
-    benchmark:
-        RESULTS.benchmark("step_times", "{setting}")
-    priority: -len(TRAINED)
-    conda:
-        "../envs/workflow.yaml"
-    threads: workflow.resource_settings.cores or 1  # all of this machine: nothing else runs beside it
-    params:
-        environment=ONE_THREAD,
-        cells=timed_cells,
-        steps=lambda wildcards: STEP_TIMES[wildcards.setting]["steps"],
-        start=lambda wildcards: model_source(config["settings"][wildcards.setting]["model"]),
-        estimators=lambda wildcards: own_estimators(timed_runs(wildcards)),
-        code=fingerprint("mcgrpo.train.step_times"),
-    shell:
-        "{params.environment} python -m mcgrpo.launch mcgrpo.train.step_times --cells {params.cells:q} --steps {params.steps} "
-        "--model {input.model:q} --data {input.data:q} --processes {threads} --output {output:q} > {log:q} 2>&1"

@@ -1,8 +1,8 @@
 """The effect of each difference between the paper and its code in a study: the numbers of docs/paper-and-code.md.
 
-    python workflow/scripts/paper_and_code.py results/mini/summary.csv
+    python workflow/scripts/paper_and_code.py results/reference/summary.csv
 
-prints them; `make readme` writes those of the mini study into the page.
+prints them; `make readme` writes those of the reference study into the page.
 """
 
 import sys

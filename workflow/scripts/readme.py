@@ -1,10 +1,11 @@
-"""Write the results of the mini study into README.md and docs/: `make readme`, after `make mini`.
+"""Write the results of the reference study into README.md and docs/: `make readme`, after `make reference`.
 
 If the benchmark of training has been run (`make bench`), its results are written into docs/drop-in.md.
 """
 
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -12,20 +13,27 @@ import paper_and_code
 
 from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.analyse.records import Cell
+from mcgrpo.records import cell_name
 from mcgrpo.report import wording
+from mcgrpo.report.page import jobs
 from mcgrpo.study.methods import label
 
-REPORTS = Path("reports/mini")
-SUMMARY = Path("results/mini/summary.csv")
-FIGURE = Path("docs/figures/mini-accuracy-sampled.png")
+STUDY = "reference"
+MARK = "reference study"
+"""The name of the blocks that are written."""
+REPORTS = Path("reports") / STUDY
+RESULTS = Path("results") / STUDY
+SUMMARY = RESULTS / "summary.csv"
+ARCHIVE = f"{STUDY}-evidence.tar.xz"
+"""What `mcgrpo bundle` makes of it."""
 SETTING = "toy-qwen3"
 """The setting of the tables that show one only."""
-FIGURE_TEXT = "Accuracy against G: mean- and median-centred, three losses"
 FIGURES = {
-    FIGURE_TEXT: FIGURE,
-    "Accuracy of the rollouts drawn against steps, rollouts and seconds": Path("docs/figures/mini-budget.png"),
+    "Gains in sampled accuracy over the mean-centred method at the same G": "gains-sampled",
+    "Accuracy against G: mean- and median-centred, three losses": "accuracy-sampled",
+    "Accuracy of the rollouts drawn against steps, rollouts and seconds": "budget",
 }
-"""Figures of docs/mini-study.md, by what is said in their place."""
+"""Figures of docs/mini-study.md, by what is said in their place; the first is the README's."""
 BENCHMARK = Path("reports/bench/training.md")
 MAD_ZERO = {
     "default": "`epsilon` (the paper)",
@@ -34,7 +42,7 @@ MAD_ZERO = {
     "mad-zero-unit": "`unit`",
     "mad-zero-skip": "`skip`",
 }
-"""Variant of the mini study -> its choice of `mad_zero`."""
+"""Variant of the study -> its choice of `mad_zero`."""
 
 
 def claims() -> str:
@@ -58,7 +66,9 @@ def changes() -> str:
         }
         for cell in cells.sort_values(["variant", "num_generations", "method"], kind="stable").itertuples()
     ]
-    text = "Change of sampled accuracy by each variant of `config/mini.yaml`, from the same method and G at `default`:"
+    text = (
+        f"Change of sampled accuracy by each variant of `config/{STUDY}.yaml`, from the same method and G at `default`:"
+    )
     return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
 
 
@@ -136,32 +146,52 @@ def put(file: Path, mark: str, text: str) -> None:
 
 
 def headline() -> str:
-    """The answer of the study: a paragraph, and its comparisons as a list."""
+    """The answer of the study in both parts, with their numbers."""
     return (REPORTS / "headline.md").read_text().strip()
 
 
+def provenance() -> str:
+    """What the study ran: trainings, seeds, day and commit, from each run.json, and the archive of its evidence."""
+    trainings = [each for each in jobs.planned_trainings(RESULTS) if each.state == jobs.FINISHED]
+    if not trainings:
+        raise SystemExit(f"{RESULTS}: no training has finished")
+    seeds = Counter(cell_name(vars(each.run)) for each in trainings)
+    commits = ", ".join(f"`{commit[:10]}`" for commit, _ in jobs.commits(trainings))
+    return (
+        f"The study `config/{STUDY}.yaml`: {wording.count(len(trainings), 'training')}, "
+        f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, at commit {commits}. "
+        f"`mcgrpo verify {ARCHIVE}` makes its tables again from its grades."
+    )
+
+
+def shown(text: str, folder: str) -> str:
+    """A figure as Markdown, from a page whose folder of figures this is."""
+    return f"![{text}]({folder}/{STUDY}-{FIGURES[text]}.png)"
+
+
 def summary() -> str:
-    """The README's part: the answer, one figure, and how many claims hold."""
-    answer = headline().split("\n\n")[0]
-    more = "All comparisons, with the control and the other variants: [docs/mini-study.md](docs/mini-study.md)."
-    return "\n\n".join([answer, f"![{FIGURE_TEXT}]({FIGURE})", claims(), more])
+    """The README's part: the answer with its numbers, one figure, and how many claims hold."""
+    parts = headline().split("\n\n")[:-2]  # without the meaning of words and what was lost
+    more = "All comparisons and the other variants: [docs/mini-study.md](docs/mini-study.md)."
+    return "\n\n".join([*parts, shown(next(iter(FIGURES)), "docs/figures"), claims(), f"{provenance()} {more}"])
 
 
-def mini_study() -> str:
+def page() -> str:
     """The body of docs/mini-study.md."""
-    figure, budget = (f"![{text}]({path.relative_to('docs')})" for text, path in FIGURES.items())
-    return "\n\n".join([headline(), figure, section("control"), section("rivals"), budget, changes(), claims()])
+    gains, accuracy, budget = (shown(text, "figures") for text in FIGURES)
+    tables = section("control"), section("rivals")
+    return "\n\n".join([provenance(), headline(), gains, accuracy, *tables, budget, changes(), claims()])
 
 
 def main() -> None:
     """Rewrite the generated blocks of README.md and docs/."""
-    for path in FIGURES.values():
-        shutil.copyfile(REPORTS / f"figures/{path.name.removeprefix('mini-')}", path)
-    put(Path("README.md"), "mini study", summary())
-    put(Path("docs/mini-study.md"), "mini study", mini_study())
-    put(Path("docs/mad-zero.md"), "mini", mad_zero())
-    put(Path("docs/reproduce-one-cell.md"), "mini", one_cell())
-    put(Path("docs/paper-and-code.md"), "mini", paper_and_code.measured(read_frame(SUMMARY, Cell)))
+    for name in FIGURES.values():
+        shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{STUDY}-{name}.png")
+    put(Path("README.md"), MARK, summary())
+    put(Path("docs/mini-study.md"), MARK, page())
+    put(Path("docs/mad-zero.md"), MARK, mad_zero())
+    put(Path("docs/reproduce-one-cell.md"), MARK, one_cell())
+    put(Path("docs/paper-and-code.md"), MARK, paper_and_code.measured(read_frame(SUMMARY, Cell)))
     if BENCHMARK.is_file():
         put(Path("docs/drop-in.md"), "bench", BENCHMARK.read_text().strip())
 

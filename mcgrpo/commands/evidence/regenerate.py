@@ -10,16 +10,18 @@ from typing import Any
 
 from mcgrpo import shipped
 from mcgrpo.analyse import sign_flips, summarise
+from mcgrpo.analyse.answer import questions
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.contrasts import contrasts
-from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.frames import read_frame, read_records
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Cell, Contrast, CurvePoint, Gain, Score
 from mcgrpo.analyse.scored import found_scores, planned_seeds
 from mcgrpo.commands.evidence.contents import reports
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.grade import completions as grade
+from mcgrpo.report.answer import answer
 from mcgrpo.report.claims.judge import judge_published, judge_study, write_rulings
 from mcgrpo.report.tables.write import write_tables
 from mcgrpo.study.paths import StudyFiles
@@ -62,8 +64,8 @@ def make_summary(source: Path, config: Config, planned: dict[str, Any], output: 
     write_csv(made.summary, Cell, summary.cells)
     write_csv(made.gains, Gain, summary.gains)
     again, seeds = summarise.read_values(made.values), planned_seeds(planned)
-    margin = planned["equivalence_margin"]
-    rows = contrasts(read_claims(shipped.CLAIMS), found_scores(scores, again, seeds), seeds, margin=margin)
+    claims = [*read_claims(shipped.CLAIMS), *(question.claim for question in questions(planned))]
+    rows = contrasts(claims, found_scores(scores, again, seeds), seeds, margin=planned["equivalence_margin"])
     write_csv(made.contrasts, Contrast, rows)
 
 
@@ -71,7 +73,8 @@ def make_reports(source: Path, config: Config, planned: dict[str, Any], output: 
     """Tables, values and claims, from the summary made before."""
     folder, called = output / reports(config), title(config)
     made = StudyFiles(config["study"], output).results
-    write_tables(read_frame(made.summary, Cell), read_frame(made.gains, Gain), folder, called)
+    found = answer(planned, read_records(made.contrasts, Contrast))
+    write_tables(read_frame(made.summary, Cell), found, folder, called)
     claims = read_claims(shipped.CLAIMS)
     write_rulings([judge_published(claims), judge_study(claims, made.contrasts)], folder, called)
 

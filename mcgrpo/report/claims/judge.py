@@ -1,10 +1,10 @@
 """Judge the paper's claims by the numbers it prints and by those of a study.
 
-    mcgrpo claims [--contrasts results/mini/contrasts.csv] [--output reports] [--title "Mini study (toy models)"]
+    python -m mcgrpo.report.claims [--contrasts results/mini/contrasts.csv] [--output reports] [--title "Mini study"]
 
 prints the list, and with --output writes claims.md, claims.tex and claims.csv. Without contrasts
 (`mcgrpo.analyse.contrasts`), the published numbers alone are judged. The language of claims.yaml is
-workflow/schemas/claims.schema.yaml.
+workflow/schemas/claims.schema.yaml; `mcgrpo claims` prints the list of a study.
 """
 
 import math

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 import pandas as pd
+from tabulate import tabulate
 
-from mcgrpo.analyse.contrasts import IN_TURNS
 from mcgrpo.report import wording
 from mcgrpo.report.claims.rulings import ClaimVerdict, Finding, Ruling
 from mcgrpo.report.tables.latex import COLOURS
@@ -46,29 +46,37 @@ CAPTION = (
     "Otherwise, a claim of a difference above or below 0 is equivalent where two one-sided tests at 5% show the "
     "endpoint to lie within the study's margin of 0 (in rewards: times the reward of a right answer). All else is "
     "inconclusive. Where some setting is enough, each setting has its endpoint. Intervals in brackets are of one "
-    "comparison, uncorrected. Printed numbers have no interval and are taken as they stand. Points are percentage "
-    "points."
+    "comparison, uncorrected. Verdicts are corrected within a claim, not for the number of claims. Printed numbers "
+    "have no interval and are taken as they stand. Points are percentage points."
 )
+
+ERRORS = 0.05
+"""The rate at which a claim is decided wrongly, at most; `tests/report/test_claim_errors.py` counts."""
+CHANCE = "Each is decided wrongly in at most 5% of studies: of {tested}, up to {wrong} are expected to be, by chance."
 
 
 def listing(by_source: Sequence[Sequence[Ruling]]) -> str:
-    """A line for each claim: its id and the verdict of each source."""
-    width = max(len(ruling.claim.id) for ruling in by_source[0])
-    rows = zip(*by_source, strict=True)
-    return "\n".join(
-        f"{rulings[0].claim.id:<{width}}  "
-        + "  ".join(f"{each.source}: {each.verdict:<12}" for each in rulings).rstrip()
-        for rulings in rows
-    )
+    """A line for each claim, with its id and the verdict of each source; below them the count of each verdict."""
+    rows = [[rulings[0].claim.id, *(each.verdict for each in rulings)] for rulings in zip(*by_source, strict=True)]
+    headings = [HEADINGS[rulings[0].source] for rulings in by_source]
+    totals = [f"{heading}: {total(rulings)}" for heading, rulings in zip(headings, by_source, strict=True)]
+    return "\n".join([tabulate(rows, ["Claim", *headings], "simple"), "", *totals])
 
 
 def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
     """The caption, with the count of each verdict."""
-    told = [
-        f"{HEADINGS[rulings[0].source]}: " + ", ".join(_counted(n, name) for name, n in counts(rulings).items()) + "."
-        for rulings in by_source
-    ]
+    told = [f"{HEADINGS[rulings[0].source]}: {total(rulings)}" for rulings in by_source]
     return " ".join(filter(None, (f"{title}." if title else "", CAPTION, *told)))
+
+
+def total(rulings: Sequence[Ruling]) -> str:
+    """The count of each verdict; of a study, also how many are to be expected to be wrong by chance."""
+    counted = counts(rulings)
+    text = ", ".join(_counted(n, name) for name, n in counted.items()) + "."
+    tested = sum(counted.get(name, 0) for name in VERBS)
+    if rulings[0].source == "published" or not tested:
+        return text
+    return f"{text} {CHANCE.format(tested=wording.count(tested, 'tested claim'), wrong=f'{ERRORS * tested:.2g}')}"
 
 
 def _counted(n: int, verdict: str) -> str:
@@ -136,7 +144,6 @@ def _caveat(measured: Sequence[Finding], source: str) -> str:
     if source == "published":
         return ""
     parts = ["one seed: interval over problems only"] if any(row.over == "problems" for row in measured) else []
-    parts += [IN_TURNS] if any(row.over.endswith(IN_TURNS) for row in measured) else []
     parts += ["without an interval nothing is claimed"] if any(row.low is None for row in measured) else []
     return "; ".join(parts)
 

@@ -3,14 +3,15 @@
 import base64
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 
-from mcgrpo.report import wording
+from mcgrpo.report import answer, wording
+from mcgrpo.report.answer import Answer
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.shown import select
 from mcgrpo.report.tables import accuracy, signal, timings
@@ -20,6 +21,7 @@ from mcgrpo.report.tables.write import displays
 from mcgrpo.study.methods import UNTRAINED
 
 TITLES = {
+    "answer": "MC-GRPO against GRPO+1 and GRPO",
     "main": "GRPO: mean against median",
     "dapo": "DAPO: mean against median",
     "dr_grpo": "DR-GRPO: mean against median",
@@ -71,6 +73,15 @@ class FigureView:
 def table_views(summary: pd.DataFrame) -> list[TableView]:
     """Every planned table, in the order of tables.md, without the training times."""
     return [view(cells, table) for cells, table in displays(summary)]
+
+
+def answer_view(found: Answer) -> TableView | None:
+    """The answer, if the study compares what it is about; its sentences stand above it."""
+    rows = [row for part in (*found.parts, *found.beside) for row in part.rows.values()]
+    if not rows:
+        return None
+    seeds = wording.counts([row.seeds or 0 for row in rows], "seed")
+    return view(pd.DataFrame(rows), replace(answer.display(found), caption=found.about), seeds)
 
 
 def timings_view(summary: pd.DataFrame) -> TableView | None:

@@ -52,6 +52,11 @@ def _training(files: ResultFiles, run: Run) -> Training:
     return Training(run, "not started")
 
 
+def states(trainings: Iterable[Training]) -> str:
+    """How many trainings are in each state: "40 finished, 1 failed, 7 not started"."""
+    return ", ".join(f"{count} {state}" for state, count in Counter(each.state for each in trainings).most_common())
+
+
 def commits(trainings: Iterable[Training]) -> list[tuple[str, int]]:
     """The commits of the trainings with the number of runs, the most frequent first."""
     return Counter(str(each.outcome.get("commit") or "unknown") for each in trainings if each.outcome).most_common()

@@ -23,8 +23,9 @@ def sentence(signals: pd.DataFrame) -> str:
     text = (
         "The signal that each method leaves, computed without training from the rewards of "
         f"{source(first.iloc[0])}, has a rank correlation of {agreed.correlation:.2f} with the measured gains in "
-        f"sampled accuracy (95% interval {agreed.low:.2f} to {agreed.high:.2f}, {wording.count(agreed.cells, 'cell')})"
+        f"sampled accuracy (approximate interval {agreed.low:.2f} to {agreed.high:.2f}, "
+        f"{wording.count(agreed.cells, 'cell')})"
     )
     if agreed.decided:
         text += f"; of {wording.count(agreed.decided, 'gain')} that can be told from 0, {agreed.right} have its sign"
-    return f"{text}."
+    return f"{text}.".replace(" -", " −")

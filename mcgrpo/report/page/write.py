@@ -3,9 +3,9 @@
     python -m mcgrpo.report.page --results results/mini --reports reports/mini --figures overview rewards \
         [--title "Mini study (toy models)"]
 
-writes report.html into the reports: headline, verdicts on the paper's claims, every table and figure with its n and
-its sources, completions to read, times, environment, what is missing, and how to make it again. Tables and figures are
-those of summary.csv, gains.csv, contrasts.csv and curves.csv; run.json, rollouts.jsonl and benchmarks/ tell the rest.
+writes report.html into the reports: the answer, verdicts on the paper's claims, every table and figure with its n and
+its sources, times, environment, what is missing, and how to make it again. Tables and figures are those of summary.csv,
+gains.csv, contrasts.csv and curves.csv; run.json and benchmarks/ tell the rest.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import json
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,15 @@ from markupsafe import Markup, escape
 
 from mcgrpo import command_line, shipped
 from mcgrpo.analyse.claims import read_claims
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, CellSignal, CurvePoint, Gain, SignalPoint
+from mcgrpo.analyse.frames import read_frame, read_records
+from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import read_json, write_text
-from mcgrpo.report import wording
+from mcgrpo.report import answer, wording
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claims.judge import judge_published, judge_study
-from mcgrpo.report.claims.tables import CAPTION, HEADINGS, counts
-from mcgrpo.report.page import completions, contents, jobs, verdicts
-from mcgrpo.report.page.answer import answer
+from mcgrpo.report.claims.tables import CAPTION, HEADINGS, counts, total
+from mcgrpo.report.lost import lost
+from mcgrpo.report.page import contents, jobs, verdicts
 from mcgrpo.report.page.prediction import sentence
 from mcgrpo.report.tables.latex import SMALL, VERDICT
 from mcgrpo.study.paths import ResultFiles
@@ -60,30 +59,35 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
     summary = read_frame(files.summary, Cell)
     gains = read_frame(files.gains, Gain)
     curves = read_frame(files.curves, CurvePoint)
-    study = read_json(files.plan)["study"]
+    plan = read_json(files.plan)
     planned = jobs.planned_trainings(options.results)
     claims = read_claims(options.claims)
     published, ours = judge_published(claims, options.published), judge_study(claims, files.contrasts)
     points, signals = read_frame(files.signal_curves, SignalPoint), read_frame(files.signals, CellSignal)
     frames = {"summary": summary, "gains": gains, "curves": curves, "signal_curves": points}
     figures = contents.figure_views(options.figures, options.reports / "figures", options.captions, frames)
+    found = answer.answer(plan, read_records(files.contrasts, Contrast))
+    gained = "gains-greedy" if plan["primary"]["measure"] == "greedy" else "gains-sampled"
     return {
-        "title": options.title or study,
-        "study": study,
+        "title": options.title or plan["study"],
+        "study": plan["study"],
         "results": options.results,
         "reports": options.reports,
         "to_results": os.path.relpath(options.results, page.parent),
         "to_reports": os.path.relpath(options.reports, page.parent),
-        "answer": answer(summary, gains),
+        "question": answer.ASKED[answer.CONTROL],
+        "answer": found,
+        "answer_table": contents.answer_view(found),
+        "lead": next((figure for figure in figures if figure.name == gained), None),
+        "lost": lost(summary),
+        "verdicts": wording.about_verdicts(plan["equivalence_margin"]),
         "prediction": sentence(signals),
         "sources": [(HEADINGS[each[0].source], counts(each)) for each in (published, ours)],
         "claims": verdicts.claim_rows(published, ours, summary),
-        "claims_caption": CAPTION,
+        "claims_caption": f"{CAPTION} {HEADINGS['ours']}: {total(ours)}",
         "tables": contents.table_views(summary),
         "signal": contents.signal_view(signals),
-        "figures": figures,
-        "shown": (shown := completions.completions(options.results, planned)),
-        "groups": {view.name: asdict(view) for view in shown.runs},
+        "figures": [figure for figure in figures if figure.name != gained],
         "timings": contents.timings_view(summary),
         "stages": jobs.stages(options.results),
         "environment": jobs.environment(planned),
@@ -91,6 +95,7 @@ def content(options: argparse.Namespace, page: Path) -> dict[str, Any]:
         "ended": jobs.ended(planned),
         "finished": sum(each.state == jobs.FINISHED for each in planned),
         "planned": len(planned),
+        "states": jobs.states(planned),
         "missing_runs": jobs.missing_runs(planned),
         "missing_cells": jobs.missing_cells(summary),
         "missing_figures": [figure.title for figure in figures if not figure.image],
@@ -111,10 +116,8 @@ def render(values: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"spelt": spelt, "duration": duration, "count": wording.count, "percent": wording.percent}
-    environment.filters["points"] = lambda gain: wording.points(gain, 2)
     template = environment.get_template("report.html")
-    parts = {name: Markup((shipped.PAGE / name).read_text(encoding="utf-8")) for name in ("style.css", "script.js")}
-    return template.render(**values, style=parts["style.css"], script=parts["script.js"]) + "\n"
+    return template.render(**values, style=Markup((shipped.PAGE / "style.css").read_text(encoding="utf-8"))) + "\n"
 
 
 def spelt(text: str) -> Markup:

@@ -21,7 +21,8 @@ TEXT = (
     "seed of the mean-centred method at the same G, under the same variant or else the default. Effective rows: how "
     "many rows carry the update, (sum |A|)² / sum A² as a share of its rows. Gradient norm: before clipping, mean over "
     "steps and seeds. Steps clipped: share of optimizer steps whose gradient is longer than max_grad_norm. Ratio "
-    "clipped: share of tokens whose ratio of probabilities is outside the clip range"
+    "clipped: share of tokens whose ratio of probabilities is outside the clip range. None of these numbers has an "
+    "interval; that of the accuracy is in the tables of accuracy"
 )
 OF_TRAINING = ("frac_effective", "grad_norm", "frac_grad_clipped", "clip_ratio")
 

@@ -14,7 +14,7 @@ from mcgrpo.study.variants import DEFAULT
 NAME = "timings"
 TEXT = (
     "Training time: wall-clock seconds of a training job, mean over its seeds, on the machine of this study; of each "
-    "method, of its mean-centred baseline at the same G, and their ratio"
+    "method, of its mean-centred baseline at the same G, and their ratio; none of these has an interval"
 )
 PLACES = {
     "published": ("Published (s)", "Published, baseline", "Published, ratio"),

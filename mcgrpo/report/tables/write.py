@@ -1,10 +1,9 @@
-r"""The paper's tables from summary.csv: LaTeX, Markdown, one tidy CSV, and sentences.
+r"""The answer and the paper's tables, from contrasts.csv and summary.csv: LaTeX, Markdown and one tidy CSV.
 
-    python -m mcgrpo.report.tables --summary summary.csv --gains gains.csv --output reports [--title "Mini study"]
+    python -m mcgrpo.report.tables --plan plan.json --summary summary.csv --contrasts contrasts.csv --output reports
 
-writes tables.tex (to be \input; it names the packages that it needs), tables.md, tables.csv (the cells of every table,
-as in the summary), headline.md and headline.tex, values.tex (numbers for prose) and the training times, timings.tex and
-timings.md.
+writes tables.tex (to be \input; it names the packages that it needs), tables.md, tables.csv (the cells of every table
+but the answer, as in the summary), headline.md (the answer as sentences) and the training times, timings.{tex,md}.
 """
 
 from dataclasses import fields
@@ -13,15 +12,16 @@ from pathlib import Path
 import pandas as pd
 
 from mcgrpo import command_line
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, Gain
-from mcgrpo.files import write_text
-from mcgrpo.report.tables import accuracy, flip_rates, headline, rivals, stability, timings
+from mcgrpo.analyse.frames import read_frame, read_records
+from mcgrpo.analyse.records import Cell, Contrast
+from mcgrpo.files import read_json, write_text
+from mcgrpo.report import answer, wording
+from mcgrpo.report.lost import lost
+from mcgrpo.report.tables import accuracy, flip_rates, rivals, stability, timings
 from mcgrpo.report.tables.display import Display
 from mcgrpo.report.tables.latex import PREAMBLE, latex
 from mcgrpo.report.tables.markdown import markdown
 from mcgrpo.report.tables.rows import Table, as_rows, is_injected, is_other, select
-from mcgrpo.report.tables.values import values
 from mcgrpo.study.methods import METHODS
 from mcgrpo.study.variants import COMPOSITE
 
@@ -76,8 +76,8 @@ def displays(summary: pd.DataFrame) -> list[tuple[pd.DataFrame, Display]]:
     return tables + [(cells, module.display(cells)) for module, cells in others if not cells.empty]
 
 
-def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title: str = "") -> None:
-    """Write tables.{tex,md,csv}, headline.{md,tex}, values.tex and timings.{tex,md} into `output`.
+def write_tables(summary: pd.DataFrame, found: answer.Answer, output: Path, title: str = "") -> None:
+    """Write tables.{tex,md,csv}, headline.md and timings.{tex,md} into `output`.
 
     Training times are in separate files: they differ between repetitions of a study; all else is the same to the byte.
 
@@ -90,15 +90,15 @@ def write_tables(summary: pd.DataFrame, gains: pd.DataFrame, output: Path, title
     names = {display.name for _, display in tables}
     left = [name for name in (*(table.name for table in TABLES), *(each.NAME for each in OTHERS)) if name not in names]
     absent = f"Tables without a cell in this study: {', '.join(left)}." if left else ""
-    tex = [PREAMBLE + (f"\n% {absent}" if absent else ""), *(latex(display) for _, display in tables)]
-    md = [*(markdown(display) for _, display in tables), *([absent] if absent else [])]
+    shown = [answer.display(found).titled(title)] if found.places else []
+    shown += [display for _, display in tables]
+    called = rf"\providecommand{{\StudyTitle}}{{{wording.escape_latex(title)}}}"
+    tex = [f"{PREAMBLE}\n{called}" + (f"\n% {absent}" if absent else ""), *map(latex, shown)]
+    md = [*map(markdown, shown), *([absent] if absent else [])]
     write_text(output / "tables.tex", "\n\n".join(tex) + "\n")
     write_text(output / "tables.md", "\n\n".join(md) + "\n")
     write_text(output / "tables.csv", _tidy(tables).to_csv(index=False, lineterminator="\n"))
-    answer = headline.headline(summary, gains)
-    write_text(output / "headline.md", headline.markdown(answer))
-    write_text(output / "headline.tex", headline.latex(answer))
-    write_text(output / "values.tex", values(summary, gains, title))
+    write_text(output / "headline.md", answer.markdown(found, lost(summary)))
     _write_timings(summary, output, title)
 
 
@@ -119,11 +119,12 @@ def _tidy(tables: list[tuple[pd.DataFrame, Display]]) -> pd.DataFrame:
 def main(arguments: list[str] | None = None) -> None:
     """Read the summary, write the tables."""
     parser = command_line.parser("Write every table of the study.")
+    parser.add_argument("--plan", required=True, type=Path, help="plan.json of the study")
     parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
-    parser.add_argument("--gains", required=True, help="gains.csv, one Gain a row")
-    parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and the sentences")
+    parser.add_argument("--contrasts", required=True, help="contrasts.csv, one Contrast a row")
+    parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and headline.md")
     parser.add_argument("--title", default="", help="what every caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
-        summary, gains = read_frame(options.summary, Cell), read_frame(options.gains, Gain)
-        write_tables(summary, gains, options.output, options.title)
+        found = answer.answer(read_json(options.plan), read_records(options.contrasts, Contrast))
+        write_tables(read_frame(options.summary, Cell), found, options.output, options.title)

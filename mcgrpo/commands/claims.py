@@ -1,0 +1,37 @@
+"""The verdicts on the paper's claims: `mcgrpo claims [STUDY.yaml ...]`.
+
+By the numbers that the paper prints, and, where study files are named, by that study's results. The reports of a study
+have the evidence for each verdict, as claims.md, claims.tex and claims.csv.
+"""
+
+import shlex
+
+from mcgrpo import command_line, shipped
+from mcgrpo.analyse.claims import read_claims
+from mcgrpo.report.claims.judge import judge_published, judge_study
+from mcgrpo.report.claims.tables import listing
+from mcgrpo.study import read as study_file
+from mcgrpo.study.check import StudyError
+from mcgrpo.study.paths import StudyFiles
+
+
+def main() -> None:
+    """Print the verdicts on the paper's claims: by its own numbers, and by the study whose files are named."""
+    parser = command_line.parser(main.__doc__)
+    study_file.add_arguments(parser)
+    options = parser.parse_args()
+    with command_line.errors(ValueError):
+        claims = read_claims(shipped.CLAIMS)
+        rulings = [judge_published(claims)]
+        if options.studies:
+            config = study_file.read(study_file.resolve(options))
+            contrasts = StudyFiles(config["study"]).results.contrasts
+            if not contrasts.exists():
+                run = ["snakemake", "--cores", "all", "--configfile", *map(str, options.studies), "--", str(contrasts)]
+                raise StudyError(f"{contrasts}: no such file; run the study first: {shlex.join(run)}")
+            rulings.append(judge_study(claims, contrasts))
+    print(listing(rulings))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""A page for each claim, and answers to a reproducibility checklist: `mcgrpo logbook`."""

@@ -1,0 +1,48 @@
+"""What a study's answer rests on, written down before it runs: the key `primary` of a study file."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mcgrpo.records import Role, Run
+from mcgrpo.study.settings import Config
+from mcgrpo.study.variants import DEFAULT
+
+METHOD, CONTROL, MEAN = "mc-grpo", "grpo-plus1", "grpo"
+"""The method that is asked about, its control (as many rollouts, centred on the mean), and the mean at G rollouts."""
+
+
+def primary(config: Config, runs: Iterable[Run], evaluations: Mapping[str, Mapping[str, Role]]) -> dict[str, Any]:
+    """The `measure` of the primary endpoint, and the planned `comparisons`.
+
+    Each of these has a `baseline`, `num_generations`, and the `settings` that train `METHOD` and this baseline there
+    and evaluate both in distribution. Without the key: all of them, in sampled accuracy if the study samples.
+
+    Raises:
+        ValueError: naming the key that asks for what the study does not have.
+    """
+    given, samples = config.get("primary", {}), config["evaluation"]["samples"]
+    if given.get("decoding") == "sampled" and not samples:
+        raise ValueError("primary.decoding: 'sampled', but evaluation.samples is 0")
+    plain = [run for run in runs if run.variant == DEFAULT and "in" in evaluations[run.name].values()]
+    cells = {(run.setting, run.num_generations, run.method) for run in plain}
+    compared = [
+        (baseline, size, setting)
+        for baseline in (CONTROL, MEAN)
+        for setting, size, method in sorted(cells)
+        if method == METHOD and (setting, size, baseline) in cells
+    ]
+    for place, key in ((2, "settings"), (1, "num_generations")):
+        for value in given.get(key, []):
+            if value not in {each[place] for each in compared}:
+                raise ValueError(f"primary.{key}: the study compares {METHOD} with no mean-centred method at {value!r}")
+        compared = [each for each in compared if each[place] in given.get(key, [each[place]])]
+    settings: dict[tuple[str, int], list[str]] = {}
+    for baseline, size, setting in compared:
+        settings.setdefault((baseline, size), []).append(setting)
+    return {
+        "measure": f"avg@{samples}" if samples and given.get("decoding") != "greedy" else "greedy",
+        "comparisons": [
+            {"baseline": baseline, "num_generations": size, "settings": names}
+            for (baseline, size), names in settings.items()
+        ],
+    }

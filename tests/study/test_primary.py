@@ -1,0 +1,64 @@
+"""The key `primary`: what a study's answer rests on, checked before anything runs."""
+
+import pytest
+from studies import changed, load
+
+from mcgrpo.study import plan
+from mcgrpo.study.check import StudyError, check
+from mcgrpo.study.read import schema
+
+MAIN = {"settings": ["toy-qwen3"], "methods": ["grpo", "mc-grpo", "grpo-plus1"], "num_generations": [2, 4]}
+OTHER = {"settings": ["toy-llama"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
+STUDY = {**load("mini"), "seeds": [0], "experiments": {"main": MAIN, "other": OTHER}}
+STUDY.pop("primary", None)
+
+
+def primary(**key):
+    return plan.as_json(changed(STUDY, {"primary": key}))["primary"]
+
+
+def test_by_default_it_is_all_that_the_study_compares_in_sampled_accuracy():
+    both = ["toy-llama", "toy-qwen3"]
+    assert plan.as_json(STUDY)["primary"] == primary() == {
+        "measure": "avg@1",
+        "comparisons": [
+            {"baseline": "grpo-plus1", "num_generations": 2, "settings": ["toy-qwen3"]},
+            {"baseline": "grpo-plus1", "num_generations": 4, "settings": ["toy-qwen3"]},
+            {"baseline": "grpo", "num_generations": 2, "settings": both},
+            {"baseline": "grpo", "num_generations": 4, "settings": ["toy-qwen3"]},
+        ],
+    }  # fmt: skip
+
+
+def test_settings_and_g_narrow_it_and_the_decoding_is_chosen():
+    found = primary(settings=["toy-qwen3"], num_generations=[2], decoding="greedy")
+    assert found["measure"] == "greedy"
+    assert [(each["baseline"], each["settings"]) for each in found["comparisons"]] == [
+        ("grpo-plus1", ["toy-qwen3"]), ("grpo", ["toy-qwen3"]),
+    ]  # fmt: skip
+
+
+def test_without_samples_it_is_greedy():
+    assert plan.as_json(changed(STUDY, {"evaluation": {"samples": 0}}))["primary"]["measure"] == "greedy"
+
+
+def test_what_is_not_evaluated_in_distribution_is_not_compared():
+    config = changed(STUDY, {"experiments": {"main": {"evaluate": ["out"]}, "other": {"evaluate": ["out"]}}})
+    assert plan.as_json(config)["primary"]["comparisons"] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "culprit"),
+    [
+        ({"settings": ["toy-qwen4"]}, {}, r"primary\.settings: no 'toy-qwen4' under settings"),
+        ({"num_generations": [2, 16]}, {}, r"primary\.num_generations: .*no mean-centred method at 16"),
+        ({"settings": ["toy-llama"], "num_generations": [4]}, {}, r"primary\.num_generations: .* at 4"),
+        ({"settings": ["toy-llama"]}, {"experiments": {"other": None}}, r"primary\.settings: .* at 'toy-llama'"),
+        ({"decoding": "sampled"}, {"evaluation": {"samples": 0}}, r"primary\.decoding: 'sampled', but"),
+        ({"decoding": "beam"}, {}, r"primary\.decoding: 'beam' is not one of"),
+        ({"seeds": [0]}, {}, r"primary: unknown key 'seeds'"),
+    ],
+)
+def test_what_the_study_does_not_have_is_named(key, change, culprit):
+    with pytest.raises(StudyError, match=culprit):
+        check(changed(STUDY, {"primary": key, **change}), schema())

@@ -1,0 +1,30 @@
+"""Plans with a primary endpoint, and the answer of scores."""
+
+from mcgrpo.analyse.answer import questions
+from mcgrpo.analyse.contrasts import contrasts
+from mcgrpo.report.answer import answer
+
+BASELINES = ("grpo-plus1", "grpo")
+
+
+def plan_of(settings, sizes=(2,), baselines=BASELINES, measures=("greedy",)):
+    """A plan that compares MC-GRPO with these baselines at each G in each setting; the first measure is primary."""
+    comparisons = [
+        {"baseline": baseline, "num_generations": size, "settings": list(settings)}
+        for baseline in baselines
+        for size in sizes
+    ]
+    primary = {"measure": measures[0], "comparisons": comparisons}
+    return {"primary": primary, "measures": list(measures), "equivalence_margin": 0.01}
+
+
+def contrasts_of(plan, scores, planned=()):
+    """The rows of contrasts.csv for the questions of a plan."""
+    places = {key.without_measure for key in (*scores, *planned)}
+    claims = [question.claim for question in questions(plan)]
+    return contrasts(claims, scores, places, margin=plan["equivalence_margin"])
+
+
+def answer_of(plan, scores, planned=()):
+    """The answer of a plan by these scores."""
+    return answer(plan, contrasts_of(plan, scores, planned))
