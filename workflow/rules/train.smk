@@ -15,8 +15,6 @@ rule train:
     benchmark:
         RESULTS.benchmark("train", "{run}")
     priority: lambda wildcards: -TURNS[wildcards.run]
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     resources:
         **TRAINING_RESOURCES,
@@ -46,8 +44,6 @@ rule step_times:
     benchmark:
         RESULTS.benchmark("step_times", "{setting}")
     priority: -len(TRAINED)
-    conda:
-        "../envs/workflow.yaml"
     threads: workflow.resource_settings.cores or 1  # all of this machine: nothing else runs beside it
     params:
         environment=ONE_THREAD,
