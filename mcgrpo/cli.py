@@ -16,7 +16,7 @@ COMMANDS = {
     "logbook": ("mcgrpo.report.logbook", "write a page for each claim, and a reproducibility checklist"),
     "lock": ("mcgrpo.study.lock", "pin the hub revisions of a study"),
     "next-seeds": ("mcgrpo.commands.next_seeds", "add a seed where a gain is not decided yet"),
-    "plan": ("mcgrpo.commands.forecast", "estimate a study: trainings, steps, hours, disk"),
+    "plan": ("mcgrpo.commands.plan", "estimate a study: trainings, steps, hours, detectable gains"),
     "sign-flips": ("mcgrpo.analyse.sign_flips", "compute the sign-flip rates of a file of grades"),
     "track": ("mcgrpo.tracking", "update the MLflow store from the files of a study"),
     "verify": ("mcgrpo.commands.evidence.verify", "verify an archive of a study"),

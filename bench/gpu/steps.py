@@ -16,9 +16,6 @@ from bench.gpu.rows import Row
 from bench.training.contenders import CONTENDERS
 from bench.training.measure import Case, Task, measure
 from bench.training.task import RIGHT, scripted_reward
-from mcgrpo.commands.forecast.batches import Batches
-from mcgrpo.commands.forecast.memory import GIB, memory
-from mcgrpo.commands.forecast.sizes import Model, of_folder
 from mcgrpo.data.prompts import as_prompt
 from mcgrpo.data.toy.task import examples
 from mcgrpo.data.toy.tokenizer import byte_tokenizer
@@ -54,7 +51,7 @@ def steps(device: str, left: Callable[[], float]) -> Iterator[Row]:
     logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder), QWEN3_1_7B if device == "cuda" else TINY, device)
-        task, size = task_of(Path(folder), device), of_folder(Path(folder))
+        task = task_of(Path(folder), device)
         for beta in BETAS:
             for name in NAMES:
                 case = Case(G, beta, TOKENS[device])
@@ -62,7 +59,7 @@ def steps(device: str, left: Callable[[], float]) -> Iterator[Row]:
                 if not left():
                     yield Row("steps", label, status="skipped", note="no time left")
                     continue
-                yield from costs(task, case, name, label, size, device)
+                yield from costs(task, case, name, label, device)
 
 
 def save_model(folder: Path, shape: dict[str, int], device: str) -> None:
@@ -94,11 +91,8 @@ def task_of(model: Path, device: str) -> Task:
     return Task(model, prompts, scripted_reward(RIGHT), settings, RIGHT, PROMPTS[device])
 
 
-def costs(task: Task, case: Case, name: str, label: str, size: Model, device: str) -> Iterator[Row]:
+def costs(task: Task, case: Case, name: str, label: str, device: str) -> Iterator[Row]:
     """The rows of one trainer, which has the device to itself."""
-    rows = task.prompts_per_step * (case.num_generations + CONTENDERS[name].extra)
-    training = {**task.settings, "beta": case.beta, "max_completion_length": case.completion_length}
-    estimate = memory(training, size, Batches(1, rows, 1, case.num_generations, STEPS)).device / GIB
     gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()
@@ -106,13 +100,12 @@ def costs(task: Task, case: Case, name: str, label: str, size: Model, device: st
     try:
         (timing,) = measure(task, case, [name], 1, STEPS)
     except torch.cuda.OutOfMemoryError:
-        yield Row("steps", label, status="skipped", note=f"out of memory; estimated: {estimate:.1f} GiB")
+        yield Row("steps", label, status="skipped", note="out of memory")
         return
     yield Row("steps", label, "seconds a step", timing.seconds)
     for phase, seconds in timing.phases.items():
         yield Row("steps", label, f"seconds of {phase}", seconds)
-    yield Row("steps", label, "estimated memory, GiB", estimate, note="mcgrpo.commands.forecast.memory")
     if device == "cuda":
-        yield Row("steps", label, "allocated memory, GiB", torch.cuda.max_memory_allocated() / GIB, note="at most")
+        yield Row("steps", label, "allocated memory, GiB", torch.cuda.max_memory_allocated() / 2**30, note="at most")
     else:
         yield Row("steps", label, "allocated memory, GiB", status="skipped", note="no GPU")

@@ -4,11 +4,9 @@ import studies
 
 from mcgrpo.analyse.crossed import Weighted, contrast
 from mcgrpo.analyse.stats import gain_verdict
-from mcgrpo.commands.forecast.effects import Effect, Spread, effects, listing, smallest_gain
-from mcgrpo.commands.forecast.sizes import Sizes
+from mcgrpo.commands.plan.effects import Effect, Spread, effects, listing, smallest_gain
 
-MINI, PAPER = studies.load("mini"), studies.load("config")
-UNKNOWN = Sizes(rows={name: {} for name in PAPER["datasets"]})
+PAPER = studies.load("config")
 
 
 def test_the_papers_benchmarks_with_five_seeds():
@@ -49,7 +47,7 @@ def test_more_seeds_problems_or_agreement_show_less():
 
 
 def test_every_gain_of_the_papers_study_has_one_before_anything_is_trained():
-    found = {(each.setting, each.benchmark): each for each in effects(PAPER, UNKNOWN, Spread())}
+    found = {(each.setting, each.benchmark): each for each in effects(PAPER, Spread())}
     gsm8k, aime = found["qwen3-1.7b-gsm8k", "gsm8k"], found["qwen3-4b-math", "aime24"]
     assert (gsm8k.problems, gsm8k.seeds, aime.problems, aime.seeds) == (1319, 5, 30, 5)
     assert found["llama-3.2-3b-gsm8k", "gsm8k"].cells == 3 * 3

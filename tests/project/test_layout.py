@@ -18,7 +18,7 @@ LAYERS = (
     ("data", "analyse", "rewards"),  # stages: data sets and models; scores and summaries. The grader's public name
     ("tracking",),  # MLflow as a view of the files
     ("train", "generate", "report"),  # stages: a training job; completions; tables, figures, claims
-    ("commands",),  # doctor, forecast, progress, evidence, made
+    ("commands",),  # doctor, plan, evidence
     ("cli",),  # `mcgrpo COMMAND`
 )
 """A package or module imports itself and those of the lines above its own, so that there is no circle."""

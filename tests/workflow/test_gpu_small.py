@@ -5,7 +5,7 @@ import json
 import pytest
 from studies import ROOT, load
 
-from mcgrpo.commands.forecast.sizes import of_toy
+from mcgrpo.data.toy.models import create
 from mcgrpo.study import plan
 from mcgrpo.study.read import read
 
@@ -25,7 +25,8 @@ experiments: {main: {num_generations: [2]}}
 
 
 def test_its_model_has_20_to_100_million_parameters():
-    assert 20e6 < of_toy(load("gpu-small")["models"]["small-qwen3"]["toy"]).parameters < 100e6
+    spec = {**load("gpu-small")["models"]["small-qwen3"]["toy"], "warm_start": None}
+    assert 20e6 < create(spec)[0].num_parameters() < 100e6
 
 
 def test_it_has_five_methods_at_three_g_with_several_seeds():

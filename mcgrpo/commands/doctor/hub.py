@@ -1,12 +1,17 @@
-"""Checks of models and data sets: complete on this machine, or available from the hub."""
+"""Checks of models and data sets: readable on this machine, or available from the Hugging Face Hub."""
 
 import os
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from httpx import HTTPError
+from huggingface_hub import HfApi
+from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 
 from mcgrpo.commands.doctor.checks import Check
-from mcgrpo.commands.forecast.hub_answers import Answer
-from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.data.datasets import examples
 from mcgrpo.files import RecordError, read_jsonl
 from mcgrpo.records import Example
@@ -15,25 +20,44 @@ from mcgrpo.study.plan import Config
 from mcgrpo.study.rows import made
 from mcgrpo.study.settings import splits_of
 
+TIMEOUT = 5.0
+"""Seconds that the hub has to answer."""
 TOPICS = {"models": "model", "datasets": "data set"}
 
 
-def check_hub(config: Config, sizes: Sizes) -> Iterator[Check]:
-    """A line for every model and data set that a setting uses; `sizes` has the hub's answers."""
-    if silent := [answer.detail for answer in sizes.hub.values() if answer.problem == "unreachable"]:
-        yield Check("warning", "hub", f"{_endpoint()} cannot be reached: {silent[0]}")
-    for kind, topic in TOPICS.items():
-        for name, spec in config[kind].items():
-            path = made(config, kind, name) or spec.get("folder")
-            if answer := sizes.hub.get((kind, name)):
-                yield _check_answer(kind, name, spec, answer)
-            elif path and "toy" not in spec:
-                fault = _dataset_fault(config, name) if kind == "datasets" else _model_fault(sizes, name)
-                yield Check("error" if fault else "ok", topic, f"{name}: {fault or path}")
+def check_hub(config: Config) -> Iterator[Check]:
+    """A line for every model and data set; the hub is asked, in parallel, for what is not on this machine."""
+    entries, unreachable = [(kind, name) for kind in TOPICS for name in config[kind]], {}
+    with ThreadPoolExecutor(8) as pool:
+        for check in filter(None, pool.map(lambda entry: _check(config, *entry), entries)):
+            if isinstance(check, Check):
+                yield check
+            else:
+                unreachable[check.needed] = check.detail
+    if unreachable:
+        finding = f"{_endpoint()} cannot be reached ({next(iter(unreachable.values()))}): {', '.join(unreachable)}"
+        yield Check("error", "hub", finding, "let this machine reach it, or name a local `folder` in the study")
 
 
-def _model_fault(sizes: Sizes, name: str) -> str:
-    return "" if sizes.models[name].parameters else "no config.json with safetensors files in its folder"
+class _Unreachable(NamedTuple):
+    needed: str
+    detail: str
+
+
+def _check(config: Config, kind: str, name: str) -> Check | _Unreachable | None:
+    spec = config[kind][name]
+    if "toy" in spec:
+        return None
+    path = made(config, kind, name) or spec.get("folder")
+    if path is None and not (kind == "datasets" and Path(spec["hub"]).exists()):  # `load_dataset` takes a folder, too
+        return _check_repository(kind, name, spec)
+    fault = _dataset_fault(config, name) if kind == "datasets" else _model_fault(Path(path).expanduser())
+    return Check("error" if fault else "ok", TOPICS[kind], f"{name}: {fault or path or spec['hub']}")
+
+
+def _model_fault(folder: Path) -> str:
+    complete = (folder / "config.json").is_file() and any(folder.glob("model*.safetensors"))
+    return "" if complete else f"no config.json with safetensors files in {folder}"
 
 
 def _dataset_fault(config: Config, name: str) -> str:
@@ -46,26 +70,31 @@ def _dataset_fault(config: Config, name: str) -> str:
     return next((f"split {split!r} is empty" for split in splits_of(spec) if not rows[split]), "")
 
 
-def _check_answer(kind: str, name: str, spec: Config, answer: Answer) -> Check:
-    page = f"{_endpoint()}/{'' if kind == 'models' else 'datasets/'}{spec['hub']}"
-    splits = splits_of(spec) if kind == "datasets" else {}
-    empty = [split for split, how in splits.items() if answer.rows.get(how.get("name", split)) == 0]
-    problems = {
-        "gated": f"accept the licence at {page}, then `hf auth login` (or set HF_TOKEN)",
-        "missing": "no such repository, or a private one: correct the name, or `hf auth login`",
-        "revision": f"the repository has no revision {spec.get('revision')!r}",
-        "unreachable": "let this machine reach the hub, or name a local `folder` in the study",
-    }
-    where = f"{name}: {spec['hub']}"
-    if answer.problem:
-        # `datasets` reads a pinned data set from its cache
-        status = "warning" if answer.problem == "unreachable" and kind == "datasets" and is_pinned(spec) else "error"
-        return Check(status, TOPICS[kind], f"{where} cannot be downloaded ({answer.problem})", problems[answer.problem])
-    if empty:
-        return Check("error", TOPICS[kind], f"{where}: split {empty[0]!r} is empty", "name another split in the study")
+def _check_repository(kind: str, name: str, spec: Config) -> Check | _Unreachable:
+    """Whether a repository of the hub can be downloaded from here; anyone may read the metadata of a gated one."""
+    where, repository = f"{name}: {spec['hub']}", {"repo_type": kind.removesuffix("s")}
+    try:
+        info = HfApi().repo_info(spec["hub"], revision=spec.get("revision"), timeout=TIMEOUT, **repository)
+        if info.gated or info.private:
+            HfApi().auth_check(spec["hub"], **repository)
+    except HfHubHTTPError as error:
+        return Check("error", TOPICS[kind], f"{where} cannot be downloaded", _remedy(kind, spec, error))
+    except (OSError, ValueError, HTTPError) as error:
+        return _Unreachable(spec["hub"], next(iter(str(error).splitlines()), type(error).__name__))
     if is_pinned(spec):
         return Check("ok", TOPICS[kind], f"{where}, pinned at {spec['revision'][:8]}")
     return Check("warning", TOPICS[kind], f"{where} is not pinned", "`mcgrpo lock STUDY.yaml` pins it")
+
+
+def _remedy(kind: str, spec: Config, error: HfHubHTTPError) -> str:
+    if isinstance(error, GatedRepoError):
+        page = f"{_endpoint()}/{'' if kind == 'models' else 'datasets/'}{spec['hub']}"
+        return f"accept the licence at {page}, then `hf auth login` (or set HF_TOKEN)"
+    if isinstance(error, RevisionNotFoundError):
+        return f"the repository has no revision {spec.get('revision')!r}"
+    if isinstance(error, RepositoryNotFoundError) or error.response.status_code in (401, 403):
+        return "no such repository, or a private one: correct the name, or `hf auth login`"
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _endpoint() -> str:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from urllib.error import HTTPError
@@ -10,12 +9,12 @@ from urllib.error import HTTPError
 import psutil
 
 from mcgrpo.commands.doctor.checks import Check
-from mcgrpo.commands.forecast.memory import GIB
-from mcgrpo.launch.devices import DeviceError, devices
+from mcgrpo.launch.gpus import gpus
 from mcgrpo.study.fit import job_gpus
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.tracking import store_of
 
+GIB = 2**30
 TIMEOUT = 3.0
 """Seconds that a tracking server has to answer."""
 PROGRAMS = {
@@ -40,35 +39,16 @@ def check_machine(config: Config) -> Iterator[Check]:
 
 def check_gpus(nodes: int, wanted: int) -> Check:
     """At least as many GPUs as one training takes here, with those of its vLLM server."""
-    try:
-        gpus = devices()
-    except DeviceError as error:
-        return Check("error" if wanted else "ok", "GPUs", " ".join(str(error).split()))
-    names = f"{len(gpus)} ({', '.join(sorted({device.name for device in gpus}))})" if gpus else "none"
+    here = len(gpus())
     if not wanted:
-        return Check("ok", "GPUs", f"{names}; none is needed, as the study trains on the CPU (gpus: 0)")
-    if len(gpus) < wanted:
+        return Check("ok", "GPUs", f"{here}; none is needed, as the study trains on the CPU (gpus: 0)")
+    if here < wanted:
         remedy = "run doctor on the machine (or in the job) that has them, or change `gpus` in the study"
-        return Check("error", "GPUs", f"{names}; one training takes {wanted}", remedy)
+        return Check("error", "GPUs", f"{here}; one training takes {wanted}", remedy)
     if nodes > 1:
-        return Check("ok", "GPUs", f"{names}; one training takes {wanted} on each of {nodes} machines")
-    together = len(gpus) // wanted
-    use = f"{together} at a time with --resources gpu={together * wanted}"
-    return Check("ok", "GPUs", f"{names}; one training takes {wanted}: {use}")
-
-
-def device_memory() -> int | None:
-    """Bytes of the smallest GPU; None if nvidia-smi does not say, or only of a whole GPU that is divided (MIG)."""
-    query = ["nvidia-smi", "--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits"]
-    try:
-        gpus = devices()
-        done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError, DeviceError):
-        return None
-    lines = [line.split(",") for line in done.stdout.splitlines()]
-    mebibytes = {uuid.strip(): int(size) for uuid, size in lines if size.strip().isdigit()}
-    sizes = [mebibytes.get(device.uuid) for device in gpus]
-    return None if not sizes or None in sizes else min(sizes) * 2**20
+        return Check("ok", "GPUs", f"{here}; one training takes {wanted} on each of {nodes} machines")
+    at_once = here // wanted
+    return Check("ok", "GPUs", f"{here}; one training takes {wanted}: {at_once} at a time with --resources gpu={here}")
 
 
 def count_cores() -> int:

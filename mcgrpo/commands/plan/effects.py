@@ -11,19 +11,11 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from mcgrpo.analyse.crossed import Component, total_variance
+from mcgrpo.analyse.crossed import total_variance
 from mcgrpo.analyse.stats import detectable
-from mcgrpo.commands.forecast.sizes import Sizes
 from mcgrpo.study.methods import METHODS
 from mcgrpo.study.plan import Config, evaluations, expand
-
-TEST_PROBLEMS = {
-    "openai/gsm8k": 1319,
-    "HuggingFaceH4/MATH-500": 500,
-    "HuggingFaceH4/aime_2024": 30,
-    "math-ai/amc23": 40,
-}
-"""Sizes of the paper's benchmarks, if neither the disk nor the hub knows them."""
+from mcgrpo.study.rows import rows_of
 
 
 class Spread(NamedTuple):
@@ -56,40 +48,22 @@ def smallest_gain(seeds: int, problems: int, spread: Spread) -> float | None:
     """The detectable gain; None for one seed, which gives no variance between seeds, or without problems."""
     if seeds < 2 or problems < 1:
         return None
-    variance, freedom = variance_of(seeds, [(1.0, problems)], spread)
+    residual = spread.disagreement / (seeds * problems)
+    of_seeds = [(spread.seeds**2 / seeds + residual, seeds - 1)]
+    of_problems = [(spread.problems**2 / problems + residual, problems - 1)] if problems > 1 else [(0.0, 0)]
+    rest = [(residual, (seeds - 1) * (problems - 1))] if problems > 1 else [(0.0, 0)]
+    variance, freedom = total_variance(of_seeds, of_problems, rest)
     return detectable(variance**0.5, freedom)
 
 
-def variance_of(seeds: int, parts: Sequence[tuple[float, int]], spread: Spread) -> Component:
-    """The variance of a sum of cells, and its degrees of freedom.
-
-    Args:
-        seeds: of each cell, 2 or more.
-        parts: for each benchmark, half the sum of its squared weights (1 for a gain), and its number of problems.
-    """
-    of_seeds, of_problems, of_rest = 0.0, [], []
-    for scale, problems in parts:
-        residual = scale * spread.disagreement / (seeds * problems)
-        of_seeds += scale * spread.seeds**2 / seeds + residual
-        if problems > 1:
-            of_problems.append((scale * spread.problems**2 / problems + residual, problems - 1))
-            of_rest.append((residual, (seeds - 1) * (problems - 1)))
-    return total_variance([(of_seeds, seeds - 1)], of_problems or [(0.0, 0)], of_rest or [(0.0, 0)])
-
-
-def effects(config: Config, sizes: Sizes, spread: Spread) -> list[Effect]:
+def effects(config: Config, spread: Spread) -> list[Effect]:
     """One for each setting, benchmark and number of seeds that gains are planned with."""
     planned = []
     for (setting, benchmark, seeds), cells in sorted(_gains(config).items()):
-        problems = problems_of(config, sizes, benchmark)
+        problems = rows_of(config, benchmark).get("test")
         gain = smallest_gain(seeds, problems or 0, spread)
         planned.append(Effect(setting, benchmark, cells, seeds, problems, gain))
     return planned
-
-
-def problems_of(config: Config, sizes: Sizes, benchmark: str) -> int | None:
-    """The number of problems of a benchmark, if it is known."""
-    return sizes.rows[benchmark].get("test") or TEST_PROBLEMS.get(config["datasets"][benchmark].get("hub"))
 
 
 def _gains(config: Config) -> Counter[tuple[str, str, int]]:

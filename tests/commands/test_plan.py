@@ -1,23 +1,15 @@
-"""The forecast of a study. Its steps are held against real trainings, its sizes against real models."""
+"""What a study will take. Its steps are held against real trainings."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import fake_hub
 import pytest
 import runs
 import studies
-import yaml
 
-from mcgrpo.commands.forecast.__main__ import Forecast, forecasts, main, notes, rows
-from mcgrpo.commands.forecast.batches import batches
-from mcgrpo.commands.forecast.sizes import VOCABULARIES, Model, Sizes, of_folder, of_toy, sizes
-from mcgrpo.commands.forecast.space import STEP_BYTES, kept, while_training
-from mcgrpo.commands.forecast.times import Time
+from mcgrpo.commands.plan.__main__ import Forecast, forecasts, main, notes, rows, steps
+from mcgrpo.commands.plan.times import Time
 from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.study.estimators import drawn
 from mcgrpo.study.methods import UNTRAINED
@@ -47,12 +39,12 @@ def finish(run, seconds, **outcome):
 
 def forecast(config):
     """Experiment -> row; `total` is the last."""
-    return {row["experiment"]: row for row in rows(config, forecasts(config, sizes(config)))}
+    return {row["experiment"]: row for row in rows(config, forecasts(config))}
 
 
-def times(config, known=None):
+def times(config):
     """Run -> its time, as seconds and source."""
-    return {name: each.time for name, each in forecasts(config, known or sizes(config)).items()}
+    return {name: each.time for name, each in forecasts(config).items()}
 
 
 def test_every_training_counts_once_in_the_first_experiment_that_asks_for_it(here):
@@ -85,13 +77,8 @@ def test_a_time_is_the_mean_of_trainings_of_the_same_work(here):
         assert found[f"toy-qwen3/{other}/seed0"] is None
 
 
-def offline(config):
-    """What is known of a study if the hub does not answer."""
-    return Sizes({name: Model() for name in config["models"]}, {name: {} for name in config["datasets"]})
-
-
 def test_the_papers_times_are_those_of_its_own_settings_until_some_are_measured(here):
-    found = times(PAPER, offline(PAPER))
+    found = times(PAPER)
     assert found["qwen3-1.7b-gsm8k/grpo/G2/default/seed4"] == Time(1316.0, "published")
     assert found["qwen2.5-7b-math/mc-grpo/G8/default/seed0"] == Time(27700.0, "published")
     assert found["qwen3-1.7b-gsm8k/dapo/G2/default/seed0"] == Time(1316.0, "published")
@@ -99,7 +86,7 @@ def test_the_papers_times_are_those_of_its_own_settings_until_some_are_measured(
     for other in ("grpo/G2/released", "grpo/G4/update-matched"):
         assert found[f"qwen3-1.7b-gsm8k/{other}/seed0"] is None
     finish(trainings(PAPER)["qwen3-1.7b-gsm8k/grpo/G2/default/seed0"], 900.0)
-    found = times(PAPER, offline(PAPER))
+    found = times(PAPER)
     assert found["qwen3-1.7b-gsm8k/dapo/G2/default/seed1"] == Time(900.0, "measured")
 
 
@@ -110,20 +97,21 @@ def test_the_papers_times_are_those_of_its_own_settings_until_some_are_measured(
 def test_another_study_has_not_the_papers_times(here, change):
     change = studies.changed(change, {"settings": {name: change for name in PAPER["settings"] if "training" in change}})
     config = studies.changed(PAPER, change)
-    assert set(times(config, offline(config)).values()) == {None}
+    assert set(times(config).values()) == {None}
 
 
 def test_what_is_not_known_is_no_zero(here):
-    whole = rows(PAPER, forecasts(PAPER, offline(PAPER)))[-1]
-    assert whole["steps"] is whole["disk_bytes"] is None
-    assert whole["times"] == {"published": 540, "unknown": 80}
+    whole = forecast(PAPER)["total"]
+    assert whole["steps"] and whole["times"] == {"published": 540, "unknown": 80}
+    elsewhere = studies.changed(PAPER, {"datasets": {"gsm8k": {"hub": "org/data"}}})
+    assert forecast(elsewhere)["total"]["steps"] is None
 
 
 @pytest.mark.parametrize(("at_once", "hours"), [(1, "19.0 hours, without 1"), (2, "9.5"), (9, "7.0")])
 def test_wall_clock_is_the_work_shared_out_and_no_less_than_the_longest_training(at_once, hours):
     seconds = [3.0, 7.0, 5.0, 4.0, None]
-    left = {str(each): Forecast(True, 1, each and Time(3600 * each, "measured"), 0, 0) for each in seconds}
-    assert f"{at_once} at a time: {hours}" in list(notes(Sizes(), left, at_once))[-1]
+    left = {str(each): Forecast(1, each and Time(3600 * each, "measured")) for each in seconds}
+    assert f"{at_once} at a time: {hours}" in list(notes(left, at_once))[-1]
 
 
 @pytest.mark.parametrize(("training", "rollouts"), [({}, 12), ({"extra_rollouts": 2}, 6), ({"extra_rollouts": 0}, 4)])
@@ -134,11 +122,9 @@ def test_rollouts_drawn_are_those_of_the_estimator_or_of_the_run(training, rollo
 
 def test_the_batch_arithmetic_of_the_paper():
     run = trainings(PAPER)["qwen3-1.7b-gsm8k/mc-grpo/G4/default/seed0"]
-    found = batches(run, 2, 7473)
-    assert str(found) == "2 process(es) x 16 rows x 1 accumulated = 8 prompts x G=4 per step"
     assert drawn(run) == 5
-    assert found.steps == 7473 // 8 * 2  # two iterations over each batch
-    assert batches(run, 2, None).steps is None and batches(run, 2, 7).steps == 0
+    assert steps(run, 2, 7473) == 7473 // 8 * 2  # 2 processes x 16 rows = 8 prompts x G=4, two iterations over each
+    assert steps(run, 2, None) is None and steps(run, 2, 7) == 0
 
 
 EPOCHS = {"num_train_epochs": 1, "max_completion_length": 4, "beta": 0.0, "learning_rate": 1e-5}
@@ -162,7 +148,7 @@ def test_as_many_steps_as_a_real_training_takes(toy, tmp_path, training):
     run = replace(runs.RUN, num_generations=2, training={**EPOCHS, **training})
     run_job(Job(run, toy / "model", toy / "data.jsonl", tmp_path / "run", tmp_path / "weights"))
     taken = json.loads((tmp_path / "run/run.json").read_text())["outcome"]["steps"]
-    assert batches(run, 0, 17).steps == taken
+    assert steps(run, 1, 17) == taken
 
 
 @pytest.fixture(scope="module")
@@ -177,50 +163,9 @@ def toy(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("spec", [TINY, {"architecture": "llama", "heads": 2, "layers": 3, "tokenizer": "bytes"}])
-def test_a_toy_has_the_parameters_that_it_is_built_with(tmp_path, spec):
-    from mcgrpo.data.toy.models import create
-
-    model, tokenizer = create(spec)
-    model.save_pretrained(tmp_path, max_shard_size="40KB")
-    assert VOCABULARIES[spec.get("tokenizer", "word")] == len(tokenizer)
-    assert of_toy(spec).parameters == model.num_parameters()
-    assert of_toy(spec) == of_folder(tmp_path)
-    assert len(list(tmp_path.glob("*.safetensors"))) > 1
-
-
-def test_a_folder_without_weights_has_a_shape_at_most(tmp_path):
-    assert of_folder(tmp_path) == Model()
-    (tmp_path / "config.json").write_text('{"text_config": {"vocab_size": 9}}')
-    assert of_folder(tmp_path) == Model(vocabulary=9)
-
-
-def test_disk_counts_the_checkpoints_of_a_training():
-    run, known = trainings(MINI)["toy-qwen3/grpo/G2/default/seed0"], sizes(MINI)
-    parameters = known.models["toy-qwen3"].parameters
-    for training, checkpoints in (
-        ({}, 2 * 12),
-        ({"select_checkpoint": "best-on-test"}, 3 * 12),
-        ({"sharding": "fsdp"}, 2 * 16),
-    ):
-        changed = replace(run, training=run.training | training)
-        assert while_training(changed, known) == (checkpoints + 4) * parameters
-        assert while_training(changed, offline(MINI)) is None
-
-
-def test_disk_counts_steps_completions_and_kept_weights(here):
-    study = {**MINI, "evaluation": {**MINI["evaluation"], "samples": 2}}
-    entry, known = expand(study)["toy-qwen3/grpo/G2/default/seed0"], sizes(study)
-    lean = {**study, "keep_models": False}
-    completions = 2 * 1024 * 3 * (400 + 4 * 30 + 120)  # both benchmarks: 1024 problems, a greedy and two samples
-    assert kept(lean, entry, 0, known) == completions
-    assert kept(lean, entry, 40, known) == completions + 40 * STEP_BYTES
-    assert kept(study, entry, 0, known) == completions + 4 * known.models["toy-qwen3"].parameters
-
-
 @pytest.fixture
 def plan(here, monkeypatch, capsys):
-    """What `mcgrpo plan` prints, in an empty folder. As a process: tests/commands/test_budget.py."""
+    """What `mcgrpo plan` prints, in an empty folder."""
 
     def plan(*arguments):
         monkeypatch.setattr("sys.argv", ["mcgrpo plan", *map(str, arguments)])
@@ -251,24 +196,3 @@ def test_a_mistake_is_one_line(plan, arguments, told):
     with pytest.raises(SystemExit) as stopped:
         plan(*arguments)
     assert stopped.value.code == f"error: {told}"
-
-
-@pytest.mark.slow
-def test_what_is_not_here_is_asked_of_the_hub(here):
-    config = yaml.safe_load(yaml.safe_dump(PAPER))
-    config["settings"] = {"qwen3-1.7b-gsm8k": config["settings"]["qwen3-1.7b-gsm8k"]}
-    config["experiments"] = {"main": {"settings": ["qwen3-1.7b-gsm8k"], "methods": ["grpo"], "num_generations": [2]}}
-    config["variants"], config["study"] = {}, "asked"
-    Path("study.yaml").write_text(yaml.safe_dump(config))
-    Path("Qwen/Qwen3-1.7B").mkdir(parents=True)  # a model of the hub is downloaded all the same
-    gsm8k = {"config_name": "main", "splits": [{"name": "train", "num_examples": 7473}]}
-    repositories = {
-        "models/Qwen/Qwen3-1.7B": {"safetensors": {"parameters": {"BF16": 10**9}, "total": 10**9}},
-        "datasets/openai/gsm8k": {"cardData": {"dataset_info": [{"config_name": "socratic"}, gsm8k]}},
-    }
-    with fake_hub.serving(repositories) as (hub, _):
-        environment = {**os.environ, **hub, "HF_HOME": str(here / "hf")}  # read where the hub's client is imported
-        command = [sys.executable, "-m", "mcgrpo.cli", "plan", "study.yaml"]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert "To download: 2.00 GB (2 models and data sets)" in done.stdout, done.stderr
-    assert f" {5 * (7473 // 16) * 2:,} " in done.stdout  # steps

@@ -1,1 +1,0 @@
-"""What a study will take, before anything starts: trainings, optimizer steps, hours, memory, disk."""

@@ -1,0 +1,1 @@
+"""What a study will take, before anything starts: trainings, optimizer steps, hours, detectable gains."""
