@@ -17,7 +17,7 @@ from mcgrpo.launch.locks import lock_of
 NOTHING = ("", "-1", "NoDevFiles")
 """Entries of CUDA_VISIBLE_DEVICES after which CUDA reads no further; the last one is SLURM's."""
 PRETENDED = "MCGRPO_DEVICES"
-"""Environment variable of tests: names of GPUs (comma-separated) in place of this machine's; jobs then run on the CPU."""
+"""Environment variable of tests: GPUs (by comma) in place of this machine's; without CUDA, jobs on them run on the CPU."""
 POLL_SECONDS = 0.5
 
 

@@ -2,8 +2,8 @@
 
     python -m mcgrpo.launch.preload MODULE [ARGS...]
 
-A study with `preload: true` starts a server (`preload_server.py`) for its jobs on this machine. Without one, or if it does
-not begin the job, the module runs in this process: nothing runs twice.
+A study with `preload: true` starts a server (`mcgrpo.launch.preload_server`) for its jobs on this machine. Without one,
+or if it does not begin the job, the module runs in this process: nothing runs twice.
 """
 
 import contextlib

@@ -4,7 +4,6 @@ It runs until stdin is closed, a pipe from the job: no server outlives its job, 
 """
 
 import contextlib
-import json
 import os
 import random
 import select

@@ -134,7 +134,8 @@ def test_a_server_ends_with_the_process_that_started_it_and_takes_its_jobs_along
     (tmp_path / "job.py").write_text(textwrap.dedent(WAITS))
     code = (
         "import os, subprocess, sys; from mcgrpo.launch import preload; path = preload.start('json');"
-        "subprocess.run([sys.executable, '-m', 'mcgrpo.launch.preload', 'job'], env=os.environ | {preload.SOCKET: path})"
+        "command = [sys.executable, '-m', 'mcgrpo.launch.preload', 'job'];"
+        "subprocess.run(command, env=os.environ | {preload.SOCKET: path})"
     )
     options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "stdout": subprocess.PIPE}
     starter = subprocess.Popen([sys.executable, "-c", code], text=True, **options)

@@ -12,10 +12,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import forked
 import pytest
 import scripted
 import torch
-import forked
 from device import ON_GPU
 from safetensors.torch import load_file
 

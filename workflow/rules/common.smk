@@ -51,8 +51,7 @@ def results_of(runs):
 
 # What a study file says, as the parameter of a job: in another order of its keys it is the same.
 as_json = partial(json.dumps, sort_keys=True)
-# For a job of several processes with one thread each, where Snakemake sets the job's `threads`; so it also shares the preload
-# server of all other jobs.
+# For a job of several processes with one thread each, where Snakemake sets the job's `threads`.
 ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1"
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
@@ -126,8 +125,8 @@ def check_gpus():
 
 def start_preload():
     """Start the server of jobs that share their imports: of small jobs on the CPUs of this machine."""
-    if config.get("preload") and not GPUS and not ON_CLUSTER:
-        os.environ.setdefault(preload.SOCKET, preload.start())
+    if config.get("preload") and not GPUS and not ON_CLUSTER and preload.SOCKET not in os.environ:
+        os.environ[preload.SOCKET] = preload.start()
 
 
 def sums(*paths):
