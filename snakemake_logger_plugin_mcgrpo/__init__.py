@@ -2,9 +2,11 @@
 
 Report for Snakemake (seen in 9.27): `--resources` takes `nargs="+"`, so argparse hands it the target too, and Snakemake
 ends with "ValueError: dictionary update sequence element #1 has length 1; 2 is required". A word without `=` could end
-the values, or `action="append"` take one each. Until then: before Snakemake reads its command line, it imports all packages with
-a name like this one's, in search of logger plugins, and this one moves such targets in `sys.argv` to the front. It does
-so only in a folder whose Snakefile names mcgrpo: other workflows are left alone.
+the values, or `action="append"` take one each.
+
+Until then: before Snakemake reads its command line, it imports all packages with a name like this one's, in search of
+logger plugins, and this one moves such targets in `sys.argv` to the front. It does so only in a folder whose Snakefile
+names mcgrpo: other workflows are left alone.
 """
 
 import sys

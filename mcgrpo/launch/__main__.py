@@ -52,6 +52,8 @@ def on_gpus(options: argparse.Namespace) -> None:
             machines = nodes.across(options.gpus, options.processes, options.nodes - apart, apart, options.job)
         held = gpus.take(here) if here else []
     beside = server.start() if server else None
+    if several and not server:
+        os.execvp(machines[0], machines)
     if several:
         sys.exit(run(machines))
     os.environ.pop(preload.SOCKET, None)

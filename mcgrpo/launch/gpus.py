@@ -6,6 +6,7 @@ number 0.
 
 import itertools
 import os
+import re
 import sys
 import time
 from contextlib import suppress
@@ -14,10 +15,9 @@ from filelock import BaseFileLock, Timeout
 
 from mcgrpo.launch.locks import lock_of
 
-NOTHING = ("", "-1", "NoDevFiles")
-"""Entries of CUDA_VISIBLE_DEVICES after which CUDA reads no further; the last one is SLURM's."""
+UUID = re.compile("GPU-|MIG-")
 PRETENDED = "MCGRPO_DEVICES"
-"""Environment variable of tests: GPUs (by comma) in place of this machine's; without CUDA, jobs on them run on the CPU."""
+"""Environment variable of tests: GPUs (by comma) in place of this machine's; jobs on them run on the CPU."""
 POLL_SECONDS = 0.5
 
 
@@ -30,7 +30,10 @@ def gpus() -> dict[str, str]:
     machine, visible = _machine(), os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return machine
-    entries = itertools.takewhile(lambda entry: entry not in NOTHING, map(str.strip, visible.split(",")))
+    # CUDA reads no further than the first entry that is no GPU, such as -1, or SLURM's NoDevFiles.
+    entries = itertools.takewhile(
+        lambda entry: entry in machine or UUID.match(entry), map(str.strip, visible.split(","))
+    )
     return {entry: machine.get(entry, entry) for entry in entries}
 
 

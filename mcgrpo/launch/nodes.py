@@ -2,7 +2,7 @@
 
     python -m mcgrpo.launch.nodes GPUS PROCESSES NODES MODULE [ARGS...]    is the torchrun of one of NODES machines
 
-Within a SLURM job, srun starts it on every machine, and they meet on the first one. Elsewhere it is started on each with
+In a SLURM job, srun starts it on every machine, and they meet on the first one. Elsewhere it is started on each with
 torchrun's variable PET_RDZV_ENDPOINT=HOST:PORT, and PET_RDZV_ID if several trainings meet there.
 """
 

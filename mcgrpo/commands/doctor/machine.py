@@ -26,15 +26,14 @@ PROGRAMS = {
 def check_machine(config: Config) -> Iterator[Check]:
     """All checks of this module."""
     yield check_gpus(config.get("nodes", 1), job_gpus(config, runs(config)))
-    memory, cores = psutil.virtual_memory(), count_cores()
-    finding = f"{cores} cores, {memory.total / GIB:.0f} GiB of memory, {memory.available / GIB:.0f} GiB available"
-    wanted = max(config.get("gpus", 0), 1)
-    few = f"; a training starts {wanted} processes" if cores < wanted else ""
-    yield Check("warning" if few else "ok", "CPU", finding + few)
+    memory, cores = psutil.virtual_memory(), len(psutil.Process().cpu_affinity())
+    yield Check("ok", "CPU", f"{cores} cores, {memory.total / GIB:.0f} GiB of memory")
     for name, without in PROGRAMS.items():
         path = shutil.which(name)
         yield Check("ok" if path else "warning", name, path or f"not found: {without}")
     yield check_tracking(config)
+    writable, free = os.access(".", os.W_OK), shutil.disk_usage(".").free
+    yield Check("ok" if writable else "error", "disk", f"{free / 1e9:,.0f} GB free" if writable else "not writable")
 
 
 def check_gpus(nodes: int, wanted: int) -> Check:
@@ -49,11 +48,6 @@ def check_gpus(nodes: int, wanted: int) -> Check:
         return Check("ok", "GPUs", f"{here}; one training takes {wanted} on each of {nodes} machines")
     at_once = here // wanted
     return Check("ok", "GPUs", f"{here}; one training takes {wanted}: {at_once} at a time with --resources gpu={here}")
-
-
-def count_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
 
 
 def check_tracking(config: Config) -> Check:
