@@ -6,7 +6,6 @@ A study with `preload: true` starts a server (`mcgrpo.launch.preload_server`) fo
 or if it does not begin the job, the module runs in this process: nothing runs twice.
 """
 
-import contextlib
 import json
 import os
 import runpy
@@ -59,17 +58,15 @@ def run(path: str, argv: list[str]) -> int | None:
         try:
             code = int(connection.recv(64))
         except (OSError, ValueError):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-            sys.exit(f"mcgrpo.launch: the preload server died, and {argv[0]} was killed")
+            sys.exit(f"mcgrpo.launch: the preload server died, and {argv[0]} with it")
     if code < 0:
         print(f"mcgrpo.launch: {argv[0]} was killed by {signal.Signals(-code).name}", file=sys.stderr)
     return code if code >= 0 else 128 - code
 
 
-def main(argv: list[str] | None = None) -> None:
+def main(argv: list[str]) -> None:
     """Run a module (and its arguments), on the server if there is one."""
-    module, *arguments = sys.argv[1:] if argv is None else argv
+    module, *arguments = argv
     if (path := os.environ.pop(SOCKET, "")) and (code := run(path, [module, *arguments])) is not None:
         sys.exit(code)
     sys.argv = ["-m", *arguments]
@@ -77,4 +74,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -17,27 +17,16 @@ import traceback
 from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
 
-LARGEST_REQUEST = 1 << 20
-"""Bytes; Linux limits a packet to less, and a job beyond that runs without the server."""
+from mcgrpo.launch.parents import die_with_parent
 
-
-def preload(modules: str) -> None:
-    """Import modules; one that fails is left to the jobs, whose errors say more."""
-    gc.disable()
-    for module in modules.split():
-        with suppress(Exception):
-            importlib.import_module(module)
-    gc.freeze()
-    gc.enable()
+LARGEST_REQUEST = 1 << 20  # bytes; Linux limits a packet to less, and a job beyond that runs without the server
 
 
-def become(message: bytes, fds: list[int], connection: socket.socket, others: list[socket.socket]) -> None:
+def become(message: bytes, fds: list[int], connection: socket.socket) -> None:
     """Run a client's job in this process, which was forked for it, as if the client had started it."""
     os.setsid()
-    for other in others:
-        other.close()
+    die_with_parent()
     request = json.loads(message)
     for target, fd in enumerate(fds):
         os.dup2(fd, target)
@@ -58,43 +47,39 @@ def become(message: bytes, fds: list[int], connection: socket.socket, others: li
         sys.exit(1)
 
 
-def serve(listener: socket.socket, modules: str) -> None:
+def serve(listener: socket.socket, modules: list[str]) -> None:
     """Run the clients' jobs until stdin is closed; then kill those that run."""
-    jobs = {}  # connection of the client -> process, and a descriptor that is readable once it has ended
+    fork = multiprocessing.get_context("fork")
+    jobs = {}  # connection of a client -> its process, and a descriptor that is readable once that has ended
     while True:
-        ends = {ended: connection for connection, (_, ended) in jobs.items()}
-        ready = wait([0, listener, *jobs, *ends])[0]
-        if ready == 0:
+        ends = {end: connection for connection, (_, end) in jobs.items()}
+        if (ready := wait([0, listener, *jobs, *ends])[0]) == 0:
             break
         if ready is listener:
-            preload(modules)
-            modules = ""
-            connection, process = begin(listener, [listener, *jobs])
+            while modules:
+                with suppress(Exception):  # jobs say more about a module that cannot be imported
+                    importlib.import_module(modules.pop(0))
+                gc.freeze()
+            connection, _ = listener.accept()
+            message, fds, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, 3)
+            process = fork.Process(target=become, args=(message, fds, connection))
+            process.start()
             jobs[connection] = process, os.pidfd_open(process.pid)
+            for fd in fds:
+                os.close(fd)
         else:
-            process, ended = jobs.pop(connection := ends.get(ready, ready))
+            process, end = jobs.pop(connection := ends.get(ready, ready))
             if ready is connection:  # its client has died
                 kill(process)
             process.join()
-            os.close(ended)
+            os.close(end)
             with suppress(OSError), connection:
                 connection.send(str(process.exitcode).encode())
     for process, _ in jobs.values():
         kill(process)
 
 
-def begin(listener: socket.socket, others: list[socket.socket]) -> tuple[socket.socket, Any]:
-    """Fork a process for the next client; return its connection and the process."""
-    connection, _ = listener.accept()
-    message, fds, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, 3)
-    process = multiprocessing.get_context("fork").Process(target=become, args=(message, fds, connection, others))
-    process.start()
-    for fd in fds:
-        os.close(fd)
-    return connection, process
-
-
-def kill(process: Any) -> None:
+def kill(process: multiprocessing.Process) -> None:
     """Kill a job and its children."""
     with suppress(ProcessLookupError):  # it has no group yet
         os.killpg(process.pid, signal.SIGKILL)
@@ -102,7 +87,7 @@ def kill(process: Any) -> None:
 
 
 if __name__ == "__main__":
-    path, fd, modules = sys.argv[1:]
-    serve(socket.socket(fileno=int(fd)), modules)
+    path, number, imports = sys.argv[1:]
+    serve(socket.socket(fileno=int(number)), imports.split())
     shutil.rmtree(Path(path).parent, ignore_errors=True)
     os._exit(0)

@@ -92,8 +92,8 @@ def test_an_error_is_shown_and_is_its_exit_code(place):
 WAITS = """
     import os, subprocess, time
     child = subprocess.Popen(["sleep", "600"])
-    print(os.getpid(), child.pid, flush=True)
     try:
+        print(os.getpid(), child.pid, flush=True)
         time.sleep(600)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
@@ -161,10 +161,11 @@ def test_without_a_server_the_job_runs_all_the_same(place, fault):
 def test_a_job_dies_with_its_server(place):
     place.write(WAITS)
     job = place.start()
-    pids = [*map(int, job.stdout.readline().split())]
+    pid, child = map(int, job.stdout.readline().split())
     place.server.kill()
-    assert job.wait(PATIENCE_SECONDS) == 1 and "the preload server died" in job.stderr.read()
-    assert wait_until(lambda: not any(map(is_alive, pids)))
+    assert wait_until(lambda: not is_alive(pid))
+    os.kill(child, signal.SIGKILL)  # as of any job that is killed
+    assert "the preload server died" in job.communicate(timeout=PATIENCE_SECONDS)[1] and job.returncode == 1
 
 
 def test_a_server_that_imports_what_trainings_need_gives_the_same_numbers(tmp_path):
