@@ -1,8 +1,8 @@
 # make mini: run the study on toy models. make test: run all tests. make help: list all targets.
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-# --nolock: Snakemake's lock stays behind when a study is killed; that of mcgrpo/launch/study_lock.py does not.
-study = snakemake --nolock --cores all --logger mcgrpo --configfile $(1)
+study = snakemake --cores all --logger rich --configfile $(1)
+made = cat $(1)/headline.md && echo "Page, tables, claims, figures: $(1)/report.html, tables.md, claims.md, figures/"
 
 GPUS ?= 2
 
@@ -27,7 +27,7 @@ paper: .venv/ready ## the paper's study, tables in reports/; uses 2 GPUs (GPUS=8
 
 mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 	@$(call study,config/mini.yaml)
-	@python -m mcgrpo.commands.made reports/mini
+	@$(call made,reports/mini)
 
 reference: .venv/ready ## the mini study with up to 16 seeds, as README.md quotes it, in reports/reference; under an hour
 	@$(call study,config/mini.yaml config/reference.yaml)
@@ -35,15 +35,15 @@ reference: .venv/ready ## the mini study with up to 16 seeds, as README.md quote
 
 quick: .venv/ready ## all steps of the mini study with almost no training, in minutes
 	@$(call study,config/mini.yaml config/cut-down.yaml)
-	@python -m mcgrpo.commands.made reports/quick
+	@$(call made,reports/quick)
 
 smoke: .venv/ready ## word problems in GSM8K's format through every stage, with a tiny random model
 	@$(call study,config/smoke.yaml)
-	@python -m mcgrpo.commands.made reports/smoke
+	@$(call made,reports/smoke)
 
 gpu-small: .venv/ready ## five methods in bf16 on one GPU, without a download, in reports/gpu-small
-	@$(call study,config/gpu-small.yaml)
-	@python -m mcgrpo.commands.made reports/gpu-small
+	@$(call study,config/gpu-small.yaml) --resources gpu=1
+	@$(call made,reports/gpu-small)
 
 readme: reference ## write the results of the reference study into README.md and docs/
 	@python workflow/scripts/readme.py

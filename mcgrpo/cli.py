@@ -15,7 +15,6 @@ COMMANDS = {
     "grade": ("mcgrpo.grade", "grade a file of completions"),
     "lock": ("mcgrpo.study.lock", "pin the hub revisions of a study"),
     "plan": ("mcgrpo.commands.plan", "estimate a study: trainings, steps, hours, detectable gains"),
-    "progress": ("mcgrpo.commands.progress", "show how far a study is and when it will end"),
     "sign-flips": ("mcgrpo.analyse.sign_flips", "compute the sign-flip rates of a file of grades"),
     "track": ("mcgrpo.tracking", "update the MLflow store from the files of a study"),
     "verify": ("mcgrpo.commands.evidence.verify", "verify an archive of a study"),

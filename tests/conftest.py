@@ -10,7 +10,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("DISABLE_MLFLOW_INTEGRATION", "TRUE")  # as for a study's jobs
-os.environ.setdefault("MCGRPO_PRELOAD_IDLE", "300")  # other tests come between those that use a server
 os.environ.pop("MLFLOW_TRACKING_URI", None)
 
 import pytest
@@ -36,7 +35,6 @@ LONGEST = (
     "workflow/test_gpu_limit.py",
     "workflow/test_gpu_small.py",
     "project/test_gpu_check.py",
-    "workflow/test_study_lock.py",
     "trainer/test_processes.py",
     "commands/test_bundle.py",
     "trainer/test_compact.py",

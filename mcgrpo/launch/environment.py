@@ -11,17 +11,6 @@ KEPT_BYTES = 1 << 30
 """What a job on a CPU keeps of the memory that it has freed, at most."""
 
 
-def package_alone(folder: Path = Path(".snakemake/package")) -> Path:
-    """The folder, with a link to this package as all that is in it: for the path of another environment's Python."""
-    folder.mkdir(parents=True, exist_ok=True)
-    package, link = Path(__file__).parents[1], folder / "mcgrpo"
-    if not link.is_symlink() or link.readlink() != package:
-        new = folder / f".{os.getpid()}"
-        new.symlink_to(package)
-        new.replace(link)
-    return folder.resolve()
-
-
 def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> None:
     """Set what a study's jobs need; what the user has set (MLFLOW_TRACKING_URI, OMP_NUM_THREADS ...) stays.
 
@@ -46,9 +35,6 @@ def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> None:
     if not config.get("gpus"):
         for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
             os.environ.setdefault(name, str(KEPT_BYTES))
-    # Under Slurm a server would die with the job that happened to start it, and take other jobs along.
-    if not config.get("preload") or "SLURM_JOB_ID" in os.environ:
-        os.environ["MCGRPO_PRELOAD"] = "off"
     # No parameters of a rule: they change no result, and so rerun nothing.
     os.environ["MCGRPO_STUDY_FILES"] = json.dumps([os.path.relpath(file) for file in study_files])
     os.environ.pop("MCGRPO_SAVE_STEPS", None)

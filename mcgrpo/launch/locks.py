@@ -1,26 +1,20 @@
-"""Locks among the processes of one user on this machine, which leave no file behind."""
+"""Locks among the processes of one user on this machine."""
 
 import hashlib
+import os
 from pathlib import Path
 
 from filelock import FileLock
 
-from mcgrpo.launch import private
 
+def lock_of(what: str) -> FileLock:
+    """The lock of whatever a text names; it is released when the process that holds it has ended, however that ends.
 
-class TransientLock(FileLock):
-    """A `FileLock` whose file goes with it: whoever waits for it sees that, and makes a new one."""
-
-    def _release(self) -> None:
-        Path(self.lock_file).unlink(missing_ok=True)
-        super()._release()
-
-
-def lock_of(what: str) -> TransientLock:
-    """The lock of whatever a text names: the same one for all of a user's processes, whatever their environment.
+    Its file is in the folder `MCGRPO_LOCKS`, by default one in /tmp: not in TMPDIR, which may differ between jobs.
 
     Raises:
-        PermissionError: see `mcgrpo.launch.private.private_folder`.
+        PermissionError: if another user has made that folder.
     """
-    name = hashlib.sha256(what.encode()).hexdigest()[:16]
-    return TransientLock(private.private_folder(private.TEMPORARY) / f"{name}.lock", is_singleton=True)
+    folder = Path(os.environ.get("MCGRPO_LOCKS") or f"/tmp/mcgrpo-{os.getuid()}")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return FileLock(folder / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.lock", is_singleton=True)

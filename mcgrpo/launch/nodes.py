@@ -1,22 +1,22 @@
-"""One training on several machines, by torchrun's c10d rendezvous.
+"""One training on several machines: torchrun's c10d rendezvous, in a SLURM job or at a meeting point.
 
-    python -m mcgrpo.launch.nodes GPUS PROCESSES NODES MODULE [ARGS...]    becomes the torchrun of one of NODES machines
+    python -m mcgrpo.launch.nodes GPUS PROCESSES NODES MODULE [ARGS...]    is the torchrun of one of NODES machines
 
-Within a SLURM job, srun starts it once on every machine, and they meet on the first one. Elsewhere whoever starts it on
-every machine names the meeting point, as torchrun's own variables do: PET_RDZV_ENDPOINT=HOST:PORT, and PET_RDZV_ID if
-several trainings meet there.
+In a SLURM job, srun starts it on every machine, and they meet on the first one. Elsewhere it is started on each with
+torchrun's variable PET_RDZV_ENDPOINT=HOST:PORT, and PET_RDZV_ID if several trainings meet there.
 """
 
 import os
+import runpy
 import subprocess
 import sys
 
-from mcgrpo.launch.parents import HOLDER
+from mcgrpo import command_line
+from mcgrpo.launch import gpus
 
 ENDPOINT = "PET_RDZV_ENDPOINT"
 JOB = "SLURM_JOB_ID"
-PORTS = range(20000, 30000)
-"""Of the meeting points: which one follows from the job's number."""
+FIRST_PORT = 20000
 
 
 def check(nodes: int) -> None:
@@ -32,11 +32,11 @@ def check(nodes: int) -> None:
         )
 
 
-def across(gpus: int, processes: int, nodes: int, skipped: int, job: list[str]) -> list[str]:
+def across(count: int, processes: int, nodes: int, skipped: int, job: list[str]) -> list[str]:
     """The command line that starts this machine's part of a job, or in a SLURM job those of all machines.
 
     Args:
-        gpus, processes: of the whole job.
+        count, processes: GPUs and processes of the whole job.
         nodes: machines that they are divided among.
         skipped: machines at the head of SLURM's list that have no part in it.
         job: a module's name and its arguments.
@@ -45,7 +45,7 @@ def across(gpus: int, processes: int, nodes: int, skipped: int, job: list[str]) 
         ValueError: see `check`; or if machines are skipped where there is no list of them.
     """
     check(nodes)
-    own = [sys.executable, "-m", "mcgrpo.launch.nodes", str(gpus // nodes), str(processes // nodes), str(nodes), *job]
+    own = [sys.executable, "-m", "mcgrpo.launch.nodes", str(count // nodes), str(processes // nodes), str(nodes), *job]
     if ENDPOINT in os.environ:
         if skipped:
             raise ValueError(f"{ENDPOINT} is set: start the vLLM server, too, and name it (vllm_server_base_url)")
@@ -61,25 +61,21 @@ def meeting() -> list[str]:
         return ["--rdzv-endpoint", endpoint, "--rdzv-id", os.environ.get("PET_RDZV_ID", "mcgrpo")]
     show = ["scontrol", "show", "hostnames", os.environ["SLURM_STEP_NODELIST"]]
     first = subprocess.run(show, capture_output=True, text=True, check=True).stdout.split()[0]
-    endpoint = f"{first}:{PORTS[int(os.environ[JOB]) % len(PORTS)]}"
+    endpoint = f"{first}:{FIRST_PORT + int(os.environ[JOB]) % 10000}"
     # torchrun would find out by names, and SLURM's need not be those of the machines.
     host = f"is_host={int(os.environ['SLURM_NODEID'] == '0')}"
     return ["--rdzv-endpoint", endpoint, "--rdzv-id", os.environ[JOB], "--rdzv-conf", host]
 
 
-def agent(gpus: int, processes: int, nodes: int, job: list[str]) -> list[str]:
-    """The command line of this machine's torchrun."""
-    start = [sys.executable, "-m", "torch.distributed.run", "--nnodes", str(nodes), "--nproc-per-node", str(processes)]
-    start += ["--rdzv-backend", "c10d", *meeting(), "-m", "--", *job]
-    return [sys.executable, "-m", "mcgrpo.launch.gpus", str(gpus), *start] if gpus else start
-
-
 def main() -> None:
-    """Become this machine's torchrun."""
-    gpus, processes, nodes = map(int, sys.argv[1:4])
-    os.environ.pop(HOLDER, None)  # srun passes it on from another machine
-    command = agent(gpus, processes, nodes, sys.argv[4:])
-    os.execvp(command[0], command)
+    """Run this machine's torchrun on its GPUs."""
+    count, processes, nodes = map(int, sys.argv[1:4])
+    with command_line.errors(gpus.GPUError):
+        held = gpus.take(count) if count else []
+    where = ["--nnodes", str(nodes), "--nproc-per-node", str(processes), "--rdzv-backend", "c10d", *meeting()]
+    sys.argv = ["torchrun", *where, "-m", "--", *sys.argv[4:]]
+    runpy.run_module("torch.distributed.run", run_name="__main__", alter_sys=True)
+    del held  # not before
 
 
 if __name__ == "__main__":

@@ -1,29 +1,23 @@
-"""Run a program beside a vLLM server of its own: `python -m mcgrpo.launch.server SERVER PROGRAM [ARGS...]`.
+"""A vLLM server in the background of a job: `python -m mcgrpo.launch.server LOG PROGRAM [ARGS...]`.
 
-SERVER is a `Server` as JSON. It has the last of the GPUs that CUDA_VISIBLE_DEVICES names, the program the others. The
-program starts at once, waits for the server itself, and finds its address in MCGRPO_VLLM_SERVER. Whichever ends first,
-of the server, the program and this process, however that ends, takes the others along.
+It runs until stdin is closed, a pipe from the job: no server outlives its job, however that ends.
 """
 
 import contextlib
-import ctypes
-import json
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcgrpo.launch.parents import PR_SET_PDEATHSIG
-
 ADDRESS = "MCGRPO_VLLM_SERVER"
+"""Environment variable of a job: the address of its server."""
 PORTS = range(30000, 32768)
 """Of servers: above those of `mcgrpo.launch.nodes`, below those that Linux hands out to any connection."""
-POLL_SECONDS = 0.2
 STOP_SECONDS = 15.0
 """A server is killed if it has not ended so long after it was told to: SLURM kills a cancelled job after 30 s."""
 
@@ -35,7 +29,7 @@ class Server:
     Args:
         model: its folder.
         log: file for what it prints.
-        gpus: by which its weights are divided (tensor parallelism).
+        gpus: by which its weights are divided (tensor parallelism): the last of those of the job.
         everywhere: whether other machines reach it, too.
         max_model_len, gpu_memory_utilization: vLLM's, and its defaults where they are None.
     """
@@ -59,6 +53,22 @@ class Server:
                 command += [f"--{name.replace('_', '-')}", str(value)]
         return command
 
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start it on the last of the job's GPUs, leave the job the others, and set `ADDRESS`.
+
+        Returns:
+            Its process: the server ends once the stdin of that is closed, or this process has died.
+        """
+        devices, port = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(","), free_port()
+        os.environ[ADDRESS] = f"http://{socket.gethostname() if self.everywhere else '127.0.0.1'}:{port}"
+        own = {"VLLM_SERVER_DEV_MODE": "1", "CUDA_VISIBLE_DEVICES": ",".join(devices[-self.gpus :])}
+        if rest := devices[: -self.gpus]:  # without others the job has its own, on other machines
+            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(rest)
+        Path(self.log).parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "mcgrpo.launch.server", self.log, *self.command(port)]
+        # In a session of its own, so that all its processes can be ended.
+        return subprocess.Popen(command, env={**os.environ, **own}, stdin=subprocess.PIPE, start_new_session=True)
+
 
 def free_port() -> int:
     """A TCP port that nobody listens on.
@@ -73,65 +83,21 @@ def free_port() -> int:
     raise OSError(f"all ports from {PORTS[0]} to {PORTS[-1]} are in use")
 
 
-def start(command: list[str], **options: object) -> subprocess.Popen:
-    """Start a program that is told to end (SIGTERM) when this process has died, and that holds its GPUs' locks, too."""
-    parent = os.getpid()
-
-    def end_with_parent() -> None:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return subprocess.Popen(command, close_fds=False, preexec_fn=end_with_parent, **options)
-
-
-def stop(server: subprocess.Popen) -> None:
-    """End a server and all processes of its own, by force where it takes too long."""
-    server.terminate()
+def main() -> None:
+    """Run a program until it ends, and tell the job so, or until stdin is closed; then end all its processes."""
+    log, *command = sys.argv[1:]
+    with Path(log).open("w") as file:
+        program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+    while not (closed := select.select([sys.stdin], [], [], 0.2)[0]) and program.poll() is None:
+        pass
+    if not closed:
+        print(f"error: the vLLM server ended (exit code {program.returncode}), see {log}", file=sys.stderr, flush=True)
+        os.kill(os.getppid(), signal.SIGTERM)
+    program.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        server.wait(STOP_SECONDS)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(server.pid, signal.SIGKILL)
-    server.wait()
-
-
-def beside(server: subprocess.Popen, program: subprocess.Popen) -> int | None:
-    """The exit code of the program; None if the server has ended first."""
-    while (code := program.poll()) is None:
-        if server.poll() is not None:
-            program.terminate()
-            program.wait()
-            return None
-        time.sleep(POLL_SECONDS)
-    return code
-
-
-def main() -> int:
-    """Run the program; returns its exit code."""
-    settings, command = Server(**json.loads(sys.argv[1])), sys.argv[2:]
-    devices = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    port, log = free_port(), Path(settings.log)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    os.environ[ADDRESS] = f"http://{socket.gethostname() if settings.everywhere else '127.0.0.1'}:{port}"
-    own = {"VLLM_SERVER_DEV_MODE": "1", "CUDA_VISIBLE_DEVICES": ",".join(devices[-settings.gpus :])}
-    with log.open("w") as file:  # a session of its own, so that all its processes can be ended
-        server = start(
-            settings.command(port), env={**os.environ, **own}, stdout=file, stderr=file, start_new_session=True
-        )
-    try:
-        # Without others the program has its own on other machines, and SLURM names them there.
-        others = {"CUDA_VISIBLE_DEVICES": ",".join(rest)} if (rest := devices[: -settings.gpus]) else {}
-        program = start(command, env={**os.environ, **others})
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: program.terminate())
-        code = beside(server, program)
-    finally:
-        stop(server)
-    if code is None:
-        print(f"error: the vLLM server ended (exit code {server.returncode}), see {log}", file=sys.stderr)
-        return 1
-    return code if code >= 0 else 128 - code
+        program.wait(STOP_SECONDS)
+    os.killpg(0, signal.SIGKILL)  # this process, too
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

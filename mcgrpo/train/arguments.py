@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.launch.devices import PRETENDED
+from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.records import Run
 from mcgrpo.study.fit import check_sharding
 from mcgrpo.study.settings import selects_checkpoint

@@ -23,7 +23,7 @@ from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.files import as_record, read_json, write_json
-from mcgrpo.launch.devices import PRETENDED
+from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.launch.parents import die_with_parent, is_first
 from mcgrpo.records import Run
 from mcgrpo.study.fingerprint import fingerprint

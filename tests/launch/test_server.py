@@ -3,14 +3,11 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 
 import psutil
 import pytest
-from pretend_machine import Machine, gone, wait_until
-
-from mcgrpo.launch import server
+from pretend_machine import Job, Machine, gone, wait_until
 
 STAND_IN = """
 import os, signal, subprocess, sys, time
@@ -26,7 +23,10 @@ if os.environ.get("FAILS"):
 while True:  # short sleeps: in Python, a signal that comes just before a long one is handled after it
     time.sleep(0.1)
 """
-PROGRAM = "echo $CUDA_VISIBLE_DEVICES $MCGRPO_VLLM_SERVER; "
+PROGRAM = """
+import os, sys, time
+print(os.environ["CUDA_VISIBLE_DEVICES"], os.environ["MCGRPO_VLLM_SERVER"], flush=True)
+"""
 
 
 @pytest.fixture
@@ -45,14 +45,22 @@ def machine(tmp_path):
 
 
 def start(machine, program, **environment):
-    """A shell command beside a server, on two GPUs; it and the server's log."""
+    """A job beside a server, on two GPUs; it and the server's log."""
     log = machine.folder / "logs/vllm.log"
     settings = json.dumps({"model": "some/model", "log": str(log), "max_model_len": 64})
-    command = [sys.executable, "-m", "mcgrpo.launch.server", settings, "sh", "-c", PROGRAM + program]
-    return machine.start(2, *command, **environment), log
+    (machine.folder / "path/job.py").write_text(PROGRAM + program)
+    machine.env |= environment
+    command = [sys.executable, "-m", "mcgrpo.launch", "--gpus", "1", "--server", settings, "job"]
+    machine.jobs.append(job := Job(machine.folder, command, machine.env))
+    return job, log
 
 
-UNTIL_GO = "while ! [ -e go ]; do sleep 0.05; done; exit 7"
+UNTIL_GO = """
+while not os.path.exists("go"):
+    time.sleep(0.05)
+sys.exit(7)
+"""
+FOREVER = "time.sleep(600)"
 
 
 def started(job, log):
@@ -85,37 +93,24 @@ def test_a_program_that_fails_takes_its_server_along(machine):
 
 
 def test_a_server_that_fails_takes_its_program_along_and_is_named(machine):
-    job, log = start(machine, "exec sleep 600", FAILS="yes")
-    assert job.process.wait(60) == 1
+    job, log = start(machine, FOREVER, FAILS="yes")
+    assert job.process.wait(60) == -signal.SIGTERM
     assert f"error: the vLLM server ended (exit code 3), see {log}" in job.err.read_text()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, -15), (signal.SIGINT, -2), (signal.SIGKILL, -9)])
 def test_nothing_is_left_of_a_job_that_is_stopped_and_its_gpus_are_free(machine, number, code):
-    job, log = start(machine, "exec sleep 600")
+    job, log = start(machine, FOREVER)
     processes = started(job, log)
     os.kill(job.process.pid, number)
     assert job.process.wait(60) == code and gone(processes)
-    assert machine.run("2", "true").returncode == 0
+    assert machine.start(2).devices() == "a,b"
 
 
-def test_gpus_of_a_killed_job_are_not_free_before_its_server_has_ended(machine):
-    job, log = start(machine, "exec sleep 600", DEAF="yes")
+def test_a_server_that_does_not_end_is_killed_with_its_processes(machine):
+    machine.env["PYTHONPATH"] = f"{machine.folder}:{machine.env['PYTHONPATH']}"
+    (machine.folder / "sitecustomize.py").write_text("from mcgrpo.launch import server; server.STOP_SECONDS = 0.5")
+    job, log = start(machine, FOREVER, DEAF="yes")
     processes = started(job, log)
-    os.kill(job.process.pid, signal.SIGKILL)
-    next_one = machine.start(2)
-    assert next_one.waits()
-    for process in processes:
-        if process.is_running():
-            process.kill()
-    assert next_one.devices() == "a,b"
-
-
-def test_a_server_that_does_not_end_is_killed_with_its_processes(monkeypatch, tmp_path):
-    monkeypatch.setattr(server, "STOP_SECONDS", 0.5)
-    deaf = ["sh", "-c", "trap '' TERM; sleep 600 & echo ready; while :; do wait; done"]
-    process = server.start(deaf, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert process.stdout.readline() == "ready\n"
-    processes = psutil.Process(process.pid).children(recursive=True)
-    server.stop(process)
-    assert process.returncode == -9 and len(processes) == 1 and gone(processes)
+    job.kill()
+    assert gone(processes)

@@ -1,25 +1,39 @@
 """Modules run in processes forked from one that has made their imports, which takes longer than what they do."""
 
+import functools
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+from mcgrpo.launch import preload
+
 ROOT = Path(__file__).parents[2]
+
+
+@functools.cache
+def server(imports=preload.IMPORTS):
+    """The socket of a server of all tests of this process; it imports when it is first used."""
+    path, before = os.pathsep.join(map(str, (ROOT, Path(__file__).parent))), os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = path
+    try:
+        return preload.start(imports)
+    finally:
+        del os.environ["PYTHONPATH"]
+        os.environ |= {"PYTHONPATH": before} if before else {}
 
 
 def forked_command(module, *arguments, imports, pid_file=""):
     """The command line and environment of `python -m MODULE ARGUMENTS` on a server of all tests.
 
     Args:
-        imports: what the server has imported; when a file of the package changes, there is another server.
+        imports: what the server has imported; the module's own jobs have one that has imported what trainings need.
         pid_file: where to write the process that the module runs in, which leads a group of its own.
     """
-    job = ["as_called", json.dumps(dict(os.environ)), str(pid_file), module, *map(str, arguments)]
-    path = os.pathsep.join(map(str, (ROOT, Path(__file__).parent)))
-    environment = os.environ | {"PYTHONPATH": path, "MCGRPO_PRELOAD": imports}
-    return [sys.executable, "-m", "mcgrpo.launch.preload", *job], environment
+    environment = dict(os.environ) | {preload.SOCKET: server()}
+    job = ["as_called", json.dumps(environment), str(pid_file), module, *map(str, arguments)]
+    return [sys.executable, "-m", "mcgrpo.launch.preload", *job], environment | {preload.SOCKET: server(imports)}
 
 
 def forked(module, *arguments, imports, cwd=ROOT, timeout=None):

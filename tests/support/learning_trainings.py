@@ -9,6 +9,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+import forked
 from training_jobs import changed, steps
 
 from mcgrpo.train import attempts
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 LONG = changed(max_steps=8, num_iterations=2, per_device_train_batch_size=8, lr_scheduler_type="cosine", beta=0.04)
 HERE = os.environ | {
     "CUDA_VISIBLE_DEVICES": "",
-    "PYTHONPATH": str(ROOT / "tests/support"),
+    "MCGRPO_PRELOAD": forked.server(),
     "MCGRPO_ROLLOUT_TABLES": '{"steps": 3, "prompts": 3, "oracle": 5}',
 }
 PRELOADED = ("mcgrpo.launch.preload",)

@@ -11,12 +11,11 @@ from pathlib import Path
 import psutil
 
 from mcgrpo.launch import gpus
-from mcgrpo.launch.parents import HOLDER
 
 PATIENCE_SECONDS = 300
 """For what takes a second on a quiet machine."""
 ROOT = Path(__file__).parents[2]
-SLEEP = "echo $CUDA_VISIBLE_DEVICES; exec sleep 600"
+PATH = os.pathsep.join((str(ROOT), str(ROOT / "tests/support")))
 
 
 def wait_until(condition, seconds=PATIENCE_SECONDS) -> bool:
@@ -72,15 +71,15 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.locks, self.jobs = folder, folder / "locks", []
-        self.env = os.environ | {"PYTHONPATH": str(ROOT), "MCGRPO_LOCKS": str(self.locks), "MCGRPO_DEVICES": "a,b"}
-        for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", HOLDER):
+        self.env = os.environ | {"PYTHONPATH": PATH, "MCGRPO_LOCKS": str(self.locks), "MCGRPO_DEVICES": "a,b"}
+        for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
             self.env.pop(name, None)
 
-    def start(self, count: int, *command: str, **env: str) -> Job:
-        ours = [sys.executable, "-m", "mcgrpo.launch.gpus", str(count), *(command or ("sh", "-c", SLEEP))]
+    def start(self, count: int, module: str = "holds_gpus", *args: str, **env: str) -> Job:
+        ours = [sys.executable, "-m", "mcgrpo.launch", "--gpus", str(count), module, *args]
         self.jobs.append(job := Job(self.folder, ours, self.env | env))
         return job
 
     def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "mcgrpo.launch.gpus", *args]
+        command = [sys.executable, "-m", "mcgrpo.launch", *args]
         return subprocess.run(command, env=self.env | env, capture_output=True, text=True, timeout=PATIENCE_SECONDS)

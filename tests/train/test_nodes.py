@@ -80,5 +80,5 @@ def test_two_machines_train_as_two_processes_of_one_to_the_bit_though_one_died(i
 def test_machines_that_cannot_meet_are_refused_at_once(inputs, tmp_path):
     made = job(inputs, tmp_path, RUN)
     (code,), (log,) = ended([start(made, tmp_path, {})])
-    assert code == 2 and log.splitlines()[-1].endswith("neither SLURM_JOB_ID nor PET_RDZV_ENDPOINT is set")
+    assert code == 1 and log.splitlines()[-1].endswith("neither SLURM_JOB_ID nor PET_RDZV_ENDPOINT is set")
     assert not made.home.exists()

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import forked
 import pytest
 import scripted
 import torch
@@ -77,7 +78,7 @@ def alone(cases):
 def launch(cases):
     """Run cases one after the other in two processes."""
     command = ["-m", "mcgrpo.launch.preload", "two_processes", "scripted"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(scripted.__file__).parent)}
+    environment = {**os.environ, "MCGRPO_PRELOAD": forked.server()}
     # On one GPU the second process has no number of its own for accelerate to give to DDP
     environment |= {"ACCELERATE_BYPASS_DEVICE_MAP": "true"} if ON_GPU else {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(

@@ -8,8 +8,6 @@ rule plan:
         FILES.log("plan"),
     benchmark:
         RESULTS.benchmark("plan")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         config=lambda wildcards: json.dumps(plan.plan_part(config)),
@@ -28,8 +26,6 @@ rule overlap:
         FILES.log("overlap"),
     benchmark:
         RESULTS.benchmark("overlap")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         data=lambda wildcards, input: Path(input.data[0]).parent,
@@ -50,8 +46,6 @@ rule collect:
         FILES.log("collect"),
     benchmark:
         RESULTS.benchmark("collect")
-    conda:
-        "../envs/workflow.yaml"
     threads: workflow.resource_settings.cores or 1
     params:
         environment=ONE_THREAD,
@@ -77,8 +71,6 @@ rule summarise:
         FILES.log("summarise"),
     benchmark:
         RESULTS.benchmark("summarise")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         published=shipped.PUBLISHED,
@@ -101,8 +93,6 @@ rule contrasts:
         FILES.log("contrasts"),
     benchmark:
         RESULTS.benchmark("contrasts")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         claims=shipped.CLAIMS,
@@ -126,8 +116,6 @@ rule signals:
         FILES.log("signals"),
     benchmark:
         RESULTS.benchmark("signals")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         results=subpath(output.signals, parent=True),

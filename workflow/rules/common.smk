@@ -1,6 +1,7 @@
 """The study, its runs and its files: shared by all rules."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -9,11 +10,8 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
-from snakemake.settings.types import DeploymentMethod
-
 from mcgrpo import shipped, tracking
-from mcgrpo.launch import environment, gpu_limit, nodes, planning, scheduling, study_lock
-from mcgrpo.launch.devices import DeviceError
+from mcgrpo.launch import environment, gpus, nodes, preload
 from mcgrpo.report import catalogue
 from mcgrpo.study import fit, lock, plan, read, settings
 from mcgrpo.study.check import StudyError, check, load
@@ -22,8 +20,6 @@ from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.sums import sha256
-
-planning.without_repetition()
 
 try:
     # Refuses repeated keys: Snakemake would use the last one.
@@ -41,10 +37,6 @@ if re.search("[{}]", str(shipped.PAGE)):
     sys.exit(f"error: {shipped.PAGE}: Snakemake takes braces in names for wildcards: mcgrpo needs a folder without")
 
 
-if workflow.is_main_process and not workflow.output_settings.dryrun:
-    study_lock.take_turns(workflow, config["study"])
-
-
 def grades_of(run):
     """The files of grades of a run."""
     return [RESULTS.grades(run, benchmark, protocol) for benchmark in EVALUATIONS[run] for protocol in GRADING]
@@ -52,8 +44,7 @@ def grades_of(run):
 
 # What a study file says, as the parameter of a job: in another order of its keys it is the same.
 as_json = partial(json.dumps, sort_keys=True)
-# For a job of several processes with one thread each, where Snakemake sets the job's `threads`; so it also shares the preload
-# server of all other jobs.
+# For a job of several processes with one thread each, where Snakemake sets the job's `threads`.
 ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1"
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
@@ -79,31 +70,22 @@ DATASETS = sorted(
 )
 AUDITS = [*map(FILES.audit, DATASETS)]
 
-for handler in workflow.logger_manager.get_log_handlers():
-    handler.study = config  # of `--logger mcgrpo`
-
-scheduling.without_deadlock()
 environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
-if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method:
-    # Jobs in conda's environment run the package that the rules are read with. A prefix, as Snakemake unsets PYTHONPATH.
-    shell.prefix(f"export PYTHONPATH={shlex.quote(str(environment.package_alone()))}; ")
 tracking.use_store(config)
 
 GPUS = config.get("gpus", 0)
 NODES = config.get("nodes", 1)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
 
-if workflow.is_main_process and not PARTIAL:
-    given = workflow.global_resources.get("gpu")
-    served = max((fit.server_gpus(run.training) for run in RUNS.values()), default=0)
-    try:
-        training = (0, 0) if NODES > 1 else (GPUS, served)
-        on_cluster = workflow.nodes is not None
-        allowed = gpu_limit.limit(*training, GENERATION_GPUS, given and given.value, on_cluster=on_cluster)
-    except DeviceError as error:
+SERVER_GPUS = max((fit.server_gpus(run.training) for run in RUNS.values()), default=0)
+ON_CLUSTER = workflow.resource_settings.nodes is not None
+
+if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
+    try:  # Snakemake would lower a job's GPUs to what it may use
+        most = max(GENERATION_GPUS, GPUS + SERVER_GPUS if NODES == 1 else 0)
+        gpus.check_given(most, workflow.global_resources["gpu"].value)
+    except gpus.GPUError as error:
         sys.exit(f"error: {error}")
-    if allowed is not None:
-        workflow.register_resource("gpu", allowed)
 
 # Trained weights are large: they are removed after evaluation unless the study keeps them.
 weights_output = directory if config.get("keep_models") else lambda path: temp(directory(path))
@@ -120,12 +102,19 @@ wildcard_constraints:
 
 def check_gpus():
     """Refuse jobs that need more GPUs or machines than there are, before any starts."""
-    jobs = list(workflow.dag.needrun_jobs()) if workflow.local_exec else []
-    try:
-        gpu_limit.check_machine(job.resources.get("gpu", 0) for job in jobs)
-        nodes.check(max((job.resources.get("nodes", 1) for job in jobs), default=1))
-    except (DeviceError, ValueError) as error:
-        sys.exit(f"error: {error}")
+    if not ON_CLUSTER:
+        jobs = list(workflow.dag.needrun_jobs())
+        try:
+            gpus.check(max((job.resources.get("gpu", 0) for job in jobs), default=0))
+            nodes.check(max((job.resources.get("nodes", 1) for job in jobs), default=1))
+        except (gpus.GPUError, ValueError) as error:
+            sys.exit(f"error: {error}")
+
+
+def start_preload():
+    """Start the server of jobs that share their imports: of small jobs on the CPUs of this machine."""
+    if config.get("preload") and not GPUS and not ON_CLUSTER and preload.SOCKET not in os.environ:
+        os.environ[preload.SOCKET] = preload.start()
 
 
 def sums(*paths):
@@ -190,7 +179,7 @@ def vllm_server(wildcards, input):
 
 def model_gpus(wildcards):
     """GPUs of making a model: one for a warm start, unless that runs where a cluster's jobs are submitted."""
-    return int(GPUS > 0 and workflow.nodes is None and "warm_start" in config["models"][wildcards.model].get("toy", {}))
+    return int(GPUS > 0 and not ON_CLUSTER and "warm_start" in config["models"][wildcards.model].get("toy", {}))
 
 
 # Snakemake compares folders by time only, and a copied study has other times. So models that are made here are `ancient`:

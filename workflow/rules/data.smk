@@ -9,8 +9,6 @@ rule dataset:
         FILES.log("dataset", "{dataset}"),
     benchmark:
         RESULTS.benchmark("dataset", "{dataset}")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         spec=lambda wildcards: as_json(config["datasets"][wildcards.dataset]),
@@ -30,8 +28,6 @@ rule audit:
         FILES.log("audit", "{dataset}"),
     benchmark:
         RESULTS.benchmark("audit", "{dataset}")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         task=lambda wildcards: config["datasets"][wildcards.dataset]["task"],
@@ -48,8 +44,6 @@ rule model:
         FILES.log("model", "{model}"),
     benchmark:
         RESULTS.benchmark("model", "{model}")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     resources:
         gpu=model_gpus,

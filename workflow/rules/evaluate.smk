@@ -12,8 +12,6 @@ rule generate:
         FILES.log("generate", "{run}/{benchmark}"),
     benchmark:
         RESULTS.benchmark("generate", "{run}/{benchmark}")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     resources:
         gpu=GENERATION_GPUS,
@@ -36,8 +34,6 @@ rule grade:
         FILES.log("grade", "{run}/{benchmark}"),
     benchmark:
         RESULTS.benchmark("grade", "{run}/{benchmark}")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         task=lambda wildcards: config["datasets"][wildcards.benchmark]["task"],
@@ -86,8 +82,6 @@ rule sign_flips:
         FILES.log("sign_flips", "{run}/{benchmark}"),
     benchmark:
         RESULTS.benchmark("sign_flips", "{run}/{benchmark}")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         k=lambda wildcards: FLIPS[wildcards.run]["subset_sizes"],

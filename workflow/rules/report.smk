@@ -36,8 +36,6 @@ rule tables:
         FILES.log("tables"),
     benchmark:
         RESULTS.benchmark("tables")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
@@ -58,8 +56,6 @@ rule signal_table:
         FILES.log("signal_table"),
     benchmark:
         RESULTS.benchmark("signal_table")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
@@ -79,8 +75,6 @@ rule claims:
         FILES.log("claims"),
     benchmark:
         RESULTS.benchmark("claims")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
@@ -107,8 +101,6 @@ rule figure:
         FILES.log("figure", "{figure}"),
     benchmark:
         RESULTS.benchmark("figure", "{figure}")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         stem=subpath(output.pdf, strip_suffix=".pdf"),
@@ -131,8 +123,6 @@ rule reproduction:
         FILES.log("reproduction"),
     benchmark:
         RESULTS.benchmark("reproduction")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         folder=subpath(output[0], parent=True),
@@ -164,8 +154,6 @@ rule page:
         FILES.log("page"),
     benchmark:
         RESULTS.benchmark("page")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         results=lambda wildcards, input: Path(input.curves).parent,

@@ -14,8 +14,6 @@ rule track:
         FILES.log("track"),
     benchmark:
         RESULTS.benchmark("track")
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     params:
         results=subpath(output[0], parent=True),

@@ -15,8 +15,6 @@ rule train:
     benchmark:
         RESULTS.benchmark("train", "{run}")
     priority: lambda wildcards: -TURNS[wildcards.run]
-    conda:
-        "../envs/workflow.yaml"
     threads: 1
     resources:
         **TRAINING_RESOURCES,

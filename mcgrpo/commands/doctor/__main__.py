@@ -5,11 +5,8 @@ error. Memory is not estimated: see `accelerate estimate-memory`.
 """
 
 import argparse
-import os
-import shutil
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from mcgrpo import command_line
 from mcgrpo.commands.doctor import hub, machine, packages
@@ -33,14 +30,6 @@ def examine(options: argparse.Namespace) -> Iterator[Check]:
     yield from machine.check_machine(config)
     yield from packages.check_packages(config, trainings)
     yield from hub.check_hub(config)
-    yield _check_disk()
-
-
-def _check_disk() -> Check:
-    """Whether this folder can be written to, and the free space of its disk."""
-    if not os.access(".", os.W_OK):
-        return Check("error", "disk", f"{Path.cwd()} is not writable")
-    return Check("ok", "disk", f"{shutil.disk_usage('.').free / 1e9:,.0f} GB free")
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from urllib.error import HTTPError
 import psutil
 
 from mcgrpo.commands.doctor.checks import Check
-from mcgrpo.launch.devices import DeviceError, devices
+from mcgrpo.launch.gpus import gpus
 from mcgrpo.study.fit import job_gpus
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.tracking import store_of
@@ -26,39 +26,28 @@ PROGRAMS = {
 def check_machine(config: Config) -> Iterator[Check]:
     """All checks of this module."""
     yield check_gpus(config.get("nodes", 1), job_gpus(config, runs(config)))
-    memory, cores = psutil.virtual_memory(), count_cores()
-    finding = f"{cores} cores, {memory.total / GIB:.0f} GiB of memory, {memory.available / GIB:.0f} GiB available"
-    wanted = max(config.get("gpus", 0), 1)
-    few = f"; a training starts {wanted} processes" if cores < wanted else ""
-    yield Check("warning" if few else "ok", "CPU", finding + few)
+    memory, cores = psutil.virtual_memory(), len(psutil.Process().cpu_affinity())
+    yield Check("ok", "CPU", f"{cores} cores, {memory.total / GIB:.0f} GiB of memory")
     for name, without in PROGRAMS.items():
         path = shutil.which(name)
         yield Check("ok" if path else "warning", name, path or f"not found: {without}")
     yield check_tracking(config)
+    writable, free = os.access(".", os.W_OK), shutil.disk_usage(".").free
+    yield Check("ok" if writable else "error", "disk", f"{free / 1e9:,.0f} GB free" if writable else "not writable")
 
 
 def check_gpus(nodes: int, wanted: int) -> Check:
     """At least as many GPUs as one training takes here, with those of its vLLM server."""
-    try:
-        gpus = devices()
-    except DeviceError as error:
-        return Check("error" if wanted else "ok", "GPUs", " ".join(str(error).split()))
-    names = f"{len(gpus)} ({', '.join(sorted({device.name for device in gpus}))})" if gpus else "none"
+    here = len(gpus())
     if not wanted:
-        return Check("ok", "GPUs", f"{names}; none is needed, as the study trains on the CPU (gpus: 0)")
-    if len(gpus) < wanted:
+        return Check("ok", "GPUs", f"{here}; none is needed, as the study trains on the CPU (gpus: 0)")
+    if here < wanted:
         remedy = "run doctor on the machine (or in the job) that has them, or change `gpus` in the study"
-        return Check("error", "GPUs", f"{names}; one training takes {wanted}", remedy)
+        return Check("error", "GPUs", f"{here}; one training takes {wanted}", remedy)
     if nodes > 1:
-        return Check("ok", "GPUs", f"{names}; one training takes {wanted} on each of {nodes} machines")
-    together = len(gpus) // wanted
-    use = f"{together} at a time with --resources gpu={together * wanted}"
-    return Check("ok", "GPUs", f"{names}; one training takes {wanted}: {use}")
-
-
-def count_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
+        return Check("ok", "GPUs", f"{here}; one training takes {wanted} on each of {nodes} machines")
+    at_once = here // wanted
+    return Check("ok", "GPUs", f"{here}; one training takes {wanted}: {at_once} at a time with --resources gpu={here}")
 
 
 def check_tracking(config: Config) -> Check:
