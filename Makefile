@@ -31,7 +31,7 @@ mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 
 reference: .venv/ready ## the mini study with up to 16 seeds, as README.md quotes it, in reports/reference; under an hour
 	@$(call study,config/mini.yaml config/reference.yaml)
-	@python -m mcgrpo.commands.made reports/reference
+	@$(call made,reports/reference)
 
 quick: .venv/ready ## all steps of the mini study with almost no training, in minutes
 	@$(call study,config/mini.yaml config/cut-down.yaml)
