@@ -9,6 +9,9 @@ from mcgrpo.estimators import MadZero, check_options, get_estimator
 from mcgrpo.estimators.statistics import median
 from mcgrpo.trainer.flips import FlipRule, check_flips
 
+SCALED = {"none": "mean", "batch": "batch-std"}
+"""TRL's `scale_rewards` -> the estimator that it is; `group`, TRL's default, leaves the choice to `estimator`."""
+
 
 @dataclass
 class EstimatorArguments:
@@ -68,6 +71,8 @@ class MCGRPOConfig(EstimatorArguments, GRPOConfig):
     """Configuration class for `MCGRPOTrainer`: parameters of `GRPOConfig` and `EstimatorArguments`, and these.
 
     Args:
+        estimator: as in `EstimatorArguments`; None for `median-mad`, or for the one that `scale_rewards` means in TRL:
+            `mean` for `none` or False, `batch-std` for `batch`.
         compact_updates: leave rows that do not change the gradient out of log-probabilities and updates, and pack the
             others by length, wherever the gradient stays the same up to rounding (`mcgrpo.trainer.compact`). TRL's
             metrics of updates (entropy, clip_ratio) then describe the computed rows only, and kl, a mean over
@@ -78,6 +83,9 @@ class MCGRPOConfig(EstimatorArguments, GRPOConfig):
             kept rows of every group, which must be a whole number of rows. See `mcgrpo.trainer.flips.draw_flips`.
     """
 
+    estimator: str | None = field(
+        default=None, metadata={"help": "Advantage estimator; None for median-mad, or that of scale_rewards."}
+    )
     advantage_flip_rate: float = field(
         default=0.0, metadata={"help": "Share of advantages to negate on purpose, in [0, 1]."}
     )
@@ -93,17 +101,37 @@ class MCGRPOConfig(EstimatorArguments, GRPOConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        self._choose_estimator()
         self.check_estimator(self.num_generations)
         check_flips(self.advantage_flip_rate, self.advantage_flip_rule, self.num_generations)
-        if self.scale_rewards != "group" or self.multi_objective_aggregation != "sum_then_normalize":
-            raise ValueError(
-                "scale_rewards and multi_objective_aggregation are replaced by the estimator: leave both at TRL's "
-                f"defaults and set `estimator` (now {self.estimator!r})"
-            )
         rows = self.per_device_train_batch_size * self.steps_per_generation
         if rows % self.num_generations:
             raise ValueError(
                 f"num_generations={self.num_generations} does not divide the {rows} rows that each process "
                 f"generates at a time (per_device_train_batch_size={self.per_device_train_batch_size} x "
                 f"steps_per_generation={self.steps_per_generation}): a group would straddle two processes"
+            )
+
+    def _choose_estimator(self) -> None:
+        """Set the estimator that TRL's arguments mean, with a warning; refuse those that no estimator means."""
+        if self.multi_objective_aggregation != "sum_then_normalize":
+            raise ValueError(
+                f"multi_objective_aggregation={self.multi_objective_aggregation!r} scales the rewards of each function "
+                "apart, which no estimator does: leave it out, and set reward_weights to weigh the functions"
+            )
+        if self.scale_rewards == "group":
+            self.estimator = self.estimator or "median-mad"
+            return
+        meant = SCALED.get(self.scale_rewards)
+        if meant is None or self.estimator not in (None, meant):
+            raise ValueError(
+                f"scale_rewards={self.scale_rewards!r} does not go with estimator={self.estimator!r}: leave "
+                "scale_rewards out, the estimator scales" + (f" ({meant!r} is what it means in TRL)" if meant else "")
+            )
+        if self.estimator is None:
+            self.estimator = meant
+            warnings.warn(
+                f"scale_rewards={self.scale_rewards!r} is the estimator {meant!r}, a mean without an extra rollout: "
+                "leave scale_rewards out to train with 'median-mad'",
+                stacklevel=4,
             )
