@@ -41,6 +41,8 @@ class CompactTrainer(ResumableTrainer):
     within the loss. A process with fewer active rows adds the shortest of its others.
     """
 
+    _batch = BatchState()  # of a trainer whose __init__ was not run, in TRL's tests of single methods
+
     def __init__(self, *args: Any, **kwargs: Any):
         self._batch = BatchState()
         super().__init__(*args, **kwargs)

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from trl import GRPOConfig
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from mcgrpo.estimators import EstimatorName
 else:
     EstimatorName = str  # HfArgumentParser would refuse all but the names
+
+SCALED = {"none": "mean", "batch": "batch-std"}
+"""TRL's `scale_rewards` -> the estimator that it is; `group`, TRL's default, leaves the choice to `estimator`."""
 
 
 @dataclass
@@ -66,8 +69,8 @@ class MCGRPOConfig(EstimatorArguments, GRPOConfig):
     """Configuration class for `MCGRPOTrainer`: the parameters of TRL's `GRPOConfig`, and these.
 
     Args:
-        estimator: a name in `mcgrpo.estimators.ESTIMATORS`, or `module:attribute` for your own; replaces TRL's
-            `scale_rewards`.
+        estimator: a name in `mcgrpo.estimators.ESTIMATORS`, or `module:attribute` for your own. None for
+            `median-mad`, or for what `scale_rewards` means in TRL: `mean` for `none` or False, `batch-std` for `batch`.
         extra_rollouts: drawn for each prompt beside the `num_generations` that are trained on; None for the
             estimator's own number.
         advantage_epsilon: added to the scale, in units of the reward; None for the estimator's own. Refused for an
@@ -89,6 +92,10 @@ class MCGRPOConfig(EstimatorArguments, GRPOConfig):
         ValueError: for an invalid value, naming the field; for an option that the estimator does not use.
     """
 
+    estimator: EstimatorName = field(
+        default=cast("str", None),
+        metadata={"help": "Advantage estimator; None for median-mad, or that of scale_rewards."},
+    )
     advantage_flip_rate: float = field(
         default=0.0, metadata={"help": "Share of advantages to negate on purpose, in [0, 1]."}
     )
@@ -104,17 +111,37 @@ class MCGRPOConfig(EstimatorArguments, GRPOConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        self._choose_estimator()
         self.check_estimator(self.num_generations)
         check_flips(self.advantage_flip_rate, self.advantage_flip_rule, self.num_generations)
-        if self.scale_rewards != "group" or self.multi_objective_aggregation != "sum_then_normalize":
-            raise ValueError(
-                "scale_rewards and multi_objective_aggregation are replaced by the estimator: leave both at TRL's "
-                f"defaults and set `estimator` (now {self.estimator!r})"
-            )
         rows = self.per_device_train_batch_size * self.steps_per_generation
         if rows % self.num_generations:
             raise ValueError(
                 f"num_generations={self.num_generations} does not divide the {rows} rows that each process "
                 f"generates at a time (per_device_train_batch_size={self.per_device_train_batch_size} x "
                 f"steps_per_generation={self.steps_per_generation}): a group would straddle two processes"
+            )
+
+    def _choose_estimator(self) -> None:
+        """Set the estimator that TRL's arguments mean, with a warning; refuse those that no estimator means."""
+        if self.multi_objective_aggregation != "sum_then_normalize":
+            raise ValueError(
+                f"multi_objective_aggregation={self.multi_objective_aggregation!r} scales the rewards of each function "
+                "apart, which no estimator does: leave it out, and set reward_weights to weigh the functions"
+            )
+        if self.scale_rewards == "group":
+            self.estimator = self.estimator or "median-mad"
+            return
+        meant = SCALED.get(self.scale_rewards)
+        if meant is None or self.estimator not in (None, meant):
+            raise ValueError(
+                f"scale_rewards={self.scale_rewards!r} does not go with estimator={self.estimator!r}: leave "
+                "scale_rewards out, the estimator scales" + (f" ({meant!r} is what it means in TRL)" if meant else "")
+            )
+        if self.estimator is None:
+            self.estimator = meant
+            warnings.warn(
+                f"scale_rewards={self.scale_rewards!r} is the estimator {meant!r}, a mean without an extra rollout: "
+                "leave scale_rewards out to train with 'median-mad'",
+                stacklevel=4,
             )

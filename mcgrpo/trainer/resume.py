@@ -3,7 +3,8 @@
 transformers saves weights, optimizer, scheduler, random states and the step. TRL 1.16 adds nothing: a resumed training
 draws new rollouts in the middle of a generation batch (`num_iterations` or `steps_per_generation` above 1), counts
 micro-batches from 0, and repeats the order of the first epoch in a later one. With a streaming data set
-(`IterableDataset`) it starts at the first row.
+(`IterableDataset`) it starts at the first row. Of several adapters transformers loads only those in sub-folders, so not
+`default`, which PEFT saves beside them.
 """
 
 import warnings
@@ -13,20 +14,44 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import gather_object, is_peft_model
 from datasets import IterableDataset
 from transformers import TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOTrainer
 
+REFERENCE = "ref"
+"""TRL's copy of an adapter that the model came with: the reference of the KL penalty."""
+
+
+def load_adapters(model: Any, checkpoint: Path) -> None:
+    """Load each adapter of a `PeftModel` from where PEFT has saved it: `default` in the checkpoint, others below it.
+
+    The reference stays as TRL has made it if the checkpoint is of a training without a KL penalty.
+
+    Raises:
+        ValueError: if the checkpoint lacks an adapter, or some of its weights.
+    """
+    for name in model.peft_config:
+        folder = checkpoint if name == "default" else checkpoint / name
+        if (folder / "adapter_config.json").is_file():
+            found = model.load_adapter(str(folder), name, is_trainable=True, autocast_adapter_dtype=False)
+            if found.missing_keys:
+                raise ValueError(f"{folder} lacks weights of the adapter {name!r}: {found.missing_keys[0]}, ...")
+        elif name != REFERENCE:
+            raise ValueError(
+                f"{checkpoint} does not hold the model's adapter {name!r}: resume with the adapters it has"
+            )
+
 
 class ResumableTrainer(GRPOTrainer):
     """`GRPOTrainer` whose checkpoints also hold each process's buffered rollouts, micro-batch count and metrics.
 
     The only changes w.r.t. `GRPOTrainer`: `_save_checkpoint` writes them, `_load_optimizer_and_scheduler` reads them
-    and advances the sampler that `_get_train_sampler` made, and `_init_training_state` finds the row of a streaming
-    data set. On a CPU a resumed training ends with the same weights and metrics as an uninterrupted one, to the bit.
+    and advances the sampler that `_get_train_sampler` made, `_init_training_state` finds the row of a streaming data
+    set, and `_load_from_checkpoint` and `_load_best_model` load every adapter. On a CPU a resumed training ends with the
+    same weights and metrics as an uninterrupted one, to the bit.
     """
 
     def _get_train_sampler(self, dataset: Any = None) -> Any:
@@ -52,6 +77,19 @@ class ResumableTrainer(GRPOTrainer):
         # transformers does not know the length of a stream and counts its epochs as if each took max_steps
         batches = saved.max_steps * self.args.gradient_accumulation_steps
         return divmod(round(saved.epoch * batches), batches)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        model = self.model if model is None else model
+        if is_peft_model(model) and not self.is_fsdp_enabled:
+            load_adapters(model, Path(resume_from_checkpoint))
+        else:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _load_best_model(self) -> None:
+        if is_peft_model(self.model) and not self.is_fsdp_enabled and not self.is_deepspeed_enabled:
+            load_adapters(self.model, Path(self.state.best_model_checkpoint))
+        else:
+            super()._load_best_model()
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         with self._loading_to_cpu():

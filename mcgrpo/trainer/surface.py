@@ -34,6 +34,8 @@ METHODS = {
         "resume_from_checkpoint",
         "trial",
     ),
+    "_load_best_model": (),
+    "_load_from_checkpoint": ("resume_from_checkpoint", "model"),
     "_load_optimizer_and_scheduler": ("checkpoint",),
     "_prepare_inputs": ("generation_batch",),
     "_save_checkpoint": ("model", "trial"),

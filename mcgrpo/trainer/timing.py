@@ -20,7 +20,7 @@ class PhaseTimer(TrainerCallback):
     Args:
         metrics: the trainer's `_metrics["train"]`.
 
-    `seconds` are those of the current step so far; what an evaluation added is dropped when a step begins.
+    `seconds` are those of the current step so far.
     """
 
     def __init__(self, metrics: dict[str, list[float]]):

@@ -1,7 +1,9 @@
 """MCGRPOTrainer: TRL's GRPOTrainer with another advantage estimator, and the extra rollouts that it needs."""
 
 from collections.abc import Callable
+from inspect import signature
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -11,6 +13,7 @@ from trl import GRPOTrainer
 
 from mcgrpo.estimators import Estimate, clamp_and_diagnose, compute_estimate
 from mcgrpo.trainer import vllm as vllm_rollouts
+from mcgrpo.trainer.config import MCGRPOConfig
 from mcgrpo.trainer.drawn import Drawn, GeneratedError, Rollouts, expand, pick_logs
 from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.kl_share import KLShareTrainer
@@ -24,8 +27,11 @@ from mcgrpo.trainer.unsupported import (
     check_processor,
     check_rollouts,
     check_row,
+    check_trainable,
 )
 from mcgrpo.trainer.watch import Watch
+
+_ARGUMENTS = signature(GRPOTrainer.__init__)
 
 
 class MCGRPOTrainer(KLShareTrainer):
@@ -57,8 +63,8 @@ class MCGRPOTrainer(KLShareTrainer):
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
-        ValueError: for images; for a batch whose rows are not grouped by prompt; for continuous batching that would
-            round the weights.
+        ValueError: for images; for a model with nothing to train; for a batch whose rows are not grouped by prompt; for
+            continuous batching that would round the weights.
         ImportError: for Liger's kernels if they are not installed.
         RuntimeError: if a part of TRL that is overridden or read here has changed (`mcgrpo.trainer.surface`).
     """
@@ -68,12 +74,19 @@ class MCGRPOTrainer(KLShareTrainer):
     @signed_as(GRPOTrainer.__init__)
     def __init__(self, *args, **kwargs):
         check_trl()
-        check_arguments(args, kwargs)
+        given = _ARGUMENTS.bind(self, *args, **kwargs).arguments
+        del given["self"]
+        if given.get("args") is None:  # as TRL does
+            model = given["model"]
+            name = model if isinstance(model, str) else model.config.name_or_path
+            given["args"] = MCGRPOConfig(f"{Path(name).name}-MC-GRPO")
+        check_arguments(given)
         with vllm_rollouts.used_by(self):
-            super().__init__(*args, **kwargs)
+            super().__init__(**given)
         check_attributes(self)
         check_processor(self.processing_class)  # TRL may have loaded it
         check_precision(self.args, self.model)
+        check_trainable(self.model)
         self.observers: list[Callable[[Drawn], None]] = []
         self._watch = Watch(self.args, warns=self.accelerator.is_main_process)
         self._timer = PhaseTimer(self._metrics["train"])
@@ -82,8 +95,7 @@ class MCGRPOTrainer(KLShareTrainer):
     def _generate(self, prompts: list):
         if self._batch.rollouts is not None:
             return self._batch.rollouts
-        with self._timer.phase("generation"):
-            generated = super()._generate(prompts)
+        generated = super()._generate(prompts)
         if self._batch.draws:
             raise GeneratedError(prompts, Rollouts(*generated))
         return generated
@@ -91,8 +103,7 @@ class MCGRPOTrainer(KLShareTrainer):
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
         if self._batch.rewards_per_func is not None:
             return self._batch.rewards_per_func
-        with self._timer.phase("rewards"):
-            return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Batch:
         if not self.model.training:
@@ -124,7 +135,8 @@ class MCGRPOTrainer(KLShareTrainer):
         for name, values in rollouts.extra_fields.items():  # as TRL does for its reward functions
             for row, value in zip(inputs, values if isinstance(values, list) else repeat(values), strict=False):
                 row[name] = value
-        rewards = self._calculate_rewards(inputs, prompts, rollouts.completions, rollouts.completion_ids)
+        with self._timer.phase("rewards"):
+            rewards = self._calculate_rewards(inputs, prompts, rollouts.completions, rollouts.completion_ids)
         return [{**row, "prompt": prompt} for row, prompt in zip(inputs, prompts, strict=True)], rollouts, rewards
 
     def _generate_only(self, inputs: list[dict[str, Any]]) -> tuple[list, Rollouts]:

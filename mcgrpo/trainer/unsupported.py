@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import trl
+from accelerate.utils import is_peft_model
 from datasets import Dataset
 from transformers import PreTrainedModel, ProcessorMixin
 from transformers.utils import is_liger_kernel_available
@@ -17,15 +18,15 @@ from mcgrpo.trainer.config import MCGRPOConfig
 from mcgrpo.trainer.drawn import Rollouts
 
 
-def check_arguments(args: tuple, kwargs: Mapping[str, Any]) -> None:
-    """Refuse arguments of the trainer, before TRL loads anything.
+def check_arguments(given: Mapping[str, Any]) -> None:
+    """Refuse arguments of the trainer, given by their names, before TRL loads anything.
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
         ValueError: for images, and for Liger's loss with compact updates.
         ImportError: for Liger's kernels if they are not installed.
     """
-    config = kwargs.get("args") or next((each for each in args if isinstance(each, GRPOConfig)), None)
+    config = given["args"]
     if not isinstance(config, MCGRPOConfig):
         raise TypeError(f"MCGRPOTrainer needs args=MCGRPOConfig(...), not {type(config).__name__}")
     if config.use_liger_kernel and config.compact_updates and hasattr(GRPOTrainer, "compute_liger_loss"):
@@ -35,8 +36,8 @@ def check_arguments(args: tuple, kwargs: Mapping[str, Any]) -> None:
         )
     if config.use_liger_kernel and not is_liger_kernel_available():  # asked only after vLLM's engine was built
         raise ImportError("use_liger_kernel=True needs the package liger-kernel, which is not installed")
-    check_processor(kwargs.get("processing_class"))
-    if isinstance(dataset := kwargs.get("train_dataset"), Dataset) and len(dataset):
+    check_processor(given.get("processing_class"))
+    if isinstance(dataset := given.get("train_dataset"), Dataset) and len(dataset):
         check_row(dataset[0])
 
 
@@ -65,6 +66,25 @@ def check_precision(args: GRPOConfig, model: PreTrainedModel) -> None:
         raise ValueError(
             f"use_transformers_continuous_batching with {half}=True turns the fp32 weights that are trained into "
             f"{half} at the first generation: set use_vllm=True, or {half}=False, or load the model in {half}"
+        )
+
+
+def check_trainable(model: PreTrainedModel) -> None:
+    """Refuse a model without a weight that training could move.
+
+    Raises:
+        ValueError: naming the remedy.
+    """
+    idle = {*model.peft_config} - {*model.active_adapters} if is_peft_model(model) else set()
+    names = (name for name, weight in model.named_parameters() if weight.requires_grad)
+    if all(any(f".{adapter}." in name for adapter in idle) for name in names):
+        remedy = (
+            "load the adapter with PeftModel.from_pretrained(..., is_trainable=True), and activate it with set_adapter"
+            if is_peft_model(model)
+            else "call model.requires_grad_(True)"
+        )
+        raise ValueError(
+            f"nothing would be trained: every weight of the model is frozen or of an idle adapter; {remedy}"
         )
 
 

@@ -76,8 +76,11 @@ def loaded():
     return model, AutoTokenizer.from_pretrained(model_folder(), padding_side="left")
 
 
-def trainer_of(kind, tmp_path, reward=digits_reward, data=None, **settings):
-    """A trainer of that kind, not yet trained; on `dataset()` unless it is given other `data`."""
+def trainer_of(kind, tmp_path, reward=digits_reward, data=None, wrap=lambda model: model, peft_config=None, **settings):
+    """A trainer of that kind, not yet trained; on `dataset()` unless it is given other `data`.
+
+    It trains what `wrap` makes of the model.
+    """
     model, tokenizer = deepcopy(loaded())
     defaults = {
         "use_cpu": not ON_GPU,
@@ -95,7 +98,15 @@ def trainer_of(kind, tmp_path, reward=digits_reward, data=None, **settings):
     }
     args = kind.config(output_dir=str(tmp_path), **{**defaults, **settings})
     data = dataset() if data is None else data
-    return kind(model=model, reward_funcs=reward, args=args, train_dataset=data, processing_class=tokenizer)
+    return kind(
+        model=wrap(model),
+        reward_funcs=reward,
+        args=args,
+        train_dataset=data,
+        eval_dataset=data.select(range(2)) if args.eval_strategy != "no" else None,
+        processing_class=tokenizer,
+        peft_config=peft_config,
+    )
 
 
 def trained(kind, tmp_path, reward=digits_reward, **settings):

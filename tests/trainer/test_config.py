@@ -1,9 +1,12 @@
-"""MCGRPOConfig: what it draws, what it says of its fields, and what it refuses."""
+"""MCGRPOConfig: what it draws, what it says of its fields, what it makes of TRL's arguments, and what it refuses."""
 
 import inspect
 from dataclasses import fields, replace
+from functools import partial
 
 import pytest
+from device import ON_GPU
+from tiny_training import TRL, Ours, dataset, digits_reward, model_folder, same_training, trained
 from transformers import HfArgumentParser
 from trl import GRPOConfig, GRPOTrainer
 
@@ -46,3 +49,26 @@ def test_an_option_that_the_estimator_does_not_use_is_refused(tmp_path, option, 
 
 def test_the_trainer_has_the_signature_of_trl():
     assert inspect.signature(MCGRPOTrainer) == inspect.signature(GRPOTrainer)
+
+
+def test_without_arguments_they_are_the_defaults(tmp_path, monkeypatch):
+    """As in TRL, with a folder named after the model."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mcgrpo.trainer.trainer.MCGRPOConfig", partial(MCGRPOConfig, use_cpu=not ON_GPU, bf16=False))
+    args = MCGRPOTrainer(str(model_folder()), digits_reward, None, dataset()).args
+    assert (args.output_dir, args.estimator) == ("tiny-MC-GRPO", "median-mad")
+
+
+@pytest.mark.parametrize(("scale", "estimator"), [(False, "mean"), ("none", "mean"), ("batch", "batch-std")])
+def test_scale_rewards_is_an_estimator(scale, estimator, tmp_path):
+    """For a script of TRL's in which only the import was changed: no extra rollout, and a warning that says so."""
+    with pytest.warns(
+        UserWarning, match=f"is the estimator '{estimator}'.* leave scale_rewards out to train with 'median"
+    ):
+        ours = trained(Ours, tmp_path, scale_rewards=scale, compact_updates=False)
+    assert (ours.args.estimator, ours.args.num_extra_rollouts) == (estimator, 0)
+    assert same_training(trained(TRL, tmp_path, scale_rewards=scale), ours)
+    again = replace(ours.args, generation_batch_size=None)
+    assert again.estimator == estimator
+    with pytest.raises(ValueError, match="leave scale_rewards out"):
+        replace(ours.args, generation_batch_size=None, estimator="median-mad")

@@ -268,8 +268,13 @@ class TestRefused:
             ({"extra_rollouts": 1.0}, r"a whole number of at least 0, not 1\.0"),
             ({"advantage_flip_rate": 1.1}, "a flip rate is a share"),
             ({"advantage_flip_rate": 0.05, "advantage_flip_rule": "exact"}, "0.05 x 8 .* = 0.4 rollouts"),
-            ({"scale_rewards": "none"}, "set `estimator`"),
-            ({"multi_objective_aggregation": "normalize_then_sum"}, "set `estimator`"),
+            ({"scale_rewards": "none", "estimator": "median-mad"}, "leave scale_rewards out.*'mean' is what it means"),
+            (
+                {"scale_rewards": "batch", "estimator": "mean-std"},
+                "leave scale_rewards out.*'batch-std' is what it means",
+            ),
+            ({"scale_rewards": "rows"}, "leave scale_rewards out"),
+            ({"multi_objective_aggregation": "normalize_then_sum"}, "leave it out, and set reward_weights"),
         ],
     )
     def test_configurations(self, settings, message, tmp_path):
@@ -285,5 +290,3 @@ class TestRefused:
     def test_arguments_of_trls_own(self, tmp_path):
         with pytest.raises(TypeError, match=r"needs args=MCGRPOConfig\(...\), not GRPOConfig"):
             MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=GRPOConfig(str(tmp_path), use_cpu=True))
-        with pytest.raises(TypeError, match="not NoneType"):
-            MCGRPOTrainer(model="unused", reward_funcs=digits_reward)
