@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 @functools.cache
 def server(imports=preload.IMPORTS):
     """The socket of a server of all tests of this process; it imports when it is first used."""
-    path, before = os.pathsep.join(map(str, (ROOT, Path(__file__).parent))), os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = path
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (ROOT, Path(__file__).parent, *([before] if before else ()))))
     try:
         return preload.start(imports)
     finally:
