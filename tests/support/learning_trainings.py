@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,10 +18,11 @@ LONG = changed(max_steps=8, num_iterations=2, per_device_train_batch_size=8, lr_
 HERE = os.environ | {
     "CUDA_VISIBLE_DEVICES": "",
     "MCGRPO_PRELOAD": forked.server(),
+    "PYTHONPATH": os.pathsep.join(sys.path),
     "MCGRPO_ROLLOUT_TABLES": '{"steps": 3, "prompts": 3, "oracle": 5}',
 }
 PRELOADED = ("mcgrpo.launch.preload",)
-TWO_PROCESSES = (*PRELOADED, "two_processes")
+TWO_PROCESSES = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--")
 
 
 def arguments(made):
@@ -51,10 +51,8 @@ def held_at(made, step, environment=HERE, launcher=PRELOADED):
 
 def killed_at(made, step, environment=HERE, launcher=PRELOADED):
     """Start a job, and SIGKILL it, or torchrun's agent, when it has written the checkpoint of a step."""
-    agent = made.home.with_name("agent")
-    agent.parent.mkdir(parents=True, exist_ok=True)
-    process = held_at(made, step, environment | {"AGENT": str(agent)}, launcher)
-    os.kill(int(agent.read_text()) if launcher == TWO_PROCESSES else process.pid, signal.SIGKILL)
+    process = held_at(made, step, environment, launcher)
+    process.kill()
     process.wait()
     with attempts.alone(made.home):  # its processes have ended too
         pass

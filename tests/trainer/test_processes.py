@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import forked
 import pytest
 import scripted
 import torch
@@ -77,8 +76,8 @@ def alone(cases):
 
 def launch(cases):
     """Run cases one after the other in two processes."""
-    command = ["-m", "mcgrpo.launch.preload", "two_processes", "scripted"]
-    environment = {**os.environ, "MCGRPO_PRELOAD": forked.server()}
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "scripted"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     # On one GPU the second process has no number of its own for accelerate to give to DDP
     environment |= {"ACCELERATE_BYPASS_DEVICE_MAP": "true"} if ON_GPU else {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
