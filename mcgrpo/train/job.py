@@ -28,10 +28,9 @@ from mcgrpo.launch.parents import die_with_parent, is_first
 from mcgrpo.records import Run
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.fit import check_prompts
-from mcgrpo.study.paths import METRICS, RECORD, SYSTEM
+from mcgrpo.study.paths import METRICS, RECORD
 from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, seal_folder, sha256
-from mcgrpo.tracking import tracked
 from mcgrpo.train import attempts
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
@@ -104,18 +103,17 @@ def record_attempt(job: Job) -> None:
     outcome["rollout_tables"] = asdict(job.rollout_tables) if job.rollout_tables else None
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)
-    with tracked(job.home, job.output) if is_first() else nullcontext():
-        try:
-            outcome |= train(job, outcome, earlier)
-            outcome |= {"sums": seal_outputs(job) if is_first() else {}, "status": "finished"}
-        except BaseException as error:
-            outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
-            raise
-        finally:
-            outcome["seconds"] = earlier.seconds + time.time() - begun - outcome.get("oracle_seconds", 0.0)
-            write_record(job, record)
-        if is_first():
-            finish(job)
+    try:
+        outcome |= train(job, outcome, earlier)
+        outcome |= {"sums": seal_outputs(job) if is_first() else {}, "status": "finished"}
+    except BaseException as error:
+        outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+        raise
+    finally:
+        outcome["seconds"] = earlier.seconds + time.time() - begun - outcome.get("oracle_seconds", 0.0)
+        write_record(job, record)
+    if is_first():
+        finish(job)
 
 
 def check(job: Job) -> None:
@@ -213,8 +211,8 @@ def finish(job: Job) -> None:
     shutil.move(job.home / "weights", job.weights)
     shutil.copy(job.weights / FOLDER_LIST, job.weights.with_name(f"{job.weights.name}.sha256"))
     job.output.mkdir(parents=True, exist_ok=True)
-    for name in (*GROWING, SYSTEM, RECORD):
-        if (job.home / name).exists():  # rollouts and system are optional
+    for name in (*GROWING, RECORD):
+        if (job.home / name).exists():  # rollouts are optional
             shutil.copy(job.home / name, job.output)
     attempts.clear(job.home)
     shutil.rmtree(job.home, ignore_errors=True)  # the thread that samples the machine may still write there
