@@ -36,7 +36,7 @@ LONGEST = (
     "workflow/test_gpu_small.py",
     "project/test_gpu_check.py",
     "trainer/test_processes.py",
-    "commands/test_bundle.py",
+    "commands/test_evidence.py",
     "trainer/test_compact.py",
     "trainer/test_trainer.py",
     "trainer/test_equations.py",

@@ -13,8 +13,8 @@ class Figure(NamedTuple):
 
     Args:
         sources: which of `summary`, `gains`, `curves` and `signal_curves` it shows.
-        module: in `mcgrpo.report.figures`, with a function `draw`; with sources, it draws what the function of this
-            name in `mcgrpo.report.shown` selects from them.
+        module: in `mcgrpo.report.figures`, with a function `draw` of what the function of this name in
+            `mcgrpo.report.shown` selects from the sources.
         options: further arguments of that function.
     """
 
@@ -24,10 +24,8 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "overview": Figure((), "overview"),
     "gains-sampled": Figure(("summary", "gains"), "gains", {"decoding": "sampled"}),
     "gains-greedy": Figure(("summary", "gains"), "gains", {"decoding": "greedy"}),
-    "accuracy-first": Figure(("summary",), "accuracy_first"),
     "accuracy-greedy": Figure(("summary",), "accuracy", {"role": "in", "decodings": ("greedy",)}),
     "accuracy-sampled": Figure(("summary",), "accuracy", {"role": "in", "decodings": ("sampled",)}),
     "ood": Figure(("summary",), "accuracy", {"role": "out", "decodings": ("sampled", "greedy")}),
@@ -35,7 +33,6 @@ FIGURES = {
     "rewards": Figure(("curves",), "rewards"),
     "latency": Figure(("summary", "curves"), "latency"),
     "sign-flips": Figure(("summary",), "sign_flips"),
-    "sign-flip-conventions": Figure(("summary",), "flip_conventions"),
     "signal": Figure(("signal_curves",), "signal"),
     "injected-flips": Figure(("summary",), "injected_flips"),
     "composite": Figure(("summary",), "composite"),

@@ -11,7 +11,7 @@ import pandas as pd
 
 from mcgrpo.analyse.curves import PHASES
 from mcgrpo.analyse.flip_measures import FlipMeasure, parse_measure
-from mcgrpo.analyse.frames import DECODINGS, accuracies, is_among, seed_gains
+from mcgrpo.analyse.frames import accuracies, is_among, seed_gains
 from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.study.methods import METHODS, UNTRAINED, is_median, label, method_order
 from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flips_of
@@ -29,7 +29,7 @@ def select(name: str, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """What the figure of this name shows.
 
     Args:
-        name: a key of `mcgrpo.report.catalogue.FIGURES` that has sources.
+        name: a key of `mcgrpo.report.catalogue.FIGURES`.
         frames: its sources.
 
     Raises:
@@ -59,26 +59,6 @@ def accuracy(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> pd
             f"{role!r} (variant {DEFAULT})"
         )
     return cells[cells.decoding == decoding]
-
-
-def accuracy_first(summary: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies of the first setting and benchmark in the file that have every loss, greedy before sampled."""
-    cells = accuracies(summary, "in")
-    cells = cells[cells.method.isin([UNTRAINED, *FIRST_METHODS])]
-    present = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
-    losses = present.method.map(lambda method: METHODS[method].loss_type)
-    wanted = dict.fromkeys(METHODS[method].loss_type for method in FIRST_METHODS)
-    held = losses.groupby([present.setting, present.benchmark, present.decoding], sort=False).nunique()
-    full = held[held == len(wanted)].index
-    if full.empty:
-        labels = [label(method) for method in FIRST_METHODS if METHODS[method].baseline is None]
-        raise ValueError(
-            f"nothing to show: no setting has an accuracy for each of {', '.join(labels)} on a benchmark of role 'in' "
-            "(variant default)"
-        )
-    setting, benchmark, _ = full[0]
-    decoding = next(d for d in DECODINGS if (setting, benchmark, d) in full)
-    return cells[(cells.setting == setting) & (cells.benchmark == benchmark) & (cells.decoding == decoding)]
 
 
 def composite(summary: pd.DataFrame) -> pd.DataFrame:
@@ -123,7 +103,7 @@ def variants(summary: pd.DataFrame) -> pd.DataFrame:
     return cells
 
 
-def flip_conventions(summary: pd.DataFrame) -> pd.DataFrame:
+def flip_rates(summary: pd.DataFrame) -> pd.DataFrame:
     """The sign-flip rates, the untrained models first, with the parts of their measure as columns.
 
     Columns beside those of `Cell`: the fields of `mcgrpo.analyse.flip_measures.FlipMeasure` (whose baseline replaces
@@ -143,8 +123,8 @@ def _source(method: str, num_generations: int) -> str:
 
 
 def sign_flips(summary: pd.DataFrame) -> pd.DataFrame:
-    """The rates of `flip_conventions` of the first model that was measured, for two baselines and one oracle."""
-    rates = flip_conventions(summary)
+    """The rates of `flip_rates` of the first model that was measured, for two baselines and one oracle."""
+    rates = flip_rates(summary)
     rates = rates[(rates.oracle == FLIP_ORACLE) & rates.baseline.isin(FLIP_BASELINES)]
     if rates.empty:
         raise ValueError(f"nothing to show: no sign-flip rate of a mean or median baseline against {FLIP_ORACLE}")

@@ -178,10 +178,8 @@ def figures(config: Config) -> list[str]:
     others = {run.variant for run in trained} - {DEFAULT, COMPOSITE}
     swept = {variant for variant in others if flips_of(variant)}
     wanted = {
-        "overview": True,
         "gains-sampled": compared and bool(config["evaluation"]["samples"]),
         "gains-greedy": compared,
-        "accuracy-first": {"grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo"} <= plain,
         "accuracy-greedy": bool(plain),
         "accuracy-sampled": bool(plain and config["evaluation"]["samples"]),
         "budget": of_grpo and "accuracy" in config.get("rewards", {"accuracy": 1.0}),
@@ -192,7 +190,6 @@ def figures(config: Config) -> list[str]:
         "injected-flips": bool(swept),
         "variants": bool(others - swept),
         "sign-flips": any(entry.flips for entry in entries),
-        "sign-flip-conventions": any(entry.flips for entry in entries),
         "signal": bool(plain) and any(entry.flips for entry in entries),
     }
     return [name for name, is_wanted in wanted.items() if is_wanted]

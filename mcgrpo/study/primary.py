@@ -15,10 +15,11 @@ def primary(config: Config, runs: Iterable[Run], evaluations: Mapping[str, Mappi
     """The `measure` of the primary endpoint, and the planned `comparisons`.
 
     Each of these has a `baseline`, `num_generations`, and the `settings` that train `METHOD` and this baseline there
-    and evaluate both in distribution. Without the key: all of them, in sampled accuracy if the study samples.
+    and evaluate both in distribution. Without the key: all of them, in sampled accuracy if the study samples. What the
+    key names and an overlay leaves out is left out here, too.
 
     Raises:
-        ValueError: naming the key that asks for what the study does not have.
+        ValueError: naming the key that leaves nothing of what the study compares.
     """
     given, samples = config.get("primary", {}), config["evaluation"]["samples"]
     if given.get("decoding") == "sampled" and not samples:
@@ -32,10 +33,11 @@ def primary(config: Config, runs: Iterable[Run], evaluations: Mapping[str, Mappi
         if method == METHOD and (setting, size, baseline) in cells
     ]
     for place, key in ((2, "settings"), (1, "num_generations")):
-        for value in given.get(key, []):
-            if value not in {each[place] for each in compared}:
-                raise ValueError(f"primary.{key}: the study compares {METHOD} with no mean-centred method at {value!r}")
-        compared = [each for each in compared if each[place] in given.get(key, [each[place]])]
+        kept = [each for each in compared if each[place] in given.get(key, [each[place]])]
+        if compared and not kept:
+            there = ", ".join(map(str, dict.fromkeys(each[place] for each in compared)))
+            raise ValueError(f"primary.{key}: {given[key]}, but the study compares {METHOD} at {there}")
+        compared = kept
     settings: dict[tuple[str, int], list[str]] = {}
     for baseline, size, setting in compared:
         settings.setdefault((baseline, size), []).append(setting)

@@ -50,8 +50,8 @@ class ResumableTrainer(GRPOTrainer):
 
     The only changes w.r.t. `GRPOTrainer`: `_save_checkpoint` writes them, `_load_optimizer_and_scheduler` reads them
     and advances the sampler that `_get_train_sampler` made, `_init_training_state` finds the row of a streaming data
-    set, and `_load_from_checkpoint` and `_load_best_model` load every adapter. On a CPU a resumed training ends with the
-    same weights and metrics as an uninterrupted one, to the bit.
+    set, and `_load_from_checkpoint` and `_load_best_model` load every adapter. On a CPU a resumed training ends with
+    the same weights and metrics as an uninterrupted one, to the bit.
     """
 
     def _get_train_sampler(self, dataset: Any = None) -> Any:

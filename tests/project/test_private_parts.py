@@ -24,7 +24,6 @@ ALLOWED = {
     ("mcgrpo/grade/math_grader.py", "_Latex2Sympy"): "half of a grading's time: see `_without_detours` there",
     ("mcgrpo/grade/math_grader.py", "_interp"): "ANTLR has no other way to choose the mode of prediction",
     ("mcgrpo/grade/math_grader.py", "grader.sympy_symbolic_eq"): "rationals are compared without being simplified",
-    ("mcgrpo/data/decoding.py", "_attn_implementation"): "transformers has no public name for it",
 }
 """(file, name) -> why it stays."""
 

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 from synthetic import (
     BOTH,
     accuracy_cells,
@@ -14,9 +13,7 @@ from synthetic import (
     variant_cells,
 )
 
-from mcgrpo.estimators import ESTIMATORS, estimate
-from mcgrpo.grade.rewards import reward_functions
-from mcgrpo.report.figures import composite, latency, overview, variants
+from mcgrpo.report.figures import composite, latency, variants
 
 
 def bars(axes):
@@ -153,34 +150,3 @@ def test_bars_of_a_change_are_over_what_its_cells_share(frame, seeds, over):
     look = lambda figure: figure.get_supxlabel()  # noqa: E731
     cells = [cell("grpo", 2, 0.5, variant="released", change=-0.01, seeds=seeds)]
     assert drawn(variants, frame(cells), look).endswith(f"bars: 95% interval over {over}")
-
-
-def test_the_overview_computes_what_training_computes():
-    rewards = torch.tensor([overview.REWARDS], dtype=torch.float64)
-    advantages, keep, _ = estimate(rewards, "median-mad", len(overview.REWARDS) - 1)
-    found = overview.example()
-    # Median 1.5; deviations 0.5, 1.5, 0, 0.5, 1.5, of median 0.5; (2 - 1.5) / 0.501 and -1.5 / 0.501.
-    assert (found.median, found.mad, found.pivot) == (1.5, 0.5, 2)
-    np.testing.assert_allclose(found.advantages, [0.998004, -2.994012, 0, 0.998004, -2.994012], atol=1e-6)
-    np.testing.assert_allclose(found.advantages, advantages[0])
-    assert keep[0].tolist() == [place != found.pivot for place in range(5)]
-    assert ESTIMATORS["median-mad"].epsilon == overview.EPSILON
-
-
-def test_the_overviews_rewards_are_those_of_its_answers():
-    (accuracy,) = reward_functions("gsm8k", ["accuracy"])
-    completions = [f"<answer> {answer} </answer>" for answer in overview.ANSWERS]
-    assert accuracy(completions, answer=[overview.GOLD] * len(completions)) == list(overview.REWARDS)
-
-
-def test_the_overview_prints_each_number_within_the_page():
-    def look(figure):
-        texts = figure.axes[0].texts
-        boxes = [text.get_window_extent() for text in texts]
-        within = all(b.x0 >= 0 and b.x1 <= figure.bbox.x1 and b.y0 >= 0 and b.y1 <= figure.bbox.y1 for b in boxes)
-        overlaps = [(a, b) for place, a in enumerate(boxes) for b in boxes[:place] if a.overlaps(b)]
-        return [text.get_text() for text in texts], within, overlaps, figure.get_size_inches()[0]
-
-    texts, within, overlaps, width = drawn(overview, None, look)
-    assert (within, overlaps, width) == (True, [], 6.75)
-    assert [texts.count(each) for each in ("+1.00", "−2.99", "0: pivot", "dropped")] == [2, 2, 1, 1]

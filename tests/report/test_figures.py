@@ -14,7 +14,7 @@ from synthetic import (
     point,
 )
 
-from mcgrpo.report.figures import accuracy, accuracy_first, rewards
+from mcgrpo.report.figures import accuracy, rewards
 from mcgrpo.study.methods import METHODS
 
 
@@ -83,25 +83,6 @@ def test_the_axis_says_what_bars_are_over(frame, seeds, half, words):
     cells = [cell("grpo", g, 0.5, seeds=n, half=half) for g, n in zip((2, 4), seeds, strict=True)]
     label = drawn(accuracy, frame(cells), lambda f: f.get_supxlabel(), role="in", decodings=("greedy",))
     assert label.split("\n")[-1] == words
-
-
-def test_the_first_figure_has_six_lines_that_differ_without_colour(frame):
-    def look(figure):
-        (axes,) = figure.axes
-        assert axes.get_title() == "toy_b, sums"  # toy_a comes first, but lacks a loss
-        found = lines(axes)
-        for method, each in found.items():
-            rows = [c for c in cells if METHODS[c.method].label == method and c.setting == "toy_b"]
-            np.testing.assert_allclose(heights(each), [100 * row.mean for row in rows])
-        points = [each.points for each in found.values()]
-        looks = {(line.get_marker(), line.get_fillstyle(), line.get_markerfacecolor() == "white") for line in points}
-        colours = {str(line.get_color()) for line in points}
-        dashes = {line.get_marker(): line.get_linestyle() for line in points}
-        return len(found), len(looks), len(colours), dashes
-
-    cells = [*accuracy_cells(BOTH, measures=("greedy",)), *accuracy_cells(measures=("greedy",), setting="toy_b")]
-    cells = [row for row in cells if row.method != "none"]
-    assert drawn(accuracy_first, frame(cells), look) == (6, 6, 3, {"o": "--", "*": "-"})
 
 
 @pytest.mark.parametrize("losses", [1, 3])

@@ -201,7 +201,7 @@ def test_a_changed_constant_changes_the_fingerprint(before, package, file, chang
     ("file", "change", "redrawn"),
     [
         ("latency.py", ("0.01", "0.02"), {"latency"}),
-        ("sign_flips.py", ("def draw_rates(", "def draw_rates(*, "), {"sign-flips", "sign-flip-conventions"}),
+        ("sign_flips.py", ("BESIDE = 0.13", "BESIDE = 0.14"), {"sign-flips"}),
         ("style.py", ("NARROW, WIDE, TALL = 3.25, 6.75, 9.0", "NARROW, WIDE, TALL = 3.0, 6.0, 9.0"), set(FIGURES)),
     ],
 )

@@ -244,8 +244,8 @@ def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
 
 def test_figures_follow_from_what_is_measured():
     everything = set(plan.figures(MINI))
-    assert everything == set(plan.figures(PAPER)) and {"overview", "sign-flips", "injected-flips"} < everything
-    smoke = {"overview", "gains-sampled", "gains-greedy", "accuracy-greedy", "accuracy-sampled", "rewards", "latency"}
+    assert everything == set(plan.figures(PAPER)) and {"sign-flips", "injected-flips"} < everything
+    smoke = {"gains-sampled", "gains-greedy", "accuracy-greedy", "accuracy-sampled", "rewards", "latency"}
     assert set(plan.figures(load("smoke"))) == smoke | {"budget"}
     assert "budget" not in plan.figures(load("smoke") | {"rewards": {"format": 1.0}})
     assert "accuracy-sampled" not in plan.figures(changed(MINI, {"evaluation": {"samples": 0}}))

@@ -20,7 +20,7 @@ def primary(**key):
 def test_by_default_it_is_all_that_the_study_compares_in_sampled_accuracy():
     both = ["toy-llama", "toy-qwen3"]
     assert plan.as_json(STUDY)["primary"] == primary() == {
-        "measure": "avg@1",
+        "measure": "avg@2",
         "comparisons": [
             {"baseline": "grpo-plus1", "num_generations": 2, "settings": ["toy-qwen3"]},
             {"baseline": "grpo-plus1", "num_generations": 4, "settings": ["toy-qwen3"]},
@@ -38,6 +38,14 @@ def test_settings_and_g_narrow_it_and_the_decoding_is_chosen():
     ]  # fmt: skip
 
 
+def test_what_an_overlay_leaves_out_is_left_out():
+    wanted = {"settings": ["toy-qwen3", "toy-llama"], "num_generations": [2, 4, 8]}
+    alone = changed(STUDY, {"primary": wanted, "experiments": {"other": None}})
+    for methods, settings in ((MAIN["methods"], {("toy-qwen3",)}), (["dapo"], set())):
+        planned = plan.as_json({**alone, "experiments": {"main": MAIN | {"methods": methods}}})["primary"]
+        assert {tuple(each["settings"]) for each in planned["comparisons"]} == settings
+
+
 def test_without_samples_it_is_greedy():
     assert plan.as_json(changed(STUDY, {"evaluation": {"samples": 0}}))["primary"]["measure"] == "greedy"
 
@@ -51,9 +59,9 @@ def test_what_is_not_evaluated_in_distribution_is_not_compared():
     ("key", "change", "culprit"),
     [
         ({"settings": ["toy-qwen4"]}, {}, r"primary\.settings: no 'toy-qwen4' under settings"),
-        ({"num_generations": [2, 16]}, {}, r"primary\.num_generations: .*no mean-centred method at 16"),
-        ({"settings": ["toy-llama"], "num_generations": [4]}, {}, r"primary\.num_generations: .* at 4"),
-        ({"settings": ["toy-llama"]}, {"experiments": {"other": None}}, r"primary\.settings: .* at 'toy-llama'"),
+        ({"num_generations": [16]}, {}, r"primary\.num_generations: \[16\], but the study compares mc-grpo at 2, 4"),
+        ({"settings": ["toy-llama"], "num_generations": [4]}, {}, r"primary\.num_generations: \[4\], .* at 2"),
+        ({"settings": ["toy-llama"]}, {"experiments": {"other": None}}, r"primary\.settings: .* at toy-qwen3"),
         ({"decoding": "sampled"}, {"evaluation": {"samples": 0}}, r"primary\.decoding: 'sampled', but"),
         ({"decoding": "beam"}, {}, r"primary\.decoding: 'beam' is not one of"),
         ({"seeds": [0]}, {}, r"primary: unknown key 'seeds'"),

@@ -127,5 +127,5 @@ class TestNothingToTrain:
             trainer_of(Ours, tmp_path, wrap=idle, beta=beta)
 
     def test_a_frozen_model(self, beta, tmp_path):
-        with pytest.raises(ValueError, match=r"nothing would be trained.* requires_grad_\(True\)"):
+        with pytest.raises(ValueError, match=r"nothing would be trained.*requires_grad_\(True\)"):
             trainer_of(Ours, tmp_path, wrap=lambda model: model.requires_grad_(False), beta=beta)

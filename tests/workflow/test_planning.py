@@ -33,7 +33,7 @@ CHECKS = {"track": 1, "overlap": 1}
 
 def test_the_mini_study(mini):
     runs = sum(run.method != UNTRAINED for run in plan.runs(MINI))
-    out = 2 * 2 * len(MINI["experiments"]["ood"]["seeds"])  # GRPO and MC-GRPO at G=2 and 4 are evaluated there too
+    out = 2 * 2 * len(MINI["seeds"])  # GRPO and MC-GRPO at G=2 and 4 are evaluated there too
     evaluated = runs + 2 + out + 1  # and the untrained models, of which one is evaluated there
     assert rows(MINI, forecasts(MINI))[-1]["trainings"] == runs  # what `mcgrpo plan` says
     assert mini.jobs() == REPORT | CHECKS | {

@@ -7,10 +7,11 @@ versions. The same study gives the same bytes. `mcgrpo verify` checks it.
 
 import json
 from collections import Counter
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mcgrpo import __version__, command_line
+from mcgrpo import command_line
 from mcgrpo.analyse.collect import collect
 from mcgrpo.commands.evidence import archive
 from mcgrpo.commands.evidence.contents import (
@@ -70,7 +71,7 @@ def _manifest(config: Config, layers: list[Path], planned: dict[str, Any]) -> di
     return {
         "study": config["study"],
         "study_files": study_names(layers),
-        "mcgrpo": __version__,
+        "mcgrpo": version("mcgrpo"),
         "commit": commit(),
         "trainings": len(outcomes),
         "commits": dict(sorted(Counter(str(outcome.get("commit")) for outcome in outcomes).items())),

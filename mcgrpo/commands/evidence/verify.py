@@ -13,10 +13,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from mcgrpo import __version__, command_line
+from mcgrpo import command_line
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Score
 from mcgrpo.commands.evidence import archive, regenerate
@@ -133,14 +134,14 @@ class Unpacked:
         culprits += [f"{name}: not that of the mcgrpo here" for name in theirs if self.same_version]
         finding = f"{self.config['study']}, packed by mcgrpo {self.manifest['mcgrpo']}"
         if not culprits and not self.same_version:
-            note = f"this is mcgrpo {__version__}: of tables only .csv files are compared, numbers within 1e-6"
+            note = f"this is mcgrpo {version('mcgrpo')}: of tables only .csv files are compared, numbers within 1e-6"
             return Check("study", finding, (note,), "note")
         return judged("study", finding, "not that of its files", culprits)
 
     @property
     def same_version(self) -> bool:
         """Whether the archive was packed by the version that is installed."""
-        return self.manifest["mcgrpo"] == __version__
+        return self.manifest["mcgrpo"] == version("mcgrpo")
 
     def complete(self) -> Check:
         """Nothing that was planned is missing, and nothing else is there."""

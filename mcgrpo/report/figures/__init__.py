@@ -2,7 +2,6 @@
 
     python -m mcgrpo.report.figures accuracy-greedy --summary summary.csv --output reports/figures/accuracy-greedy
     python -m mcgrpo.report.figures rewards --curves curves.csv --output reports/figures/rewards
-    python -m mcgrpo.report.figures overview --output reports/figures/overview
 
 The name is one of `mcgrpo.report.catalogue`, which gives its module. A figure without data has a message in its place.
 """
@@ -46,10 +45,10 @@ def main(arguments: list[str] | None = None) -> None:
         except ValueError as error:
             raise SystemExit(f"error: {options.name}: {error}") from None
         try:
-            shown = [select(options.name, data)] if sources else []
+            shown = select(options.name, data)
         except ValueError as error:
             print(f"warning: {options.name}: {error}", file=sys.stderr)
             figure = style.message(f"{options.name}: {error}")
         else:
-            figure = draw(*shown)
+            figure = draw(shown)
         style.save(options.output, figure)

@@ -1,7 +1,7 @@
 """Accuracy against G: a row of panels for each setting and benchmark, a column for each loss (15 in the paper)."""
 
-import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mcgrpo.report.figures import style
@@ -19,18 +19,16 @@ def draw(cells: pd.DataFrame) -> Figure:
     losses, blocks = style.losses_of(present.method), blocks_of(present)
     budgets = sorted(present.num_generations.unique())
     figure, grid = style.named_panels(["\n".join(each) for each in blocks], [style.LOSSES[x] for x in losses], 1.75)
-    drawn = np.zeros(grid.shape, bool)
-    for place, line, there in zip(blocks, grid, drawn, strict=True):
+    for place, line in zip(blocks, grid, strict=True):
         own = block(cells, *place)
-        for column, (loss, axes) in enumerate(zip(losses, line, strict=True)):
+        for loss, axes in zip(losses, line, strict=True):
             for method in [m for m in FIRST_METHODS if METHODS[m].loss_type == loss]:
                 rows, look = own[own.method == method], style.look_of(method)
                 style.draw_line(axes, rows, "num_generations", budgets, DODGE[is_median(method)], **look)
-                there[column] |= rows["mean"].notna().any()
             style.categories(axes, budgets)
-        for axes in line[there]:
+        for axes in filter(Axes.has_data, line):
             style.accuracy_axis(axes, own[own.method == UNTRAINED])
-    style.leave_empty(grid, drawn)
+    style.leave_empty(grid)
     x = (style.ROLLOUTS, style.bars(present.over))
     style.label(figure, 3, x, f"accuracy (%), {measure_of(present)}")
     return figure

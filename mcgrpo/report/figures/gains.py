@@ -37,9 +37,13 @@ def draw(cells: pd.DataFrame) -> Figure:
     for place, line in zip(blocks, grid, strict=True):
         own = block(cells, *place)
         for loss, axes in zip(losses, line, strict=True):
-            _panel(axes, own[own.method.map(lambda m, loss=loss: METHODS[m].loss_type == loss)], budgets)
-            _ground(axes, own.equivalence_margin.max())
+            rows = own[own.method.map(lambda m, loss=loss: METHODS[m].loss_type == loss)]
+            style.categories(axes, budgets)
+            if len(rows):
+                _panel(axes, rows, budgets)
+                _ground(axes, own.equivalence_margin.max())
         line[0].yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    style.leave_empty(grid)
     x = (style.ROLLOUTS, style.bars_of_pairs(cells, "difference"))
     style.label(figure, 3, x, f"gain (points), {measure_of(cells)}")
     return figure
@@ -67,4 +71,3 @@ def _panel(axes: Axes, rows: pd.DataFrame, budgets: list[int]) -> None:
         printed = own.published_difference.notna()
         if printed.any():
             axes.plot(x[printed] - BESIDE, 100 * own.published_difference[printed], **PAPER)
-    style.categories(axes, budgets)

@@ -34,6 +34,7 @@ def draw(points: pd.DataFrame) -> Figure:
         own = smooth[(smooth.setting == setting) & ((smooth.loss == loss) | (not apart))]
         for budget, axes in zip(budgets, line, strict=True):
             _panel(axes, own[own.num_generations == budget], apart)
+    style.leave_empty(grid)
     rolling = f"rolling mean over {window}" if window > 1 else ""
     band = "band: 95% interval over seeds" if smooth.half.notna().any() else "one seed"
     columns = 3 if apart else -(-smooth.method.nunique() // 2)

@@ -1,6 +1,4 @@
-"""Sign flips: an example, and their rate for each baseline over k rollouts."""
-
-import string
+"""The rate of sign flips for each baseline over k rollouts."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,29 +6,26 @@ from matplotlib.figure import Figure
 
 from mcgrpo.report.figures import style
 from mcgrpo.report.figures.cells import block, blocks_of
-from mcgrpo.report.figures.flip_example import draw_example
 
 DASHES = {("mean", "zeros"): "--", ("median", "zeros"): "-", ("mean", "strict"): ":", ("median", "strict"): "-."}
 DODGE = {"mean": -0.07, "median": 0.07}
+BESIDE = 0.13
+"""From an exact rate to a sampled one, of the 1 between two k."""
 
 
 def draw(rates: pd.DataFrame) -> Figure:
-    """The example, and for each setting the rate against k, of the mean and the median under both conventions."""
+    """For each setting the rate against k, of the mean and the median under both conventions."""
     blocks = blocks_of(rates)
-    figure, grid = style.panels(-(-(1 + len(blocks)) // 2), 2, 2.05, sharey=False)
-    example, *panels = grid.flat
-    for axes in panels[len(blocks) :]:
+    columns = min(len(blocks), 2)
+    figure, grid = style.panels(-(-len(blocks) // columns), columns, 2.05, sharey=True, width=style.WIDE)
+    for axes in grid.flat[len(blocks) :]:
         axes.remove()
-    draw_example(example)
-    for axes in panels[1 : len(blocks)]:
-        axes.sharey(panels[0])
-    for place, letter, axes in zip(blocks, string.ascii_lowercase[1:], panels, strict=False):
+    for place, axes in zip(blocks, grid.flat, strict=False):
         own = block(rates, *place)
         _panel(axes, own, sorted(rates.k.unique()))
-        axes.set_title(f"({letter}) {place[0]}, {own.source.iloc[0]}")
-        axes.set_ylabel("sign-flip rate (%)")
+        axes.set_title(f"{place[0]}, {own.source.iloc[0]}")
     x = "k, rollouts in the baseline; oracle sign: from the mean of all rollouts"
-    style.label(figure, 4, (x, *notes(rates)))
+    style.label(figure, 4, (x, *notes(rates)), "sign-flip rate (%)")
     return figure
 
 
@@ -53,12 +48,10 @@ def notes(rates: pd.DataFrame) -> tuple[str, str]:
     return conventions, lines + sampled
 
 
-def draw_rates(
-    axes: Axes, rates: pd.DataFrame, sizes: list[int], offset: float, look: dict, beside: float = 0.13
-) -> None:
-    """One baseline under one convention against k; sampled rates are drawn `beside` the exact ones."""
+def draw_rates(axes: Axes, rates: pd.DataFrame, sizes: list[int], offset: float, look: dict) -> None:
+    """One baseline under one convention against k; sampled rates are drawn beside the exact ones."""
     exact, sampled = (rates[rates.how == how] for how in ("exact", "sampled"))
     style.draw_line(axes, exact, "k", sizes, offset, **look)
     face = {"markerfacecolor": "white", "markeredgecolor": look["color"], "markersize": look["markersize"]}
-    x = sampled.k.map(sizes.index) + offset + beside
+    x = sampled.k.map(sizes.index) + offset + BESIDE
     axes.plot(x, 100 * sampled["mean"], linestyle="none", marker=look["marker"], **face)

@@ -124,11 +124,12 @@ def draw_line(axes: Axes, rows: pd.DataFrame, x: str, values: Sequence, offset: 
     draw_means(axes, np.array([list(values).index(value) for value in rows[x]], dtype=float) + offset, rows, **look)
 
 
-def leave_empty(grid: np.ndarray, drawn: np.ndarray) -> None:
-    """Show nothing but names in panels that are not `drawn`.
+def leave_empty(grid: np.ndarray) -> None:
+    """Show nothing but names in panels without data.
 
     The lowest other one of a column labels the ticks of x, the first of a row those of y.
     """
+    drawn = np.vectorize(Axes.has_data, otypes=[bool])(grid)
     for axes in grid[~drawn]:
         axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
         axes.grid(visible=False, which="both")

@@ -173,8 +173,6 @@ def _image(path: Path) -> tuple[str, tuple[int, int]]:
 def _figure_n(name: str, **frames: pd.DataFrame) -> str:
     """The n of what a figure shows, see `mcgrpo.report.shown`."""
     sources = FIGURES[name].sources
-    if not sources:
-        return "a drawing, without data"
     try:
         rows = select(name, (frames[source] for source in sources))
     except ValueError:
