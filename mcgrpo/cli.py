@@ -16,7 +16,7 @@ COMMANDS = {
     "lock": ("mcgrpo.study.lock", "pin the hub revisions of a study"),
     "plan": ("mcgrpo.commands.plan", "estimate a study: trainings, steps, hours, detectable gains"),
     "sign-flips": ("mcgrpo.analyse.sign_flips", "compute the sign-flip rates of a file of grades"),
-    "track": ("mcgrpo.tracking", "update the MLflow store from the files of a study"),
+    "track": ("mcgrpo.tracking", "log what is finished of a study to MLflow"),
     "verify": ("mcgrpo.commands.evidence.verify", "verify an archive of a study"),
 }
 

@@ -129,9 +129,9 @@ def empty_store(made_once):
     """The file of a new MLflow store; to make its tables takes MLflow seconds."""
 
     def make(folder):
-        from mcgrpo.tracking.store import Store
+        from mlflow import MlflowClient
 
-        Store(f"sqlite:///{folder}/mlflow.db", "another")
+        MlflowClient(f"sqlite:///{folder}/mlflow.db").create_experiment("another")
 
     return made_once("store", make) / "mlflow.db"
 

@@ -99,8 +99,6 @@ def check_form(config: Config, schema: Config) -> None:
     _check_title(config.get("title", ""))
     _check_names(config)
     _check_splits(config)
-    if config.get("register_models") and not config.get("keep_models"):
-        raise StudyError("register_models: the models are removed before that, unless keep_models is true")
 
 
 def leave_out_experiments(config: Config) -> None:

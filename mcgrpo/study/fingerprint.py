@@ -16,9 +16,8 @@ from pathlib import Path
 from mcgrpo.study import syntax
 
 ROOT = Path(__file__).parents[2]
-VIEWS = frozenset({"mcgrpo", "mcgrpo.tracking"})
-"""Modules that cannot change what comes out: the package's front (a version), and what a stage tells how it goes. Of a
-package, only the front can be reached: what it imports of its own is not followed."""
+VIEWS = frozenset({"mcgrpo"})
+"""Modules that cannot change what comes out: the package's front, a version."""
 
 
 @cache

@@ -12,8 +12,7 @@ LOCK = ".lock"
 """In the folder of an unfinished training: held by the process that trains."""
 RECORD = "run.json"
 METRICS, GROUPS, ROLLOUTS = "metrics.jsonl", "groups.jsonl", "rollouts.jsonl"
-SYSTEM = "system.jsonl"
-"""In the folder of a training: the run with its outcome; steps; groups as numbers; rollouts as text; the machine."""
+"""In the folder of a training: the run with its outcome; steps; groups as numbers; rollouts as text."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,9 @@ class ResultFiles:
         return self.scores, self.values, self.curves, self.summary, self.gains, self.contrasts
 
     @property
-    def tracking(self) -> Path:
-        """The MLflow run of each training, by its name."""
-        return self.folder / "tracking.json"
+    def tracked(self) -> Path:
+        """There once MLflow has been brought up to date."""
+        return self.folder / "tracked"
 
     @property
     def runs(self) -> Path:

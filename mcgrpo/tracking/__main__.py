@@ -1,159 +1,117 @@
-"""`mcgrpo track results/STUDY`: bring the MLflow store up to date with a study's files.
+"""`mcgrpo track [STUDY.yaml ...]`: bring the MLflow store up to date with the finished trainings of a study.
 
-It logs every training that has left files (also one that runs), with its accuracies, grades and, where asked, its
-model; a parent run for each cell; tables and figures. The store is MLFLOW_TRACKING_URI, else `sqlite:///mlflow.db`. Run
-again, it adds what is new; with `--replay` it logs all of the study's runs from scratch.
+It logs each finished training with its accuracies, a parent run for each cell, and a run with the tables and figures.
+The store is MLFLOW_TRACKING_URI, else the study's `tracking_uri`, else `sqlite:///mlflow.db`. Run again, it logs what
+is new or has changed.
 """
 
-import argparse
 import csv
-import os
-from contextlib import ExitStack
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-from filelock import Timeout
 
 from mcgrpo import command_line
-from mcgrpo.files import write_json
-from mcgrpo.records import run_name
-from mcgrpo.study.paths import ResultFiles
-from mcgrpo.tracking import DEFAULT_STORE, URI, artifacts, cells, contents, warn
-from mcgrpo.tracking.store import Store, identity_of, metric_name
-from mcgrpo.tracking.sync import Skipped, Training, logging_lock, places
+from mcgrpo.files import RecordError
+from mcgrpo.records import cell_name, run_name
+from mcgrpo.study import read as study_file
+from mcgrpo.study.check import StudyError
+from mcgrpo.study.methods import METHODS, is_median, label
+from mcgrpo.study.paths import RECORD, ResultFiles, StudyFiles
+from mcgrpo.study.variants import DEFAULT
+from mcgrpo.tracking import store_of
+from mcgrpo.tracking.contents import Entry, Row, cell_entry, run_entry
 
-LOCK_SECONDS = 60
-
-
-def accuracies(scores: Path) -> dict[str, dict[str, float]]:
-    """The scores of each run, by run name, under the names of their metrics."""
-    by_run: dict[str, dict[str, float]] = {}
-    with scores.open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["role"] != "train":
-                run = by_run.setdefault(run_name(row), {})
-                run[contents.score_name(row)] = float(row["value"])
-    return by_run
+SERVER = "http://127.0.0.1:5000"
+"""Where `mlflow ui` serves a store that is a file."""
+PAGE = "#/experiments/{}/runs?workflowType=machine_learning"
+"""The runs of an experiment; without the query, a new browser is shown a page for chats."""
+NOTE_LIMIT = 19_000
+"""Characters of a description; MLflow refuses more than 20,000."""
 
 
-class Tracked:
-    """A study's files and its store.
+def rows_by(name: Callable[[Row], str], path: Path) -> dict[str, list[Row]]:
+    """The rows of a file by the name of their run or cell; none where it is not there yet."""
+    rows = defaultdict(list)
+    if path.is_file():
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                rows[name(row)].append(row)
+    return rows
 
-    `ids` gets the MLflow run id of each run's name, `skipped` the names of runs whose files are wrong.
+
+def read_runs(results: ResultFiles) -> list[Entry]:
+    """Every finished training; one whose files are wrong is left out, with a warning."""
+    scores, runs = rows_by(run_name, results.scores), []
+    for record in sorted(results.runs.glob(f"*/*/G*/*/seed*/{RECORD}")):
+        try:
+            runs.append(run_entry(record.parent, scores[str(record.parent.relative_to(results.runs))]))
+        except RecordError as error:
+            print(f"warning: not tracked: {error}", file=sys.stderr)
+    return runs
+
+
+def track(uri: str, study: str, results: ResultFiles, reports: Path) -> str:
+    """Log all that is finished; returns what was done, in a sentence."""
+    from mcgrpo.tracking.store import Store
+
+    began, store = time.time(), Store(uri, study)
+    runs, summary = read_runs(results), rows_by(cell_name, results.summary)
+    stamp = results.summary.stat().st_mtime if summary else began
+    seeds: dict[str, list[Entry]] = {cell: [] for cell in summary if any(row["mean"] for row in summary[cell])}
+    for run in runs:
+        seeds.setdefault(run.key.rpartition("/")[0], []).append(run)
+    ids: dict[str, list[str]] = {}
+    for cell, entries in seeds.items():
+        parent = store.write(cell_entry(summary.get(cell, []), entries, stamp))
+        ids[cell] = [store.write(entry, parent) for entry in entries]
+    if summary and reports.is_dir():
+        store.write(Entry("study", study, "tables and figures", stamp, stamp, folder=reports))
+    store.describe(comparisons(ids, store.experiment))
+    page = f"{uri.rstrip('/') if uri.startswith('http') else SERVER}/{PAGE.format(store.experiment)}"
+    return f"{len(runs)} trainings in {uri}, {store.written} runs written in {time.time() - began:.0f} s: {page}"
+
+
+def comparisons(ids: dict[str, list[str]], experiment: str) -> str:
+    """Markdown: links to MLflow's comparison of the seeds of a median method with its baseline's, the smallest G first.
+
+    Args:
+        ids: cell -> ids of its seeds.
     """
-
-    def __init__(self, uri: str, results: Path):
-        self.results, self.files, self.study = results, ResultFiles(results), results.resolve().name
-        self.store = Store(uri, self.study, identity_of(results))
-        self.ids: dict[str, str] = {}
-        self.skipped = Skipped()
-
-    def track(self, options: argparse.Namespace) -> None:
-        """Log all of the study."""
-        if options.replay:
-            self.forget()
-        runs = self.trainings()
-        self.evaluations(runs)
-        if self.files.summary.is_file():
-            self.summary(runs, options.reports)
-        for run in runs if options.register_models else ():
-            name = run.data.tags[contents.RUN]
-            if run.info.status == "FINISHED":
-                with self.skipped.on_error(name):
-                    artifacts.register(self.store, self.study, run, self.files.model(name))
-
-    def forget(self) -> None:
-        """Remove every run that was made of this study (MLflow keeps what is removed until `mlflow gc`)."""
-        for kind in ("training", "cell", artifacts.REPORT):
-            for run in self.store.find(contents.KIND, kind):
-                self.store.client.delete_run(run.info.run_id)
-
-    def trainings(self) -> list[Any]:
-        """Log every training; returns their MLflow runs."""
-        runs = self.store.find(contents.KIND, "training")
-        existing: dict[str, list[Any]] = {}
-        for run in runs:
-            existing.setdefault(run.data.tags[contents.RUN], []).append(run)
-        for name, place in places(self.results).items():
-            with self.skipped.on_error(name):
-                training = Training(self.store, place, existing.get(name, []))
-                if training.update():
-                    self.ids[name] = training.run_id
-        # Hundreds of runs take seconds to look up: not again if nothing was logged.
-        complete = [run.info.run_id for run in runs if run.info.status == "FINISHED"]
-        unchanged = len(complete) == len(runs) and {*complete} == {*self.ids.values()}
-        return runs if unchanged else self.store.find(contents.KIND, "training")
-
-    def evaluations(self, runs: list[Any]) -> None:
-        """Log accuracies and files of every training."""
-        scores = self.files.scores
-        by_run = accuracies(scores) if scores.is_file() else {}
-        for run in runs:
-            name, old, tags = run.data.tags[contents.RUN], run.data.metrics, {}
-            if run.info.status == "FINISHED":
-                with self.skipped.on_error(name):
-                    tags = artifacts.log_training(self.store, run, self.files, name)
-            new = {key: value for key, value in by_run.get(name, {}).items() if old.get(metric_name(key)) != value}
-            step = int(run.data.tags.get("steps", 0))
-            rows = [{"step": step, "time": scores.stat().st_mtime, **new}] if new else []
-            self.store.log(run.info.run_id, rows, tags)
-
-    def summary(self, runs: list[Any], reports: Path) -> None:
-        """Log the cells, the links that compare them, and the report."""
-        summary, headline = self.files.summary, reports / "headline.md"
-        ids = cells.write_cells(self.store, summary, runs)
-        links = cells.comparisons(cells.read_cells(summary), ids, self.store.experiment)
-        text = headline.read_text() if headline.is_file() else ""
-        # MLflow shows the first line without a click
-        self.store.client.set_experiment_tag(self.store.experiment, contents.NOTE, "\n\n".join([*links, text]))
-        if reports.is_dir():
-            artifacts.log_report(self.store, self.study, self.files, reports, text)
+    parts = {cell: cell.split("/") for cell in ids}
+    text = "Seeds of the median beside those of the mean:"
+    for cell in sorted(ids, key=lambda cell: (int(parts[cell][2][1:]), cell)):
+        setting, method, size, variant = parts[cell]
+        if not is_median(method) or variant != DEFAULT:
+            continue
+        baseline = METHODS[method].baseline
+        runs = ids.get(f"{setting}/{baseline}/{size}/{variant}", []) + ids[cell]
+        listed = ",".join(f"%22{run}%22" for run in runs)
+        query = f"#/compare-runs?runs=[{listed}]&experiments=[%22{experiment}%22]"
+        link = f"[{size} {label(method)} and {label(baseline)} {setting}]({query})"
+        text += f"\n- {link}" if len(text) + len(link) < NOTE_LIMIT else ""
+    return text
 
 
 def main() -> None:
-    """Bring the MLflow store up to date with the files of a study."""
+    """Bring the MLflow store up to date with the finished trainings of a study."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("results", type=Path, help="results/STUDY")
-    parser.add_argument("--reports", type=Path, help="its tables and figures; default: reports/STUDY, if it exists")
-    parser.add_argument("--replay", action="store_true", help="log every run of the study from scratch")
-    parser.add_argument("--register-models", action="store_true", help="put trained models into MLflow's registry")
-    parser.add_argument(
-        "--output", type=Path, help="write each run's MLflow run id, as JSON; errors of the store are then ignored"
-    )
+    study_file.add_arguments(parser)
+    parser.add_argument("--results", type=Path, help="results/STUDY, instead of study files; with --reports")
+    parser.add_argument("--reports", type=Path, help="its tables and figures")
     options = parser.parse_args()
-    uri = os.environ.get(URI) or (None if options.output else DEFAULT_STORE)
-    if not options.results.is_dir():
-        raise SystemExit(f"error: {options.results}: no such folder")
-    options.reports = options.reports or Path("reports") / options.results.resolve().name
-    tracked = None
+    with command_line.errors(StudyError):
+        config = {} if options.results else study_file.read(study_file.resolve(options))
+        results = ResultFiles(options.results) if options.results else StudyFiles(config["study"]).results
+        study_file.made({"study": results.folder.name}, results.runs)
+    if not (uri := store_of(config)):
+        raise SystemExit("error: no store: see tracking_uri in the study file, or MLFLOW_TRACKING_URI")
     try:
-        with ExitStack() as stack:
-            if uri:
-                stack.enter_context(locked(options.results))
-                tracked = Tracked(uri, options.results)
-                tracked.track(options)
+        print(track(uri, results.folder.name, results, options.reports or Path(config["reports"])))
     except Exception as error:
-        if not options.output:
-            raise SystemExit(f"error: {uri}: {type(error).__name__}: {error}") from None
-        warn("the study", error)
-    ids, page, skipped = (tracked.ids, tracked.store.page, tracked.skipped) if tracked else ({}, "", ())
-    if options.output:
-        write_json(options.output, ids)
-    print(f"{len(ids)} trainings in {uri or 'no store'}{f', see {page}' if page else ''}")
-    if skipped and not options.output:
-        raise SystemExit(f"error: incomplete: {', '.join(sorted(skipped))}")
-
-
-def locked(results: Path) -> Any:
-    """Acquire the study's lock, which its follower holds while it waits for a server.
-
-    Raises:
-        TimeoutError: if another process still holds it after a minute.
-    """
-    try:
-        return logging_lock(results).acquire(timeout=LOCK_SECONDS)
-    except Timeout as error:
-        raise TimeoutError(f"another process has been logging {results} for {LOCK_SECONDS} s") from error
+        reason = (str(error).splitlines() or [""])[0]
+        raise SystemExit(f"error: not tracked in MLflow ({uri}): {type(error).__name__}: {reason}") from None
 
 
 if __name__ == "__main__":

@@ -1,91 +1,170 @@
-"""What is logged of a training: a function of its record, the same whether it runs or finished long ago."""
+"""What MLflow is told of a run and of a cell: functions of their files."""
 
+import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from mcgrpo.analyse.curves import COLUMNS
+from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
 from mcgrpo.records import Run, cell_name
-from mcgrpo.study.protocols import training_changes
+from mcgrpo.study import methods
+from mcgrpo.study.paths import METRICS, RECORD, ROLLOUTS
+from mcgrpo.study.variants import DEFAULT
 
-KIND, RUN, CELL, DIGEST = "mcgrpo.kind", "mcgrpo.run", "mcgrpo.cell", "mcgrpo.digest"
-STUDY_ID = "mcgrpo.study-id"
-NOTE, PARENT = "mlflow.note.content", "mlflow.parentRunId"
-INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
+Row = Mapping[str, str]
+"""A row of scores.csv or summary.csv."""
+CURVES = (
+    "reward", "loss", "grad_norm", "kl", "entropy", "completion_length", "clip_ratio", "advantage_abs_max",
+    "frac_advantage_zero", "flips_mean_median",
+)  # fmt: skip
+"""The curves that are logged, by their names in curves.csv; a step's other metrics are in `metrics.jsonl`."""
 
 
 @dataclass(frozen=True)
-class Contents:
-    """An MLflow run as it is known at its start; `started` in milliseconds since the epoch.
-
-    `data` describes the data set, as in the record: `path`, `sha256`, `rows`; empty in records without.
-    """
-
-    name: str
-    started: int
-    params: dict[str, str]
-    tags: dict[str, str]
-    dataset: str
-    data: dict[str, Any]
-
-
-def contents_of(run: Run, outcome: Mapping[str, Any]) -> Contents:
-    """The contents for a training's `run.json`: its run, and its `outcome`."""
-    values = {name: value for name, value in {**vars(run), **run.training}.items() if name != "training"}
-    params = {name: json.dumps(each) if isinstance(each, dict | list) else str(each) for name, each in values.items()}
-    tags = {
-        KIND: "training",
-        RUN: run.name,
-        CELL: cell_name(vars(run)),
-        **{name: str(getattr(run, name)) for name in ("setting", "method", "variant", "estimator", "seed")},
-        "G": str(run.num_generations),
-        "protocol": protocol_of(run),
-        **{name: str(outcome.get(name)) for name in ("commit", "device")},
-        "mlflow.source.name": "mcgrpo.train",
-        "mlflow.source.type": "LOCAL",
-    }
-    if commit := outcome.get("commit"):
-        tags["mlflow.source.git.commit"] = commit.removesuffix("-dirty")
-    return Contents(run.name, milliseconds(outcome["started"]), params, tags, run.dataset, outcome.get("data") or {})
-
-
-def ending(outcome: Mapping[str, Any]) -> dict[str, str]:
-    """Tags that are known when a training has ended."""
-    tags = {name: str(outcome[name]) for name in ("steps", "selected_step", "rollouts", "seconds") if name in outcome}
-    return tags | {NOTE: f"`{outcome['error']}`" if "error" in outcome else ""}
-
-
-def status_of(outcome: Mapping[str, Any], alive: bool) -> str:
-    """MLflow's status: RUNNING, FINISHED, FAILED or KILLED.
+class Entry:
+    """A run of MLflow, before it has an id.
 
     Args:
-        outcome: what the training last wrote of itself into `run.json`.
-        alive: whether a process still works on it. One that was killed at once could not write its end.
+        kind: `run`, `cell` or `study`.
+        key: what it is about; with `kind` its identity.
+        started: in seconds since the epoch, as is `ended`.
+        tags: which run or cell it is; logged as params too, since MLflow's plots offer only those.
+        params: hyper-parameters.
+        metrics: (name, value, time in seconds since the epoch, step).
+        data: the training data as in run.json, with its `name`.
+        rollouts: a file of rollouts that is shown as a table.
+        folder: its files are artifacts.
     """
-    if outcome["status"] == "finished":
-        return "FINISHED"
-    if outcome["status"] == "running":
-        return "RUNNING" if alive else "KILLED"
-    return "KILLED" if outcome.get("error", "").startswith(INTERRUPTED) else "FAILED"
+
+    kind: str
+    key: str
+    title: str
+    started: float
+    ended: float
+    tags: dict[str, str] = field(default_factory=dict)
+    params: dict[str, str] = field(default_factory=dict)
+    metrics: list[tuple[str, float, float, int]] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+    rollouts: Path | None = None
+    folder: Path | None = None
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that is logged."""
+        digest = hashlib.sha256(repr(vars(self)).encode())
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()) if self.folder else ():
+            digest.update(str(path).encode() + path.read_bytes())
+        return digest.hexdigest()[:16]
 
 
-def protocol_of(run: Run) -> str:
-    """`released` for a run that makes every change of the release, else `paper`."""
+def title(row: Mapping[str, Any]) -> str:
+    """What differs first, since MLflow cuts long names: `G2 MC-GRPO seed0 toy-qwen3`; without a seed that of a cell."""
+    untrained = row["method"] == methods.UNTRAINED
+    parts = ["" if untrained else f"G{row['num_generations']}", methods.label(row["method"])]
+    parts += [f"seed{row['seed']}" if "seed" in row else "", row["setting"]]
+    parts += ["" if row["variant"] == DEFAULT else row["variant"]]
+    return " ".join(filter(None, parts))
+
+
+def tags_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """Which run or cell it is."""
+    names = {"setting": "setting", "method": "method", "num_generations": "G", "variant": "variant", "seed": "seed"}
+    return {short: str(row[name]) for name, short in names.items() if name in row}
+
+
+def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
+    """A finished training.
+
+    Args:
+        folder: the folder of its files.
+        scores: its rows of scores.csv.
+
+    Raises:
+        RecordError: for files that do not hold what they should.
+    """
+    record = read_json(folder / RECORD)
+    outcome = record.pop("outcome", {})
+    run = as_record(Run, record, str(folder / RECORD))
     try:
-        released = training_changes("released", run.method, run.task)
-    except ValueError:  # an estimator of the user's own, say
-        return "paper"
-    ours = {**run.training, "estimator": run.estimator}
-    return "released" if released and all(ours.get(name) == value for name, value in released.items()) else "paper"
+        started, ended = outcome["started"], outcome["started"] + outcome["seconds"]
+        steps, data = outcome["steps"], {"name": run.dataset, **outcome["data"]}
+    except KeyError as error:
+        raise RecordError(f"{folder / RECORD}: {error} is missing in the outcome of a finished training") from None
+    params = {"model": run.model, "dataset": run.dataset, "loss_type": run.loss_type, "estimator": run.estimator}
+    params |= {name: each if isinstance(each, str) else json.dumps(each) for name, each in run.training.items()}
+    return Entry(
+        kind="run",
+        key=run.name,
+        title=title(vars(run)),
+        started=started,
+        ended=ended,
+        tags={**tags_of(vars(run)), "commit": str(outcome.get("commit")), "device": str(outcome.get("device"))},
+        params=params,
+        metrics=[
+            *curves(folder / METRICS),
+            *((score_name(row), float(row["value"]), ended, steps) for row in scores if is_accuracy(row)),
+        ],
+        data=data,
+        rollouts=folder / ROLLOUTS if (folder / ROLLOUTS).is_file() else None,
+    )
 
 
-def score_name(row: Mapping[str, Any]) -> str:
-    """The name of a score in `scores.csv` or `summary.csv`, such as `accuracy/gsm8k/greedy`; `ood/...` out of
-    distribution."""
-    kind = {"in": "accuracy", "out": "ood"}.get(row["role"], row["role"])
-    return f"{kind}/{row['benchmark']}/{row['measure']}"
+def curves(path: Path) -> list[tuple[str, float, float, int]]:
+    """The metrics of each step that are logged.
+
+    Raises:
+        RecordError: for a row without a step or a time.
+    """
+    columns = {column: COLUMNS[column] for column in CURVES}
+    points = []
+    for where, row in iter_json_lines(path):
+        if not {"step", "time"} <= row.keys():
+            raise RecordError(f"{where}: a row needs step and time")
+        values = {f"curve/{column}": row.get(metric) for column, metric in columns.items()}
+        points += [(name, value, row["time"], row["step"]) for name, value in values.items() if value is not None]
+    return points
 
 
-def milliseconds(seconds: float) -> int:
-    """A time as MLflow wants it."""
-    return int(seconds * 1000)
+def cell_entry(rows: list[Row], seeds: list[Entry], stamp: float) -> Entry:
+    """A cell: the mean and the interval of each accuracy over its seeds, and the paired gain over its baseline.
+
+    Args:
+        rows: those of summary.csv, none before there is one.
+        seeds: its finished trainings, none for the untrained model.
+        stamp: when the summary was written, in seconds since the epoch.
+    """
+    first = rows[0] if rows else {"num_generations": seeds[0].tags["G"], **seeds[0].tags}
+    row = {key: each for key, each in first.items() if key != "seed"}
+    metrics = {}
+    for each in filter(is_accuracy, rows):
+        accuracy, gain = score_name(each), score_name(each, "gain")
+        columns = {accuracy: "mean", f"{accuracy}_low": "low", f"{accuracy}_high": "high"}
+        columns |= {gain: "difference", f"{gain}_low": "difference_low", f"{gain}_high": "difference_high"}
+        metrics |= {metric: float(each[column]) for metric, column in columns.items() if each[column]}
+        metrics["seeds"] = float(each["seeds"])
+    started = min((seed.started for seed in seeds), default=stamp)
+    ended = max((seed.ended for seed in seeds), default=stamp)
+    return Entry(
+        kind="cell",
+        key=cell_name(row),
+        title=title(row),
+        started=started,
+        ended=ended,
+        tags=tags_of(row),
+        metrics=[(metric, value, ended, 0) for metric, value in metrics.items()],
+        data=seeds[0].data if seeds else {},
+    )
+
+
+def is_accuracy(row: Row) -> bool:
+    """Whether a row is of an accuracy of the final model under the paper's grading, and has a value."""
+    valued = row.get("value") or row.get("mean")
+    return bool(valued) and row["role"] in ("in", "out") and row["measure"].startswith(("greedy", "avg@"))
+
+
+def score_name(row: Row, kind: str = "accuracy") -> str:
+    """The name of an accuracy or a gain, such as `accuracy/gsm8k/greedy`; MLflow refuses the @ of `avg@4`."""
+    return f"{kind}/{row['benchmark']}/{row['measure']}".replace("@", "_at_")

@@ -1,4 +1,4 @@
-"""Send the finished study to MLflow; while it runs, a process follows its trainings."""
+"""Log the finished study to MLflow. If that fails, it is said, and the study is finished nevertheless."""
 
 import os
 
@@ -9,7 +9,7 @@ rule track:
         summary=rules.summarise.output.summary,
         report=[*TABLES, *FIGURES],
     output:
-        RESULTS.tracking,
+        touch(RESULTS.tracked),
     log:
         FILES.log("track"),
     benchmark:
@@ -18,10 +18,9 @@ rule track:
     params:
         results=subpath(output[0], parent=True),
         reports=lambda wildcards, input: Path(input.report[0]).parent,
-        models="--register-models" if config.get("register_models") else "",
     shell:
-        "python -m mcgrpo.tracking {params.results:q} --reports {params.reports:q} {params.models} --output {output:q} "
-        "> {log:q} 2>&1"
+        "python -m mcgrpo.tracking --results {params.results:q} --reports {params.reports:q} > {log:q} 2>&1 "
+        "|| {{ tail -n 1 {log:q} >&2; echo 'Later: mcgrpo track STUDY.yaml' >&2; }}"
 
 
 if os.environ.get(tracking.URI):
