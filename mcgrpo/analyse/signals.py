@@ -5,7 +5,8 @@
 
 The success rates are those of the many rollouts of each prompt on which sign flips are measured, of the untrained model
 and of whichever trained ones the study has. Shares of k rollouts are taken as probabilities: with 128 of each prompt
-their p (1 - p) is 1/128 too small. See `mcgrpo.estimators.signals` for what a signal leaves out.
+their p (1 - p) is 1/128 too small. Along a training they are those of `mcgrpo.analyse.pass_rates`. What a signal leaves
+out: `mcgrpo.estimators.signals`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,13 +23,14 @@ from mcgrpo import command_line
 from mcgrpo.analyse.bounds import DIGITS
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies, read_frame
+from mcgrpo.analyse.pass_rates import probabilities, trainings, windows
 from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
 from mcgrpo.analyse.sign_flips import read_rewards
 from mcgrpo.estimators import Signal, signal
 from mcgrpo.estimators.enumeration import EnumerationError
 from mcgrpo.files import RecordError, as_record, read_json, write_csv
 from mcgrpo.grade.rewards import UNPARSABLE_GOLD
-from mcgrpo.records import Run
+from mcgrpo.records import Run, cell_name
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.variants import DEFAULT
@@ -42,13 +44,17 @@ RATES = torch.linspace(0.01, 0.99, 50, dtype=torch.float64)
 
 @dataclass(frozen=True)
 class Rewards:
-    """The reward probabilities that one model has: `levels`, ascending from a failure, and (prompts, levels)."""
+    """The reward probabilities that one model has: `levels`, ascending from a failure, and (points, levels).
+
+    `prompts` is how many prompts or groups these rest on.
+    """
 
     source: str
     setting: str
     benchmark: str
     levels: tuple[float, ...]
     probabilities: Tensor
+    prompts: int
 
     @property
     def success(self) -> float:
@@ -82,7 +88,7 @@ def read_probabilities(path: Path, run: Run, benchmark: str) -> Rewards:
         raise RecordError(f"{path}: no prompt has an answer to compare with")
     levels = tuple(sorted({0.0, 2.0}.union(*drawn)))
     shares = [[rewards.count(level) / len(rewards) for level in levels] for rewards in drawn]
-    return Rewards(run.name, run.setting, benchmark, levels, torch.tensor(shares, dtype=torch.float64))
+    return Rewards(run.name, run.setting, benchmark, levels, torch.tensor(shares, dtype=torch.float64), len(drawn))
 
 
 def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) -> Iterator[CellSignal]:
@@ -104,7 +110,7 @@ def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) ->
         own = of(trained)
         if own is None:
             continue
-        shared = {"setting": rewards.setting, "source": rewards.source, "prompts": len(rewards.probabilities)}
+        shared = {"setting": rewards.setting, "source": rewards.source, "prompts": rewards.prompts}
         numbers = {name: getattr(own, name) for name in ("per_step", "per_rollout", "per_row", "of_best", "drawn")}
         compared = {}
         for kind, other in (("difference", _baseline(key)), ("change", (*key[:2], DEFAULT))):
@@ -193,8 +199,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
         plan, summary = read_json(options.plan), read_frame(options.summary, Cell)
-        measured = list(_measured(plan, ResultFiles(options.results)))
-        write_csv(options.output, CellSignal, (row for each in measured for row in signals(plan, each, summary)))
+        files = ResultFiles(options.results)
+        measured = list(_measured(plan, files))
+        everywhere = [*measured, *along(plan, files)] if measured else []
+        write_csv(options.output, CellSignal, (row for each in everywhere for row in signals(plan, each, summary)))
         write_csv(options.curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
     for path in (options.output, options.curves):
         seal(path)
@@ -207,6 +215,16 @@ def _measured(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:
         path = files.rollout_grades(name, spec["benchmark"])
         if path.is_file():
             yield read_probabilities(path, runs[name], spec["benchmark"])
+
+
+def along(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:
+    """The rewards along the trainings of each setting, on its first benchmark in distribution."""
+    for runs in trainings(plan):
+        setting, cell = runs[0].setting, cell_name(vars(runs[0]))
+        benchmark = next(name for name, role in plan["benchmarks"][setting].items() if role == "in")
+        for name, groups in windows(runs, files):
+            levels, chances = probabilities(groups)
+            yield Rewards(f"{cell}/{name}", setting, benchmark, levels, chances, len(groups))
 
 
 if __name__ == "__main__":

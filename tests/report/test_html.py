@@ -123,7 +123,7 @@ class TestFigures:
         page = study.made("rewards", "ood").read_text()
         assert re.search(r'<img src="data:image/png;base64,[^"]{1000,}" alt="Reward over training\. [^"]+"', page)
         assert 'width="252" height="126"' in page
-        assert "Figures that have not been drawn: What MC-GRPO does to one group." in page
+        assert "Figures that have not been drawn: Accuracy out of distribution." in page
 
 
 class TestRuns:

@@ -44,13 +44,30 @@ def rows(*signals):
 
 def test_the_sentence_has_the_correlation_its_interval_and_the_signs():
     text = sentence(rows(*cell_signals(), *cell_signals(TRAINED)))
-    assert "of toy_a, untrained (30.0%), has a rank correlation of 1.00 with the measured gains" in text
-    assert "(approximate interval 1.00 to 1.00, 4 cells)" in text and "95%" not in text
+    assert "from the rewards of untrained models, predicts which method gains: its rank correlation" in text
+    assert "is 1.00 (approximate interval 1.00 to 1.00, 4 cells)" in text and "95%" not in text
     assert "4 cells" in text and "of 3 gains that can be told from 0, 3 have its sign." in text
 
 
 def test_of_a_trained_model_alone_the_sentence_says_that_it_is_trained():
-    assert "from the rewards of toy_a, GRPO G8 seed0 (30.0%), has" in sentence(rows(*cell_signals(TRAINED)))
+    assert "from the rewards of trained models, predicts" in sentence(rows(*cell_signals(TRAINED)))
+
+
+def test_a_correlation_that_may_be_zero_predicts_nothing():
+    gains = zip(cell_signals(), (0.01, -0.03, 0.02, -0.01), strict=True)
+    signals = rows(*(dataclasses.replace(each, gain=gain) for each, gain in gains))
+    assert "does not predict which method gains" in sentence(signals)
+    assert "By the first of these, the computed signal does not predict" in table.agreements(signals)
+
+
+def test_predictions_along_a_training_stand_beside_those_of_the_untrained_model():
+    later = [
+        dataclasses.replace(cell_signals()[0], source=f"toy_a/grpo/G8/default/steps {steps}", predicted=predicted)
+        for steps, predicted in (("1-6", -0.4), ("21-26", -0.2), ("55-60", 0.1))
+    ]
+    found = table.display(rows(*cell_signals(), *later))
+    assert len(found.lines) == len(cell_signals()) and "steps 1-6, steps 21-26, steps 55-60. Rank" in found.caption
+    assert [line.entries[-2].text for line in found.lines][:2] == ["−40%, −20%, +10%", ""]
 
 
 @pytest.mark.parametrize("signals", [[], cell_signals()[:3]])
@@ -65,7 +82,7 @@ def test_the_table_has_predicted_beside_measured_gains_of_each_model(tmp_path):
     text = (tmp_path / "signal.md").read_text()
     first = next(line for line in text.splitlines() if line.startswith("| toy_a, untrained (30.0%)"))
     cells = [cell.strip(" *") for cell in first.strip("|").split("|")]
-    assert cells[1:] == ["2", "MC-GRPO", "3", "100", "50", "GRPO", "−40%", "−3.0 [−4.0, −2.0]"]
+    assert cells[1:] == ["2", "MC-GRPO", "3", "100", "50", "GRPO", "−40%", "", "−3.0 [−4.0, −2.0]"]
     assert text.count("Toys. Computed signal") == 1 and "of 128 prompts. Rank correlation" in text
     assert "with an approximate interval, which takes cells as independent and errs in up to 8% of studies" in text
     assert "toy_a, GRPO G8 seed0 (30.0%)" in text
@@ -82,7 +99,7 @@ def test_a_gain_of_one_seed_is_not_called_worse():
 
 def test_a_prediction_that_is_rounded_to_nothing_has_no_minus():
     (line,) = table.display(rows(dataclasses.replace(cell_signals()[0], predicted=-0.004))).lines
-    assert line.entries[-2].text == "+0%"
+    assert line.entries[-3].text == "+0%"
 
 
 def test_the_label_of_a_part_is_one_that_latex_takes(tmp_path):

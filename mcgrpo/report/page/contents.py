@@ -95,8 +95,9 @@ def signal_view(signals: pd.DataFrame) -> TableView | None:
     rows = signal.select(signals)
     if rows.empty:
         return None
-    prompts = wording.span(rows.groupby("source").prompts.first())
-    return view(rows, signal.display(rows), f"{wording.count(rows.source.nunique(), 'model')}, {prompts} prompts")
+    measured = rows[~signal.is_along(rows)]
+    prompts = wording.span(measured.groupby("source").prompts.first())
+    return view(rows, signal.display(rows), f"{wording.count(measured.source.nunique(), 'model')}, {prompts} prompts")
 
 
 def view(cells: pd.DataFrame, table: Display, n: str = "") -> TableView:
