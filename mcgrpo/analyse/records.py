@@ -190,8 +190,8 @@ class CellSignal:
     """A row of `signals.csv`: the exact signal of a cell's estimator at the rewards that one model gets.
 
     `source` is the run whose many rollouts give each prompt's reward probabilities, or the cell and the steps whose
-    groups do (`mcgrpo.analyse.pass_rates`); `success` is their mean success rate over `prompts` or groups. `per_step` to
-    `of_best` are fields of `mcgrpo.estimators.Signal`.
+    groups do (`mcgrpo.analyse.pass_rates`); `success` is their mean success rate over `prompts` or groups. `per_step`
+    to `of_best` are fields of `mcgrpo.estimators.Signal`.
 
     `predicted` is `per_step` over that of the cell that this one is compared with, minus 1: `kind` and `baseline` as in
     `Gain`. Beside it stands the measured gain of the cell's sampled accuracy (`measure`, on the benchmark that the

@@ -47,8 +47,8 @@ RUNS = [
 @pytest.fixture
 def study(tmp_path):
     """The files that the stage reads; returns its arguments."""
-    flips = {SOURCE: {"benchmark": "sums"}}
-    plan = {"runs": [dataclasses.asdict(each) for each in RUNS], "flips": flips, "benchmarks": {"toy_a": {"sums": "in"}}}
+    runs = [dataclasses.asdict(each) for each in RUNS]
+    plan = {"runs": runs, "flips": {SOURCE: {"benchmark": "sums"}}, "benchmarks": {"toy_a": {"sums": "in"}}}
     write_json(tmp_path / "plan.json", plan)
     rows = []
     for prompt, shares in enumerate(SHARES):
