@@ -7,7 +7,6 @@ import sys
 from signal import SIGPIPE
 
 COMMANDS = {
-    "advise": ("mcgrpo.commands.advise", "rank estimators and G by the signal that they leave for your own model"),
     "bundle": ("mcgrpo.commands.evidence.bundle", "pack a study into one archive that can be verified"),
     "check-verl": ("mcgrpo.commands.check_verl", "say whether verl has loaded the estimators and trainers"),
     "claims": ("mcgrpo.commands.claims", "judge the paper's claims by its numbers and by a study's"),

@@ -11,6 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from mcgrpo.data.toy.models import build
+from mcgrpo.estimators import signal
 
 pytestmark = pytest.mark.slow
 
@@ -53,3 +54,12 @@ def test_curves(tmp_path):
     done = run([ROOT / "examples/curves.py", *cut_down], tmp_path)
     assert "GRPO, mean" in done.stdout and "MC-GRPO, median" in done.stdout
     assert (tmp_path / "curves.png").stat().st_size > 10_000
+
+
+def test_estimators_are_ranked_by_signal(tmp_path):
+    (tmp_path / "rates.csv").write_text("pass_rate\n0.1\n0.5\n")
+    done = run([ROOT / "examples/rank_estimators.py", "rates.csv", "--num-generations", "4"], tmp_path)
+    rows = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " 4 " in line)
+    ours = signal("median-mad", 4, [0, 1], [[0.9, 0.1], [0.5, 0.5]])
+    assert float(rows["median-mad"].split()[2]) == pytest.approx(ours.per_rollout, rel=0.01)
+    assert "2 prompts, mean pass rate 30.0%" in done.stdout and "bnpo" in done.stdout

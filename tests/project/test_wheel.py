@@ -90,7 +90,7 @@ class TestACommandInAnyFolder:
         told = command("doctor", "mine.yaml")
         assert "mine: " in told and "required packages are installed" in told
 
-    def test_grades_lead_to_flips_and_advice(self, command, tmp_path):
+    def test_grades_lead_to_flips(self, command, tmp_path):
         rows = [
             {"id": name, "sample": sample, "completion": f"<answer>{sample % base}</answer>", "answer": "1"}
             for name, base in (("a", 2), ("b", 3))
@@ -103,13 +103,12 @@ class TestACommandInAnyFolder:
         flips = ["--k", 2, "--subsamples", 3, "--seed", 0, "--output", "flips.jsonl"]
         command("sign-flips", "--grades", "grades.jsonl", *flips)
         assert "/k2/" in (tmp_path / "flips.jsonl").read_text()
-        assert "signal/rollout" in command("advise", "grades.jsonl")
 
     def test_verify_makes_the_tables_of_a_study_again(self, command, made_once):
         told = command("verify", made_once("evidence", make_study) / ARCHIVE)
         assert "tables" in told and "FAILED" not in told
 
-    @pytest.mark.parametrize("name", ["advise", "claims", "doctor", "plan"])
+    @pytest.mark.parametrize("name", ["claims", "doctor", "plan"])
     def test_says_what_to_install_where_its_packages_are_not(self, name, bare_python, tmp_path):
         done = run(bare_python, tmp_path, "-m", "mcgrpo.cli", name)
         assert done.returncode == 1 and done.stderr.count("\n") == 1

@@ -1,1 +1,0 @@
-"""Which estimator and G leave the most signal for one's own model: `mcgrpo advise`."""
