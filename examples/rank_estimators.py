@@ -1,4 +1,4 @@
-"""Which estimator and G leave the most signal at your model's pass rates: `python examples/rank_estimators.py rates.csv`.
+"""Rank estimators and G by the signal they leave at your model's pass rates: `rank_estimators.py rates.csv`.
 
 The file has a column `pass_rate`, one row a prompt. Rates estimated from few samples are more spread than the model's:
 use 64 samples of each prompt, or more. Signal is that of one step, squared, over the rollouts drawn: twice as much

@@ -37,8 +37,8 @@ def subset(methods):
 def three_trainings(gpus, nodes=1, **training):
     """The cut-down mini study with three trainings of one step alone."""
     config = changed(load("mini"), load("cut-down"))
-    main = {**config["experiments"]["main"], "methods": ["grpo"], "num_generations": [2]}
-    config |= {"seeds": [0, 1, 2], "gpus": gpus, "nodes": nodes, "tracking_uri": None, "experiments": {"main": main}}
+    main = {**config["experiments"]["main"], "methods": ["grpo"], "num_generations": [2], "seeds": [0, 1, 2]}
+    config |= {"gpus": gpus, "nodes": nodes, "tracking_uri": None, "experiments": {"main": main}}
     config["training"] |= {"max_steps": 1, **training}
     config["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
     return config

@@ -5,10 +5,12 @@ A whole study in one is in tests/workflow/test_deployed.py.
 
 import re
 import shutil
+import subprocess
+import sys
 from functools import partial
 
 import pytest
-from studies import ODD_FOLDER, ROOT, planned, snakemake
+from studies import ODD_FOLDER, ROOT, planned
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +47,9 @@ def checkout(tmp_path):
 
 
 def dry_run(folder):
-    return snakemake("--dry-run", "--quiet", "rules", "--configfile", "config/mini.yaml", "all", cwd=folder)
+    """In a process of its own, which imports mcgrpo from that folder."""
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "rules", "--configfile", "config/mini.yaml"]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
 
 
 def test_a_study_is_planned_in_an_odd_folder(checkout):

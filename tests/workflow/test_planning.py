@@ -27,7 +27,7 @@ COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
 MINI = load("mini")
 ANALYSE = ("plan", "collect", "summarise", "signals", "contrasts")
 ONCE = ("all", *ANALYSE, "tables", "signal_table", "claims", "page", *DOCUMENT)
-REPORT = dict.fromkeys(ONCE, 1) | {"figure": 16}
+REPORT = dict.fromkeys(ONCE, 1) | {"figure": 13}
 CHECKS = {"track": 1, "overlap": 1}
 
 

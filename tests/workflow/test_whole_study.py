@@ -220,7 +220,7 @@ def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_
              if row["measure"] == "greedy" and row["num_generations"] == "2" and row["role"] == "in"}  # fmt: skip
     missing, there = cells["mc-grpo", "composite"], cells["mc-grpo", "default"]
     assert (missing["planned"], missing["seeds"], missing["mean"]) == ("1", "0", "")
-    assert (there["planned"], there["seeds"]) == ("2", "2")
+    assert (there["planned"], there["seeds"]) == ("1", "1")
     tables = (study.folder / "reports/quick/tables.md").read_text()
     assert "missing" in tables.split("## composite")[1].split("##")[0]
     assert "missing" not in tables.split("## main")[1].split("##")[0]
