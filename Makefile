@@ -6,7 +6,7 @@ made = cat $(1)/headline.md && echo "Page, tables, claims, figures: $(1)/report.
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini reference quick smoke gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
+.PHONY: help setup paper mini reference quick smoke smollm2 gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -40,6 +40,14 @@ quick: .venv/ready ## all steps of the mini study with almost no training, in mi
 smoke: .venv/ready ## word problems in GSM8K's format through every stage, with a tiny random model
 	@$(call study,config/smoke.yaml)
 	@$(call made,reports/smoke)
+
+smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; hours on a CPU
+	@$(call study,config/smollm2.yaml)
+	@$(call made,reports/smollm2)
+
+resources/smollm2/source.json: .venv/ready
+	pip install --quiet gguf
+	python workflow/scripts/smollm2.py resources/smollm2
 
 gpu-small: .venv/ready ## five methods in bf16 on one GPU, without a download, in reports/gpu-small
 	@$(call study,config/gpu-small.yaml) --resources gpu=1

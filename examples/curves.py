@@ -16,8 +16,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.trainer_callback import PrinterCallback
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
+from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import build
-from mcgrpo.data.toy.task import examples
+from mcgrpo.data.warm_start import WarmStart, warm_start
+from mcgrpo.files import write_jsonl
 from mcgrpo.rewards import reward_functions
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -52,9 +54,10 @@ rows = [{"prompt": each.question, "answer": each.answer} for each in examples("t
 problems = Dataset.from_list(rows)
 with tempfile.TemporaryDirectory() as folder:
     model = Path(folder) / "model"
-    taught = {"steps": options.taught, "batch_size": 32, "learning_rate": 5e-3}
     shape = {"hidden_size": 48, "layers": 1, "heads": 1, "intermediate_size": 128}
-    build({"architecture": "qwen3", **shape, "warm_start": taught}, model)
+    build({"architecture": "qwen3", **shape}, base := Path(folder) / "base")
+    write_jsonl(data := Path(folder) / "warm.jsonl", examples("two-step", "warm", 6000, seed=0, slips=(0.0, 0.8)))
+    warm_start(WarmStart(["warm"], options.taught, 32, 5e-3, "plain", "gsm8k"), base, [data], model)
     for label, estimator in (("GRPO, mean", "mean-std"), ("MC-GRPO, median", "median-mad")):
         curves = np.array([curve(model, estimator, seed, f"{folder}/out") for seed in range(options.seeds)])
         steps = range(1, options.steps + 1)

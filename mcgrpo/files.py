@@ -9,6 +9,7 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 import tempfile
 import types
 import typing
@@ -47,6 +48,24 @@ def atomic(path: str | Path, durable: bool = False) -> Iterator[Path]:
             flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(output: Path) -> Iterator[Path]:
+    """A temporary folder beside `output`, renamed to it when the block succeeds.
+
+    Raises:
+        FileExistsError: if `output` exists and is not an empty folder.
+    """
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise FileExistsError(f"{output} exists already: remove it first")
+    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        temporary.rename(output)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def flush(path: Path) -> None:

@@ -11,7 +11,7 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, Qwen3Config
 
 from mcgrpo.data.prompts import as_prompt
-from mcgrpo.data.toy.task import examples
+from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.tokenizer import byte_tokenizer
 
 

@@ -49,11 +49,11 @@ def _hub_rows(spec: dict[str, Any], name: str) -> Iterator[Row]:
 
 
 def _toy_rows(spec: dict[str, Any], split: str, count: int | None) -> Iterator[Row]:
-    from mcgrpo.data.toy.task import examples
+    from mcgrpo.data.toy.examples import examples
 
     if count is None:
         raise RecordError(f"splits.{split}.rows: a toy data set needs the number of rows to make")
-    made = examples(spec["kind"], split, count, spec["seed"])
+    made = examples(split=split, count=count, **spec)
     return ((f"toy {spec['kind']} {split}[{index}]", vars(example)) for index, example in enumerate(made))
 
 

@@ -16,7 +16,6 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--spec", type=json.loads, required=True)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     if "hub" in options.spec:
         try:
@@ -24,11 +23,8 @@ def main() -> None:
         except HubError as error:
             raise SystemExit(f"error: model {error}") from None
     else:
-        import torch
-
         from mcgrpo.data.toy.models import build
 
-        torch.set_num_threads(options.threads)
         build(options.spec["toy"], options.output)
 
 

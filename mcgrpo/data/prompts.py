@@ -1,7 +1,8 @@
 """Prompt templates. Standard library only.
 
 `gsm8k` and `math` are the system prompts of the MC-GRPO release (the paper prints none); the user turn is the bare
-question, rendered with the model's chat template. `plain` is the bare question, for models without a template.
+question, rendered with the model's chat template. `chat` is the user turn alone; some templates add a system prompt of
+their own. `plain` is the bare question without a template.
 """
 
 import hashlib
@@ -25,17 +26,19 @@ _BOXED = (
 
 SYSTEM_PROMPTS: dict[str, str | None] = {
     "plain": None,
+    "chat": None,
     "gsm8k": _OPENING + _CLOSING,
     "math": _OPENING + _BOXED + _CLOSING + " ",
 }
 
 
 def as_prompt(template: str, question: str) -> Prompt:
-    """The question in the format of TRL: a string, or system and user messages."""
-    system = SYSTEM_PROMPTS[template]
-    if system is None:
+    """The question in the format of TRL: a string, or messages with the roles system and user."""
+    if template == "plain":
         return question
-    return [{"role": "system", "content": system}, {"role": "user", "content": question}]
+    system = SYSTEM_PROMPTS[template]
+    opening = [] if system is None else [{"role": "system", "content": system}]
+    return [*opening, {"role": "user", "content": question}]
 
 
 def render(prompts: Sequence[Prompt], tokenizer: Any, chat_template_kwargs: dict[str, Any]) -> list[str]:

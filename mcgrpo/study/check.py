@@ -93,18 +93,21 @@ def check_form(config: Config, schema: Config) -> None:
     Raises:
         StudyError: for the first mistake found.
     """
-    leave_out_experiments(config)
+    leave_out(config)
     if error := best_match(Draft202012Validator(schema).iter_errors(config)):
         raise StudyError(_explain(error))
     _check_title(config.get("title", ""))
     _check_names(config)
     _check_splits(config)
+    _check_warm_starts(config)
 
 
-def leave_out_experiments(config: Config) -> None:
-    """Remove experiments that are null: so an overlay leaves out one of the file below."""
-    if isinstance(experiments := config.get("experiments"), dict):
-        config["experiments"] = {name: each for name, each in experiments.items() if each is not None}
+def leave_out(config: Config) -> None:
+    """Remove experiments, and keys of models and data sets, that are null: an overlay leaves them out."""
+    entries = [each for kind in ("models", "datasets") for each in (config.get(kind) or {}).values()]
+    for part in (config.get("experiments"), *entries):
+        for name in [name for name, each in part.items() if each is None] if isinstance(part, dict) else ():
+            del part[name]
 
 
 def _explain(error: ValidationError) -> str:
@@ -211,6 +214,20 @@ def _check_splits(config: Config) -> None:
     for name, spec in config["datasets"].items():
         if "toy" in spec and (missing := [split for split, wanted in splits_of(spec).items() if "rows" not in wanted]):
             raise StudyError(f"datasets.{name}.splits.{missing[0]}.rows: needed, a toy data set is made to size")
+
+
+def _check_warm_starts(config: Config) -> None:
+    """A warm start is trained on `warm` splits, with the prompt that all settings of the model have."""
+    for name, spec in config["models"].items():
+        for dataset in spec.get("warm_start", {}).get("datasets", []):
+            where = f"models.{name}.warm_start.datasets"
+            if dataset not in config["datasets"]:
+                raise StudyError(f"{where}: no {dataset!r} under datasets (there is: {', '.join(config['datasets'])})")
+            if "warm" not in splits_of(config["datasets"][dataset]):
+                raise StudyError(f"datasets.{dataset}.splits: no 'warm', which models.{name}.warm_start needs")
+        prompts = sorted({each["prompt"] for each in config["settings"].values() if each["model"] == name})
+        if "warm_start" in spec and len(prompts) > 1:
+            raise StudyError(f"models.{name}.warm_start: its settings have different prompts ({', '.join(prompts)})")
 
 
 def _check_measured(config: Config, entries: Iterable[PlannedRun]) -> None:

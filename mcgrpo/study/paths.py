@@ -189,8 +189,12 @@ class StudyFiles:
         return self.datasets / f"{dataset}.audit.json"
 
     def model(self, name: str) -> Path:
-        """The folder of a model that trainings start from."""
+        """The folder of a model, before its warm start if it has one."""
         return self.root / f"resources/models/{self.study}/{name}"
+
+    def warm_start(self, name: str) -> Path:
+        """The folder of a model after its warm start."""
+        return self.root / f"resources/warm_starts/{self.study}/{name}"
 
     def model_source(self, name: str) -> Path:
         """Where a model comes from."""

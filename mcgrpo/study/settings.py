@@ -60,6 +60,19 @@ def rollout_settings(config: Config, run: Run, flips: Config) -> Config:
     return completion_settings(config, run, flips["benchmark"]) | drawn
 
 
+def warm_start(config: Config, model: str) -> Config:
+    """`--spec` of `mcgrpo.data.warm_start` for a model: its entry, the rest as in the first setting with the model."""
+    setting = next(name for name, each in config["settings"].items() if each["model"] == model)
+    training, spec = hyper_parameters(config, setting), config["models"][model]["warm_start"]
+    return {
+        **spec,
+        "prompt": config["settings"][setting]["prompt"],
+        "task": config["datasets"][spec["datasets"][0]]["task"],
+        "max_new_tokens": training["max_completion_length"],
+        "bf16": training.get("bf16", False),
+    }
+
+
 def first_benchmark(config: Config, setting: str) -> str:
     """The setting's first in-distribution benchmark: checkpoints are selected and sign flips measured on it."""
     return config["settings"][setting]["benchmarks"]["in"][0]

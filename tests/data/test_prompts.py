@@ -45,8 +45,8 @@ def test_a_tokenizer_without_template_is_named():
 
 
 def test_an_unknown_template_is_an_error():
-    with pytest.raises(KeyError, match="chat"):
-        as_prompt("chat", "?")
+    with pytest.raises(KeyError, match="none-such"):
+        as_prompt("none-such", "?")
 
 
 def test_the_hash_is_that_of_the_text():

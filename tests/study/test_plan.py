@@ -111,8 +111,8 @@ def test_the_cut_down_study_is_cut_down():
     quick = changed(MINI, load("cut-down"))
     runs = [run for run in plan.runs(quick) if run.method != UNTRAINED]
     assert len(runs) < 60 and {run.training["max_steps"] for run in runs} == {4}
-    warm_start = MINI["models"]["toy-qwen3"]["toy"]["warm_start"]
-    assert quick["models"]["toy-qwen3"]["toy"]["warm_start"] == warm_start | {"steps": 40}
+    warm_start = MINI["models"]["toy-qwen3"]["warm_start"]
+    assert quick["models"]["toy-qwen3"]["warm_start"] == warm_start | {"steps": 40}
     variants = {run.variant for run in runs}
     assert {"default", "composite", "fixed-rows", "released", "mixed-groups", "best-on-test"} < variants
 

@@ -45,12 +45,21 @@ def test_a_model_folder_that_snakemake_takes_for_a_wildcard_is_refused():
     assert "models.own.folder: '/a/{b}'" in refused(changed(MINI, {"models": {"own": {"folder": "/a/{b}"}}}))
 
 
+def test_an_overlay_replaces_a_toy_by_a_folder(tmp_path):
+    own = {"toy": None, "warm_start": None, "folder": str(tmp_path)}
+    study.check(config := changed(MINI, {"models": {"toy-qwen3": own}}), SCHEMA)
+    assert config["models"]["toy-qwen3"] == {"folder": str(tmp_path)}
+
+
 def test_a_title_may_have_lines_and_any_letters():
     study.check(changed(MINI, {"title": "A study\n\tin {2,4,8}: \\input ~^é中文\u200b"}), SCHEMA)
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_shipped_studies_are_sound(name):
+def test_shipped_studies_are_sound(name, tmp_path, monkeypatch):
+    if name == "smollm2":  # its folder is made by a script
+        monkeypatch.chdir(tmp_path)
+        Path("resources/smollm2").mkdir(parents=True)
     base = {"cut-down": MINI, "reference": MINI, "one-gpu": load("config")}
     config = changed(base[name], load(name)) if name in base else load(name)
     study.check(config, SCHEMA)
@@ -72,8 +81,25 @@ def test_shipped_studies_are_sound(name):
             "models.toy-qwen3.toy: unknown key 'layer'; did you mean 'layers'?",
         ),
         (
-            {"models": {"toy-qwen3": {"toy": {"warm_start": {"step": 3}}}}},
-            "models.toy-qwen3.toy.warm_start: unknown key 'step'; did you mean 'steps'?",
+            {"models": {"toy-qwen3": {"warm_start": {"step": 3}}}},
+            "models.toy-qwen3.warm_start: unknown key 'step'; did you mean 'steps'?",
+        ),
+        (
+            {"models": {"toy-qwen3": {"warm_start": {"datasets": ["one-step"]}}}},
+            "models.toy-qwen3.warm_start.datasets: no 'one-step' under datasets (there is: two-step, three-step)",
+        ),
+        (
+            {
+                "settings": {
+                    "again": {
+                        "model": "toy-qwen3",
+                        "dataset": "two-step",
+                        "prompt": "gsm8k",
+                        "benchmarks": {"in": ["two-step"]},
+                    }
+                }
+            },
+            "models.toy-qwen3.warm_start: its settings have different prompts (gsm8k, plain)",
         ),
         (
             {"datasets": {"two-step": {"spilts": {}}}},
@@ -121,7 +147,7 @@ def test_an_unknown_key_is_named_with_a_suggestion(change, message):
         ({"study": "a/b"}, "study: 'a/b' does not match"),
         ({"experiments": {"main": {"methods": ["gpro"]}}}, "experiments.main.methods.0: 'gpro' is not one of"),
         ({"experiments": {"main": {"num_generations": [1]}}}, "experiments.main.num_generations.0: 1 is less than"),
-        ({"settings": {"toy-qwen3": {"prompt": "chat"}}}, "settings.toy-qwen3.prompt: 'chat' is not one of"),
+        ({"settings": {"toy-qwen3": {"prompt": "chatty"}}}, "settings.toy-qwen3.prompt: 'chatty' is not one of"),
         (
             {"models": {"toy-qwen3": {"hub": "x"}}},
             "models.toy-qwen3: exactly one of hub, folder, toy is needed",
@@ -269,6 +295,7 @@ def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():
 def test_rows_that_lie_here_are_counted(tmp_path):
     """A local folder's rows; of the hub's the study says how many it takes at most."""
     few, row = changed(MINI, {"training": {"prompts_per_step": 16}}), '{"question": "1 + 1?", "answer": "#### 2"}\n'
+    few["models"] = {name: {"toy": spec["toy"]} for name, spec in few["models"].items()}
     for split in ("train", "test"):
         (tmp_path / f"{split}.jsonl").write_text(row * 20)
     for kind, spec in {"folder": str(tmp_path), "hub": "someone/sums"}.items():

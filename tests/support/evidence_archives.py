@@ -29,14 +29,15 @@ STUDY = {
     "models": {
         "toy": {
             "toy": {"architecture": "qwen3", "hidden_size": 32, "layers": 1, "heads": 1, "intermediate_size": 64,
-                    "seed": 0, "warm_start": {"steps": 5, "batch_size": 8, "learning_rate": 5e-3}},
+                    "seed": 0},
+            "warm_start": {"datasets": ["two-step"], "steps": 5, "batch_size": 8, "learning_rate": 5e-3},
         }
     },
     "datasets": {
         "two-step": {
             "task": "gsm8k",
             "toy": {"kind": "two-step", "seed": 1},
-            "splits": {"train": {"rows": 16}, "test": {"rows": 16}},
+            "splits": {"warm": {"rows": 40}, "train": {"rows": 16}, "test": {"rows": 16}},
         }
     },
     "settings": {"toy": {"model": "toy", "dataset": "two-step", "prompt": "plain", "benchmarks": {"in": ["two-step"]}}},

@@ -40,7 +40,7 @@ def three_trainings(gpus, nodes=1, **training):
     main = {**config["experiments"]["main"], "methods": ["grpo"], "num_generations": [2], "seeds": [0, 1, 2]}
     config |= {"gpus": gpus, "nodes": nodes, "tracking_uri": None, "experiments": {"main": main}}
     config["training"] |= {"max_steps": 1, **training}
-    config["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
+    config["models"]["toy-qwen3"]["warm_start"]["steps"] = 2
     return config
 
 

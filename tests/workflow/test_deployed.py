@@ -41,7 +41,7 @@ def small_study():
     main = {"settings": ["toy-qwen3"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
     study |= {"study": "own", "reports": REPORTS, "title": TITLE, "tracking_uri": None}
     study |= {"seeds": [0], "experiments": {"main": main}}
-    study["models"]["toy-qwen3"]["toy"]["warm_start"]["steps"] = 2
+    study["models"]["toy-qwen3"]["warm_start"]["steps"] = 2
     study["training"]["max_steps"] = 2
     return study
 

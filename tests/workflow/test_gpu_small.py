@@ -14,10 +14,9 @@ CUT_DOWN = """
 tracking_uri: null
 models:
   small-qwen3:
-    toy:
-      {hidden_size: 64, layers: 1, heads: 2, intermediate_size: 64,
-       warm_start: {steps: 40, batch_size: 4, problems: 50, until_solved: 0.0}}
-datasets: {two-step: {splits: {train: {rows: 32}, test: {rows: 8}}}}
+    toy: {hidden_size: 64, layers: 1, heads: 2, intermediate_size: 64}
+    warm_start: {steps: 40, batch_size: 4, until_solved: 0.0}
+datasets: {two-step: {splits: {warm: {rows: 50}, train: {rows: 32}, test: {rows: 8}}}}
 training: {max_steps: 2}
 seeds: [0]
 experiments: {main: {num_generations: [2]}}
@@ -25,8 +24,7 @@ experiments: {main: {num_generations: [2]}}
 
 
 def test_its_model_has_20_to_100_million_parameters():
-    spec = {**load("gpu-small")["models"]["small-qwen3"]["toy"], "warm_start": None}
-    assert 20e6 < create(spec)[0].num_parameters() < 100e6
+    assert 20e6 < create(load("gpu-small")["models"]["small-qwen3"]["toy"])[0].num_parameters() < 100e6
 
 
 def test_it_has_five_methods_at_three_g_with_several_seeds():
@@ -43,7 +41,7 @@ def test_it_runs_from_its_warm_start_to_its_report(empty, monkeypatch):
     empty.configfiles = ["--configfile", str(FILE)]
     empty.changed(CUT_DOWN).made("reports/gpu-small/report.html", "--quiet", "rules")
     folder = empty.folder
-    assert "solved after 20 steps" in (folder / "logs/gpu-small/model/small-qwen3.log").read_text()
+    assert "held-out problems solved" in (folder / "logs/gpu-small/warm_start/small-qwen3.log").read_text()
     for method in ("grpo", "mc-grpo", "grpo-plus1", "dr-grpo", "mc-dr-grpo"):
         run = folder / f"results/gpu-small/runs/small-qwen3/{method}/G2/default/seed0"
         record = json.loads((run / "run.json").read_text())

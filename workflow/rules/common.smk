@@ -177,15 +177,17 @@ def vllm_server(wildcards, input):
     return json.dumps({"model": str(input.model), "log": str(log), "gpus": gpus, **options})
 
 
-def model_gpus(wildcards):
-    """GPUs of making a model: one for a warm start, unless that runs where a cluster's jobs are submitted."""
-    return int(GPUS > 0 and not ON_CLUSTER and "warm_start" in config["models"][wildcards.model].get("toy", {}))
-
-
 # Snakemake compares folders by time only, and a copied study has other times. So models that are made here are `ancient`:
 # a trained model is compared by its checksums, an initial model by its entry in the study and the code that makes it.
 def initial_model(name):
-    """The folder of a model before training, as an input."""
+    """The folder of a model before training, as an input: after its warm start if it has one."""
+    if "warm_start" in config["models"][name]:
+        return ancient(FILES.warm_start(name))
+    return base_model(name)
+
+
+def base_model(name):
+    """The folder of a model before its warm start, as an input."""
     return model_folder(name) if "folder" in config["models"][name] else ancient(model_folder(name))
 
 
@@ -197,7 +199,18 @@ def model_code(name):
 
 def model_source(name):
     """What a model is made from."""
-    return [as_json(config["models"][name]), model_code(name)]
+    spec = config["models"][name]
+    if "warm_start" not in spec:
+        return [as_json(spec), model_code(name)]
+    return [as_json(spec), model_code(name), *warm_start_source(name)]
+
+
+def warm_start_source(name):
+    """What a warm start is made from, beside the model."""
+    spec = settings.warm_start(config, name)
+    data = [config["datasets"][dataset] for dataset in spec["datasets"]]
+    files = [sums(*filter(Path.is_file, settings.local_files(each))) for each in data]
+    return [as_json(spec), as_json(data), files, fingerprint("mcgrpo.data.warm_start")]
 
 
 def start_model(wildcards):

@@ -45,11 +45,29 @@ rule model:
     benchmark:
         RESULTS.benchmark("model", "{model}")
     threads: 1
-    resources:
-        gpu=model_gpus,
     params:
         spec=lambda wildcards: as_json(config["models"][wildcards.model]),
         code=lambda wildcards: model_code(wildcards.model),
     shell:
-        "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.data.models --spec {params.spec:q} --output {output:q} "
-        "--threads {threads} > {log:q} 2>&1"
+        "python -m mcgrpo.data.models --spec {params.spec:q} --output {output:q} > {log:q} 2>&1"
+
+
+rule warm_start:
+    input:
+        model=lambda wildcards: base_model(wildcards.model),
+        data=lambda wildcards: map(FILES.data, config["models"][wildcards.model]["warm_start"]["datasets"]),
+    output:
+        directory(FILES.warm_start("{model}")),
+    log:
+        FILES.log("warm_start", "{model}"),
+    benchmark:
+        RESULTS.benchmark("warm_start", "{model}")
+    threads: 1
+    resources:
+        gpu=int(GPUS > 0 and NODES == 1),
+    params:
+        spec=lambda wildcards: as_json(settings.warm_start(config, wildcards.model)),
+        source=lambda wildcards: warm_start_source(wildcards.model),
+    shell:
+        "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.data.warm_start --spec {params.spec:q} "
+        "--model {input.model:q} --data {input.data:q} --output {output:q} --threads {threads} > {log:q} 2>&1"

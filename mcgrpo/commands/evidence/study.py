@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcgrpo.study.check import StudyError, check_form, leave_out_experiments, load
+from mcgrpo.study.check import StudyError, check_form, leave_out, load
 from mcgrpo.study.lock import lock_file, pin, read_lock
 from mcgrpo.study.plan import Config, variants
 from mcgrpo.study.read import schema
@@ -49,7 +49,7 @@ def layer_differences(layers: Sequence[Path], config: Config) -> list[str]:
         merged = overlaid(merged, load(file))
     for file in reversed(layers):
         pin(merged, read_lock(lock_file(file)))
-    leave_out_experiments(merged)
+    leave_out(merged)
     merged = json.loads(json.dumps(merged))
     return [key for key in {**merged, **config} if merged.get(key) != config.get(key)]
 

@@ -42,16 +42,6 @@ def demonstrate(problem: Problem, rng: random.Random, habits: Habits) -> str:
     return f"{OPEN_REASONING}{reasoning}{CLOSE_REASONING}{OPEN_ANSWER}{answer}{CLOSE_ANSWER}"
 
 
-def is_solved(problem: Problem, completion: str) -> bool:
-    """Whether a completion has the right answer in a form that the grader accepts.
-
-    Not judged by the grader: a change of it would make models anew, and all that is trained from them.
-    """
-    given, closed, _ = completion.rpartition(OPEN_ANSWER)[2].partition(CLOSE_ANSWER)
-    value = problem.steps[-1].value
-    return OPEN_ANSWER in completion and bool(closed) and given in (str(value), f"{value}.0")
-
-
 def _answer(value: int, item: str, draw: float, habits: Habits) -> str:
     if draw < habits.bare:
         return str(value)

@@ -12,8 +12,6 @@ import random
 from dataclasses import dataclass
 from functools import cache
 
-from mcgrpo.records import Example
-
 NAMES = ("Ann", "Ben", "Eve", "Leo", "Mia", "Sam", "Tom", "Zoe")
 ITEMS = ("apples", "books", "cards", "coins", "eggs", "pens")
 WORDS = {"+": ("buys", "finds", "gets"), "-": ("drops", "loses", "sells"), "*": ("bags", "boxes", "packs")}
@@ -116,24 +114,6 @@ def problems(kind: str, split: str, count: int, seed: int) -> list[Problem]:
         raise ValueError(f"count {count} of {kind} {split} problems is not within 0..{size}")
     ranks = random.Random(f"{kind} {split} {seed}").sample(range(size), count)
     return [_problem(kind, split, rank) for rank in ranks]
-
-
-def examples(kind: str, split: str, count: int, seed: int) -> list[Example]:
-    """`problems` as records: `answer` is a bare integer in 0..99, `solution` the worked steps joined by `;`.
-
-    Raises:
-        ValueError: as `problems` does.
-    """
-    return [
-        Example(
-            id=hashlib.sha256(problem.question.encode()).hexdigest()[:16],
-            split=split,
-            question=problem.question,
-            answer=str(problem.steps[-1].value),
-            solution=";".join(map(str, problem.steps)),
-        )
-        for problem in problems(kind, split, count, seed)
-    ]
 
 
 def space(kind: str, split: str) -> int:

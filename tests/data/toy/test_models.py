@@ -1,19 +1,13 @@
-import random
-
 import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from mcgrpo.data.toy import models, task, warm_start
-from mcgrpo.data.toy.demonstrator import Habits, demonstrate
-from mcgrpo.data.toy.tokenizer import word_tokenizer
-from mcgrpo.data.toy.warm_start import IGNORED, encode
+from mcgrpo.data.toy import models
 from mcgrpo.files import RecordError
 
 ARCHITECTURE = pytest.mark.parametrize("architecture", ["qwen3", "llama"])
 SMALL = {"hidden_size": 32, "heads": 1, "layers": 1, "intermediate_size": 32}
-WARM = {"steps": 3, "batch_size": 4, "learning_rate": 1e-3, "problems": 50}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -62,10 +56,8 @@ def test_generation_stops_at_the_end_of_sequence(tokenizer, tmp_path):
 
 @ARCHITECTURE
 def test_same_spec_same_weights(architecture):
-    one, other = (models.create(spec(architecture, warm_start=WARM))[0] for _ in range(2))
-    assert torch.equal(weights(one), weights(other))
-    reseeded, _ = models.create(spec(architecture, warm_start=WARM, seed=1))
-    assert not torch.equal(weights(one), weights(reseeded))
+    one, other, reseeded = (models.create(spec(architecture, seed=seed))[0] for seed in (0, 0, 1))
+    assert torch.equal(weights(one), weights(other)) and not torch.equal(weights(one), weights(reseeded))
 
 
 def test_building_leaves_the_callers_random_state_alone():
@@ -75,65 +67,6 @@ def test_building_leaves_the_callers_random_state_alone():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.slow
-@ARCHITECTURE
-def test_a_warm_start_learns_from_its_demonstrations(architecture):
-    rng = random.Random(0)
-    unseen = task.problems("two-step", "test", 64, 0)
-    losses = []
-    for steps in (1, 60):
-        warm = {**WARM, "steps": steps, "batch_size": 16, "learning_rate": 1e-2, "warmup_steps": 5}
-        model, words = models.create(spec(architecture, warm_start=warm))
-        batch = encode(words, [(problem.question, demonstrate(problem, rng, Habits())) for problem in unseen])
-        with torch.no_grad():
-            losses.append(model(**batch).loss.item())
-    assert losses[1] < losses[0] / 2
-
-
-def test_a_warm_start_sees_its_own_split_only(monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        warm_start, "demonstrate", lambda problem, *rest: seen.append(problem) or demonstrate(problem, *rest)
-    )
-    models.create(spec(warm_start={**WARM, "batch_size": 32}))
-    assert {len(problem.operators) for problem in seen} == {2, 3}
-    own = [problem for kind in task.KINDS for problem in task.problems(kind, "warm", WARM["problems"], 0)]
-    assert set(seen) <= set(own)
-
-
-class TestUntilSolved:
-    def test_a_warm_start_ends_at_the_first_check_that_finds_the_share(self, capsys):
-        models.create(spec(warm_start={**WARM, "steps": 500, "until_solved": 0.0}))
-        assert capsys.readouterr().out.count("of held-out problems solved after 20 steps\n") == 1
-
-    def test_one_that_does_not_get_there_is_an_error(self, tmp_path):
-        with pytest.raises(ValueError, match=r"until_solved 0\.9: 0\.000 of held-out problems .* after 3 steps"):
-            models.build(spec(warm_start={**WARM, "until_solved": 0.9}), tmp_path / "tiny")
-        assert not list(tmp_path.iterdir())
-
-    def test_the_share_is_that_of_accurate_samples(self):
-        """Of a model that knows the answer to one of two problems by heart."""
-        known, other = task.problems("two-step", "train", 2, 0)
-        model, words = models.create(spec())
-        pair = (known.question, demonstrate(known, random.Random(0), Habits(bare=1, slip_high=0)))
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-        for _ in range(60):
-            model(**encode(words, [pair])).loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        torch.manual_seed(0)
-        assert warm_start.share_solved(model, words, [known] * 30 + [other] * 10) == pytest.approx(0.75, abs=0.05)
-
-
-def test_only_completions_are_labelled():
-    words = word_tokenizer()
-    batch = encode(words, [("Sam has 5 cards.", "5+4=9"), ("Sam has 15.", "9")])
-    assert {tensor.shape for tensor in batch.values()} == {batch["input_ids"].shape}
-    labelled = [row[row != IGNORED] for row in batch["labels"]]
-    assert [words.decode(row) for row in labelled] == ["5+4=9<eos>", "9<eos>"]
-    assert batch["attention_mask"].sum(1).tolist() == [12, 7]
-
-
 @pytest.mark.parametrize(
     ("changes", "culprit"),
     [
@@ -141,14 +74,6 @@ def test_only_completions_are_labelled():
         ({"architecture": "gpt2"}, "architecture"),
         ({"layers": "2"}, "layers"),
         ({"layers": 0}, "layers"),
-        ({"warm_start": {**WARM, "step": 1}}, "step"),
-        ({"warm_start": {"steps": 1}}, "batch_size"),
-        ({"warm_start": {**WARM, "batch_size": 0}}, "batch_size"),
-        ({"warm_start": {**WARM, "three_step_share": 1.5}}, "three_step_share"),
-        ({"warm_start": {**WARM, "slip_high": 1.5}}, "warm_start.slip_high 1.5 is not within 0..1"),
-        ({"warm_start": {**WARM, "slip_low": 0.9}}, "warm_start.slip_low 0.9 is above slip_high 0.8"),
-        ({"warm_start": {**WARM, "until_solved": 1.5}}, "warm_start.until_solved 1.5 is not within 0..1"),
-        ({"warm_start": WARM, "tokenizer": "bytes"}, "tokenizer"),
         ({"hidden_size": 64, "heads": 4}, "heads"),
     ],
 )
@@ -163,10 +88,3 @@ def test_a_full_folder_is_not_overwritten(tmp_path):
     with pytest.raises(FileExistsError, match="exists already"):
         models.build(spec(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
-
-
-def test_a_failed_write_leaves_nothing(tmp_path):
-    with pytest.raises(RuntimeError, match="disk"), models._whole(tmp_path / "tiny") as folder:
-        (folder / "half").touch()
-        raise RuntimeError("disk")
-    assert not list(tmp_path.iterdir())

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcgrpo.data.toy import demonstrator, task
-from mcgrpo.data.toy.demonstrator import Habits, demonstrate, is_solved
-from mcgrpo.grade.rewards import is_accurate, judge
+from mcgrpo.data.toy.demonstrator import Habits, demonstrate
+from mcgrpo.data.toy.examples import examples
 
 KIND = pytest.mark.parametrize("kind", task.KINDS)
 STEPS = {"two-step": 2, "three-step": 3}
@@ -31,7 +31,7 @@ def test_questions_read_as_told():
 
 @KIND
 def test_solutions_are_right_and_end_in_the_answer(kind):
-    for example in task.examples(kind, "train", 400, 0):
+    for example in examples(kind, "train", 400, 0):
         steps = recompute(example.solution)
         assert len(steps) == STEPS[kind]
         assert all(right == claimed for _, right, claimed in steps)
@@ -45,7 +45,7 @@ def test_solutions_are_right_and_end_in_the_answer(kind):
 @given(seeds=st.tuples(st.integers(0, 9), st.integers(0, 9)), count=st.integers(1, 1500))
 def test_splits_share_no_question_whatever_the_seeds(kind, seeds, count):
     splits = [
-        {example.question for example in task.examples(kind, split, count, seed)}
+        {example.question for example in examples(kind, split, count, seed)}
         for split, seed in zip(("test", "train", "warm"), (*seeds, 0), strict=True)
     ]
     assert all(len(questions) == count for questions in splits)
@@ -64,15 +64,17 @@ def test_whole_splits_hold_every_story_once_and_no_question_twice(monkeypatch):
 
 @KIND
 def test_examples_follow_from_the_seed_alone(kind):
-    code = f"from mcgrpo.data.toy.task import examples; print([e.question for e in examples({kind!r}, 'test', 5, 3)])"
+    code = (
+        f"from mcgrpo.data.toy.examples import examples; print([e.question for e in examples({kind!r}, 'test', 5, 3)])"
+    )
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    here = [example.question for example in task.examples(kind, "test", 5, 3)]
+    here = [example.question for example in examples(kind, "test", 5, 3)]
     assert other.strip() == str(here)
-    assert here != [example.question for example in task.examples(kind, "test", 5, 4)]
+    assert here != [example.question for example in examples(kind, "test", 5, 4)]
 
 
 def test_ids_are_unique_across_kinds_and_splits():
-    rows = [example for kind in task.KINDS for split in task.SPLITS for example in task.examples(kind, split, 300, 0)]
+    rows = [example for kind in task.KINDS for split in task.SPLITS for example in examples(kind, split, 300, 0)]
     assert len({example.id for example in rows}) == len(rows)
 
 
@@ -87,7 +89,7 @@ def test_ids_are_unique_across_kinds_and_splits():
 )
 def test_bad_requests_name_the_culprit(arguments, culprit):
     with pytest.raises(ValueError, match=re.escape(culprit)):
-        task.examples(*arguments)
+        examples(*arguments)
 
 
 def test_task_needs_only_the_standard_library_and_records():
@@ -131,12 +133,14 @@ def test_a_demonstration_without_slips_or_frills_is_exact():
     assert boxed == r"<reasoning>5+4=9;9+5=14;\boxed{14}</reasoning><answer>14 cards</answer>"
 
 
-def test_what_is_solved_is_what_the_grader_accepts():
-    rng, solved = random.Random(0), 0
-    for problem in task.problems("two-step", "train", 200, 0):
-        text = demonstrate(problem, rng, Habits())
-        for said in (text, text[:-3], f"{text}<answer>", f"<answer>0</answer>{text}", text.partition("<answer>")[2]):
-            (judged,) = judge("gsm8k", [said], [problem.steps[-1].value])
-            assert is_solved(problem, said) == is_accurate(judged.verdict), said
-            solved += is_solved(problem, said)
-    assert 100 < solved < 400
+def test_warm_solutions_are_demonstrations_only_with_slips():
+    plain, shown, test = (
+        examples("two-step", split, 50, 0, slips)
+        for split, slips in (("warm", None), ("warm", (0.0, 0.8)), ("test", (0.0, 0.8)))
+    )
+    assert [each.question for each in plain] == [each.question for each in shown]
+    assert not any("<answer>" in each.solution for each in (*plain, *test))
+    assert all(each.solution.startswith("<reasoning>") for each in shown)
+    assert shown == examples("two-step", "warm", 80, 0, (0.0, 0.8))[:50]
+    with pytest.raises(ValueError, match=r"toy.slips \[0.5, 0.2\]"):
+        examples("two-step", "warm", 1, 0, (0.5, 0.2))
