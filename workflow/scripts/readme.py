@@ -17,6 +17,7 @@ from mcgrpo.records import cell_name
 from mcgrpo.report import wording
 from mcgrpo.report.page import jobs
 from mcgrpo.study.methods import label
+from mcgrpo.study.variants import DEFAULT
 
 STUDY = "reference"
 MARK = "reference study"
@@ -41,8 +42,15 @@ MAD_ZERO = {
     "mad-zero-mean-absolute-deviation": "`mean_absolute_deviation`",
     "mad-zero-unit": "`unit`",
     "mad-zero-skip": "`skip`",
+    "max-advantage": "`epsilon`, `max_advantage=10`",
 }
-"""Variant of the study -> its choice of `mad_zero`."""
+"""Variant of the study -> what it divides by where the MAD is 0."""
+COMPOSITE = {
+    "composite": "`epsilon` (the paper)",
+    "composite-std": "`std`",
+    "composite-max-advantage": "`epsilon`, `max_advantage=10`",
+}
+"""The same under rewards of accuracy and format."""
 
 
 def claims() -> str:
@@ -91,39 +99,48 @@ def one_cell() -> str:
 
 
 def mad_zero() -> str:
-    """The effect of each choice of `mad_zero` in the mini study: logged metrics and accuracies."""
+    """The effect of each choice of `mad_zero` in the study, and those under composite rewards."""
     cells = read_frame(SUMMARY, Cell)
-    cells = cells[(cells.setting == SETTING) & (cells.method == "mc-grpo") & cells.variant.isin(MAD_ZERO)]
-    sizes = sorted(cells[cells.variant != "default"].num_generations.unique())
-    rows = [
-        mad_zero_row(cells[(cells.num_generations == size) & (cells.variant == variant)])
-        for size in sizes
-        for variant in MAD_ZERO
-    ]
-    problems = accuracies(cells, "in", variant=None).n.iat[0]
+    cells = cells[(cells.setting == SETTING) & cells.method.isin(["grpo", "mc-grpo"])]
+    problems = accuracies(cells, "in").n.iat[0]
     text = (
-        f"MC-GRPO on {SETTING}: what was logged, over all steps and seeds, and the accuracy on {problems} problems. "
-        "Change: paired by seed and problem with `epsilon`, over the seeds of both, with its 95% interval."
+        f"MC-GRPO on {SETTING}, and GRPO at the same G: means over all steps and seeds, and the accuracy on {problems} "
+        "problems. Change: from `epsilon`, paired by seed and problem, with its 95% interval."
     )
-    return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
+    composite = "The same with rewards of accuracy and format. Change: from the reward of accuracy alone."
+    return f"{text}\n\n{choices(cells, MAD_ZERO)}\n\n{composite}\n\n{choices(cells, COMPOSITE)}"
 
 
-def mad_zero_row(cells: pd.DataFrame) -> dict[str, str]:
-    """The row of one G and choice."""
-    (variant,), (size,) = cells.variant.unique(), cells.num_generations.unique()
+def choices(cells: pd.DataFrame, named: dict[str, str]) -> str:
+    """A table of GRPO under the first variant, and of MC-GRPO under each, at every G that the others have."""
+    first, *others = named
+    sizes = sorted(cells[cells.variant.isin(others) & (cells.method == "mc-grpo")].num_generations.unique())
+    rows = []
+    for size in sizes:
+        here = cells[cells.num_generations == size]
+        wanted = [("grpo", first, "GRPO"), *(("mc-grpo", variant, name) for variant, name in named.items())]
+        parts = [(here[(here.method == method) & (here.variant == variant)], name) for method, variant, name in wanted]
+        rows += [choice_row(part, name) for part, name in parts if not part.empty]
+    return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+
+
+def choice_row(cells: pd.DataFrame, name: str) -> dict[str, str]:
+    """The row of one cell."""
     trained = cells[cells.role == "train"].set_index("measure")["mean"]
+    (variant,), (size,), (method,) = cells.variant.unique(), cells.num_generations.unique(), cells.method.unique()
     (sampled,) = accuracies(cells, "in", variant=variant).query("decoding == 'sampled'").itertuples()
-    change = wording.signed(sampled.change, sampled.change_low, sampled.change_high) if variant != "default" else ""
+    large = trained["advantage_abs_max"]
     return {
-        "G": f"{size}+1",
-        "`mad_zero`": MAD_ZERO[variant],
-        "MAD 0, rewards differ": f"{trained['frac_scale_zero_signal']:.0%}",
-        "Groups without a signal": f"{trained['frac_groups_zero']:.0%}",
+        "G": f"{size}" if method == "grpo" else f"{size}+1",
+        "Divides by": name,
+        "MAD 0, rewards differ": f"{trained['frac_scale_zero_signal']:.0%}" if method != "grpo" else "",
         "Rows with A = 0": f"{trained['frac_advantage_zero']:.0%}",
-        "Largest abs. A": f"{trained['advantage_abs_max']:,.{0 if trained['advantage_abs_max'] > 100 else 1}f}",
-        "KL's L1 share, log-probabilities": f"{100 * trained['kl_l1_share_logps']:.2g}%",
+        "Largest abs. A": f"{large:,.{0 if large > 100 else 1}f}",
+        "Gradient norm": f"{trained['grad_norm']:,.{0 if trained['grad_norm'] > 10 else 2}f}",
+        "Steps clipped": f"{trained['frac_grad_clipped']:.0%}",
+        "KL's L1 share": f"{100 * trained['kl_l1_share_logps']:.2g}%",
         "Sampled accuracy (%)": f"{100 * sampled.mean:.1f}",
-        "Change": change,
+        "Change": "" if variant == DEFAULT else wording.signed(sampled.change, sampled.change_low, sampled.change_high),
         "Seeds": f"{sampled.seeds}",
     }
 
