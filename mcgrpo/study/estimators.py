@@ -13,8 +13,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from mcgrpo.records import Run
-from mcgrpo.study import syntax
-from mcgrpo.study.fingerprint import fingerprint
+from mcgrpo.study.fingerprint import fingerprint, text_of
 
 EXTRA_ROLLOUTS: dict[str, int] = {
     "mean-std": 0,
@@ -111,7 +110,7 @@ def training_code(estimator: str) -> str:
         return ours
     digest = hashlib.sha256(ours.encode())
     for part in sorted(with_neighbours(path, estimator)):
-        digest.update(syntax.read(_tree(part, estimator)).text.encode())
+        digest.update(text_of(_tree(part, estimator)).encode())
     return digest.hexdigest()[: len(ours)]
 
 
