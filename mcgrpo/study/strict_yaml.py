@@ -6,7 +6,6 @@ Nothing in a file runs: no tags of Python, no templates (Snakemake's `__use_yte_
 
 import json
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,14 @@ import yaml
 MAX_BYTES = 500_000
 MAX_NODES = 200_000
 """Keys and values of one file, those of an alias counted wherever it stands."""
-MAX_DEPTH = 100
-"""Mappings and sequences within one another that libyaml is given: it has no bound of its own, and ends the process."""
 
 
 class YamlError(ValueError):
     """A file that holds no plain data; the message names the file and, where there is one, the line."""
 
 
-class _Strict:
-    """Mixed into a loader of plain data: refuses two equal keys in one mapping."""
+class _Loader(yaml.SafeLoader):
+    """Refuses two equal keys in one mapping."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Called before a mapping is made, and before `<<` puts keys of others into it, which may be equal."""
@@ -43,14 +40,6 @@ class _Strict:
             return super().construct_object(node, deep)
         except ValueError as error:
             raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from None
-
-
-class _Loader(_Strict, yaml.SafeLoader):
-    """PyYAML's own, which says best what is wrong."""
-
-
-class _FastLoader(_Strict, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """That of libyaml, where it is installed: ten times as fast."""
 
 
 def load(path: str | Path) -> dict[Any, Any]:
@@ -97,7 +86,7 @@ def _json(content: str | bytes, name: str) -> dict[str, Any]:
 
 def _yaml(content: str | bytes, name: str) -> dict[Any, Any]:
     try:
-        loader = (_FastLoader if _is_well_formed(content) else _Loader)(content)
+        loader = _Loader(content)
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
             raise YamlError(f"{name}: holds no keys with values")
@@ -112,18 +101,6 @@ def _yaml(content: str | bytes, name: str) -> dict[Any, Any]:
         raise YamlError(f"{name}: nested too deep") from None
     except (yaml.YAMLError, ValueError) as error:
         raise error if isinstance(error, YamlError) else YamlError(f"{name}: {' '.join(str(error).split())}") from None
-
-
-def _is_well_formed(content: str | bytes) -> bool:
-    """Whether libyaml can read it, and without going too deep."""
-    depth = 0
-    with suppress(yaml.YAMLError):
-        for event in yaml.parse(content, _FastLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
-                return False
-        return True
-    return False
 
 
 def _count(node: yaml.Node, counts: dict[int, int], name: str) -> int:

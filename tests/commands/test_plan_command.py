@@ -157,8 +157,8 @@ def test_as_many_steps_as_a_real_training_takes(toy, tmp_path, training):
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     """A random model, and 17 questions to train it on: no batch size divides them."""
+    from mcgrpo.data.toy.examples import examples
     from mcgrpo.data.toy.models import build
-    from mcgrpo.data.toy.task import examples
 
     folder = tmp_path_factory.mktemp("toy")
     build(TINY, folder / "model")

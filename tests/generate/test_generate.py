@@ -8,8 +8,8 @@ import torch
 from transformers import GenerationConfig
 
 from mcgrpo.data.prompts import SYSTEM_PROMPTS, as_prompt, render
+from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import create
-from mcgrpo.data.toy.task import examples
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.generate.complete import complete, main
 from mcgrpo.generate.engines import TransformersEngine, load

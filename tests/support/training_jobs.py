@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import runs
 
+from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import build
-from mcgrpo.data.toy.task import examples
 from mcgrpo.files import write_jsonl
 from mcgrpo.records import Example
 from mcgrpo.train.job import Job

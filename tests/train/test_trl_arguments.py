@@ -8,10 +8,10 @@ import pytest
 import yaml
 from training_jobs import changed
 from trl import GRPOConfig
+from trl_arguments import ARGUMENTS, IRRELEVANT, RUN, STUDY, table
 
 from mcgrpo.train.arguments import TRL_CHANGES, arguments_of
 from mcgrpo.train.released import ReleasedConfig
-from mcgrpo.train.trl_arguments import ARGUMENTS, IRRELEVANT, RUN, STUDY, table
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "config/README.md").read_text()
@@ -86,5 +86,5 @@ def test_every_source_is_one_of_the_four():
 
 
 def test_the_documentation_has_the_table():
-    begin, end = "`python -m mcgrpo.train.trl_arguments`) -->\n", "\n<!-- arguments: end -->"
+    begin, end = "`python tests/support/trl_arguments.py`) -->\n", "\n<!-- arguments: end -->"
     assert README.split(begin)[1].split(end)[0] == table()

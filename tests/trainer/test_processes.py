@@ -18,8 +18,8 @@ import torch
 from device import ON_GPU
 from safetensors.torch import load_file
 
+from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import build
-from mcgrpo.data.toy.task import examples
 from mcgrpo.files import write_jsonl
 
 METHODS = {

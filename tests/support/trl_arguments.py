@@ -1,6 +1,6 @@
 """Every argument of TRL that can change sampling, loss or update: TRL's default, and the source of our value.
 
-Values that differ from TRL's are in `mcgrpo.train.arguments.TRL_CHANGES`. `python -m mcgrpo.train.trl_arguments` prints
+Values that differ are in `mcgrpo.train.arguments.TRL_CHANGES`. `python tests/support/trl_arguments.py` prints
 the table in `config/README.md`. A test compares every default with TRL's and fails for arguments that are not listed.
 
 In the sources, P:n is a line of the paper's LaTeX source, TRL is version 1.16, and R is the authors' release: its
