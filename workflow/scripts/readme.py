@@ -1,10 +1,13 @@
-"""Write the results of the reference study into README.md and docs/: `make readme`, after `make reference`.
+"""Write the results of a study into README.md and docs/: `python workflow/scripts/readme.py [STUDY]`.
+
+STUDY is `reference` (`make readme`) or another of the same settings that has its report, such as `mini`.
 
 If the benchmark of training has been run (`make bench`), its results are written into docs/drop-in.md.
 """
 
 import re
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -19,8 +22,8 @@ from mcgrpo.report.page import jobs
 from mcgrpo.study.methods import label
 from mcgrpo.study.variants import DEFAULT
 
-STUDY = "reference"
-MARK = "reference study"
+STUDY = sys.argv[1] if __name__ == "__main__" and sys.argv[1:] else "reference"
+MARK = "study"
 """The name of the blocks that are written."""
 REPORTS = Path("reports") / STUDY
 RESULTS = Path("results") / STUDY
@@ -183,7 +186,7 @@ def provenance() -> str:
 
 def shown(text: str, folder: str) -> str:
     """A figure as Markdown, from a page whose folder of figures this is."""
-    return f"![{text}]({folder}/{STUDY}-{FIGURES[text]}.png)"
+    return f"![{text}]({folder}/{FIGURES[text]}.png)"
 
 
 def summary() -> str:
@@ -203,7 +206,7 @@ def page() -> str:
 def main() -> None:
     """Rewrite the generated blocks of README.md and docs/."""
     for name in FIGURES.values():
-        shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{STUDY}-{name}.png")
+        shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{name}.png")
     put(Path("README.md"), MARK, summary())
     put(Path("docs/mini-study.md"), MARK, page())
     put(Path("docs/mad-zero.md"), MARK, mad_zero())
