@@ -125,7 +125,7 @@ class TestConfigReadme:
 
     def test_the_walk_goes_everywhere(self):
         found = {".".join((*path, key)) for path, key in keys(SCHEMA)}
-        assert {"study", "training.lora.r", "experiments.sign_flips.subsamples", "models.toy.warm_start.steps"} <= found
+        assert {"study", "training.lora.r", "experiments.sign_flips.subsamples", "models.warm_start.steps"} <= found
         assert {
             "variants.settings.training.beta",
             "evaluation.by_benchmark.top_p",

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import mcgrpo.grade.rewards
+from mcgrpo.grade.rewards import text_of
 from mcgrpo.train.job import main
 
 real = mcgrpo.grade.rewards.reward_functions
@@ -27,7 +28,7 @@ def reward_functions(task, names):
         while is_there("HOLD") and not is_there("GO"):
             time.sleep(0.05)
         accuracy(completions, **columns)  # logs its verdicts
-        return [float(sum(map(ord, text)) % 7) for text in completions]
+        return [float(sum(map(ord, text_of(text))) % 7) for text in completions]
 
     return [reward]
 
