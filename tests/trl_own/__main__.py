@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 import trl
-
 from trl_own import material, outcomes
 
 TEST = "tests/test_grpo_trainer.py"
@@ -32,11 +31,10 @@ def run(trainer: str, folder: Path) -> dict[str, str]:
     report = folder / f"{trainer}.xml"
     options = ["-q", "-W", "ignore", "-p", "trl_own.plugin", "-p", "no:cacheprovider", f"--junitxml={report}"]
     own = {"TRL_OWN": trainer, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "home")}
-    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path[1:]])
     subprocess.run(
         [sys.executable, "-m", "pytest", *options, TEST, f"--deselect={IMAGES}"],
         cwd=folder,
-        env={**os.environ, **MEMORY, **own, "PYTHONPATH": path},
+        env={**os.environ, **MEMORY, **own},
     )
     return outcomes.read(report)
 

@@ -1,7 +1,7 @@
 """The tiny models, tokenizers and data sets that TRL's tests name, as folders that are found without a hub.
 
-Weights are random. With Qwen's vocabulary of 151,936 tokens the tests would take hours on a CPU: ours is smaller, and the
-rows of fixed token ids that some tests hold are written in it (`own_ids`).
+Weights are random. With Qwen's vocabulary of 151,936 tokens the tests would take hours on a CPU: ours is smaller, and
+the rows of fixed token ids that some tests hold are written in it (`own_ids`).
 """
 
 import json
@@ -39,11 +39,11 @@ REWARD = {
     "tiny-LlamaForSequenceClassification-3.2": "LlamaConfig",
 }
 SIZES = {
-    **{"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "initializer_range": 0.05},
+    **{"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1, "initializer_range": 0.05},
     **{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 2},
     **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), 4),
     **{"num_experts_per_tok": 2, "moe_intermediate_size": 16, "moe_shared_expert_intermediate_size": 16},
-    **{"layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"], "mamba_num_heads": 4},
+    **{"layers_block_type": ["linear_attention", "moe"], "mamba_num_heads": 4},
     **{"mamba_head_dim": 4, "n_groups": 2, "ssm_state_size": 4, "chunk_size": 8, "mlp_hidden_act": "relu2"},
 }
 """Of every architecture: a configuration keeps what it has no use for."""

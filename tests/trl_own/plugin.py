@@ -3,10 +3,12 @@
 import inspect
 import os
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
+from accelerate.utils import imports
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
 
@@ -48,6 +50,7 @@ def is_available(name: str):
 
 
 def pytest_configure(config):
+    imports._is_package_available = cache(imports._is_package_available)  # looked up dozens of times by each trainer
     import_module("trl.import_utils").__getattr__ = is_available  # trl replaces itself in sys.modules
 
 
