@@ -23,7 +23,8 @@ def prepare(checkout: Path, folder: Path) -> None:
     shutil.copytree(checkout / "tests", folder / "tests")
     test = folder / TEST
     test.write_text(material.own_ids(test.read_text()))
-    material.write(folder)
+    material.write(folder / "all", material.PROMPTS)
+    material.write(folder / "few", material.PROMPTS[:4])
 
 
 def run(trainer: str, folder: Path) -> dict[str, str]:

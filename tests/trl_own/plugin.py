@@ -14,6 +14,8 @@ from mcgrpo import MCGRPOConfig, MCGRPOTrainer
 
 FIXED_ROWS = "def fake_generate"
 """In the source of a test that replaces `generate` by rows of its own, G of them."""
+COUNTED = "expected_first_generation_batch"
+"""In the source of the test that knows which prompts there are; a few are enough for the others, and much faster."""
 
 
 @dataclass
@@ -52,6 +54,12 @@ def is_available(name: str):
 def pytest_configure(config):
     imports._is_package_available = cache(imports._is_package_available)  # looked up dozens of times by each trainer
     import_module("trl.import_utils").__getattr__ = is_available  # trl replaces itself in sys.modules
+
+
+@pytest.fixture(autouse=True)
+def material(request, monkeypatch):
+    """Models and data are found by their names in the working directory."""
+    monkeypatch.chdir("all" if COUNTED in inspect.getsource(request.function) else "few")
 
 
 @pytest.fixture(autouse=True)
