@@ -47,6 +47,8 @@ def main() -> None:
         folder = Path(name)
         prepare(Path(sys.argv[1]), folder)
         found = {trainer: run(trainer, folder) for trainer in TRAINERS}
+    if "passed" not in found["trl"].values():
+        raise SystemExit("no test passes with TRL's own trainer")
     runs = {trainer: outcomes.sort(trainer, each, found["trl"]) for trainer, each in found.items()}
     text = outcomes.table({TRAINERS[trainer]: each for trainer, each in runs.items()})
     outcomes.write_into(DOCUMENT, f"With TRL {trl.__version__}:\n\n{text}")

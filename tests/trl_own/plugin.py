@@ -40,7 +40,6 @@ class MedianOfFixedRows(MCGRPOConfig):
 
 
 CONFIGS = {"mean-std": MeanConfig, "median-mad": MCGRPOConfig}
-TRAINERS = ("trl", *CONFIGS)
 TRAINER = os.environ.get("TRL_OWN", "trl")
 
 
