@@ -75,9 +75,8 @@ def trained(model_folder, tmp_path):
         trainer = kind(
             model=AutoModelForCausalLM.from_pretrained(model_folder, dtype=torch.float32),
             args=kind.config(output_dir=str(tmp_path), **defaults | settings),
-            train_dataset=Dataset.from_list(QUESTIONS),
             processing_class=chat_tokenizer(),
-            **given,
+            **{"train_dataset": Dataset.from_list(QUESTIONS)} | given,
         )
         trainer.train()
         return trainer
@@ -120,6 +119,26 @@ def test_an_environment_is_reset_and_scored_once_for_each_rollout_drawn(trained)
     CALLS.clear()
     trained(OurTools, WITH["environment"])
     assert CALLS == {"reset": 2 * 10, "reward": 2 * 10}
+
+
+class Twice(Environment):
+    """Adds twice the number."""
+
+    def add(self, number: int) -> int:
+        return super().add(2 * number)
+
+
+Twice.add.__doc__ = Environment.add.__doc__
+
+
+def test_each_rollout_drawn_plays_in_the_environment_of_its_row(trained):
+    rows = [row | {"environment": name} for row, name in zip(QUESTIONS, ("once", "twice"), strict=False)]
+    environments = {"once": Environment, "twice": Twice}
+    given = {"train_dataset": Dataset.from_list(rows), "environment_factory": environments, "reward_funcs": None}
+    trainer = trained(OurTools, given, estimator="median", shuffle_dataset=False, max_steps=1, compact_updates=False)
+    (batch,) = trainer.batches
+    once = [-2.0, -1.0, 1.0, 2.0]
+    assert sorted(batch["advantages"].tolist()) == sorted(once + [2 * advantage for advantage in once])
 
 
 def test_lengths_are_of_what_the_model_drew(trained):
