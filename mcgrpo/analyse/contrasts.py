@@ -1,7 +1,6 @@
-"""The comparisons of claims.yaml and of the answer, per seed and problem: scores.csv and values.jsonl to contrasts.csv.
+"""The comparisons of claims.yaml and of the answer, per seed and problem: scores.jsonl to contrasts.csv.
 
-python -m mcgrpo.analyse.contrasts --plan plan.json --scores scores.csv --values values.jsonl --claims claims.yaml
-    --output contrasts.csv
+python -m mcgrpo.analyse.contrasts --plan plan.json --scores scores.jsonl --claims claims.yaml --output contrasts.csv
 
 A gain is written as its two cells, so every comparison is a weighted sum of cells. Cells of one setting are paired: by
 seed, over the seeds that all of them have, and by problem. Where they share fewer than two of several seeds, their
@@ -26,9 +25,9 @@ from mcgrpo.analyse.bounds import DIGITS, in_unit, p_equivalent, p_values
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import GPUS, Contrast, ContrastKind, Score
-from mcgrpo.analyse.scored import Found, Scores, found_scores, planned_seeds, read_values
+from mcgrpo.analyse.published import by_cell
+from mcgrpo.analyse.records import GPUS, Contrast, ContrastKind
+from mcgrpo.analyse.scored import Found, Scores, planned_seeds, read_scores
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.study.methods import UNTRAINED
@@ -72,7 +71,7 @@ def contrasts(
 
 def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
     """The rows of contrasts.csv for the paper's numbers, given by `mcgrpo.analyse.published.as_cells`."""
-    scores = {CellKey.of(row): {0: Found(row.mean, 1)} for row in cells.itertuples(index=False)}
+    scores = {key: {0: Found(value, 1)} for key, value in by_cell(cells).items()}
     # The paper prints totals. Trainings that are compared have as many steps, so the ratio is that of a step
     scores |= {key._replace(measure="seconds_per_step"): v for key, v in scores.items() if key.measure == "seconds"}
     return contrasts(claims, scores, {key.without_measure for key in scores}, printed=True)
@@ -282,15 +281,14 @@ def main(arguments: list[str] | None = None) -> None:
     """Form the comparisons of claims.yaml."""
     parser = command_line.parser("Evaluate the comparisons of claims, per seed and problem.")
     parser.add_argument("--plan", required=True, help="plan.json of the study")
-    parser.add_argument("--scores", required=True, help="scores.csv, one Score a row")
-    parser.add_argument("--values", required=True, help="values.jsonl, one ProblemValues a line")
+    parser.add_argument("--scores", type=Path, required=True, help="scores.jsonl, one Score a line")
     parser.add_argument("--claims", required=True, help="claims.yaml")
     parser.add_argument("--output", required=True, help="contrasts.csv, one Contrast a row")
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
         plan = read_json(options.plan)
         planned = planned_seeds(plan)
-        scores = found_scores(read_frame(options.scores, Score), read_values(options.values), planned)
+        scores = read_scores(options.scores, planned)
         claims = [*read_claims(options.claims), *(question.claim for question in questions(plan))]
         found = contrasts(claims, scores, planned, margin=plan["equivalence_margin"])
         write_csv(options.output, Contrast, found)

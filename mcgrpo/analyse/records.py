@@ -23,7 +23,7 @@ ContrastKind = Literal["single", "pooled", "primary", "setting"]
 class FlipRates:
     """A row of `results/{study}/flips/{run}/{benchmark}.jsonl`: the sign-flip rate of each prompt under one convention.
 
-    `measure` has the form of `mcgrpo.analyse.flip_measures.measure_name`; `problems` as in `ProblemValues`.
+    `measure` has the form of `mcgrpo.analyse.flip_measures.measure_name`; `problems` as in `Score`.
     """
 
     measure: str
@@ -33,9 +33,10 @@ class FlipRates:
 
 @dataclass(frozen=True)
 class Score(RunKey):
-    """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`).
+    """A line of `scores.jsonl`: one measure of one run on one benchmark.
 
-    `standard_error` is that of a mean over problems; empty for other measures.
+    `value` is the mean of `values`, one for each of `n` problems, and `problems` a hash of their ids in this order:
+    rows with the same hash are paired by position. Measures of a training have no values, and n is its steps.
     """
 
     benchmark: str
@@ -43,21 +44,8 @@ class Score(RunKey):
     measure: str
     value: float
     n: int
-    standard_error: float | None = None
-
-
-@dataclass(frozen=True)
-class ProblemValues(RunKey):
-    """A row of `values.jsonl`: the value of one measure of one run on each problem.
-
-    `problems` is a hash of the problems' ids in the order of `values`: rows with the same hash are paired by position.
-    """
-
-    benchmark: str
-    role: Role
-    measure: str
-    values: list[float]
-    problems: str
+    values: list[float] | None = None
+    problems: str = ""
 
 
 @dataclass(frozen=True)

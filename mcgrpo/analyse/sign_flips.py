@@ -161,7 +161,7 @@ def _oracle_signs(rewards: Tally, oracle: Oracle) -> tuple[int, ...]:
 def _flips(
     counts: Counts, levels: tuple[int, ...], baseline: Baseline, oracle: tuple[int, ...], convention: Convention
 ) -> int:
-    """How many of a group's kept rollouts flip, in parts of a rollout; of equally close ones, each is dropped in part."""
+    """How many of a group's kept rollouts flip, in parts of one; of equally close ones, each is dropped in part."""
     distances = _distances(Tally(levels, counts), baseline.removesuffix("-plus1"))
     pairs = zip(_signs(distances), oracle, strict=True)
     flips = [ours * theirs < 0 if convention == "strict" else ours != theirs for ours, theirs in pairs]

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mcgrpo.analyse.published import TABLES, as_cells, read_published
-from mcgrpo.analyse.records import Cell, Published
+from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.published import TABLES, as_cells, by_cell, read_published
+from mcgrpo.analyse.records import Published
 from mcgrpo.files import RecordError, write_csv
 from mcgrpo.report.wording import rollouts
 from mcgrpo.study.estimators import extra_rollouts
@@ -16,20 +17,6 @@ CONFIG = Path(__file__).parents[2] / "config"
 FILE = CONFIG / "published.csv"
 ROWS = read_published(FILE)
 PROBLEMS = {"gsm8k": 1319, "math500": 500, "aime24": 30, "amc23": 40}
-NO_FRACTION = {
-    "gsm8k": {78.90, 79.02, 79.50, 80.23, 83.25, 84.01, 84.02, 84.14, 85.53, 86.00, 87.01},
-    "math500": {65.01, 68.62, 70.15, 75.90, 76.50, 80.21, 81.92, 82.83, 82.90, 84.10},
-    "aime24": set(),
-    "amc23": set(),
-}
-"""Printed accuracies that no number of right answers gives, rounded or cut to two decimals."""
-CUT = {
-    "gsm8k": {77.93, 78.08, 78.69, 79.37, 80.43, 80.51, 81.34, 83.54, 84.45, 84.60, 84.68, 85.36, 87.33},
-    "math500": set(),
-    "aime24": {16.66},
-    "amc23": set(),
-}
-"""Those that one gives cut to two decimals, but not rounded."""
 
 
 def accuracies(**where):
@@ -123,22 +110,10 @@ def forms(value, n):
 
 def test_accuracies_that_no_count_of_right_answers_gives_are_the_ones_noted():
     for benchmark, n in PROBLEMS.items():
-        rows = accuracies(benchmark=benchmark)
-        assert {row.value for row in rows if forms(row.value, n) == "none"} == NO_FRACTION[benchmark]
-        assert {row.value for row in rows if forms(row.value, n) == "cut"} == CUT[benchmark]
-        for row in rows:
-            assert (f"no k/{n}" in (row.note or "")) == (row.value in NO_FRACTION[benchmark])
-            assert ("cut to two decimals" in (row.note or "")) == (row.value in CUT[benchmark])
-
-
-def test_a_noted_fraction_is_the_number():
-    noted = [
-        (row, part) for row in ROWS for part in (row.note or "").split("; ") if part.endswith("cut to two decimals")
-    ]
-    assert len(noted) == 19
-    for row, part in noted:
-        right, n = map(int, part.split()[0].split("/"))
-        assert n == PROBLEMS[row.benchmark] and 10000 * right // n == cents(row.value)
+        for row in accuracies(benchmark=benchmark):
+            form = forms(row.value, n)
+            assert (f"no k/{n}" in (row.note or "")) == (form == "none")
+            assert ("cut to two decimals" in (row.note or "")) == (form == "cut")
 
 
 def test_rollouts_are_those_of_the_method_but_for_the_noted_misprints():
@@ -151,19 +126,6 @@ def test_rollouts_are_those_of_the_method_but_for_the_noted_misprints():
     assert sum(row.rollouts == "3+1" and row.measure == "accuracy" for row in ROWS) == 6
 
 
-def test_placeholders_carry_their_caveat():
-    assert all(("placeholders" in (row.note or "")) == (row.table == "composite") for row in ROWS)
-
-
-@pytest.mark.parametrize(
-    ("line", "benchmark", "value", "gain"),
-    [(320, "gsm8k", 83.54, 4.62), (330, "train", 1945, None), (356, "math500", 76.8, 4.6), (458, "amc23", 72.5, None)],
-)
-def test_numbers_stand_where_they_are_said_to(line, benchmark, value, gain):
-    (row,) = [row for row in ROWS if (row.line, row.benchmark) == (line, benchmark)]
-    assert (row.value, row.gain) == (value, gain)
-
-
 def test_the_file_is_sorted_and_as_we_would_write_it(tmp_path):
     key = [(row.line, row.benchmark, row.method, row.num_generations) for row in ROWS]
     assert key == sorted(set(key))
@@ -172,47 +134,20 @@ def test_the_file_is_sorted_and_as_we_would_write_it(tmp_path):
 
 
 def test_as_cells_the_main_table_comes_first_and_differences_are_those_printed():
-    cells = as_cells(ROWS)
-    assert list(cells.columns) == list(Cell.__dataclass_fields__)
-    key = ["setting", "method", "num_generations", "variant", "benchmark"]
-    assert not cells.duplicated([*key, "measure"]).any()
-    found = cells[cells.measure == "greedy"].set_index(key)
-    assert found.loc[("qwen3-1.7b-gsm8k", "grpo", 2, "default", "gsm8k"), "mean"] == pytest.approx(0.7892)
-    for row in (row for row in ROWS if row.gain is not None):
-        assert 100 * found.loc[cell_of(row)[:5], "difference"] == pytest.approx(row.gain)
-    composite = found.loc[("qwen3-1.7b-gsm8k", "mc-grpo", 2, "composite", "gsm8k")]
-    assert 100 * composite.change == pytest.approx(84.14 - 83.54)
-    ood = found.loc[("", "mc-grpo", 4, "default", "aime24")]
-    assert (ood.role, round(100 * ood.difference, 2)) == ("out", 6.67)
+    cells = by_cell(as_cells(ROWS))
+    where = {"setting": "qwen3-1.7b-gsm8k", "variant": "default", "role": "in", "benchmark": "gsm8k"}
+    key = CellKey(**where, measure="greedy", num_generations=2, method="mc-grpo")
+    assert cells[key.baseline] == pytest.approx(0.7892)
+    assert 100 * (cells[key._replace(variant="composite")] - cells[key]) == pytest.approx(84.14 - 83.54)
+    ood = key._replace(setting="", role="out", benchmark="aime24", num_generations=4)
+    assert 100 * (cells[ood] - cells[ood.baseline]) == pytest.approx(6.67, abs=0.005)
+    times = key._replace(role="train", benchmark="train", measure="seconds", num_generations=8)
+    assert {cells[times], cells[times.baseline]} == {4739.0, 5054.0}
 
 
-def test_seconds_stay_seconds():
-    cells = as_cells([row for row in ROWS if row.line in (315, 316)])
-    seconds = cells[cells.measure == "seconds"].set_index("method")
-    assert seconds["mean"].to_dict() == {"grpo": 4739.0, "mc-grpo": 5054.0}
-    assert seconds.loc["mc-grpo", "difference"] == 315.0
-    assert set(seconds.role) == {"train"}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("main,one,a,grpo,2,default,gsm8k,accuracy,1,,2,", r":2: line should be int, not 'one'"),
-        ("main,1,a,grpo,2,default,gsm8k,accuracy,,,2,", r":2: value is empty"),
-        ("main,1,a,grpo,2,default,gsm8k,loss,1,,2,", r":2: measure should be one of accuracy, seconds"),
-        ("main,1,a", r":2: 3 fields, not the header's 12"),
-    ],
-)
-def test_a_broken_row_is_refused_by_its_line(tmp_path, line, message):
+def test_a_broken_row_is_refused_by_its_line(tmp_path):
     path = tmp_path / "published.csv"
-    path.write_text(",".join(Published.__dataclass_fields__) + f"\n{line}\n")
-    with pytest.raises(RecordError, match=message):
+    row = "main,one,a,grpo,2,default,gsm8k,accuracy,1,,2,"
+    path.write_text(",".join(Published.__dataclass_fields__) + f"\n{row}\n")
+    with pytest.raises(RecordError, match=r":2: line should be int, not 'one'"):
         read_published(path)
-
-
-def test_other_columns_and_no_file_are_refused(tmp_path):
-    with pytest.raises(RecordError, match="no such file"):
-        read_published(tmp_path / "none.csv")
-    (tmp_path / "other.csv").write_text("a,b\n")
-    with pytest.raises(RecordError, match="column 'table' is missing or unknown; Published has table, line"):
-        read_published(tmp_path / "other.csv")

@@ -2,11 +2,10 @@
 
 import pytest
 from studies import load
-from study_frames import plan_of, score, values_of, write_scores
+from study_frames import cells as all_cells
+from study_frames import score
 
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Score
-from mcgrpo.analyse.summarise import extra_rollouts, summarise
+from mcgrpo.analyse.summarise import extra_rollouts
 from mcgrpo.study.plan import as_json
 
 
@@ -19,9 +18,8 @@ def trained(method, budget, accuracies, rollouts, variant="default"):
 
 
 def cells(folder, *rows):
-    rows = [row for each in rows for row in each]
-    found = summarise(plan_of(rows), read_frame(write_scores(folder, rows), Score), values_of(rows)).cells
-    return {(c.method, c.num_generations, c.variant): c for c in found if c.measure == "greedy"}
+    found = all_cells(folder, [row for each in rows for row in each])
+    return {key[:3]: cell for key, cell in found.items() if key[4] == "greedy"}
 
 
 def test_an_extra_rollout_is_compared_with_the_g_that_draws_it_too(tmp_path):
@@ -40,12 +38,6 @@ def test_an_extra_rollout_is_compared_with_the_g_that_draws_it_too(tmp_path):
     assert prompts.same_rollouts_generations == 8
     assert prompts.same_rollouts == pytest.approx(-0.07)  # -0.04 and -0.10
     assert prompts.same_rollouts_low < -0.07 < prompts.same_rollouts_high
-
-
-def test_without_such_a_g_there_is_no_such_comparison(tmp_path):
-    found = cells(tmp_path, trained("mc-grpo", 2, [0.6], 960), trained("grpo", 2, [0.5], 640))
-    for cell in found.values():
-        assert (cell.same_rollouts_generations, cell.same_rollouts) == (None, None)
 
 
 def test_a_cell_is_not_compared_with_itself_nor_another_estimator_at_its_own_batch(tmp_path):
