@@ -12,7 +12,8 @@ others: a comparison with a cell of one seed has no test.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.published import by_cell
-from mcgrpo.analyse.records import GPUS, Contrast, ContrastKind
+from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.scored import Found, Scores, planned_seeds, read_scores
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import read_json, write_csv
@@ -42,9 +43,9 @@ ON_CPU = "times are judged on GPUs"
 
 
 class Single(NamedTuple):
-    """One comparison in one scope: the weights of its cells, None where one of them is not there."""
+    """A comparison in one scope: the weights of its cells, None where one of them is not there."""
 
-    number: int
+    comparison: Comparison
     scope: Scope
     weights: Weights | None
 
@@ -65,8 +66,8 @@ def contrasts(
         printed: whether the scores are numbers that the paper prints, taken as they stand.
         margin: the study's `equivalence_margin`.
     """
-    planned = sorted(planned)
-    return [row for claim in claims for row in _of_claim(claim, scores, planned, printed, margin)]
+    study = _Study(scores, sorted(planned), printed, margin)
+    return [row for claim in claims if not claim.unjudged for row in study.rows(claim)]
 
 
 def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
@@ -77,87 +78,82 @@ def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
     return contrasts(claims, scores, {key.without_measure for key in scores}, printed=True)
 
 
-def _of_claim(
-    claim: Claim, scores: Scores, planned: Sequence[CellKey], printed: bool, margin: float
-) -> Iterator[Contrast]:
-    if claim.unjudged:
-        return
-    by_number = _by_number(claim, scores, planned)
+@dataclass(frozen=True)
+class _Study:
+    """The arguments of `contrasts` that are the same for all claims."""
 
-    def row(kind: ContrastKind, number: int, scope: Scope, singles: Sequence[Single]) -> Contrast:
-        of, weights = _averaged(claim, singles)
-        row = _contrast(claim.id, kind, number, scope, of, weights, scores, None if printed else margin)
-        low, high = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
-        count = len({single.number for single in singles})
-        return replace(row, comparisons=count, at_least=low, at_most=high)
+    scores: Scores
+    planned: Sequence[CellKey]
+    printed: bool
+    margin: float
 
-    for number, singles in by_number.items():
+    def rows(self, claim: Claim) -> Iterator[Contrast]:
+        """The single comparisons of a claim, their averages, and what decides."""
+        of_claim = partial(Contrast, claim.id)
+        measured: dict[int, list[Single]] = {}
+        for number, comparison in enumerate(claim.comparisons, 1):
+            singles = self.singles(claim, number, comparison)
+            measured[number] = [single for single in singles if single.weights]
+            for single in singles:
+                row = of_claim("single", number, *single.scope)
+                yield self.filled(row, [single]) if single.weights else row
+        for number, singles in measured.items():
+            if len(singles) > 1:
+                yield self.filled(of_claim("pooled", number, None, None), singles)
+        everywhere = [each for singles in measured.values() for each in singles]
+        if claim.quantifier == "some":
+            for setting in sorted({each.scope[0] for each in everywhere}):
+                own = [each for each in everywhere if each.scope[0] == setting]
+                yield self.filled(of_claim("setting", 0, setting, None), own)
+        elif chosen := measured[claim.primary] if claim.primary else everywhere:
+            yield self.filled(of_claim("primary", claim.primary, None, None), chosen)
+
+    def singles(self, claim: Claim, number: int, comparison: Comparison) -> list[Single]:
+        """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
+        cells = [cell for cell in self.planned if not claim.settings or cell.setting in claim.settings]
+        columns = [_keys(term, cells) for term in comparison.terms]
+        singles = []
+        for scope in sorted(set().union(*columns)):
+            weights: Weights = defaultdict(float)
+            for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
+                for key, weight in _expanded(term, column.get(scope)):
+                    weights[key] += sign * weight
+            weights = {key: weight for key, weight in weights.items() if weight}
+            if not weights:
+                raise ClaimError(
+                    f"claim {claim.id}: comparison {number}: its cells cancel, and nothing is left to compare"
+                )
+            singles.append(Single(comparison, scope, weights if all(key in self.scores for key in weights) else None))
+        return _judgeable(singles, self.scores) or [Single(comparison, (None, None), None)]
+
+    def filled(self, row: Contrast, singles: Sequence[Single]) -> Contrast:
+        """A row with the numbers of the average of single comparisons."""
+        of, weights = average([single.comparison for single in singles]), defaultdict(float)
         for single in singles:
-            if single.weights is None:
-                yield Contrast(claim.id, "single", number, *single.scope)
-            else:
-                yield row("single", number, single.scope, [single])
-    measured = {number: [each for each in singles if each.weights] for number, singles in by_number.items()}
-    for number, singles in measured.items():
-        if len(singles) > 1:
-            yield row("pooled", number, (None, None), singles)
-    everywhere = [each for singles in measured.values() for each in singles]
-    if claim.quantifier == "some":
-        for setting in sorted({each.scope[0] for each in everywhere}):
-            yield row("setting", 0, (setting, None), [each for each in everywhere if each.scope[0] == setting])
-    elif chosen := measured[claim.primary] if claim.primary else everywhere:
-        yield row("primary", claim.primary, (None, None), chosen)
-
-
-def endpoint(claim: Claim, scores: Scores, planned: Iterable[CellKey]) -> tuple[Comparison, Weights] | None:
-    """What decides a claim: the average over its measured comparisons (or its primary one), and the weights of cells.
-
-    None where a comparison is measured nowhere. Where some setting is enough, give the cells of one.
-    """
-    by_number = _by_number(claim, scores, sorted(planned))
-    measured = {number: [each for each in singles if each.weights] for number, singles in by_number.items()}
-    if not measured or not all(measured.values()):
-        return None
-    primary = [claim.primary] if claim.primary and claim.quantifier == "all" else measured
-    return _averaged(claim, [each for number in primary for each in measured[number]])
-
-
-def cells_of(claim: Claim, planned: Iterable[CellKey]) -> set[CellKey]:
-    """The planned cells (without a measure) that a claim is about, on their benchmarks."""
-    own = [cell for cell in planned if not claim.settings or cell.setting in claim.settings]
-    terms = [term for comparison in claim.comparisons for term in comparison.terms]
-    keys = (key for term in terms for cell in _keys(term, own).values() for key, _ in _expanded(term, cell))
-    return {key.without_measure for key in keys if key} & set(own)
-
-
-def _by_number(claim: Claim, scores: Scores, planned: Sequence[CellKey]) -> dict[int, list[Single]]:
-    cells = [cell for cell in planned if not claim.settings or cell.setting in claim.settings]
-    numbered = enumerate(claim.comparisons, 1)
-    return {number: _singles(claim.id, number, comparison, scores, cells) for number, comparison in numbered}
-
-
-def _averaged(claim: Claim, singles: Sequence[Single]) -> tuple[Comparison, Weights]:
-    weights: Weights = defaultdict(float)
-    for single in singles:
-        for key, weight in single.weights.items():
-            weights[key] += weight / len(singles)
-    return average([claim.comparisons[single.number - 1] for single in singles]), weights
-
-
-def _singles(claim: str, number: int, comparison: Comparison, scores: Scores, cells: Sequence[CellKey]) -> list[Single]:
-    """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
-    columns = [_keys(term, cells) for term in comparison.terms]
-    singles = []
-    for scope in sorted(set().union(*columns)):
-        weights: Weights = defaultdict(float)
-        for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
-            for key, weight in _expanded(term, column.get(scope)):
-                weights[key] += sign * weight
-        if not any(weights.values()):
-            raise ClaimError(f"claim {claim}: comparison {number}: its cells cancel, and nothing is left to compare")
-        weights = {key: weight for key, weight in weights.items() if weight}
-        singles.append(Single(number, scope, weights if all(key in scores for key in weights) else None))
-    return _judgeable(singles, scores) or [Single(number, (None, None), None)]
+            for key, weight in single.weights.items():
+                weights[key] += weight / len(singles)
+        result, over, lone = estimate(weights, self.scores, of.is_ratio)
+        value, low, high = (in_unit(of, number) for number in (result.mean, *result.limits()))
+        tested = _capped(result) if row.kind == "single" else result
+        holds, fails = (1.0, 1.0) if lone and not self.printed else p_values(of, tested, self.printed)
+        seen = None if lone or of.is_ratio else result.detectable
+        at_least, at_most = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
+        return replace(
+            row,
+            value=value,
+            low=low,
+            high=high,
+            p_holds=holds,
+            p_fails=fails,
+            seeds=None if self.printed else result.seeds,
+            over=over,
+            detectable=None if seen is None else round(of.scale * seen, DIGITS),
+            unjudged=ON_CPU if not self.printed and is_unjudged(weights, self.scores) else None,
+            comparisons=len({single.comparison for single in singles}),
+            at_least=at_least,
+            at_most=at_most,
+            p_equivalent=None if lone or self.printed else p_equivalent(of, result, self.margin),
+        )
 
 
 def _judgeable(singles: Sequence[Single], scores: Scores) -> list[Single]:
@@ -195,33 +191,9 @@ def _expanded(term: Term, key: CellKey | None) -> Iterator[tuple[CellKey | None,
         yield key and key.default, -term.weight
 
 
-def _contrast(
-    claim: str,
-    kind: ContrastKind,
-    number: int,
-    scope: Scope,
-    of: Comparison,
-    weights: Weights,
-    scores: Scores,
-    margin: float | None,
-) -> Contrast:
-    printed = margin is None
-    result, over, lone = estimate(weights, scores, of.is_ratio)
-    numbers = (in_unit(of, number) for number in (result.mean, *result.limits()))
-    tested = _capped(result) if kind == "single" else result
-    holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, tested, printed)
-    equivalent = None if lone or printed else p_equivalent(of, result, margin)
-    seeds = None if printed else result.seeds
-    seen = None if lone or of.is_ratio else result.detectable
-    detectable = None if seen is None else round(of.scale * seen, DIGITS)
-    unjudged = ON_CPU if not printed and is_unjudged(weights, scores) else None
-    found = (*numbers, holds, fails, seeds, over, detectable, unjudged)
-    return Contrast(claim, kind, number, *scope, *found, p_equivalent=equivalent)
-
-
 def _capped(result: Estimate) -> Estimate:
-    """With at most the degrees of freedom of its seeds: Holm's correction looks far into the tail, where those of
-    Satterthwaite's approximation are too many (`tests/report/test_claim_errors.py`).
+    """Cap the degrees of freedom at seeds - 1: Satterthwaite's are too many in the tail that Holm's correction looks at
+    (`tests/report/test_claim_errors.py`).
     """
     return replace(result, freedom=min(result.freedom, result.seeds - 1)) if result.seeds > 1 else result
 
