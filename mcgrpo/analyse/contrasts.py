@@ -120,9 +120,8 @@ class _Study:
                     weights[key] += sign * weight
             weights = {key: weight for key, weight in weights.items() if weight}
             if not weights:
-                raise ClaimError(
-                    f"claim {claim.id}: comparison {number}: its cells cancel, and nothing is left to compare"
-                )
+                where = f"claim {claim.id}: comparison {number}"
+                raise ClaimError(f"{where}: its cells cancel, and nothing is left to compare")
             singles.append(Single(comparison, scope, weights if all(key in self.scores for key in weights) else None))
         return _judgeable(singles, self.scores) or [Single(comparison, (None, None), None)]
 
@@ -205,18 +204,20 @@ def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = Fal
     """
     if ratio:
         scores = {key: {seed: _logarithm(key, seed, each) for seed, each in scores[key].items()} for key in weights}
+    strata: dict[tuple[str, bool], Weights] = defaultdict(dict)
+    for key, weight in weights.items():  # an untrained model has no noise of seeds, and is not paired by them
+        strata[key.setting, key.method != UNTRAINED][key] = weight
     parts, seeds, unpaired, lone = [], [], False, False
-    for stratum in sorted({_stratum(key) for key in weights}):
-        own = {key: weight for key, weight in weights.items() if _stratum(key) == stratum}
+    for (_, trained), own in sorted(strata.items()):
         shared, fewest = paired.shared_seeds(own, scores), min(len(scores[key]) for key in own)
-        lone |= stratum.trained and fewest == 1
+        lone |= trained and fewest == 1
         if len(shared) > 1 or (shared and fewest == 1):
             parts.append(paired.part(own, scores, shared))
             fewest = len(shared)
         else:
             parts += [paired.part({key: weight}, scores, scores[key]) for key, weight in own.items()]
             unpaired = True
-        seeds += [fewest] if stratum.trained else []
+        seeds += [fewest] if trained else []
     only = next(iter(weights))
     result = paired.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
     if seeds:  # the one row of an untrained model is none
@@ -224,22 +225,10 @@ def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = Fal
     return result, _over(result, any("" not in part for part in parts), unpaired), lone
 
 
-class _Stratum(NamedTuple):
-    """What cells that are paired share; an untrained model has no noise of seeds, and is not paired by them."""
-
-    setting: str
-    trained: bool
-
-
-def _stratum(key: CellKey) -> _Stratum:
-    return _Stratum(key.setting, key.method != UNTRAINED)
-
-
 def _over(result: Estimate, problems: bool, unpaired: bool) -> str:
     if result.error is None:
         return ""
-    over = "seeds and problems" if problems else "seeds"
-    over = "problems" if result.seeds == 1 else over
+    over = "problems" if result.seeds == 1 else "seeds and problems" if problems else "seeds"
     return f"{over}, seeds unpaired" if unpaired else over
 
 
@@ -250,8 +239,8 @@ def _logarithm(key: CellKey, seed: int, score: Found) -> Found:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Form the comparisons of claims.yaml."""
-    parser = command_line.parser("Evaluate the comparisons of claims, per seed and problem.")
+    """Evaluate the comparisons of claims, per seed and problem."""
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--plan", required=True, help="plan.json of the study")
     parser.add_argument("--scores", type=Path, required=True, help="scores.jsonl, one Score a line")
     parser.add_argument("--claims", required=True, help="claims.yaml")

@@ -14,37 +14,9 @@ from mcgrpo.records import VERDICTS, Run, RunKey
 Measures = Iterator[tuple[str, float]]
 """Names and values."""
 
-COLUMNS = {
-    "reward": "drawn/reward",
-    "reward_first": "drawn/reward_first",
-    "loss": "loss",
-    "grad_norm": "grad_norm",
-    "kl": "kl",
-    "entropy": "entropy",
-    "completion_length": "completions/mean_length",
-    "frac_unscorable": "drawn/frac_unscorable",
-    "advantage_abs_max": "advantage/abs_max",
-    "frac_scale_zero": "advantage/frac_scale_zero",
-    "frac_scale_zero_signal": "advantage/frac_scale_zero_signal",
-    "frac_advantage_zero": "advantage/frac_zero",
-    "frac_groups_zero": "advantage/frac_groups_zero",
-    "frac_effective": "advantage/frac_effective",
-    "kl_l1_share_logps": "gradient/kl_l1_share_logps",
-    "flips_mean_median": "flips/mean_median",
-    "flips_loo_mean": "flips/loo_mean",
-    "flips_loo_median": "flips/loo_median",
-    "clip_ratio": "clip_ratio/region_mean",
-    "seconds_generation": "seconds/generation",
-    "seconds_rewards": "seconds/rewards",
-    "seconds_logprobs": "seconds/logprobs",
-    "seconds_update": "seconds/update",
-}
+COLUMNS = {field.name: field.metadata["logged"] for field in fields(CurvePoint) if field.metadata}
 """Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
-MEANS = (
-    "reward", "reward_first", "frac_unscorable", "frac_scale_zero", "frac_scale_zero_signal", "frac_advantage_zero",
-    "frac_groups_zero", "frac_effective", "advantage_abs_max", "kl_l1_share_logps", "flips_mean_median",
-    "flips_loo_mean", "flips_loo_median", "grad_norm", "clip_ratio",
-)  # fmt: skip
+MEANS = tuple(field.name for field in fields(CurvePoint) if field.metadata.get("is_mean"))
 """Columns whose mean over all steps is a measure of the training, under the same name."""
 PHASES = tuple(column for column in COLUMNS if column.startswith("seconds_"))
 """The phases of a step; their seconds are those of the step."""

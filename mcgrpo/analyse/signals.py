@@ -11,9 +11,9 @@ out: `mcgrpo.estimators.signals`.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
@@ -21,14 +21,14 @@ from torch import Tensor
 
 from mcgrpo import command_line
 from mcgrpo.analyse.bounds import DIGITS
-from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.analyse.pass_rates import probabilities, trainings, windows
 from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
+from mcgrpo.analyse.scored import runs_of
 from mcgrpo.analyse.sign_flips import read_rewards
 from mcgrpo.estimators import Signal, signal
 from mcgrpo.estimators.enumeration import EnumerationError
-from mcgrpo.files import RecordError, as_record, read_json, write_csv
+from mcgrpo.files import RecordError, read_json, write_csv
 from mcgrpo.grade.rewards import UNPARSABLE_GOLD
 from mcgrpo.records import Run, cell_name
 from mcgrpo.study.methods import METHODS, UNTRAINED
@@ -62,19 +62,16 @@ class Rewards:
         return 1 - self.probabilities[:, 0].mean().item()
 
 
-@dataclass(frozen=True)
-class Trained:
+class Trained(NamedTuple):
     """What an estimator's signal depends on: its name, G and options."""
 
     estimator: str
     num_generations: int
     options: tuple[tuple[str, Any], ...]
 
-    @classmethod
-    def of(cls, run: Run) -> "Trained":
-        """The estimator of a training."""
-        options = {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
-        return cls(run.estimator, run.num_generations, tuple(sorted(options.items())))
+
+Key = tuple[str, int, str]
+"""Method, G and variant of a setting."""
 
 
 def read_probabilities(path: Path, run: Run, benchmark: str) -> Rewards:
@@ -100,48 +97,56 @@ def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) ->
         summary: a row per `Cell`.
     """
     cells = cells_of(plan, rewards.setting)
-
-    @cache
-    def of(trained: Trained) -> Signal | None:
-        return _signal(rewards, trained, rewards.probabilities)
-
-    gains = _gains(summary, rewards)
+    found = {trained: _signal(rewards, trained, rewards.probabilities) for trained in dict.fromkeys(cells.values())}
+    measured = _measured_gains(summary, rewards)
+    names = ("per_step", "per_rollout", "per_row", "of_best", "drawn")
     for key, trained in cells.items():
-        own = of(trained)
-        if own is None:
-            continue
-        shared = {"setting": rewards.setting, "source": rewards.source, "prompts": rewards.prompts}
-        numbers = {name: getattr(own, name) for name in ("per_step", "per_rollout", "per_row", "of_best", "drawn")}
-        compared = {}
-        for kind, other in (("difference", _baseline(key)), ("change", (*key[:2], DEFAULT))):
-            baseline = cells.get(other)
-            if not compared and baseline and baseline != trained and of(baseline) and of(baseline).per_step:
-                compared = {"kind": kind, "baseline": other[0] if kind == "difference" else other[2]}
-                predicted = round(own.per_step / of(baseline).per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
-                compared |= {"predicted": predicted, **gains.get((*key, kind), {})}
-        method, size, variant = key
-        place = {"method": method, "num_generations": size, "variant": variant, "success": rewards.success}
-        yield CellSignal(**shared, **place, **numbers, **compared)
+        if own := found[trained]:
+            yield CellSignal(
+                rewards.setting,
+                rewards.source,
+                *key,
+                prompts=rewards.prompts,
+                success=rewards.success,
+                **{name: getattr(own, name) for name in names},
+                **_compared(
+                    key, {other: found[each] for other, each in cells.items() if each != trained}, own, measured
+                ),
+            )
 
 
-def cells_of(plan: Mapping[str, Any], setting: str) -> dict[tuple[str, int, str], Trained]:
-    """The estimator of each trained (method, G, variant) of a setting whose groups are of one prompt and one reward.
+def _compared(
+    key: Key, others: Mapping[Key, Signal | None], own: Signal, measured: Mapping[Key, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The predicted gain over a cell with another estimator, if there is one to compare with, and the measured gain."""
+    method, size, variant = key
+    baseline = METHODS[method].baseline
+    compared = {"difference": (baseline, (baseline, size, variant)), "change": (DEFAULT, (method, size, DEFAULT))}
+    for kind, (name, other) in compared.items():
+        if (beside := others.get(other)) and beside.per_step:
+            predicted = round(own.per_step / beside.per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
+            row = measured.get(key, {})
+            ends = {f"gain_{end}": row.get(f"{kind}_{end}") for end in ("low", "high", "verdict")}
+            gains = {"measure": row.get("measure"), "gain": row.get(kind), **ends}
+            return {"kind": kind, "baseline": name, "predicted": predicted, **gains}
+    return {}
+
+
+def cells_of(plan: Mapping[str, Any], setting: str) -> dict[Key, Trained]:
+    """The estimator of each trained cell of a setting whose groups are of one prompt and one reward.
 
     Left out are injected flips, rewards other than accuracy alone with a weight of 1, and groups by position, as in the
     released code.
     """
     cells = {}
-    for row in plan["runs"]:
-        run = as_record(Run, row, "plan")
+    for run in runs_of(plan):
         plain = run.rewards == {"accuracy": 1.0} and not run.training.get("advantage_flip_rate")
         plain = plain and run.training.get("group_by", "prompt") == "prompt"
         if run.setting == setting and run.method != UNTRAINED and plain:
-            cells[run.method, run.num_generations, run.variant] = Trained.of(run)
+            options = {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
+            trained = Trained(run.estimator, run.num_generations, tuple(sorted(options.items())))
+            cells[run.method, run.num_generations, run.variant] = trained
     return cells
-
-
-def _baseline(key: tuple[str, int, str]) -> tuple[str | None, int, str]:
-    return METHODS[key[0]].baseline, *key[1:]
 
 
 def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal | None:
@@ -154,19 +159,14 @@ def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal
         return None
 
 
-def _gains(summary: pd.DataFrame, rewards: Rewards) -> dict[tuple[str, int, str, str], dict[str, Any]]:
-    """The measured gains in sampled accuracy on the benchmark of the rollouts, by cell and kind."""
+def _measured_gains(summary: pd.DataFrame, rewards: Rewards) -> dict[Key, dict[str, Any]]:
+    """The rows of sampled accuracy on the benchmark of the rollouts."""
     rows = accuracies(summary, "in", variant=None)
-    rows = rows[(rows.setting == rewards.setting) & (rows.benchmark == rewards.benchmark)]
-    gains = {}
-    for cell in rows[rows.decoding == "sampled"].itertuples(index=False):
-        key = CellKey.of(cell)
-        for kind in ("difference", "change"):
-            names = {"gain": kind} | {f"gain_{end}": f"{kind}_{end}" for end in ("low", "high", "verdict")}
-            values = {name: getattr(cell, column) for name, column in names.items()}
-            values = {name: None if pd.isna(value) else value for name, value in values.items()}
-            gains[key.method, key.num_generations, key.variant, kind] = {"measure": key.measure, **values}
-    return gains
+    rows = rows[
+        (rows.setting == rewards.setting) & (rows.benchmark == rewards.benchmark) & (rows.decoding == "sampled")
+    ]
+    rows = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    return {(row["method"], row["num_generations"], row["variant"]): row for row in rows}
 
 
 def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
@@ -210,7 +210,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _measured(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:
     """The rewards of every model whose sign flips are measured; of an unfinished study, of those that are there."""
-    runs = {run.name: run for run in (as_record(Run, row, "plan") for row in plan["runs"])}
+    runs = {run.name: run for run in runs_of(plan)}
     for name, spec in plan["flips"].items():
         path = files.rollout_grades(name, spec["benchmark"])
         if path.is_file():
