@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import torch
@@ -31,14 +31,16 @@ from mcgrpo.estimators.enumeration import EnumerationError
 from mcgrpo.files import RecordError, read_json, write_csv
 from mcgrpo.grade.rewards import UNPARSABLE_GOLD
 from mcgrpo.records import Run, cell_name
+from mcgrpo.study.estimators import options_of
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import seal
 
-OPTIONS = {"extra_rollouts": "extra_rollouts", "advantage_epsilon": "epsilon", "mad_zero": "mad_zero",
-           "max_advantage": "max_advantage"}  # fmt: skip
-"""Hyper-parameters that change an estimator, and the options of `signal` that they are."""
+Key = tuple[str, int, str]
+"""Method, G and variant of a setting."""
+Trained = tuple[str, int, tuple[tuple[str, Any], ...]]
+"""What an estimator's signal depends on: its name, G and options."""
 RATES = torch.linspace(0.01, 0.99, 50, dtype=torch.float64)
 
 
@@ -60,18 +62,6 @@ class Rewards:
     def success(self) -> float:
         """The mean success rate."""
         return 1 - self.probabilities[:, 0].mean().item()
-
-
-class Trained(NamedTuple):
-    """What an estimator's signal depends on: its name, G and options."""
-
-    estimator: str
-    num_generations: int
-    options: tuple[tuple[str, Any], ...]
-
-
-Key = tuple[str, int, str]
-"""Method, G and variant of a setting."""
 
 
 def read_probabilities(path: Path, run: Run, benchmark: str) -> Rewards:
@@ -97,37 +87,27 @@ def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) ->
         summary: a row per `Cell`.
     """
     cells = cells_of(plan, rewards.setting)
-    found = {trained: _signal(rewards, trained, rewards.probabilities) for trained in dict.fromkeys(cells.values())}
+    once = {trained: _signal(rewards, trained, rewards.probabilities) for trained in dict.fromkeys(cells.values())}
+    found = {key: own for key, trained in cells.items() if (own := once[trained]) is not None}
     measured = _measured_gains(summary, rewards)
-    names = ("per_step", "per_rollout", "per_row", "of_best", "drawn")
-    for key, trained in cells.items():
-        if own := found[trained]:
-            yield CellSignal(
-                rewards.setting,
-                rewards.source,
-                *key,
-                prompts=rewards.prompts,
-                success=rewards.success,
-                **{name: getattr(own, name) for name in names},
-                **_compared(
-                    key, {other: found[each] for other, each in cells.items() if each != trained}, own, measured
-                ),
-            )
+    for key, own in found.items():
+        numbers = {name: getattr(own, name) for name in ("per_step", "per_rollout", "per_row", "of_best", "drawn")}
+        numbers |= {"prompts": rewards.prompts, "success": rewards.success}
+        compared = _compared(key, found, measured.get(key, {}))
+        yield CellSignal(rewards.setting, rewards.source, *key, **numbers, **compared)
 
 
-def _compared(
-    key: Key, others: Mapping[Key, Signal | None], own: Signal, measured: Mapping[Key, Mapping[str, Any]]
-) -> dict[str, Any]:
+def _compared(key: Key, found: Mapping[Key, Signal], measured: Mapping[str, Any]) -> dict[str, Any]:
     """The predicted gain over a cell with another estimator, if there is one to compare with, and the measured gain."""
     method, size, variant = key
     baseline = METHODS[method].baseline
     compared = {"difference": (baseline, (baseline, size, variant)), "change": (DEFAULT, (method, size, DEFAULT))}
     for kind, (name, other) in compared.items():
-        if (beside := others.get(other)) and beside.per_step:
-            predicted = round(own.per_step / beside.per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
-            row = measured.get(key, {})
-            ends = {f"gain_{end}": row.get(f"{kind}_{end}") for end in ("low", "high", "verdict")}
-            gains = {"measure": row.get("measure"), "gain": row.get(kind), **ends}
+        beside = found.get(other, found[key])
+        if beside is not found[key] and beside.per_step:
+            predicted = round(found[key].per_step / beside.per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
+            gains = {f"gain_{end}": measured.get(f"{kind}_{end}") for end in ("low", "high", "verdict")}
+            gains |= {"measure": measured.get("measure"), "gain": measured.get(kind)}
             return {"kind": kind, "baseline": name, "predicted": predicted, **gains}
     return {}
 
@@ -143,17 +123,16 @@ def cells_of(plan: Mapping[str, Any], setting: str) -> dict[Key, Trained]:
         plain = run.rewards == {"accuracy": 1.0} and not run.training.get("advantage_flip_rate")
         plain = plain and run.training.get("group_by", "prompt") == "prompt"
         if run.setting == setting and run.method != UNTRAINED and plain:
-            options = {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
-            trained = Trained(run.estimator, run.num_generations, tuple(sorted(options.items())))
-            cells[run.method, run.num_generations, run.variant] = trained
+            options = tuple(sorted(options_of(run).items()))
+            cells[run.method, run.num_generations, run.variant] = run.estimator, run.num_generations, options
     return cells
 
 
 def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal | None:
     """None, with the reason printed, for an estimator whose signal cannot be enumerated."""
-    levels, options = list(rewards.levels), dict(trained.options)
+    estimator, size, options = trained
     try:
-        return signal(trained.estimator, trained.num_generations, levels, probabilities, **options)
+        return signal(estimator, size, list(rewards.levels), probabilities, **dict(options))
     except EnumerationError as error:
         print(f"left out: {error}")
         return None
