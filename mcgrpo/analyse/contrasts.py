@@ -166,7 +166,7 @@ def _judgeable(singles: Sequence[Single], scores: Scores) -> list[Single]:
 
 def is_unjudged(weights: Weights, scores: Scores) -> bool:
     """Whether any of these cells is a time of trainings that are not known to have had GPUs to themselves."""
-    held = [scores.get(key._replace(measure=GPUS), {}) for key in weights if key.measure.startswith("seconds")]
+    held = [scores.get(key.of_training(GPUS), {}) for key in weights if key.measure.startswith("seconds")]
     return not all(seeds and all(score.value for score in seeds.values()) for seeds in held)
 
 

@@ -231,29 +231,16 @@ def table(rates: Iterable[FlipRates]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Sign-flip rates of every prompt of a file of grades, under every convention."""
-    parser = command_line.parser(main.__doc__)
+    parser, whole = command_line.parser(main.__doc__), command_line.whole
     parser.add_argument("--grades", type=Path, required=True, help="many sampled completions a problem")
-    parser.add_argument(
-        "--k",
-        type=command_line.whole,
-        nargs="+",
-        default=[2, 4, 8],
-        help="rollouts that reach the update (default: 2 4 8)",
-    )
-    parser.add_argument(
-        "--subsamples", type=command_line.whole, default=20, help="random subsets per problem (%(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=partial(command_line.whole, least=0), default=0, help="of the random subsets (%(default)s)"
-    )
+    parser.add_argument("--k", type=whole, nargs="+", default=[2, 4, 8], help="rollouts that reach the update")
+    parser.add_argument("--subsamples", type=whole, default=20, help="random subsets per problem (%(default)s)")
+    parser.add_argument("--seed", type=partial(whole, least=0), default=0, help="of the random subsets (%(default)s)")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     with command_line.errors(RecordError):
         rewards = read_rewards(options.grades)
-    try:
         rates = list(flip_rates(rewards, options.k, options.subsamples, options.seed))
-    except RecordError as error:
-        raise SystemExit(f"error: {options.grades}: {error}") from None
     write_jsonl(options.output, rates)
     print(f"{len(rates)} measures of {len(rewards)} problems; exact rates in percent, their mean over problems:")
     print(table(rates))

@@ -31,13 +31,8 @@ def same_rollouts(key: CellKey, scores: Scores, planned: Planned) -> CellKey | N
 
 def _rollouts(key: CellKey, scores: Scores) -> float | None:
     """Rollouts of a training of the cell, the mean over its seeds."""
-    seeds = scores.get(key._replace(role="train", benchmark="train", measure="rollouts"), {})
+    seeds = scores.get(key.of_training("rollouts"), {})
     return sum(score.value for score in seeds.values()) / len(seeds) if seeds else None
-
-
-def worst(key: CellKey, scores: Scores) -> float | None:
-    """The value of the lowest seed."""
-    return min((score.value for score in scores.get(key, {}).values()), default=None)
 
 
 def collapsed(key: CellKey, scores: Scores) -> float | None:

@@ -78,20 +78,14 @@ def summarise(plan: dict[str, Any], scores: Scores, published: pd.DataFrame | No
     return Summary([study.cell(key) for key in rows], [gain for key in rows for gain in study.gains(key)])
 
 
-def extra_rollouts(plan: dict[str, Any], scores: Scores) -> dict[tuple[str, str, int, str], int | None]:
-    """Rollouts drawn of each prompt beside G, by setting, variant, G and method.
-
-    Of somebody's own estimator they are known once a training has finished.
-    """
-    extra = {(run.setting, run.variant, run.num_generations, run.method): planned_extra(run) for run in runs_of(plan)}
-    for key, seeds in scores.items():
-        if key.measure == EXTRA_ROLLOUTS:
-            extra[_trained(key)] = round(next(iter(seeds.values())).value)
+def extra_rollouts(plan: dict[str, Any], scores: Scores) -> dict[CellKey, int | None]:
+    """Rollouts drawn of each prompt beside G, by trainings; those of somebody's own estimator once one has finished."""
+    extra = {}
+    for run in runs_of(plan):
+        key = CellKey(run.setting, run.variant, "train", "train", "", run.num_generations, run.method)
+        counted = scores.get(key.of_training(EXTRA_ROLLOUTS))
+        extra[key] = round(next(iter(counted.values())).value) if counted else planned_extra(run)
     return extra
-
-
-def _trained(key: CellKey) -> tuple[str, str, int, str]:
-    return key.setting, key.variant, key.num_generations, key.method
 
 
 @dataclass(frozen=True)
@@ -99,7 +93,7 @@ class _Study:
     scores: Scores
     planned: Planned
     printed: Mapping[CellKey | None, float]
-    extra: Mapping[tuple[str, str, int, str], int | None]
+    extra: Mapping[CellKey, int | None]
     margin: float
 
     def cell(self, key: CellKey) -> Cell:
@@ -124,9 +118,9 @@ class _Study:
             difference_excludes_published=_excludes(gains["difference"], printed_gain),
             equivalence_margin=margin,
             same_rollouts_generations=others["same_rollouts"] and others["same_rollouts"].num_generations,
-            worst=stability.worst(key, self.scores) if _is_accuracy(key) else None,
+            worst=min((score.value for score in seeds.values()), default=None) if _is_accuracy(key) else None,
             collapsed=stability.collapsed(key, self.scores) if _is_accuracy(key) else None,
-            extra_rollouts=self.extra[_trained(key)],
+            extra_rollouts=self.extra[key.of_training("")],
         )
 
     def others(self, key: CellKey) -> dict[str, CellKey | None]:

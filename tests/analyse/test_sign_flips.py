@@ -220,7 +220,7 @@ class TestFiles:
 
     def test_too_few_rollouts(self, tmp_path):
         path = write_grades(tmp_path / "g.jsonl", [("a/7", "correct")] * 4)
-        with pytest.raises(SystemExit, match=r"g\.jsonl: problem 'a/7' has 4 rollouts; k = 4 needs 5"):
+        with pytest.raises(SystemExit, match=r"error: problem 'a/7' has 4 rollouts; k = 4 needs 5"):
             main(["--grades", str(path), "--k", "2", "4", "--output", str(tmp_path / "flips.jsonl")])
         assert not (tmp_path / "flips.jsonl").exists()
         with pytest.raises(ValueError, match="4 rollouts: a median-plus1 baseline at k = 4 needs 5"):

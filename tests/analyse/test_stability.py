@@ -5,6 +5,7 @@ from studies import load
 from study_frames import cells as all_cells
 from study_frames import score
 
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.summarise import extra_rollouts
 from mcgrpo.study.plan import as_json
 
@@ -80,4 +81,5 @@ def test_a_variant_is_counted_against_its_own_mean_centred_cell_if_there_is_one(
 def test_a_variant_with_another_estimator_draws_as_many_rollouts_as_that():
     extra = extra_rollouts(as_json(load("mini")), {})
     cells = [("default", "grpo"), ("default", "mc-grpo"), ("released", "grpo"), ("rival-pods", "grpo")]
-    assert [extra["toy-qwen3", variant, 2, method] for variant, method in cells] == [0, 1, 1, 8]
+    found = [extra[CellKey("toy-qwen3", variant, "train", "train", "", 2, method)] for variant, method in cells]
+    assert found == [0, 1, 1, 8]

@@ -68,7 +68,7 @@ ROW = "a,grpo,2,default,0,sums,in,greedy,{kind},grpo,{gain}"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "not a CSV table"),
+        ("", "column 'setting' is missing"),
         ("setting,method\n", "column 'num_generations' is missing or unknown; Gain has"),
         ("{header},more\n", "column 'more' is missing"),
         ("{header}\na,grpo\n", "x.csv:2: 2 fields, not the header's 11"),
