@@ -15,7 +15,6 @@ from study_frames import (
     scores_by_cell,
     seconds,
     study,
-    summary_of,
     with_values,
 )
 
@@ -108,13 +107,6 @@ def test_sign_flips_are_rows_of_the_runs_that_are_planned_for_them(tmp_path):
     ]
 
 
-def test_the_control_is_paired_with_grpo_and_a_baseline_with_none(tmp_path):
-    found = cells(tmp_path, study())
-    assert cell(found, "grpo-plus1").baseline == "grpo"
-    assert cell(found, "grpo").baseline is None
-    assert cell(found, "none", budget=0).baseline is None
-
-
 def test_pairing_keeps_to_one_variant_and_budget(tmp_path):
     rows = cell_scores("grpo", 2, 0.1) + cell_scores("grpo", 4, 0.2) + cell_scores("grpo", 2, 0.3, variant="format")
     rows += cell_scores("mc-grpo", 2, 0.5, variant="format") + cell_scores("mc-grpo", 8, 0.5)
@@ -186,10 +178,7 @@ def test_a_gain_excludes_the_published_gain_or_does_not(tmp_path):
 
 
 def test_only_accuracies_are_better_or_worse(tmp_path):
-    rows = [
-        *cell_scores("grpo", 2, 0.1, measure="rate-timeout"),
-        *cell_scores("mc-grpo", 2, 0.5, measure="rate-timeout"),
-    ]
+    rows = [row for method in ("grpo", "mc-grpo") for row in cell_scores(method, 2, 0.1, measure="rate-timeout")]
     rows += [replace(seconds(method, 2, 10.0 + seed), seed=seed) for method in ("grpo", "mc-grpo") for seed in range(3)]
     found = cells(tmp_path, rows)
     timeouts = cell(found, "mc-grpo", "rate-timeout")
@@ -214,15 +203,6 @@ def test_every_seed_of_a_gain_is_a_row_of_its_own(tmp_path):
     assert set(gains.kind) == {"difference", "change"}
 
 
-def test_no_right_answer_of_thirty_is_not_certain(tmp_path):
-    rows = [score(method, 2, seed, 0.0, n=30) for method in ("grpo", "mc-grpo") for seed in range(3)]
-    found = cell(cells(tmp_path, rows), "mc-grpo")
-    assert (found.low, found.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 30)))
-    assert (found.difference_low, found.difference_high) == pytest.approx((-found.high, found.high))
-    assert found.difference_verdict == "inconclusive"
-    assert found.difference_detectable > found.high
-
-
 def test_a_published_number_without_a_setting_is_of_every_one_out_of_distribution(tmp_path):
     numbers = [published("", method, value, "aime24", table="ood") for method, value in [("grpo", 20), ("mc-grpo", 25)]]
     far = {"benchmark": "aime24", "role": "out"}
@@ -242,32 +222,21 @@ def test_the_order_of_rows_does_not_matter(tmp_path):
     assert command(tmp_path, plan, rows).read_bytes() == first
 
 
-def test_a_cell_does_not_depend_on_other_cells(tmp_path):
-    alone = [row for row in study() if row.method == "grpo"]
-    both = cells(tmp_path, study(), spread=0.3)
-    few = cells(tmp_path, alone, spread=0.3)
-    assert {key: both[key] for key in few} == few
-
-
-def test_methods_stand_in_their_order(tmp_path):
-    greedy = summary_of(tmp_path, study()).query("measure == 'greedy'")
-    assert greedy.method.tolist() == ["none", "grpo", "mc-grpo", "grpo-plus1", "grpo", "mc-grpo"]
-
-
 def test_the_command_writes_what_read_frame_reads(tmp_path):
-    names = [field.name for field in dataclasses.fields(Published)]
-    numbers = "main,1,toy_a,mc-grpo,2,default,sums,accuracy,50.0,,,\n"
-    (tmp_path / "published.csv").write_text(",".join(names) + "\n" + numbers)
+    header = ",".join(Published.__dataclass_fields__)
+    (tmp_path / "published.csv").write_text(f"{header}\nmain,1,toy_a,mc-grpo,2,default,sums,accuracy,50.0,,,\n")
     options = ("--published", str(tmp_path / "published.csv"))
     output = command(tmp_path, plan_of(study()), study(), *options)
     row = read_frame(output, Cell).query("method == 'mc-grpo' and num_generations == 2 and measure == 'greedy'").iloc[0]
     assert (row.seeds, row.difference, row.published) == (3, pytest.approx(-0.06), 0.5)
 
 
-def test_settings_stand_in_the_order_of_the_study_file(tmp_path):
+def test_settings_stand_in_the_order_of_the_study_file_and_methods_in_theirs(tmp_path):
     rows = study() + [replace(row, setting="toy_0") for row in study()]
     plan = plan_of(rows)
     for order in (["toy_0", "toy_a"], ["toy_a", "toy_0"]):
         plan["benchmarks"] = {setting: {} for setting in order}
-        found = [cell.setting for cell in summarise(plan, scores_by_cell(tmp_path, rows)).cells]
-        assert sorted(found, key=order.index) == found and set(found) == set(order)
+        found = summarise(plan, scores_by_cell(tmp_path, rows)).cells
+        assert list(dict.fromkeys(cell.setting for cell in found)) == order
+        greedy = [cell.method for cell in found if cell.measure == "greedy"]
+        assert greedy == 2 * ["none", "grpo", "mc-grpo", "grpo-plus1", "grpo", "mc-grpo"]
