@@ -22,10 +22,6 @@ def accuracies(**where):
     return [row for row in rows if all(getattr(row, name) == value for name, value in where.items())]
 
 
-def cell_of(row):
-    return row.setting, row.method, row.num_generations, row.variant, row.benchmark, row.measure
-
-
 def cents(value):
     """A printed number as a whole number of hundredths."""
     return round(100 * value)
@@ -60,12 +56,8 @@ def test_a_gain_is_the_difference_of_its_accuracies():
     gains = [row for row in ROWS if row.gain is not None]
     assert len(gains) == 3 * 15 + 3
     for row in gains:
-        (baseline,) = accuracies(
-            table=row.table,
-            setting=row.setting,
-            method=METHODS[row.method].baseline,
-            num_generations=row.num_generations,
-        )
+        place = {name: getattr(row, name) for name in ("table", "setting", "num_generations")}
+        (baseline,) = accuracies(**place, method=METHODS[row.method].baseline)
         assert cents(row.value) - cents(baseline.value) == cents(row.gain), row
 
 

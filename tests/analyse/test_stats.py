@@ -16,6 +16,9 @@ def test_student_limits():
     assert Estimate(0.02, 5, 0.01).limits() == pytest.approx(stats.norm.interval(0.95, 0.02, 0.01))
     equal = Estimate(2.0, 3, 0.0, 2.0)
     assert equal.limits() == (2.0, 2.0)
+    for of in (STUDENT, SHARE, equal):
+        assert (of.p_value(-math.inf, "greater"), of.p_value(-math.inf, "less")) == (0.0, 1.0)
+        assert (of.p_value(math.inf, "less"), of.p_value(math.inf, "greater")) == (0.0, 1.0)
     assert (equal.p_value(1.0, "greater"), equal.p_value(2.0, "greater"), equal.p_value(3.0, "less")) == (0.0, 1.0, 0.0)
 
 
