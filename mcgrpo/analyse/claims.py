@@ -11,17 +11,13 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from mcgrpo import shipped
-from mcgrpo.analyse.curves import MEANS
+from mcgrpo.analyse import curves, measures
 from mcgrpo.analyse.flip_measures import parse_measure
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.variants import DEFAULT
 
-_ACCURACIES = (
-    r"(exact-|robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+|maj@\d+|rate-(unparseable|timeout|error)"
-)
-_OF_TRAINING = "|".join([*MEANS, "frac_grad_clipped", "reward_unsteadiness", "rollouts", "seconds", "seconds_per_step"])
-MEASURES = {"in": _ACCURACIES, "out": _ACCURACIES, "train": _OF_TRAINING}
+MEASURES = {"in": measures.NAMES, "out": measures.NAMES, "train": "|".join(curves.NAMES)}
 """What may be asked of a benchmark of each role: a pattern; for the role `flips` see `mcgrpo.analyse.sign_flips`."""
 
 RATIO = ("train", "seconds", "mean")

@@ -18,6 +18,8 @@ COLUMNS = {field.name: field.metadata["logged"] for field in fields(CurvePoint) 
 """Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
 MEANS = tuple(field.name for field in fields(CurvePoint) if field.metadata.get("is_mean"))
 """Columns whose mean over all steps is a measure of the training, under the same name."""
+NAMES = (*MEANS, "frac_grad_clipped", "reward_unsteadiness", "rollouts", "seconds", "seconds_per_step")
+"""What the measures of a training are called."""
 PHASES = tuple(column for column in COLUMNS if column.startswith("seconds_"))
 """The phases of a step; their seconds are those of the step."""
 

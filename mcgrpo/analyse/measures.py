@@ -19,6 +19,12 @@ Problem = Sequence[Grade]
 """The grades of one problem's completions, drawn in one way."""
 Problems = dict[str, Problem]
 """By id, in the order of the benchmark."""
+RATES = ("unparseable", "timeout", "error")
+"""Verdicts whose rate is a measure."""
+NAMES = r"(exact-|robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+|maj@\d+|rate-({})".format(
+    "|".join(RATES)
+)
+"""What measures are called: a pattern."""
 Definition = tuple[str, Callable[[Problem], float], Problems]
 """A measure: its name, its value for a problem, and the problems."""
 
@@ -84,7 +90,7 @@ def _paper(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
     if n >= 3:
         yield f"maj@{n}", majority, drawn["sampled"]
     every = {id: [g for problems in drawn.values() for g in problems[id]] for id in next(iter(drawn.values()))}
-    for verdict in ("unparseable", "timeout", "error"):
+    for verdict in RATES:
         yield f"rate-{verdict}", partial(rate, verdict), every
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from mcgrpo import command_line
 from mcgrpo.analyse.bounds import DIGITS
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.analyse.pass_rates import probabilities, trainings, windows
 from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
@@ -32,13 +33,11 @@ from mcgrpo.files import RecordError, read_json, write_csv
 from mcgrpo.grade.rewards import UNPARSABLE_GOLD
 from mcgrpo.records import Run, cell_name
 from mcgrpo.study.estimators import options_of
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import seal
 
-Key = tuple[str, int, str]
-"""Method, G and variant of a setting."""
 Trained = tuple[str, int, tuple[tuple[str, Any], ...]]
 """What an estimator's signal depends on: its name, G and options."""
 RATES = torch.linspace(0.01, 0.99, 50, dtype=torch.float64)
@@ -86,34 +85,32 @@ def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) ->
         rewards: of one model.
         summary: a row per `Cell`.
     """
-    cells = cells_of(plan, rewards.setting)
+    cells = cells_of(plan, rewards)
     once = {trained: _signal(rewards, trained, rewards.probabilities) for trained in dict.fromkeys(cells.values())}
     found = {key: own for key, trained in cells.items() if (own := once[trained]) is not None}
-    measured = _measured_gains(summary, rewards)
+    measured = _sampled(summary)
     for key, own in found.items():
         numbers = {name: getattr(own, name) for name in ("per_step", "per_rollout", "per_row", "of_best", "drawn")}
-        numbers |= {"prompts": rewards.prompts, "success": rewards.success}
-        compared = _compared(key, found, measured.get(key, {}))
-        yield CellSignal(rewards.setting, rewards.source, *key, **numbers, **compared)
+        place = {name: getattr(key, name) for name in ("setting", "method", "num_generations", "variant")}
+        shared = {"source": rewards.source, "prompts": rewards.prompts, "success": rewards.success}
+        yield CellSignal(**place, **shared, **numbers, **_compared(key, found, measured.get(key, {})))
 
 
-def _compared(key: Key, found: Mapping[Key, Signal], measured: Mapping[str, Any]) -> dict[str, Any]:
+def _compared(key: CellKey, found: Mapping[CellKey | None, Signal], measured: Mapping[str, Any]) -> dict[str, Any]:
     """The predicted gain over a cell with another estimator, if there is one to compare with, and the measured gain."""
-    method, size, variant = key
-    baseline = METHODS[method].baseline
-    compared = {"difference": (baseline, (baseline, size, variant)), "change": (DEFAULT, (method, size, DEFAULT))}
-    for kind, (name, other) in compared.items():
-        beside = found.get(other, found[key])
-        if beside is not found[key] and beside.per_step:
-            predicted = round(found[key].per_step / beside.per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
+    own = found[key]
+    for kind, name, other in (("difference", "method", key.baseline), ("change", "variant", key.default)):
+        beside = found.get(other, own)
+        if beside is not own and beside.per_step:
+            predicted = round(own.per_step / beside.per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
             gains = {f"gain_{end}": measured.get(f"{kind}_{end}") for end in ("low", "high", "verdict")}
             gains |= {"measure": measured.get("measure"), "gain": measured.get(kind)}
-            return {"kind": kind, "baseline": name, "predicted": predicted, **gains}
+            return {"kind": kind, "baseline": getattr(other, name), "predicted": predicted, **gains}
     return {}
 
 
-def cells_of(plan: Mapping[str, Any], setting: str) -> dict[Key, Trained]:
-    """The estimator of each trained cell of a setting whose groups are of one prompt and one reward.
+def cells_of(plan: Mapping[str, Any], rewards: Rewards) -> dict[CellKey, Trained]:
+    """The estimator of each trained cell of the setting whose groups are of one prompt and one reward.
 
     Left out are injected flips, rewards other than accuracy alone with a weight of 1, and groups by position, as in the
     released code.
@@ -122,9 +119,10 @@ def cells_of(plan: Mapping[str, Any], setting: str) -> dict[Key, Trained]:
     for run in runs_of(plan):
         plain = run.rewards == {"accuracy": 1.0} and not run.training.get("advantage_flip_rate")
         plain = plain and run.training.get("group_by", "prompt") == "prompt"
-        if run.setting == setting and run.method != UNTRAINED and plain:
+        if run.setting == rewards.setting and run.method != UNTRAINED and plain:
             options = tuple(sorted(options_of(run).items()))
-            cells[run.method, run.num_generations, run.variant] = run.estimator, run.num_generations, options
+            key = CellKey(run.setting, run.variant, "in", rewards.benchmark, "", run.num_generations, run.method)
+            cells[key] = run.estimator, run.num_generations, options
     return cells
 
 
@@ -138,14 +136,12 @@ def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal
         return None
 
 
-def _measured_gains(summary: pd.DataFrame, rewards: Rewards) -> dict[Key, dict[str, Any]]:
-    """The rows of sampled accuracy on the benchmark of the rollouts."""
-    rows = accuracies(summary, "in", variant=None)
-    rows = rows[
-        (rows.setting == rewards.setting) & (rows.benchmark == rewards.benchmark) & (rows.decoding == "sampled")
-    ]
-    rows = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    return {(row["method"], row["num_generations"], row["variant"]): row for row in rows}
+def _sampled(summary: pd.DataFrame) -> dict[CellKey, dict[str, Any]]:
+    """The rows of sampled accuracy, by cell and benchmark."""
+    rows = accuracies(summary, "in", variant=None).query("decoding == 'sampled'").astype(object)
+    rows = rows.where(rows.notna(), None)
+    keys = (CellKey.of(row).without_measure for row in rows.itertuples(index=False))
+    return dict(zip(keys, rows.to_dict("records"), strict=True))
 
 
 def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
@@ -156,12 +152,12 @@ def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
     rates = torch.cat([RATES, torch.tensor([0.5], dtype=torch.float64)]).unsqueeze(1)
     points = rates * successes / successes.sum()
     points[:, 0] = 1 - rates[:, 0]
-    for (method, size, variant), trained in cells_of(plan, rewards.setting).items():
-        signal = _signal(rewards, trained, points) if variant == DEFAULT else None
+    for key, trained in cells_of(plan, rewards).items():
+        signal = _signal(rewards, trained, points) if key.variant == DEFAULT else None
         if signal is None:
             continue
         slope = signal.gain / signal.climb.square().sum(dim=1)
-        point = partial(SignalPoint, rewards.setting, rewards.source, method, size)
+        point = partial(SignalPoint, rewards.setting, rewards.source, key.method, key.num_generations)
         for index, rate in enumerate(RATES.tolist()):
             alone = signal[index : index + 1].per_rollout
             yield point(rate, alone, (slope[index] / slope[-1]).item(), signal.objective[index].item())
