@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -16,11 +16,11 @@ from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import cell, curve, training_measures
-from mcgrpo.analyse.measures import MEASURES, Measure, measures, read_grades
+from mcgrpo.analyse.measures import Measure, measures, read_grades
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, FlipRates, Score
 from mcgrpo.analyse.scored import measured_on, runs_of
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json, read_jsonl, write_csv, write_jsonl
-from mcgrpo.records import Group, Role, Run
+from mcgrpo.records import Group, Run, run_name
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
@@ -108,48 +108,48 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False, proces
 
 
 def collect_run(run: Run, plan: dict[str, Any], files: ResultFiles, unfinished: bool) -> Results:
-    """The scores and the curve of one run, see `collect`; none of a run whose files have changed."""
-    found = Results()
+    """The scores and the curve of one run, see `collect`; none of a run whose training is wrong or unfinished."""
+    found, folder = Results(), files.run(run.name)
     with found.listing(unfinished):
-        check_files(files.run(run.name), files.model(run.name))
+        check_files(folder, files.model(run.name))
+        outcome = finished(folder / RECORD, run) if run.method != UNTRAINED else {"started": 0.0}
         for benchmark, role in measured_on(plan, run):
             with found.listing(unfinished):
                 if role == "train":
-                    found.extend(of_training(run, files.run(run.name)))
-                else:
-                    found.scores += evaluated(run, benchmark, role, plan["grading"], files)
+                    found.extend(of_training(run, outcome, folder))
+                    continue
+                key = {**cell(run), "benchmark": benchmark, "role": role}
+                protocols = ["flips"] if role == "flips" else plan["grading"]
+                each = [of_benchmark(key, protocol, files, outcome["started"]) for protocol in protocols]
+                found.scores += [score for scores in each for score in scores]
     return found
 
 
-def evaluated(run: Run, benchmark: str, role: Role, grading: list[str], files: ResultFiles) -> list[Score]:
-    """The scores of a run on a benchmark under each protocol that it was graded by, or its sign-flip rates there."""
-    found: list[Measure] = []
-    if role == "flips":
-        rows = read_jsonl(current(files.flips(run.name, benchmark), run, files), FlipRates)
-        found += [Measure(row.measure, row.values, row.problems) for row in rows]
-    for protocol in [] if role == "flips" else [each for each in MEASURES if each in grading]:
-        path = current(files.grades(run.name, benchmark, protocol), run, files)
-        found += measures(read_grades(path), str(path), protocol)
-    key = {**cell(run), "benchmark": benchmark, "role": role}
+def of_benchmark(key: dict[str, Any], protocol: str, files: ResultFiles, since: float) -> list[Score]:
+    """The scores of a run on a benchmark under a protocol of grading, or (`flips`) its sign-flip rates there.
+
+    Args:
+        key: the columns of `Score` up to the role.
+        protocol: whose measures, see `mcgrpo.analyse.measures.MEASURES`.
+        files: of the study.
+        since: when the training started.
+
+    Raises:
+        RecordError: for a file that is wrong, or older than the training.
+    """
+    where = run_name(key), key["benchmark"]
+    path = files.flips(*where) if protocol == "flips" else files.grades(*where, protocol)
+    if path.exists() and path.stat().st_mtime < since:
+        raise RecordError(f"{path}: older than the training that it should be of")
+    if protocol == "flips":
+        found = [Measure(row.measure, row.values, row.problems) for row in read_jsonl(path, FlipRates)]
+    else:
+        found = measures(read_grades(path), str(path), protocol)
     return [Score(**key, measure=name, value=fmean(v), n=len(v), values=v, problems=ids) for name, v, ids in found]
 
 
-def current(path: Path, run: Run, files: ResultFiles) -> Path:
-    """The path of a result, once it is known to be of the run's training, and not of an earlier one.
-
-    Raises:
-        RecordError: where the training is unfinished, of other hyper-parameters, or younger than the result.
-    """
-    if run.method != UNTRAINED:
-        started = finished(files.run(run.name) / RECORD, run)["started"]
-        if path.exists() and path.stat().st_mtime < started:
-            raise RecordError(f"{path}: older than the training that it should be of")
-    return path
-
-
-def of_training(run: Run, folder: Path) -> Results:
+def of_training(run: Run, outcome: Mapping[str, Any], folder: Path) -> Results:
     """The curve of a training, and its measures with n steps."""
-    outcome = finished(folder / RECORD, run)
     gpus = outcome.get("gpus", 0)
     processes = max(gpus, 1)
     batches = Counter(step for step, _ in schedule(run, processes, outcome["data"]["rows"]).generations())
