@@ -57,11 +57,8 @@ def test_a_collapsed_seed_is_counted_against_the_mean_centred_method(tmp_path):
         trained("mc-grpo", 2, [0.65, 0.63, 0.48, 0.51], 960),  # the median of GRPO is 0.59
         trained("grpo-plus1", 2, [0.3, 0.3, 0.3, 0.3], 960),
     )
-    assert {method: (cell.worst, cell.collapsed) for (method, *_), cell in found.items()} == {
-        "grpo": (0.4, 0.25),
-        "mc-grpo": (0.48, 0.25),
-        "grpo-plus1": (0.3, 1.0),
-    }
+    expected = {"grpo": (0.4, 0.25), "mc-grpo": (0.48, 0.25), "grpo-plus1": (0.3, 1.0)}
+    assert {method: (cell.worst, cell.collapsed) for (method, *_), cell in found.items()} == expected
 
 
 def test_a_variant_is_counted_against_its_own_mean_centred_cell_if_there_is_one(tmp_path):

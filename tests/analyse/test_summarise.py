@@ -5,18 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from study_frames import (
-    cell,
-    cell_scores,
-    cells,
-    command,
-    plan_of,
-    score,
-    scores_by_cell,
-    seconds,
-    study,
-    with_values,
-)
+from study_frames import cell, cell_scores, cells, command, plan_of, score, scores_by_cell, seconds, study, with_values
 
 from mcgrpo.analyse.crossed import Weighted, contrast, share
 from mcgrpo.analyse.frames import read_frame
@@ -102,9 +91,8 @@ def test_rows_are_of_every_measure_that_any_cell_has_on_the_benchmark(tmp_path):
 def test_sign_flips_are_rows_of_the_runs_that_are_planned_for_them(tmp_path):
     rows = [*study(), score("mc-grpo", 2, 0, 0.2, measure="rate-k4", role="flips")]
     found = [c for c in cells(tmp_path, rows, spread=0.1).values() if c.role == "flips"]
-    assert [(c.method, c.planned, c.seeds, c.benchmark, c.over) for c in found] == [
-        ("mc-grpo", 1, 1, "sums", "problems")
-    ]
+    (row,) = [(c.method, c.planned, c.seeds, c.benchmark, c.over) for c in found]
+    assert row == ("mc-grpo", 1, 1, "sums", "problems")
 
 
 def test_pairing_keeps_to_one_variant_and_budget(tmp_path):
@@ -133,13 +121,9 @@ def published(setting, method, value, benchmark="sums", measure="accuracy", tabl
 
 
 def test_published_numbers_stand_beside_ours(tmp_path):
-    rows = [
-        published("toy_a", "grpo", 78.92),
-        published("toy_a", "mc-grpo", 83.54),
-        published("toy_a", "grpo-plus1", 81.0),
-        published("toy_b", "grpo", 1.0),
-        published("toy_a", "mc-grpo", 1521.0, "train", "seconds"),
-    ]
+    printed = {"grpo": 78.92, "mc-grpo": 83.54, "grpo-plus1": 81.0}
+    rows = [published("toy_a", method, value) for method, value in printed.items()]
+    rows += [published("toy_b", "grpo", 1.0), published("toy_a", "mc-grpo", 1521.0, "train", "seconds")]
     found = cells(tmp_path, study(), published=as_cells(rows))
     ours = cell(found, "mc-grpo")
     assert (ours.published, ours.published_difference) == (pytest.approx(0.8354), pytest.approx(0.0462))

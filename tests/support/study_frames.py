@@ -1,15 +1,12 @@
 """A small synthetic study for the tests of summary, tables and figures: scores and curves with known effects."""
 
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
-import pandas as pd
-
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, CurvePoint, Score
+from mcgrpo.analyse.records import Score
 from mcgrpo.analyse.scored import Scores, planned_seeds, read_scores
 from mcgrpo.analyse.summarise import main, summarise
-from mcgrpo.files import write_csv, write_json, write_jsonl
+from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.records import Run
 from mcgrpo.study.methods import METHODS, is_median
 
@@ -97,25 +94,6 @@ def plan_of(rows: list[Score]) -> dict:
         "measures": ["greedy", "avg@4"],
         "primary": {"measure": "avg@4", "comparisons": []},
     }
-
-
-def summary_of(folder: Path, rows: list[Score], spread=0.0) -> pd.DataFrame:
-    """The summary as every reader gets it: through the file."""
-    write_csv(folder / "summary.csv", Cell, summarise(plan_of(rows), scores_by_cell(folder, rows, spread)).cells)
-    return read_frame(folder / "summary.csv", Cell)
-
-
-def curve_points(methods=("grpo", "mc-grpo"), budgets=(2, 4), seeds=3, steps=20) -> list[CurvePoint]:
-    """Curves of a reward that rises by 0.05 a step; nothing else was logged."""
-    empty = dict.fromkeys(field.name for field in fields(CurvePoint))
-    return [
-        CurvePoint(**empty | run | {"seed": seed, "step": step, "reward": 0.05 * step + NOISE[seed]})
-        for method in methods
-        for budget in budgets
-        for run in [{"setting": "toy_a", "method": method, "num_generations": budget, "variant": "default"}]
-        for seed in range(seeds)
-        for step in range(1, steps + 1)
-    ]
 
 
 def cells(folder, rows, plan=None, spread=0.0, **options):
