@@ -7,25 +7,16 @@ import pandas as pd
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.records import Published
-from mcgrpo.records import Role
 
 TABLES = ("main", "dapo", "drgrpo", "ood", "composite", "control", "text")
 """Where a number stands; the earlier place is taken where the paper prints a cell in several."""
 OUT = ("aime24", "amc23")
-TRAINING = "train"
-"""The benchmark and the role that training times stand under, as in scores.jsonl."""
+"""Benchmarks that are out of distribution in every setting."""
 
 
 def read_published(path: str | Path) -> list[Published]:
     """All rows of the file; errors as in `mcgrpo.analyse.frames.read_frame`."""
     return read_records(path, Published)
-
-
-def role(row: Published) -> Role:
-    """What the row's benchmark is to its setting."""
-    if row.measure == "seconds":
-        return TRAINING
-    return "out" if row.benchmark in OUT else "in"
 
 
 def as_cells(rows: list[Published]) -> pd.DataFrame:
@@ -46,5 +37,6 @@ def by_cell(cells: pd.DataFrame) -> dict[CellKey, float]:
 
 
 def _key(row: Published) -> CellKey:
-    measure = "greedy" if row.measure == "accuracy" else row.measure
-    return CellKey(row.setting or "", row.variant, role(row), row.benchmark, measure, row.num_generations, row.method)
+    of_model = "greedy", "out" if row.benchmark in OUT else "in"
+    measure, role = ("seconds", "train") if row.measure == "seconds" else of_model
+    return CellKey(row.setting or "", row.variant, role, row.benchmark, measure, row.num_generations, row.method)
