@@ -63,8 +63,7 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
         write_jsonl(results / "runs" / run.name / "groups.jsonl", [group])
     found = collect(planned, results)
     assert [score.value for score in found.scores if score.measure == "extra_rollouts"] == [3, 3]
-    planned["equivalence_margin"] = 0.01
-    cells = summarise(planned, found_scores(found.scores, planned_seeds(planned))).cells
+    cells = summarise(planned | {"equivalence_margin": 0.01}, found_scores(found.scores, planned_seeds(planned))).cells
     assert {cell.extra_rollouts for cell in cells if cell.method != "none"} == {3}
     write_jsonl(results / "runs" / run.name / "groups.jsonl", [])
     with pytest.raises(RecordError, match=r"groups\.jsonl: holds no groups"):
@@ -72,6 +71,9 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
 
 
 def test_a_study_by_hand(results):
+    path = results / "runs" / a_run(seed=1).name / "run.json"
+    record = read_json(path)
+    write_json(path, record | {"outcome": record["outcome"] | {"gpus": 2}})
     found = collect(plan(results), results)
     assert len(found.scores) == WHOLE
     assert len(found.curves) == 2 * 20 and found.missing == []
@@ -85,6 +87,7 @@ def test_a_study_by_hand(results):
         "toy", "grpo", 4, "default", 1, "train", "train", "seconds", value=12.5, n=20
     )
     assert ("none", 0, "train", "seconds") not in scores
+    assert [scores["grpo", seed, "train", "gpus"].value for seed in (0, 1)] == [0, 2]
     flips = scores["none", 0, "flips", "mean/oracle-mean/zeros/k2/exact"]
     assert (flips.benchmark, flips.value, flips.n) == ("sums", 0.25, 3)
 
@@ -177,11 +180,3 @@ def test_the_command_writes_both_files_or_ends_in_one_line(results):
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and done.stderr.endswith("sums.jsonl: no grades\n")
     assert done.stderr.count("\n") == 1 and not (results / "scores.jsonl").exists()
-
-
-def test_each_training_says_how_many_gpus_it_had(results):
-    path = results / "runs" / a_run(seed=1).name / "run.json"
-    record = read_json(path)
-    write_json(path, record | {"outcome": record["outcome"] | {"gpus": 2}})
-    scores = collect(plan(results), results).scores
-    assert [(score.seed, score.value) for score in scores if score.measure == "gpus"] == [(0, 0), (1, 2)]
