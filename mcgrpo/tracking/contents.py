@@ -144,7 +144,7 @@ def cell_entry(rows: list[Row], seeds: list[Entry], stamp: float) -> Entry:
         columns = {accuracy: "mean", f"{accuracy}_low": "low", f"{accuracy}_high": "high"}
         columns |= {gain: "difference", f"{gain}_low": "difference_low", f"{gain}_high": "difference_high"}
         metrics |= {metric: float(each[column]) for metric, column in columns.items() if each[column]}
-        metrics["seeds"] = float(each["seeds"])
+        metrics["seeds"] = max(metrics.get("seeds", 0.0), float(each["seeds"]))
     started = min((seed.started for seed in seeds), default=stamp)
     ended = max((seed.ended for seed in seeds), default=stamp)
     return Entry(
