@@ -21,7 +21,8 @@ class FlipMeasure(NamedTuple):
 
 
 BASELINES, ORACLES, CONVENTIONS, HOWS = (typing.get_args(kind) for kind in (Baseline, Oracle, Convention, How))
-_NAME = "({})/({})/({})/k([1-9][0-9]*)/({})".format(*map("|".join, (BASELINES, ORACLES, CONVENTIONS, HOWS)))
+NAMES = "({})/({})/({})/k([1-9][0-9]*)/({})".format(*map("|".join, (BASELINES, ORACLES, CONVENTIONS, HOWS)))
+"""What measures of sign flips are called: a pattern."""
 
 
 def measure_name(baseline: Baseline, oracle: Oracle, convention: Convention, k: int, how: How) -> str:
@@ -35,7 +36,7 @@ def parse_measure(name: str) -> FlipMeasure:
     Raises:
         ValueError: for another name.
     """
-    if not (match := re.fullmatch(_NAME, name)):
+    if not (match := re.fullmatch(NAMES, name)):
         raise ValueError(f"{name!r} is no measure of sign flips, like 'mean/oracle-mean/strict/k2/exact'")
     baseline, oracle, convention, k, how = match.groups()
     return FlipMeasure(baseline, oracle, convention, int(k), how)
