@@ -26,7 +26,6 @@ from mcgrpo.analyse.bounds import DIGITS, in_unit, p_equivalent, p_values
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
-from mcgrpo.analyse.published import by_cell
 from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.scored import Found, Scores, planned_seeds, read_scores
 from mcgrpo.analyse.stats import Estimate
@@ -72,7 +71,7 @@ def contrasts(
 
 def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
     """The rows of contrasts.csv for the paper's numbers, given by `mcgrpo.analyse.published.as_cells`."""
-    scores = {key: {0: Found(value, 1)} for key, value in by_cell(cells).items()}
+    scores = {CellKey.of(row): {0: Found(row.mean, 1)} for row in cells.itertuples(index=False)}
     # The paper prints totals. Trainings that are compared have as many steps, so the ratio is that of a step
     scores |= {key._replace(measure="seconds_per_step"): v for key, v in scores.items() if key.measure == "seconds"}
     return contrasts(claims, scores, {key.without_measure for key in scores}, printed=True)

@@ -1,5 +1,6 @@
 """The numbers that the paper prints: read from config/published.csv, and by the cells of our own summary."""
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -20,20 +21,17 @@ def read_published(path: str | Path) -> list[Published]:
 
 
 def as_cells(rows: list[Published]) -> pd.DataFrame:
-    """The columns of `CellKey` and `mean`: accuracies as fractions, under the measure `greedy`.
+    """The columns of `CellKey`, `mean` and its `difference` from the baseline's, if that is printed.
 
+    Accuracies are fractions, under the measure `greedy`.
     A cell that stands in several tables is taken from the first of `TABLES`.
     """
     cells = {
         _key(row): row.value / (1 if row.measure == "seconds" else 100)
         for row in sorted(rows, key=lambda row: TABLES.index(row.table), reverse=True)
     }
-    return pd.DataFrame([{**key._asdict(), "mean": value} for key, value in cells.items()])
-
-
-def by_cell(cells: pd.DataFrame) -> dict[CellKey, float]:
-    """The numbers of `as_cells`."""
-    return {CellKey.of(row): row.mean for row in cells.itertuples(index=False)}
+    rows = ((key, value, value - cells.get(key.baseline, math.nan)) for key, value in cells.items())
+    return pd.DataFrame([{**key._asdict(), "mean": value, "difference": gain} for key, value, gain in rows])
 
 
 def _key(row: Published) -> CellKey:

@@ -18,7 +18,7 @@ import pandas as pd
 from mcgrpo import command_line
 from mcgrpo.analyse import paired, stability
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.published import as_cells, by_cell, read_published
+from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, Cell, Gain, IntervalOver
 from mcgrpo.analyse.scored import Planned, Scores, planned_seeds, read_scores, runs_of
 from mcgrpo.analyse.stats import Estimate, gain_verdict
@@ -71,7 +71,7 @@ def summarise(plan: dict[str, Any], scores: Scores, published: pd.DataFrame | No
         ValueError: for an unknown method.
     """
     planned, settings = planned_seeds(plan), list(plan["benchmarks"])
-    printed = {} if published is None else by_cell(published)
+    printed = {} if published is None else {CellKey.of(row): row for row in published.itertuples(index=False)}
     study = _Study(scores, planned, printed, extra_rollouts(plan, scores), plan["equivalence_margin"])
     rows = planned_rows(planned, scores, plan["measures"])
     rows.sort(key=lambda key: settings.index(key.setting))
@@ -92,7 +92,7 @@ def extra_rollouts(plan: dict[str, Any], scores: Scores) -> dict[CellKey, int | 
 class _Study:
     scores: Scores
     planned: Planned
-    printed: Mapping[CellKey | None, float]
+    printed: Mapping[CellKey, Any]
     extra: Mapping[CellKey, int | None]
     margin: float
 
@@ -135,8 +135,10 @@ class _Study:
         One without a setting stands for every setting that the benchmark is out of distribution for.
         """
         own = key._replace(setting="") if key.role == "out" and key not in self.printed else key
-        value, baseline = self.printed.get(own), self.printed.get(own.baseline)
-        return value, None if value is None or baseline is None else value - baseline
+        if own not in self.printed:
+            return None, None
+        row = self.printed[own]
+        return row.mean, None if pd.isna(row.difference) else row.difference
 
     def gains(self, key: CellKey) -> Iterator[Gain]:
         """A row for each seed of a difference or a change."""
