@@ -23,15 +23,8 @@ def p_values(comparison: Comparison, result: Estimate, certain: bool = False) ->
         inside = comparison.holds_at(in_unit(comparison, result.mean))
         return (0.0, 1.0) if inside else (1.0, 0.0)
     low, high = (from_unit(comparison, bound) for bound in (comparison.low, comparison.high))
-    holds = max(
-        result.p_value(low, "greater") if math.isfinite(low) else 0.0,
-        result.p_value(high, "less") if math.isfinite(high) else 0.0,
-    )
-    fails = min(
-        result.p_value(low, "less") if math.isfinite(low) else 1.0,
-        result.p_value(high, "greater") if math.isfinite(high) else 1.0,
-    )
-    return holds, fails
+    holds = max(result.p_value(low, "greater"), result.p_value(high, "less"))
+    return holds, min(result.p_value(low, "less"), result.p_value(high, "greater"))
 
 
 def p_equivalent(comparison: Comparison, result: Estimate, margin: float) -> float | None:

@@ -34,6 +34,10 @@ class CellKey(NamedTuple):
         """The cell on its benchmark, for all measures."""
         return self._replace(measure="")
 
+    def of_training(self, measure: str) -> "CellKey":
+        """The same trainings, by a measure of their own."""
+        return self._replace(role="train", benchmark="train", measure=measure)
+
     @property
     def block(self) -> tuple[str, str, str, str]:
         """What cells that are compared share."""

@@ -11,18 +11,13 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from mcgrpo import shipped
-from mcgrpo.analyse.curves import MEANS
-from mcgrpo.analyse.flip_measures import parse_measure
+from mcgrpo.analyse import curves, flip_measures, measures
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.variants import DEFAULT
 
-_ACCURACIES = (
-    r"(exact-|robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+|maj@\d+|rate-(unparseable|timeout|error)"
-)
-_OF_TRAINING = "|".join([*MEANS, "frac_grad_clipped", "reward_unsteadiness", "rollouts", "seconds", "seconds_per_step"])
-MEASURES = {"in": _ACCURACIES, "out": _ACCURACIES, "train": _OF_TRAINING}
-"""What may be asked of a benchmark of each role: a pattern; for the role `flips` see `mcgrpo.analyse.sign_flips`."""
+MEASURES = {"in": measures.NAMES, "out": measures.NAMES, "train": "|".join(curves.NAMES), "flips": flip_measures.NAMES}
+"""What may be asked of a benchmark of each role: a pattern."""
 
 RATIO = ("train", "seconds", "mean")
 """Role, measure (or its first word) and field of what may stand in a ratio: numbers above 0."""
@@ -188,22 +183,12 @@ def _comparison(spec: dict[str, Any], where: str) -> Comparison:
 def _check(term: Term, where: str) -> None:
     if term.method not in (known := (UNTRAINED, *METHODS)):
         raise ClaimError(f"{where}: unknown method {term.method!r} (known: {', '.join(known)})")
-    if not _is_measure(term):
+    if not re.fullmatch(MEASURES[term.role or "in"], term.measure):
         raise ClaimError(f"{where}: unknown measure {term.measure!r} of {term.where}")
     if term.field == "difference" and (term.method == UNTRAINED or not METHODS[term.method].baseline):
         raise ClaimError(f"{where}: field 'difference' of {term.method}, which has no baseline")
     if term.field == "change" and term.variant == DEFAULT:
         raise ClaimError(f"{where}: field 'change' of the variant {DEFAULT}, which changes from itself")
-
-
-def _is_measure(term: Term) -> bool:
-    if term.role != "flips":
-        return re.fullmatch(MEASURES[term.role or "in"], term.measure) is not None
-    try:
-        parse_measure(term.measure)
-    except ValueError:
-        return False
-    return True
 
 
 def average(comparisons: Sequence[Comparison]) -> Comparison:
@@ -233,7 +218,7 @@ def describe(comparison: Comparison) -> str:
 
 def _name(term: Term) -> str:
     if term.role == "flips":
-        measure = parse_measure(term.measure)
+        measure = flip_measures.parse_measure(term.measure)
         oracle = measure.oracle.removeprefix("oracle-")
         return f"flip rate of the {measure.baseline} at k={measure.k} (oracle {oracle}, {measure.convention})"
     kind = {"mean": "", "difference": "gain of ", "change": "change of "}[term.field]

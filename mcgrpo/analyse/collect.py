@@ -1,40 +1,32 @@
-"""Grades, sign-flip rates and metrics of every run of a study -> scores.csv, values.jsonl and curves.csv.
+"""Grades, sign-flip rates and metrics of every run of a study -> scores.jsonl and curves.csv.
 
-`python -m mcgrpo.analyse.collect --plan plan.json --results results/STUDY --scores FILE --values FILE --curves FILE`
+`python -m mcgrpo.analyse.collect --plan plan.json --results results/STUDY --scores FILE --curves FILE`
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import cell, curve, training_measures
-from mcgrpo.analyse.measures import Measure, measures, read_grades, released, robust
-from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, FlipRates, ProblemValues, Score
-from mcgrpo.files import (
-    RecordError,
-    as_record,
-    iter_json_lines,
-    read_json,
-    read_jsonl,
-    write_csv,
-    write_jsonl,
-)
-from mcgrpo.records import Group, Role, Run
+from mcgrpo.analyse.measures import Measure, measures, read_grades
+from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, FlipRates, Score
+from mcgrpo.analyse.scored import measured_on, runs_of
+from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json, read_jsonl, write_csv, write_jsonl
+from mcgrpo.records import Group, Run, run_name
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
 from mcgrpo.study.schedule import schedule
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
 
-MEASURES = {"paper": measures, "released": released, "robust": robust}
-"""The measures of each protocol of evaluation."""
 LARGEST_WEIGHTS = 1 << 30
 """Bytes: larger weights are not read once more here, only where completions are drawn from them."""
 
@@ -79,10 +71,9 @@ def check_files(folder: Path, weights: Path) -> None:
 
 @dataclass
 class Results:
-    """What a study's files amount to: the rows of scores.csv, values.jsonl and curves.csv, and what was not there."""
+    """What a study's files amount to: the rows of scores.jsonl and curves.csv, and what was not there."""
 
     scores: list[Score] = field(default_factory=list)
-    values: list[ProblemValues] = field(default_factory=list)
     curves: list[CurvePoint] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -91,15 +82,15 @@ class Results:
         for name, rows in vars(other).items():
             getattr(self, name).extend(rows)
 
-    def add(self, run: Run, benchmark: str, role: Role, measures: Iterable[Measure]) -> None:
-        """Measures with a value per problem."""
-        key = {**cell(run), "benchmark": benchmark, "role": role}
-        for measure in measures:
-            key["measure"] = measure.name
-            self.scores.append(
-                Score(**key, value=measure.value, n=len(measure.values), standard_error=measure.standard_error)
-            )
-            self.values.append(ProblemValues(**key, values=measure.values, problems=measure.problems))
+    @contextmanager
+    def listing(self, unfinished: bool) -> Iterator[None]:
+        """Of an unfinished study, list what is missing or does not hold what it should."""
+        try:
+            yield
+        except RecordError as error:
+            if not unfinished:
+                raise
+            self.missing.append(str(error))
 
 
 def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False, processes: int = 1) -> Results:
@@ -111,93 +102,63 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False, proces
     results = Results()
     of_run = partial(collect_run, plan=plan, files=ResultFiles(folder), unfinished=unfinished)
     with ProcessPoolExecutor(processes, get_context("fork")) if processes > 1 else nullcontext() as pool:
-        for part in pool.map(of_run, plan["runs"], chunksize=8) if pool else map(of_run, plan["runs"]):
+        for part in pool.map(of_run, runs_of(plan), chunksize=8) if pool else map(of_run, runs_of(plan)):
             results.extend(part)
     return results
 
 
-def collect_run(row: dict[str, Any], plan: dict[str, Any], files: ResultFiles, unfinished: bool) -> Results:
-    """The scores and the curve of one run, see `collect`."""
-    run, results = as_record(Run, row, "plan"), Results()
-    for part in (partial(check_run, run=run, files=files), *parts(plan, files, run)):
-        try:
-            part(results)
-        except RecordError as error:
-            if not unfinished:
-                raise
-            results.missing.append(str(error))
-            if part.func is check_run:
-                break
-    return results
+def collect_run(run: Run, plan: dict[str, Any], files: ResultFiles, unfinished: bool) -> Results:
+    """The scores and the curve of one run, see `collect`; none of a run whose training is wrong or unfinished."""
+    found, folder = Results(), files.run(run.name)
+    with found.listing(unfinished):
+        check_files(folder, files.model(run.name))
+        outcome = finished(folder / RECORD, run) if run.method != UNTRAINED else {"started": 0.0}
+        for benchmark, role in measured_on(plan, run):
+            with found.listing(unfinished):
+                if role == "train":
+                    found.extend(of_training(run, outcome, folder))
+                    continue
+                key = {**cell(run), "benchmark": benchmark, "role": role}
+                protocols = ["flips"] if role == "flips" else plan["grading"]
+                each = [of_benchmark(key, protocol, files, outcome["started"]) for protocol in protocols]
+                found.scores += [score for scores in each for score in scores]
+    return found
 
 
-def check_run(into: Results, run: Run, files: ResultFiles) -> None:
-    """Check a run's files first: nothing is collected of a run whose files have changed."""
-    check_files(files.run(run.name), files.model(run.name))
+def of_benchmark(key: dict[str, Any], protocol: str, files: ResultFiles, since: float) -> list[Score]:
+    """The scores of a run on a benchmark under a protocol of grading, or (`flips`) its sign-flip rates there.
 
-
-def parts(plan: dict[str, Any], files: ResultFiles, run: Run) -> Iterator[Callable[[Results], None]]:
-    """What is to be read of one run, each to be added to the results when it is called."""
-    training = files.run(run.name) if run.method != UNTRAINED else None
-    for benchmark, role in plan["evaluations"][run.name].items():
-        yield partial(add_evaluation, run=run, training=training, files=files, benchmark=benchmark, role=role,
-                      grading=plan["grading"])  # fmt: skip
-    if spec := plan["flips"].get(run.name):
-        yield partial(add_flips, run=run, training=training, files=files, benchmark=spec["benchmark"])
-    if training:
-        yield partial(add_training, run=run, folder=training)
-
-
-def current(path: Path, run: Run, training: Path | None) -> Path:
-    """The path of a result, once it is known to be of this training, and not of an earlier one.
+    Args:
+        key: the columns of `Score` up to the role.
+        protocol: whose measures, see `mcgrpo.analyse.measures.MEASURES`.
+        files: of the study.
+        since: when the training started.
 
     Raises:
-        RecordError: where the training is unfinished, of other hyper-parameters, or younger than the result.
+        RecordError: for a file that is wrong, or older than the training.
     """
-    if training:
-        record = finished(training / RECORD, run)
-        if path.exists() and path.stat().st_mtime < record["started"]:
-            raise RecordError(f"{path}: older than the training that it should be of")
-    return path
+    where = run_name(key), key["benchmark"]
+    path = files.flips(*where) if protocol == "flips" else files.grades(*where, protocol)
+    if path.exists() and path.stat().st_mtime < since:
+        raise RecordError(f"{path}: older than the training that it should be of")
+    if protocol == "flips":
+        found = [Measure(row.measure, row.values, row.problems) for row in read_jsonl(path, FlipRates)]
+    else:
+        found = measures(read_grades(path), str(path), protocol)
+    return [Score(**key, measure=name, value=fmean(v), n=len(v), values=v, problems=ids) for name, v, ids in found]
 
 
-def add_evaluation(
-    into: Results,
-    run: Run,
-    training: Path | None,
-    files: ResultFiles,
-    benchmark: str,
-    role: Role,
-    grading: Sequence[str],
-) -> None:
-    """The measures of one benchmark, under each protocol that it was graded by."""
-    evaluated: list[Measure] = []
-    for protocol, of in MEASURES.items():
-        if protocol in grading:
-            path = current(files.grades(run.name, benchmark, protocol), run, training)
-            evaluated += of(read_grades(path), str(path))
-    into.add(run, benchmark, role, evaluated)
-
-
-def add_flips(into: Results, run: Run, training: Path | None, files: ResultFiles, benchmark: str) -> None:
-    """The sign-flip rates of a run."""
-    rows = read_jsonl(current(files.flips(run.name, benchmark), run, training), FlipRates)
-    into.add(run, benchmark, "flips", [Measure(row.measure, row.values, row.problems) for row in rows])
-
-
-def add_training(into: Results, run: Run, folder: Path) -> None:
+def of_training(run: Run, outcome: Mapping[str, Any], folder: Path) -> Results:
     """The curve of a training, and its measures with n steps."""
-    outcome = finished(folder / RECORD, run)
     gpus = outcome.get("gpus", 0)
     processes = max(gpus, 1)
     batches = Counter(step for step, _ in schedule(run, processes, outcome["data"]["rows"]).generations())
     points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], processes, batches)
-    into.curves += points
-    key = {**cell(run), "benchmark": "train", "role": "train"}
     found = training_measures(points, outcome["seconds"], run.training.get("max_grad_norm", 1.0))
     own = [] if planned_extra(run) is not None else [(EXTRA_ROLLOUTS, _extra_rollouts(run, folder))]
-    for name, value in [*found, (GPUS, gpus), *own]:
-        into.scores.append(Score(**key, measure=name, value=value, n=len(points)))
+    key = {**cell(run), "benchmark": "train", "role": "train", "n": len(points)}
+    values = [*found, (GPUS, gpus), *own]
+    return Results([Score(**key, measure=name, value=float(value)) for name, value in values], points)
 
 
 def _extra_rollouts(run: Run, folder: Path) -> int:
@@ -208,22 +169,20 @@ def _extra_rollouts(run: Run, folder: Path) -> int:
 
 
 def main() -> None:
-    """Collect a study's results into scores.csv, values.jsonl and curves.csv."""
+    """Collect a study's results into scores.jsonl and curves.csv."""
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--plan", type=Path, required=True)
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--scores", type=Path, required=True)
-    parser.add_argument("--values", type=Path, required=True)
     parser.add_argument("--curves", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--partial", action="store_true", help="take what is there, and name what is not")
     options = parser.parse_args()
     with command_line.errors(RecordError):
         results = collect(read_json(options.plan), options.results, options.partial, options.processes)
-    write_csv(options.scores, Score, results.scores)
-    write_jsonl(options.values, results.values)
+    write_jsonl(options.scores, results.scores)
     write_csv(options.curves, CurvePoint, results.curves)
-    for path in (options.scores, options.values, options.curves):
+    for path in (options.scores, options.curves):
         seal(path)
     for line in results.missing:
         print(f"missing: {line}")

@@ -1,7 +1,6 @@
-"""The comparisons of claims.yaml and of the answer, per seed and problem: scores.csv and values.jsonl to contrasts.csv.
+"""The comparisons of claims.yaml and of the answer, per seed and problem: scores.jsonl to contrasts.csv.
 
-python -m mcgrpo.analyse.contrasts --plan plan.json --scores scores.csv --values values.jsonl --claims claims.yaml
-    --output contrasts.csv
+python -m mcgrpo.analyse.contrasts --plan plan.json --scores scores.jsonl --claims claims.yaml --output contrasts.csv
 
 A gain is written as its two cells, so every comparison is a weighted sum of cells. Cells of one setting are paired: by
 seed, over the seeds that all of them have, and by problem. Where they share fewer than two of several seeds, their
@@ -13,7 +12,8 @@ others: a comparison with a cell of one seed has no test.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,9 +26,8 @@ from mcgrpo.analyse.bounds import DIGITS, in_unit, p_equivalent, p_values
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import GPUS, Contrast, ContrastKind, Score
-from mcgrpo.analyse.scored import Found, Scores, found_scores, planned_seeds, read_values
+from mcgrpo.analyse.records import GPUS, Contrast
+from mcgrpo.analyse.scored import Found, Scores, planned_seeds, read_scores
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.study.methods import UNTRAINED
@@ -43,9 +42,9 @@ ON_CPU = "times are judged on GPUs"
 
 
 class Single(NamedTuple):
-    """One comparison in one scope: the weights of its cells, None where one of them is not there."""
+    """A comparison in one scope: the weights of its cells, None where one of them is not there."""
 
-    number: int
+    comparison: Comparison
     scope: Scope
     weights: Weights | None
 
@@ -66,8 +65,8 @@ def contrasts(
         printed: whether the scores are numbers that the paper prints, taken as they stand.
         margin: the study's `equivalence_margin`.
     """
-    planned = sorted(planned)
-    return [row for claim in claims for row in _of_claim(claim, scores, planned, printed, margin)]
+    study = _Study(scores, sorted(planned), printed, margin)
+    return [row for claim in claims if not claim.unjudged for row in study.rows(claim)]
 
 
 def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
@@ -78,87 +77,81 @@ def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
     return contrasts(claims, scores, {key.without_measure for key in scores}, printed=True)
 
 
-def _of_claim(
-    claim: Claim, scores: Scores, planned: Sequence[CellKey], printed: bool, margin: float
-) -> Iterator[Contrast]:
-    if claim.unjudged:
-        return
-    by_number = _by_number(claim, scores, planned)
+@dataclass(frozen=True)
+class _Study:
+    """The arguments of `contrasts` that are the same for all claims."""
 
-    def row(kind: ContrastKind, number: int, scope: Scope, singles: Sequence[Single]) -> Contrast:
-        of, weights = _averaged(claim, singles)
-        row = _contrast(claim.id, kind, number, scope, of, weights, scores, None if printed else margin)
-        low, high = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
-        count = len({single.number for single in singles})
-        return replace(row, comparisons=count, at_least=low, at_most=high)
+    scores: Scores
+    planned: Sequence[CellKey]
+    printed: bool
+    margin: float
 
-    for number, singles in by_number.items():
+    def rows(self, claim: Claim) -> Iterator[Contrast]:
+        """The single comparisons of a claim, their averages, and what decides."""
+        of_claim = partial(Contrast, claim.id)
+        measured: dict[int, list[Single]] = {}
+        for number, comparison in enumerate(claim.comparisons, 1):
+            singles = self.singles(claim, number, comparison)
+            measured[number] = [single for single in singles if single.weights]
+            for single in singles:
+                row = of_claim("single", number, *single.scope)
+                yield self.filled(row, [single]) if single.weights else row
+        for number, singles in measured.items():
+            if len(singles) > 1:
+                yield self.filled(of_claim("pooled", number, None, None), singles)
+        everywhere = [each for singles in measured.values() for each in singles]
+        if claim.quantifier == "some":
+            for setting in sorted({each.scope[0] for each in everywhere}):
+                own = [each for each in everywhere if each.scope[0] == setting]
+                yield self.filled(of_claim("setting", 0, setting, None), own)
+        elif chosen := measured[claim.primary] if claim.primary else everywhere:
+            yield self.filled(of_claim("primary", claim.primary, None, None), chosen)
+
+    def singles(self, claim: Claim, number: int, comparison: Comparison) -> list[Single]:
+        """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
+        cells = [cell for cell in self.planned if not claim.settings or cell.setting in claim.settings]
+        columns = [_keys(term, cells) for term in comparison.terms]
+        singles = []
+        for scope in sorted(set().union(*columns)):
+            weights: Weights = defaultdict(float)
+            for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
+                for key, weight in _expanded(term, column.get(scope)):
+                    weights[key] += sign * weight
+            weights = {key: weight for key, weight in weights.items() if weight}
+            if not weights:
+                where = f"claim {claim.id}: comparison {number}"
+                raise ClaimError(f"{where}: its cells cancel, and nothing is left to compare")
+            singles.append(Single(comparison, scope, weights if all(key in self.scores for key in weights) else None))
+        return _judgeable(singles, self.scores) or [Single(comparison, (None, None), None)]
+
+    def filled(self, row: Contrast, singles: Sequence[Single]) -> Contrast:
+        """A row with the numbers of the average of single comparisons."""
+        of, weights = average([single.comparison for single in singles]), defaultdict(float)
         for single in singles:
-            if single.weights is None:
-                yield Contrast(claim.id, "single", number, *single.scope)
-            else:
-                yield row("single", number, single.scope, [single])
-    measured = {number: [each for each in singles if each.weights] for number, singles in by_number.items()}
-    for number, singles in measured.items():
-        if len(singles) > 1:
-            yield row("pooled", number, (None, None), singles)
-    everywhere = [each for singles in measured.values() for each in singles]
-    if claim.quantifier == "some":
-        for setting in sorted({each.scope[0] for each in everywhere}):
-            yield row("setting", 0, (setting, None), [each for each in everywhere if each.scope[0] == setting])
-    elif chosen := measured[claim.primary] if claim.primary else everywhere:
-        yield row("primary", claim.primary, (None, None), chosen)
-
-
-def endpoint(claim: Claim, scores: Scores, planned: Iterable[CellKey]) -> tuple[Comparison, Weights] | None:
-    """What decides a claim: the average over its measured comparisons (or its primary one), and the weights of cells.
-
-    None where a comparison is measured nowhere. Where some setting is enough, give the cells of one.
-    """
-    by_number = _by_number(claim, scores, sorted(planned))
-    measured = {number: [each for each in singles if each.weights] for number, singles in by_number.items()}
-    if not measured or not all(measured.values()):
-        return None
-    primary = [claim.primary] if claim.primary and claim.quantifier == "all" else measured
-    return _averaged(claim, [each for number in primary for each in measured[number]])
-
-
-def cells_of(claim: Claim, planned: Iterable[CellKey]) -> set[CellKey]:
-    """The planned cells (without a measure) that a claim is about, on their benchmarks."""
-    own = [cell for cell in planned if not claim.settings or cell.setting in claim.settings]
-    terms = [term for comparison in claim.comparisons for term in comparison.terms]
-    keys = (key for term in terms for cell in _keys(term, own).values() for key, _ in _expanded(term, cell))
-    return {key.without_measure for key in keys if key} & set(own)
-
-
-def _by_number(claim: Claim, scores: Scores, planned: Sequence[CellKey]) -> dict[int, list[Single]]:
-    cells = [cell for cell in planned if not claim.settings or cell.setting in claim.settings]
-    numbered = enumerate(claim.comparisons, 1)
-    return {number: _singles(claim.id, number, comparison, scores, cells) for number, comparison in numbered}
-
-
-def _averaged(claim: Claim, singles: Sequence[Single]) -> tuple[Comparison, Weights]:
-    weights: Weights = defaultdict(float)
-    for single in singles:
-        for key, weight in single.weights.items():
-            weights[key] += weight / len(singles)
-    return average([claim.comparisons[single.number - 1] for single in singles]), weights
-
-
-def _singles(claim: str, number: int, comparison: Comparison, scores: Scores, cells: Sequence[CellKey]) -> list[Single]:
-    """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
-    columns = [_keys(term, cells) for term in comparison.terms]
-    singles = []
-    for scope in sorted(set().union(*columns)):
-        weights: Weights = defaultdict(float)
-        for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
-            for key, weight in _expanded(term, column.get(scope)):
-                weights[key] += sign * weight
-        if not any(weights.values()):
-            raise ClaimError(f"claim {claim}: comparison {number}: its cells cancel, and nothing is left to compare")
-        weights = {key: weight for key, weight in weights.items() if weight}
-        singles.append(Single(number, scope, weights if all(key in scores for key in weights) else None))
-    return _judgeable(singles, scores) or [Single(number, (None, None), None)]
+            for key, weight in single.weights.items():
+                weights[key] += weight / len(singles)
+        result, over, lone = estimate(weights, self.scores, of.is_ratio)
+        value, low, high = (in_unit(of, number) for number in (result.mean, *result.limits()))
+        tested = _capped(result) if row.kind == "single" else result
+        holds, fails = (1.0, 1.0) if lone and not self.printed else p_values(of, tested, self.printed)
+        seen = None if lone or of.is_ratio else result.detectable
+        at_least, at_most = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
+        return replace(
+            row,
+            value=value,
+            low=low,
+            high=high,
+            p_holds=holds,
+            p_fails=fails,
+            seeds=None if self.printed else result.seeds,
+            over=over,
+            detectable=None if seen is None else round(of.scale * seen, DIGITS),
+            unjudged=ON_CPU if not self.printed and is_unjudged(weights, self.scores) else None,
+            comparisons=len({single.comparison for single in singles}),
+            at_least=at_least,
+            at_most=at_most,
+            p_equivalent=None if lone or self.printed else p_equivalent(of, result, self.margin),
+        )
 
 
 def _judgeable(singles: Sequence[Single], scores: Scores) -> list[Single]:
@@ -172,7 +165,7 @@ def _judgeable(singles: Sequence[Single], scores: Scores) -> list[Single]:
 
 def is_unjudged(weights: Weights, scores: Scores) -> bool:
     """Whether any of these cells is a time of trainings that are not known to have had GPUs to themselves."""
-    held = [scores.get(key._replace(measure=GPUS), {}) for key in weights if key.measure.startswith("seconds")]
+    held = [scores.get(key.of_training(GPUS), {}) for key in weights if key.measure.startswith("seconds")]
     return not all(seeds and all(score.value for score in seeds.values()) for seeds in held)
 
 
@@ -196,33 +189,9 @@ def _expanded(term: Term, key: CellKey | None) -> Iterator[tuple[CellKey | None,
         yield key and key.default, -term.weight
 
 
-def _contrast(
-    claim: str,
-    kind: ContrastKind,
-    number: int,
-    scope: Scope,
-    of: Comparison,
-    weights: Weights,
-    scores: Scores,
-    margin: float | None,
-) -> Contrast:
-    printed = margin is None
-    result, over, lone = estimate(weights, scores, of.is_ratio)
-    numbers = (in_unit(of, number) for number in (result.mean, *result.limits()))
-    tested = _capped(result) if kind == "single" else result
-    holds, fails = (1.0, 1.0) if lone and not printed else p_values(of, tested, printed)
-    equivalent = None if lone or printed else p_equivalent(of, result, margin)
-    seeds = None if printed else result.seeds
-    seen = None if lone or of.is_ratio else result.detectable
-    detectable = None if seen is None else round(of.scale * seen, DIGITS)
-    unjudged = ON_CPU if not printed and is_unjudged(weights, scores) else None
-    found = (*numbers, holds, fails, seeds, over, detectable, unjudged)
-    return Contrast(claim, kind, number, *scope, *found, p_equivalent=equivalent)
-
-
 def _capped(result: Estimate) -> Estimate:
-    """With at most the degrees of freedom of its seeds: Holm's correction looks far into the tail, where those of
-    Satterthwaite's approximation are too many (`tests/report/test_claim_errors.py`).
+    """Cap the degrees of freedom at seeds - 1: Satterthwaite's are too many in the tail that Holm's correction looks at
+    (`tests/report/test_claim_errors.py`).
     """
     return replace(result, freedom=min(result.freedom, result.seeds - 1)) if result.seeds > 1 else result
 
@@ -234,18 +203,20 @@ def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = Fal
     """
     if ratio:
         scores = {key: {seed: _logarithm(key, seed, each) for seed, each in scores[key].items()} for key in weights}
+    strata: dict[tuple[str, bool], Weights] = defaultdict(dict)
+    for key, weight in weights.items():  # an untrained model has no noise of seeds, and is not paired by them
+        strata[key.setting, key.method != UNTRAINED][key] = weight
     parts, seeds, unpaired, lone = [], [], False, False
-    for stratum in sorted({_stratum(key) for key in weights}):
-        own = {key: weight for key, weight in weights.items() if _stratum(key) == stratum}
+    for (_, trained), own in sorted(strata.items()):
         shared, fewest = paired.shared_seeds(own, scores), min(len(scores[key]) for key in own)
-        lone |= stratum.trained and fewest == 1
+        lone |= trained and fewest == 1
         if len(shared) > 1 or (shared and fewest == 1):
             parts.append(paired.part(own, scores, shared))
             fewest = len(shared)
         else:
             parts += [paired.part({key: weight}, scores, scores[key]) for key, weight in own.items()]
             unpaired = True
-        seeds += [fewest] if stratum.trained else []
+        seeds += [fewest] if trained else []
     only = next(iter(weights))
     result = paired.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
     if seeds:  # the one row of an untrained model is none
@@ -253,22 +224,10 @@ def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = Fal
     return result, _over(result, any("" not in part for part in parts), unpaired), lone
 
 
-class _Stratum(NamedTuple):
-    """What cells that are paired share; an untrained model has no noise of seeds, and is not paired by them."""
-
-    setting: str
-    trained: bool
-
-
-def _stratum(key: CellKey) -> _Stratum:
-    return _Stratum(key.setting, key.method != UNTRAINED)
-
-
 def _over(result: Estimate, problems: bool, unpaired: bool) -> str:
     if result.error is None:
         return ""
-    over = "seeds and problems" if problems else "seeds"
-    over = "problems" if result.seeds == 1 else over
+    over = "problems" if result.seeds == 1 else "seeds and problems" if problems else "seeds"
     return f"{over}, seeds unpaired" if unpaired else over
 
 
@@ -279,18 +238,17 @@ def _logarithm(key: CellKey, seed: int, score: Found) -> Found:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Form the comparisons of claims.yaml."""
-    parser = command_line.parser("Evaluate the comparisons of claims, per seed and problem.")
+    """Evaluate the comparisons of claims, per seed and problem."""
+    parser = command_line.parser(main.__doc__)
     parser.add_argument("--plan", required=True, help="plan.json of the study")
-    parser.add_argument("--scores", required=True, help="scores.csv, one Score a row")
-    parser.add_argument("--values", required=True, help="values.jsonl, one ProblemValues a line")
+    parser.add_argument("--scores", type=Path, required=True, help="scores.jsonl, one Score a line")
     parser.add_argument("--claims", required=True, help="claims.yaml")
     parser.add_argument("--output", required=True, help="contrasts.csv, one Contrast a row")
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
         plan = read_json(options.plan)
         planned = planned_seeds(plan)
-        scores = found_scores(read_frame(options.scores, Score), read_values(options.values), planned)
+        scores = read_scores(options.scores, planned)
         claims = [*read_claims(options.claims), *(question.claim for question in questions(plan))]
         found = contrasts(claims, scores, planned, margin=plan["equivalence_margin"])
         write_csv(options.output, Contrast, found)

@@ -14,38 +14,12 @@ from mcgrpo.records import VERDICTS, Run, RunKey
 Measures = Iterator[tuple[str, float]]
 """Names and values."""
 
-COLUMNS = {
-    "reward": "drawn/reward",
-    "reward_first": "drawn/reward_first",
-    "loss": "loss",
-    "grad_norm": "grad_norm",
-    "kl": "kl",
-    "entropy": "entropy",
-    "completion_length": "completions/mean_length",
-    "frac_unscorable": "drawn/frac_unscorable",
-    "advantage_abs_max": "advantage/abs_max",
-    "frac_scale_zero": "advantage/frac_scale_zero",
-    "frac_scale_zero_signal": "advantage/frac_scale_zero_signal",
-    "frac_advantage_zero": "advantage/frac_zero",
-    "frac_groups_zero": "advantage/frac_groups_zero",
-    "frac_effective": "advantage/frac_effective",
-    "kl_l1_share_logps": "gradient/kl_l1_share_logps",
-    "flips_mean_median": "flips/mean_median",
-    "flips_loo_mean": "flips/loo_mean",
-    "flips_loo_median": "flips/loo_median",
-    "clip_ratio": "clip_ratio/region_mean",
-    "seconds_generation": "seconds/generation",
-    "seconds_rewards": "seconds/rewards",
-    "seconds_logprobs": "seconds/logprobs",
-    "seconds_update": "seconds/update",
-}
+COLUMNS = {field.name: field.metadata["logged"] for field in fields(CurvePoint) if field.metadata}
 """Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
-MEANS = (
-    "reward", "reward_first", "frac_unscorable", "frac_scale_zero", "frac_scale_zero_signal", "frac_advantage_zero",
-    "frac_groups_zero", "frac_effective", "advantage_abs_max", "kl_l1_share_logps", "flips_mean_median",
-    "flips_loo_mean", "flips_loo_median", "grad_norm", "clip_ratio",
-)  # fmt: skip
+MEANS = tuple(field.name for field in fields(CurvePoint) if field.metadata.get("is_mean"))
 """Columns whose mean over all steps is a measure of the training, under the same name."""
+NAMES = (*MEANS, "frac_grad_clipped", "reward_unsteadiness", "rollouts", "seconds", "seconds_per_step")
+"""What the measures of a training are called."""
 PHASES = tuple(column for column in COLUMNS if column.startswith("seconds_"))
 """The phases of a step; their seconds are those of the step."""
 
@@ -98,30 +72,24 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
     steps whose gradient norm is above `max_grad_norm`. Values that are not finite (a gradient that overflowed) are left
     out of means.
     """
+
+    def of(column: str) -> list[float]:
+        return [value for point in points if (value := getattr(point, column)) is not None]
+
     yield "seconds", seconds
-    if step := _seconds_per_step(points):
+    # Medians over steps, which a pause does not change. Not every step has every phase: of several updates, the first
+    # generates. Such a phase counts by its share of steps.
+    if step := sum(median(logged) * len(logged) / len(points) for phase in PHASES if (logged := of(phase))):
         yield "seconds_per_step", step
-    if counts := [point.rollouts for point in points if point.rollouts is not None]:
+    if counts := of("rollouts"):
         yield "rollouts", sum(counts)
-    if norms := [point.grad_norm for point in points if point.grad_norm is not None]:
+    if norms := of("grad_norm"):
         yield "frac_grad_clipped", sum(not norm <= max_grad_norm for norm in norms) / len(norms)
     for measure in MEANS:
-        logged = [value for point in points if (value := getattr(point, measure)) is not None]
-        values = [value for value in logged if math.isfinite(value)]
-        if values:
+        if values := [value for value in of(measure) if math.isfinite(value)]:
             yield measure, sum(values) / len(values)
-    first = [point.reward_first for point in points if point.reward_first is not None]
-    if (steady := unsteadiness(first)) is not None:
+    if (steady := unsteadiness(of("reward_first"))) is not None:
         yield "reward_unsteadiness", steady
-
-
-def _seconds_per_step(points: list[CurvePoint]) -> float:
-    """The sum over phases of their median over steps, which a pause does not change.
-
-    A phase that not every step has (of several updates, the first generates) counts by its share of steps.
-    """
-    logged = ([seconds for point in points if (seconds := getattr(point, phase))] for phase in PHASES)
-    return sum(median(seconds) * len(seconds) / len(points) for seconds in logged if seconds)
 
 
 def unsteadiness(rewards: Sequence[float]) -> float | None:

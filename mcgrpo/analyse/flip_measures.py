@@ -21,7 +21,8 @@ class FlipMeasure(NamedTuple):
 
 
 BASELINES, ORACLES, CONVENTIONS, HOWS = (typing.get_args(kind) for kind in (Baseline, Oracle, Convention, How))
-_KNOWN = {"baseline": BASELINES, "oracle": ORACLES, "convention": CONVENTIONS, "how": HOWS}
+NAMES = "({})/({})/({})/k([1-9][0-9]*)/({})".format(*map("|".join, (BASELINES, ORACLES, CONVENTIONS, HOWS)))
+"""What measures of sign flips are called: a pattern."""
 
 
 def measure_name(baseline: Baseline, oracle: Oracle, convention: Convention, k: int, how: How) -> str:
@@ -33,15 +34,9 @@ def parse_measure(name: str) -> FlipMeasure:
     """The inverse of `measure_name`.
 
     Raises:
-        ValueError: naming the invalid part.
+        ValueError: for another name.
     """
-    parts = name.split("/")
-    if len(parts) != len(FlipMeasure._fields):
+    if not (match := re.fullmatch(NAMES, name)):
         raise ValueError(f"{name!r} is no measure of sign flips, like 'mean/oracle-mean/strict/k2/exact'")
-    named = dict(zip(FlipMeasure._fields, parts, strict=True))
-    for part, known in _KNOWN.items():
-        if named[part] not in known:
-            raise ValueError(f"{name!r}: unknown {part} {named[part]!r} (known: {', '.join(known)})")
-    if not re.fullmatch("k[1-9][0-9]*", named["k"]):
-        raise ValueError(f"{name!r}: {named['k']!r} should be k and a number, like k2")
-    return FlipMeasure(**named | {"k": int(named["k"][1:])})
+    baseline, oracle, convention, k, how = match.groups()
+    return FlipMeasure(baseline, oracle, convention, int(k), how)

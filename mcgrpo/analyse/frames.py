@@ -2,8 +2,8 @@
 
 import csv
 import math
+import types
 import typing
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,50 +22,60 @@ BOOLEANS = {"True": True, "False": False}
 """As `mcgrpo.files.write_csv` spells them."""
 
 
-def read_frame(path: str | Path, kind: type) -> pd.DataFrame:
-    """Read a CSV file of records `kind`; empty optional fields become NaN, and dtypes follow the record's.
+def read_records(path: str | Path, kind: type[R]) -> list[R]:
+    """The rows of a CSV file of records `kind`; empty optional fields become None.
 
     Raises:
         RecordError: for a missing file, other columns than the record's, a required field that is empty or not
             finite, or a value of the wrong type, naming file, line and field; for a sealed file that has changed.
     """
     check_seal(Path(path))
-    header, rows = _read_rows(path)
+    header, *rows = _read_rows(path)
     hints = typing.get_type_hints(kind)
     if header != list(hints):
         odd = [name for name in hints if name not in header] or [name for name in header if name not in hints]
         culprit = f"column {odd[0]!r} is missing or unknown" if odd else "columns are repeated or in another order"
         raise RecordError(f"{path}: {culprit}; {kind.__name__} has {', '.join(hints)}")
-    texts = zip(*rows, strict=True) if rows else [()] * len(hints)
-    columns = zip(hints.items(), texts, strict=True)
-    return pd.DataFrame({name: _column(name, hint, column, path) for (name, hint), column in columns})
+    bases = {name: _base(hint) for name, hint in hints.items()}
+    records = []
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            raise RecordError(f"{path}:{line}: {len(row)} fields, not the header's {len(header)}")
+        texts = zip(bases.items(), row, strict=True)
+        records.append(kind(**{name: _parse(text, *base, f"{path}:{line}: {name}") for (name, base), text in texts}))
+    return records
 
 
-def _read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
+def read_frame(path: str | Path, kind: type) -> pd.DataFrame:
+    """The same as a DataFrame: empty optional fields become NaN, and dtypes follow the record's."""
+    records, columns = read_records(path, kind), {}
+    for name, hint in typing.get_type_hints(kind).items():
+        base, is_optional = _base(hint)
+        dtype = {int: "Int64" if is_optional else "int64", float: "float64"}.get(base, object)
+        columns[name] = pd.Series([getattr(record, name) for record in records], dtype=dtype)
+    return pd.DataFrame(columns)
+
+
+def _read_rows(path: str | Path) -> list[list[str]]:
     try:
         with Path(path).open(encoding="utf-8", newline="") as file:
-            header, *rows = csv.reader(file, strict=True)
+            rows = list(csv.reader(file, strict=True))
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file") from None
     except (csv.Error, ValueError) as error:
         raise RecordError(f"{path}: not a CSV table with a header ({error})") from None
-    for line, row in enumerate(rows, 2):
-        if len(row) != len(header):
-            raise RecordError(f"{path}:{line}: {len(row)} fields, not the header's {len(header)}")
-    return header, rows
+    return rows or [[]]
 
 
-def _column(name: str, hint: typing.Any, texts: Iterable[str], path: str | Path) -> pd.Series:
-    options = typing.get_args(hint) if typing.get_origin(hint) is not typing.Literal else ()
-    base = next((option for option in options if option is not type(None)), hint)
-    optional = type(None) in options
-    values = [_parse(text, base, optional, f"{path}:{line}: {name}") for line, text in enumerate(texts, 2)]
-    return pd.Series(values, dtype={int: "Int64" if optional else "int64", float: "float64"}.get(base, object))
+def _base(hint: Any) -> tuple[Any, bool]:
+    """The type of a field's values, and whether it may be empty."""
+    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return options[0], type(None) in options
 
 
-def _parse(text: str, base: typing.Any, optional: bool, where: str) -> typing.Any:
+def _parse(text: str, base: Any, is_optional: bool, where: str) -> Any:
     if not text:
-        if optional:
+        if is_optional:
             return None
         raise RecordError(f"{where} is empty")
     if typing.get_origin(base) is typing.Literal:
@@ -76,15 +86,9 @@ def _parse(text: str, base: typing.Any, optional: bool, where: str) -> typing.An
         value = BOOLEANS[text] if base is bool else base(text)
     except (ValueError, KeyError):
         raise RecordError(f"{where} should be {base.__name__}, not {text!r}") from None
-    if base is float and not optional and not math.isfinite(value):
+    if base is float and not is_optional and not math.isfinite(value):
         raise RecordError(f"{where} should be a finite number, not {text!r}")
     return value
-
-
-def read_records(path: str | Path, kind: type[R]) -> list[R]:
-    """The rows as records; errors as in `read_frame`."""
-    rows = read_frame(path, kind).astype(object)
-    return [kind(**row) for row in rows.where(rows.notna(), None).to_dict("records")]
 
 
 def is_among(rows: pd.DataFrame, others: pd.DataFrame, columns: list[str]) -> np.ndarray:

@@ -9,17 +9,24 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import NamedTuple
 
 from mcgrpo.files import RecordError, as_record, iter_json_lines
 from mcgrpo.grade.rewards import is_accurate
-from mcgrpo.records import Grade
+from mcgrpo.records import Decoding, Grade
 
 Problem = Sequence[Grade]
 """The grades of one problem's completions, drawn in one way."""
 Problems = dict[str, Problem]
 """By id, in the order of the benchmark."""
+RATES = ("unparseable", "timeout", "error")
+"""Verdicts whose rate is a measure."""
+NAMES = r"(exact-|robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+|maj@\d+|rate-({})".format(
+    "|".join(RATES)
+)
+"""What measures are called: a pattern."""
+Definition = tuple[str, Callable[[Problem], float], Problems]
+"""A measure: its name, its value for a problem, and the problems."""
 
 
 class Measure(NamedTuple):
@@ -28,16 +35,6 @@ class Measure(NamedTuple):
     name: str
     values: list[float]
     problems: str
-
-    @property
-    def value(self) -> float:
-        """The mean over problems."""
-        return fmean(self.values)
-
-    @property
-    def standard_error(self) -> float | None:
-        """Standard error of the mean: the standard deviation over problems (Bessel's correction) over the root of n."""
-        return stdev(self.values) / math.sqrt(len(self.values)) if len(self.values) > 1 else None
 
 
 def right(problem: Problem) -> int:
@@ -48,11 +45,6 @@ def right(problem: Problem) -> int:
 def accuracy(problem: Problem) -> float:
     """Share of completions that are right: correct or equivalent."""
     return right(problem) / len(problem)
-
-
-def exact(problem: Problem) -> float:
-    """Share of completions that are right to the letter."""
-    return rate("correct", problem)
 
 
 def pass_at(k: int, problem: Problem) -> float:
@@ -84,81 +76,73 @@ def majority(problem: Problem) -> float:
     return (most > 0) and ("right" in first) / len(first)
 
 
-def measures(grades: Iterable[Grade], where: str) -> list[Measure]:
-    """All measures of one benchmark: `greedy`, `avg@n`, `pass@k`, `maj@n`, exact matches, and rates of verdicts.
+def _paper(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
+    """`greedy`, `avg@n`, `pass@k`, `maj@n`, the same accuracies `exact-`, and rates of verdicts.
 
     k is 2, 4, 8, ... and n itself; a vote needs n of 3 or more. `exact-` counts correct, not equivalent, answers.
-
-    Raises:
-        RecordError: naming `where`, if there are no grades or problems have different numbers of samples.
     """
-    grades = list(grades)
-    drawn = by_decoding(grades, where)
-    listed = []
-    if "greedy" in drawn:
-        listed += [mean("greedy", accuracy, drawn["greedy"]), mean("exact-greedy", exact, drawn["greedy"])]
-    if "sampled" in drawn:
-        listed += sampled(drawn["sampled"])
+    for name, problems in _named(drawn):
+        yield name, accuracy, problems
+        yield f"exact-{name}", partial(rate, "correct"), problems
+    n = samples(drawn.get("sampled", {}))
+    for k in sorted({2**power for power in range(1, n.bit_length())} | ({n} if n > 1 else set())):
+        yield f"pass@{k}", partial(pass_at, k), drawn["sampled"]
+    if n >= 3:
+        yield f"maj@{n}", majority, drawn["sampled"]
     every = {id: [g for problems in drawn.values() for g in problems[id]] for id in next(iter(drawn.values()))}
-    return listed + [mean(f"rate-{name}", partial(rate, name), every) for name in ("unparseable", "timeout", "error")]
+    for verdict in RATES:
+        yield f"rate-{verdict}", partial(rate, verdict), every
 
 
-def released(grades: Iterable[Grade], where: str) -> list[Measure]:
+def _released(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
     """What the authors' release reports: greedy accuracy, and for sampled completions whether any is right.
 
     The looser reading of GSM8K answers that it evaluates with is `mcgrpo.grade --protocol released`.
-
-    Raises:
-        RecordError: as `measures`.
     """
+    for decoding, problems in drawn.items():
+        n = samples(problems)
+        name = "greedy" if decoding == "greedy" else f"any@{n}"
+        yield f"released-{name}", partial(pass_at, n), problems
+
+
+def _robust(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
+    for name, problems in _named(drawn):
+        yield f"robust-{name}", accuracy, problems
+
+
+MEASURES = {"paper": _paper, "released": _released, "robust": _robust}
+"""The measures of each protocol of evaluation."""
+
+
+def measures(grades: Iterable[Grade], where: str, protocol: str = "paper") -> list[Measure]:
+    """All measures of one benchmark under a protocol of `MEASURES`; errors, which name `where`, as in `by_decoding`."""
     drawn = by_decoding(grades, where)
-    listed = [mean("released-greedy", accuracy, drawn["greedy"])] if "greedy" in drawn else []
-    if "sampled" in drawn:
-        n = samples(drawn["sampled"])
-        listed.append(mean(f"released-any@{n}", partial(pass_at, n), drawn["sampled"]))
-    return listed
+    problems = problems_hash(next(iter(drawn.values())))
+    return [
+        Measure(name, [float(value(problem)) for problem in each.values()], problems)
+        for name, value, each in MEASURES[protocol](drawn)
+    ]
 
 
-def robust(grades: Iterable[Grade], where: str) -> list[Measure]:
-    """Accuracies under the protocol `robust`: `robust-greedy` and `robust-avg@n`.
-
-    Raises:
-        RecordError: as `measures`.
-    """
-    drawn = by_decoding(grades, where)
-    names = {name: name if name == "greedy" else f"avg@{samples(problems)}" for name, problems in drawn.items()}
-    return [mean(f"robust-{names[decoding]}", accuracy, problems) for decoding, problems in drawn.items()]
+def _named(drawn: dict[Decoding, Problems]) -> Iterator[tuple[str, Problems]]:
+    """The name of the accuracy of each decoding."""
+    for decoding, problems in drawn.items():
+        yield "greedy" if decoding == "greedy" else f"avg@{samples(problems)}", problems
 
 
 def samples(problems: Problems) -> int:
-    """How many completions each problem has."""
-    return len(next(iter(problems.values())))
+    """How many completions each problem has; 0 without problems."""
+    return len(next(iter(problems.values()), ()))
 
 
-def sampled(problems: Problems) -> Iterator[Measure]:
-    """The measures of n samples a problem."""
-    n = samples(problems)
-    yield mean(f"avg@{n}", accuracy, problems)
-    yield mean(f"exact-avg@{n}", exact, problems)
-    for k in sorted({2**power for power in range(1, n.bit_length()) if 2**power <= n} | ({n} if n > 1 else set())):
-        yield mean(f"pass@{k}", partial(pass_at, k), problems)
-    if n >= 3:
-        yield mean(f"maj@{n}", majority, problems)
-
-
-def mean(name: str, of: Callable[[Problem], float], problems: Problems) -> Measure:
-    """A measure from a value per problem; its value is their mean."""
-    return Measure(name, [float(of(problem)) for problem in problems.values()], problems_hash(problems))
-
-
-def by_decoding(grades: Iterable[Grade], where: str) -> dict[str, Problems]:
+def by_decoding(grades: Iterable[Grade], where: str) -> dict[Decoding, Problems]:
     """The problems under `greedy` and `sampled`, each of the same ids, all with the same number of completions.
 
     Raises:
         RecordError: naming `where`, if there are no grades, problems have different numbers of samples, one sample is
             graded twice, or the two hold different problems.
     """
-    grouped: dict[str, dict[str, list[Grade]]] = defaultdict(lambda: defaultdict(list))
+    grouped: dict[Decoding, dict[str, list[Grade]]] = defaultdict(lambda: defaultdict(list))
     for grade in grades:
         grouped[grade.decoding][grade.id].append(grade)
     if not grouped:

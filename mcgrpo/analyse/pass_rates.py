@@ -14,6 +14,7 @@ import torch
 from scipy import special
 from torch import Tensor
 
+from mcgrpo.analyse.scored import runs_of
 from mcgrpo.files import as_record, iter_json_lines
 from mcgrpo.records import Group, Run
 from mcgrpo.study.paths import GROUPS, ResultFiles
@@ -31,8 +32,11 @@ LEAST, MOST = 1e-3, 1 - 1e-3
 
 def trainings(plan: Mapping[str, Any]) -> Iterator[list[Run]]:
     """For each setting the trainings whose groups are looked at, one for each seed."""
-    runs = [as_record(Run, row, "plan") for row in plan["runs"]]
-    plain = [run for run in runs if (run.method, run.variant) == (METHOD, DEFAULT) and run.rewards == {"accuracy": 1.0}]
+    plain = [
+        run
+        for run in runs_of(plan)
+        if (run.method, run.variant) == (METHOD, DEFAULT) and run.rewards == {"accuracy": 1.0}
+    ]
     for setting in dict.fromkeys(run.setting for run in plain):
         own = [run for run in plain if run.setting == setting]
         yield [run for run in own if run.num_generations == max(each.num_generations for each in own)]

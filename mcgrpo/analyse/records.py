@@ -3,8 +3,8 @@
 As in `mcgrpo.records`, each is a row of a file, and its fields are the columns in their order.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from mcgrpo.records import Role, RunKey
 
@@ -23,7 +23,7 @@ ContrastKind = Literal["single", "pooled", "primary", "setting"]
 class FlipRates:
     """A row of `results/{study}/flips/{run}/{benchmark}.jsonl`: the sign-flip rate of each prompt under one convention.
 
-    `measure` has the form of `mcgrpo.analyse.flip_measures.measure_name`; `problems` as in `ProblemValues`.
+    `measure` has the form of `mcgrpo.analyse.flip_measures.measure_name`; `problems` as in `Score`.
     """
 
     measure: str
@@ -33,9 +33,10 @@ class FlipRates:
 
 @dataclass(frozen=True)
 class Score(RunKey):
-    """A row of `scores.csv`: one measure of one run on one benchmark, over `n` problems (or steps, for `train`).
+    """A line of `scores.jsonl`: one measure of one run on one benchmark.
 
-    `standard_error` is that of a mean over problems; empty for other measures.
+    `value` is the mean of `values`, one for each of `n` problems, and `problems` a hash of their ids in this order:
+    rows with the same hash are paired by position. Measures of a training have no values, and n is its steps.
     """
 
     benchmark: str
@@ -43,21 +44,13 @@ class Score(RunKey):
     measure: str
     value: float
     n: int
-    standard_error: float | None = None
+    values: list[float] | None = None
+    problems: str = ""
 
 
-@dataclass(frozen=True)
-class ProblemValues(RunKey):
-    """A row of `values.jsonl`: the value of one measure of one run on each problem.
-
-    `problems` is a hash of the problems' ids in the order of `values`: rows with the same hash are paired by position.
-    """
-
-    benchmark: str
-    role: Role
-    measure: str
-    values: list[float]
-    problems: str
+def logged(name: str, is_mean: bool = False) -> Any:
+    """A column of curves.csv by its name in metrics.jsonl; whether its mean over steps measures the training."""
+    return field(metadata={"logged": name, "is_mean": is_mean})
 
 
 @dataclass(frozen=True)
@@ -72,29 +65,29 @@ class CurvePoint(RunKey):
     step: int
     rollouts: float | None
     accuracy: float | None
-    reward: float | None
-    reward_first: float | None
-    loss: float | None
-    grad_norm: float | None
-    kl: float | None
-    entropy: float | None
-    completion_length: float | None
-    frac_unscorable: float | None
-    advantage_abs_max: float | None
-    frac_scale_zero: float | None
-    frac_scale_zero_signal: float | None
-    frac_advantage_zero: float | None
-    frac_groups_zero: float | None
-    frac_effective: float | None
-    kl_l1_share_logps: float | None
-    flips_mean_median: float | None
-    flips_loo_mean: float | None
-    flips_loo_median: float | None
-    clip_ratio: float | None
-    seconds_generation: float | None
-    seconds_rewards: float | None
-    seconds_logprobs: float | None
-    seconds_update: float | None
+    reward: float | None = logged("drawn/reward", is_mean=True)
+    reward_first: float | None = logged("drawn/reward_first", is_mean=True)
+    loss: float | None = logged("loss")
+    grad_norm: float | None = logged("grad_norm", is_mean=True)
+    kl: float | None = logged("kl")
+    entropy: float | None = logged("entropy")
+    completion_length: float | None = logged("completions/mean_length")
+    frac_unscorable: float | None = logged("drawn/frac_unscorable", is_mean=True)
+    advantage_abs_max: float | None = logged("advantage/abs_max", is_mean=True)
+    frac_scale_zero: float | None = logged("advantage/frac_scale_zero", is_mean=True)
+    frac_scale_zero_signal: float | None = logged("advantage/frac_scale_zero_signal", is_mean=True)
+    frac_advantage_zero: float | None = logged("advantage/frac_zero", is_mean=True)
+    frac_groups_zero: float | None = logged("advantage/frac_groups_zero", is_mean=True)
+    frac_effective: float | None = logged("advantage/frac_effective", is_mean=True)
+    kl_l1_share_logps: float | None = logged("gradient/kl_l1_share_logps", is_mean=True)
+    flips_mean_median: float | None = logged("flips/mean_median", is_mean=True)
+    flips_loo_mean: float | None = logged("flips/loo_mean", is_mean=True)
+    flips_loo_median: float | None = logged("flips/loo_median", is_mean=True)
+    clip_ratio: float | None = logged("clip_ratio/region_mean", is_mean=True)
+    seconds_generation: float | None = logged("seconds/generation")
+    seconds_rewards: float | None = logged("seconds/rewards")
+    seconds_logprobs: float | None = logged("seconds/logprobs")
+    seconds_update: float | None = logged("seconds/update")
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,7 @@ above it and no highest below. With two levels (0 and 2: right and wrong) the st
 median alike, under both oracles. Under `zeros` it is not: the mean of a group disagrees with `oracle-mean` only where
 all its rewards are equal (chance (C(a, k) + C(b, k)) / C(N, k)), the median wherever one level has the majority.
 
-Signs are those of integers. So are weights: 64-bit ones while the largest sum fits (C(128, 9) does), and beyond that
-Python's, which have no limit: slower, and as exact. Needs numpy; a composition takes L integers, and there are
-C(k + L - 1, L - 1) of them (1287 at k = 8 and six levels).
+Rewards are counted in integers and rates are fractions, so that no sign and no rate is rounded.
 """
 
 import itertools
@@ -35,26 +33,37 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from mcgrpo import command_line
-from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, ORACLES, Baseline, Convention, Oracle, measure_name
-from mcgrpo.analyse.flips_table import table
+from mcgrpo.analyse.flip_measures import (
+    BASELINES,
+    CONVENTIONS,
+    ORACLES,
+    Baseline,
+    Convention,
+    Oracle,
+    measure_name,
+    parse_measure,
+)
 from mcgrpo.analyse.measures import by_decoding, problems_hash, read_grades
 from mcgrpo.analyse.records import FlipRates
 from mcgrpo.files import RecordError, write_jsonl
 from mcgrpo.grade.rewards import reward_of
 
-Levels = tuple[int, ...]
+Counts = tuple[int, ...]
+"""How many rollouts there are of each level."""
 
 
 class Tally(NamedTuple):
     """A prompt's rewards: distinct levels, ascending, as integers from 0 without a common factor; how often each."""
 
-    levels: Levels
-    counts: tuple[int, ...]
+    levels: tuple[int, ...]
+    counts: Counts
 
 
 def tally(rewards: Iterable[float]) -> Tally:
@@ -85,21 +94,21 @@ def exact_rate(rewards: Tally, baseline: Baseline, oracle: Oracle, convention: C
     if total < size:
         raise ValueError(f"{total} rollouts: a {baseline} baseline at k = {k} needs {size}")
     signs = _oracle_signs(rewards, oracle)
-    flips, unit = _flips_of_compositions(rewards.levels, size, baseline, signs, convention)
-    subsets = math.comb(total, size)
-    flipped = _weights(rewards.counts, size) @ _integers(flips, size * unit * subsets)
-    return Fraction(int(flipped), k * unit * subsets)
+    flips = sum(
+        subsets * _flips(counts, rewards.levels, baseline, signs, convention)
+        for counts, subsets in compositions(rewards.counts, size)
+    )
+    return Fraction(flips, _unit(size) * k * math.comb(total, size))
 
 
 def sampled_rate(
     rewards: Tally, baseline: Baseline, oracle: Oracle, convention: Convention, k: int, drawn: np.ndarray
 ) -> Fraction:
     """The sign-flip rate of one prompt, over the subsets that `draw` drew."""
-    size = group_size(baseline, k)
-    counts = (drawn[:, :size, None] == np.arange(len(rewards.levels))).sum(axis=1)
-    flips, unit = _flips(counts, rewards.levels, baseline, _oracle_signs(rewards, oracle), convention)
-    flipped = _integers(flips, size * unit * len(drawn)).sum()
-    return Fraction(int(flipped), k * unit * len(drawn))
+    size, signs = group_size(baseline, k), _oracle_signs(rewards, oracle)
+    counts = (drawn[:, :size, None] == np.arange(len(rewards.levels))).sum(axis=1).tolist()
+    flips = sum(_flips(tuple(each), rewards.levels, baseline, signs, convention) for each in counts)
+    return Fraction(flips, _unit(size) * k * len(drawn))
 
 
 def draw(rewards: Tally, k: int, subsamples: int, generator: np.random.Generator) -> np.ndarray:
@@ -116,82 +125,59 @@ def group_size(baseline: Baseline, k: int) -> int:
     return k + baseline.endswith("-plus1")
 
 
-def _integers(values: Iterable[int], largest: int) -> np.ndarray:
-    """An array for sums of up to `largest`, in 64 bits where they fit, else of Python's integers."""
-    return np.array(values, dtype=np.int64 if largest < 2**63 else object)
+@cache
+def compositions(counts: Counts, size: int) -> list[tuple[Counts, int]]:
+    """Every way to take `size` rollouts from these, by level, and the number of subsets that it describes."""
+    if len(counts) == 1:
+        return [((size,), math.comb(counts[0], size))] if size <= counts[0] else []
+    return [
+        ((first, *others), math.comb(counts[0], first) * subsets)
+        for first in range(min(size, counts[0]) + 1)
+        for others, subsets in compositions(counts[1:], size - first)
+    ]
 
 
-def _mean_distances(counts: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """n (level - mean of the group's n rewards); (subsets, L) counts and (L,) levels -> (subsets, L)."""
-    return levels * counts.sum(axis=1, keepdims=True) - (counts @ levels)[:, None]
+def _distances(group: Tally, centre: str) -> list[int]:
+    """The distance of each level from a group's mean or median, in a positive unit; even groups have two medians."""
+    size = sum(group.counts)
+    if centre == "mean":
+        total = sum(count * level for level, count in zip(*group, strict=True))
+        return [size * level - total for level in group.levels]
+    ranked = [level for level, count in zip(*group, strict=True) for _ in range(count)]
+    return [2 * level - ranked[(size - 1) // 2] - ranked[size // 2] for level in group.levels]
 
 
-def _median_distances(counts: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """2 (level - median), the mean of the two middle ones in an even group; shapes as in `_mean_distances`."""
-    size, up_to = counts.sum(axis=1, keepdims=True), counts.cumsum(axis=1)
-    lower = levels[(up_to <= (size - 1) // 2).sum(axis=1)]
-    upper = levels[(up_to <= size // 2).sum(axis=1)]
-    return 2 * levels - (lower + upper)[:, None]
-
-
-def _distances(counts: np.ndarray, levels: Levels, centre: str) -> np.ndarray:
-    """Each level's distance from the groups' mean or median, in integers of one positive unit per group."""
-    largest = 2 * int(counts.sum(axis=1).max()) * levels[-1]
-    of = _median_distances if centre == "median" else _mean_distances
-    return of(counts, _integers(levels, largest))
+def _signs(distances: Iterable[int]) -> tuple[int, ...]:
+    return tuple((distance > 0) - (distance < 0) for distance in distances)
 
 
 @cache
 def _oracle_signs(rewards: Tally, oracle: Oracle) -> tuple[int, ...]:
     """The sign of each level under the baseline of all rollouts."""
-    distances = _distances(np.array([rewards.counts]), rewards.levels, oracle.removeprefix("oracle-"))
-    return tuple(int(sign) for sign in np.sign(distances[0]))
+    return _signs(_distances(rewards, oracle.removeprefix("oracle-")))
 
 
+@cache
 def _flips(
-    counts: np.ndarray, levels: Levels, baseline: Baseline, oracle_signs: tuple[int, ...], convention: Convention
-) -> tuple[np.ndarray, int]:
-    """How many of a subset's kept rollouts flip: integers of shape (subsets,), and the unit that they are counted in.
-
-    The unit is 1 unless a rollout is dropped: if several are equally close, a fraction of each is dropped.
-    """
-    distances = _distances(counts, levels, baseline.removesuffix("-plus1"))
-    signs = np.sign(distances).astype(np.int64)
-    oracle = np.array(oracle_signs)
-    disagrees = signs * oracle < 0 if convention == "strict" else signs != oracle
-    flipped = (counts * disagrees).sum(axis=1)
+    counts: Counts, levels: tuple[int, ...], baseline: Baseline, oracle: tuple[int, ...], convention: Convention
+) -> int:
+    """How many of a group's kept rollouts flip, in parts of one; of equally close ones, each is dropped in part."""
+    distances = _distances(Tally(levels, counts), baseline.removesuffix("-plus1"))
+    pairs = zip(_signs(distances), oracle, strict=True)
+    flips = [ours * theirs < 0 if convention == "strict" else ours != theirs for ours, theirs in pairs]
+    unit = _unit(sum(counts))
+    flipped = unit * sum(itertools.compress(counts, flips))
     if not baseline.endswith("-plus1"):
-        return flipped, 1
-    size = int(counts[0].sum())
-    unit = math.lcm(*range(1, size + 1))
-    off = np.where(counts > 0, abs(distances), abs(distances).max() + 1)
-    closest = counts * (off == off.min(axis=1, keepdims=True))
-    share = unit // _integers(closest.sum(axis=1), size * unit)
-    return _integers(flipped, size * unit) * unit - (closest * disagrees).sum(axis=1) * share, unit
+        return flipped
+    least = min(map(abs, itertools.compress(distances, counts)))
+    closest = [count * (abs(distance) == least) for count, distance in zip(counts, distances, strict=True)]
+    return flipped - unit // sum(closest) * sum(itertools.compress(closest, flips))
 
 
 @cache
-def compositions(levels: int, size: int) -> np.ndarray:
-    """Every way to spread `size` rollouts over some levels, (C(size + levels - 1, levels - 1), levels)."""
-    bars = np.array(list(itertools.combinations(range(size + levels - 1), levels - 1)), dtype=np.int64)
-    return np.diff(bars, prepend=-1, append=size + levels - 1, axis=1) - 1
-
-
-@cache
-def _flips_of_compositions(
-    levels: Levels, size: int, baseline: Baseline, oracle_signs: tuple[int, ...], convention: Convention
-) -> tuple[np.ndarray, int]:
-    return _flips(compositions(len(levels), size), levels, baseline, oracle_signs, convention)
-
-
-@cache
-def _weights(counts: tuple[int, ...], size: int) -> np.ndarray:
-    """The number of subsets that each composition describes, prod C(n_v, c_v)."""
-    total = sum(counts)
-    weights, largest = np.array([1]), math.comb(total, min(size, total // 2))
-    for count, chosen in zip(counts, compositions(len(counts), size).T, strict=True):
-        weights = weights * _integers([math.comb(count, c) for c in range(size + 1)], largest)[chosen]
-    return weights
+def _unit(size: int) -> int:
+    """The parts of a rollout: they can be shared among any number of a group's rollouts."""
+    return math.lcm(*range(1, size + 1))
 
 
 def flip_rates(
@@ -235,34 +221,29 @@ def read_rewards(path: Path) -> dict[str, list[float]]:
     return {name: [reward_of(grade) for grade in problem] for name, problem in problems.items()}
 
 
+def table(rates: Iterable[FlipRates]) -> str:
+    """The exact rates in percent, each a mean over problems: a column for each convention and k."""
+    rows = [{**parse_measure(row.measure)._asdict(), "rate": 100 * fmean(row.values)} for row in rates]
+    exact = pd.DataFrame(rows).query("how == 'exact'")
+    columns = exact.pivot(index=["baseline", "oracle"], columns=["convention", "k"], values="rate")
+    return columns.to_string(float_format="{:.2f}".format)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Sign-flip rates of every prompt of a file of grades, under every convention."""
-    parser = command_line.parser(main.__doc__)
+    parser, whole = command_line.parser(main.__doc__), command_line.whole
     parser.add_argument("--grades", type=Path, required=True, help="many sampled completions a problem")
-    parser.add_argument(
-        "--k",
-        type=command_line.whole,
-        nargs="+",
-        default=[2, 4, 8],
-        help="rollouts that reach the update (default: 2 4 8)",
-    )
-    parser.add_argument(
-        "--subsamples", type=command_line.whole, default=20, help="random subsets per problem (%(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=partial(command_line.whole, least=0), default=0, help="of the random subsets (%(default)s)"
-    )
+    parser.add_argument("--k", type=whole, nargs="+", default=[2, 4, 8], help="rollouts that reach the update")
+    parser.add_argument("--subsamples", type=whole, default=20, help="random subsets per problem (%(default)s)")
+    parser.add_argument("--seed", type=partial(whole, least=0), default=0, help="of the random subsets (%(default)s)")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     with command_line.errors(RecordError):
         rewards = read_rewards(options.grades)
-    try:
         rates = list(flip_rates(rewards, options.k, options.subsamples, options.seed))
-    except RecordError as error:
-        raise SystemExit(f"error: {options.grades}: {error}") from None
     write_jsonl(options.output, rates)
     print(f"{len(rates)} measures of {len(rewards)} problems; exact rates in percent, their mean over problems:")
-    print(table(rates, options.k))
+    print(table(rates))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ out: `mcgrpo.estimators.signals`.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +25,21 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.analyse.pass_rates import probabilities, trainings, windows
 from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
+from mcgrpo.analyse.scored import runs_of
 from mcgrpo.analyse.sign_flips import read_rewards
 from mcgrpo.estimators import Signal, signal
 from mcgrpo.estimators.enumeration import EnumerationError
-from mcgrpo.files import RecordError, as_record, read_json, write_csv
+from mcgrpo.files import RecordError, read_json, write_csv
 from mcgrpo.grade.rewards import UNPARSABLE_GOLD
 from mcgrpo.records import Run, cell_name
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.estimators import options_of
+from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import seal
 
-OPTIONS = {"extra_rollouts": "extra_rollouts", "advantage_epsilon": "epsilon", "mad_zero": "mad_zero",
-           "max_advantage": "max_advantage"}  # fmt: skip
-"""Hyper-parameters that change an estimator, and the options of `signal` that they are."""
+Trained = tuple[str, int, tuple[tuple[str, Any], ...]]
+"""What an estimator's signal depends on: its name, G and options."""
 RATES = torch.linspace(0.01, 0.99, 50, dtype=torch.float64)
 
 
@@ -60,21 +61,6 @@ class Rewards:
     def success(self) -> float:
         """The mean success rate."""
         return 1 - self.probabilities[:, 0].mean().item()
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What an estimator's signal depends on: its name, G and options."""
-
-    estimator: str
-    num_generations: int
-    options: tuple[tuple[str, Any], ...]
-
-    @classmethod
-    def of(cls, run: Run) -> "Trained":
-        """The estimator of a training."""
-        options = {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
-        return cls(run.estimator, run.num_generations, tuple(sorted(options.items())))
 
 
 def read_probabilities(path: Path, run: Run, benchmark: str) -> Rewards:
@@ -99,74 +85,63 @@ def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) ->
         rewards: of one model.
         summary: a row per `Cell`.
     """
-    cells = cells_of(plan, rewards.setting)
-
-    @cache
-    def of(trained: Trained) -> Signal | None:
-        return _signal(rewards, trained, rewards.probabilities)
-
-    gains = _gains(summary, rewards)
-    for key, trained in cells.items():
-        own = of(trained)
-        if own is None:
-            continue
-        shared = {"setting": rewards.setting, "source": rewards.source, "prompts": rewards.prompts}
+    cells = cells_of(plan, rewards)
+    once = {trained: _signal(rewards, trained, rewards.probabilities) for trained in dict.fromkeys(cells.values())}
+    found = {key: own for key, trained in cells.items() if (own := once[trained]) is not None}
+    measured = _sampled(summary)
+    for key, own in found.items():
         numbers = {name: getattr(own, name) for name in ("per_step", "per_rollout", "per_row", "of_best", "drawn")}
-        compared = {}
-        for kind, other in (("difference", _baseline(key)), ("change", (*key[:2], DEFAULT))):
-            baseline = cells.get(other)
-            if not compared and baseline and baseline != trained and of(baseline) and of(baseline).per_step:
-                compared = {"kind": kind, "baseline": other[0] if kind == "difference" else other[2]}
-                predicted = round(own.per_step / of(baseline).per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
-                compared |= {"predicted": predicted, **gains.get((*key, kind), {})}
-        method, size, variant = key
-        place = {"method": method, "num_generations": size, "variant": variant, "success": rewards.success}
-        yield CellSignal(**shared, **place, **numbers, **compared)
+        place = {name: getattr(key, name) for name in ("setting", "method", "num_generations", "variant")}
+        shared = {"source": rewards.source, "prompts": rewards.prompts, "success": rewards.success}
+        yield CellSignal(**place, **shared, **numbers, **_compared(key, found, measured.get(key, {})))
 
 
-def cells_of(plan: Mapping[str, Any], setting: str) -> dict[tuple[str, int, str], Trained]:
-    """The estimator of each trained (method, G, variant) of a setting whose groups are of one prompt and one reward.
+def _compared(key: CellKey, found: Mapping[CellKey | None, Signal], measured: Mapping[str, Any]) -> dict[str, Any]:
+    """The predicted gain over a cell with another estimator, if there is one to compare with, and the measured gain."""
+    own = found[key]
+    for kind, name, other in (("difference", "method", key.baseline), ("change", "variant", key.default)):
+        beside = found.get(other, own)
+        if beside is not own and beside.per_step:
+            predicted = round(own.per_step / beside.per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
+            gains = {f"gain_{end}": measured.get(f"{kind}_{end}") for end in ("low", "high", "verdict")}
+            gains |= {"measure": measured.get("measure"), "gain": measured.get(kind)}
+            return {"kind": kind, "baseline": getattr(other, name), "predicted": predicted, **gains}
+    return {}
+
+
+def cells_of(plan: Mapping[str, Any], rewards: Rewards) -> dict[CellKey, Trained]:
+    """The estimator of each trained cell of the setting whose groups are of one prompt and one reward.
 
     Left out are injected flips, rewards other than accuracy alone with a weight of 1, and groups by position, as in the
     released code.
     """
     cells = {}
-    for row in plan["runs"]:
-        run = as_record(Run, row, "plan")
+    for run in runs_of(plan):
         plain = run.rewards == {"accuracy": 1.0} and not run.training.get("advantage_flip_rate")
         plain = plain and run.training.get("group_by", "prompt") == "prompt"
-        if run.setting == setting and run.method != UNTRAINED and plain:
-            cells[run.method, run.num_generations, run.variant] = Trained.of(run)
+        if run.setting == rewards.setting and run.method != UNTRAINED and plain:
+            options = tuple(sorted(options_of(run).items()))
+            key = CellKey(run.setting, run.variant, "in", rewards.benchmark, "", run.num_generations, run.method)
+            cells[key] = run.estimator, run.num_generations, options
     return cells
-
-
-def _baseline(key: tuple[str, int, str]) -> tuple[str | None, int, str]:
-    return METHODS[key[0]].baseline, *key[1:]
 
 
 def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal | None:
     """None, with the reason printed, for an estimator whose signal cannot be enumerated."""
-    levels, options = list(rewards.levels), dict(trained.options)
+    estimator, size, options = trained
     try:
-        return signal(trained.estimator, trained.num_generations, levels, probabilities, **options)
+        return signal(estimator, size, list(rewards.levels), probabilities, **dict(options))
     except EnumerationError as error:
         print(f"left out: {error}")
         return None
 
 
-def _gains(summary: pd.DataFrame, rewards: Rewards) -> dict[tuple[str, int, str, str], dict[str, Any]]:
-    """The measured gains in sampled accuracy on the benchmark of the rollouts, by cell and kind."""
-    rows = accuracies(summary, "in", variant=None)
-    rows = rows[(rows.setting == rewards.setting) & (rows.benchmark == rewards.benchmark)]
-    gains = {}
-    for cell in rows[rows.decoding == "sampled"].itertuples(index=False):
-        key = CellKey.of(cell)
-        for kind in ("difference", "change"):
-            names = {"gain": kind} | {f"gain_{end}": f"{kind}_{end}" for end in ("low", "high", "verdict")}
-            values = {name: getattr(cell, column) for name, column in names.items()}
-            values = {name: None if pd.isna(value) else value for name, value in values.items()}
-            gains[key.method, key.num_generations, key.variant, kind] = {"measure": key.measure, **values}
-    return gains
+def _sampled(summary: pd.DataFrame) -> dict[CellKey, dict[str, Any]]:
+    """The rows of sampled accuracy, by cell and benchmark."""
+    rows = accuracies(summary, "in", variant=None).query("decoding == 'sampled'").astype(object)
+    rows = rows.where(rows.notna(), None)
+    keys = (CellKey.of(row).without_measure for row in rows.itertuples(index=False))
+    return dict(zip(keys, rows.to_dict("records"), strict=True))
 
 
 def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
@@ -177,12 +152,12 @@ def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
     rates = torch.cat([RATES, torch.tensor([0.5], dtype=torch.float64)]).unsqueeze(1)
     points = rates * successes / successes.sum()
     points[:, 0] = 1 - rates[:, 0]
-    for (method, size, variant), trained in cells_of(plan, rewards.setting).items():
-        signal = _signal(rewards, trained, points) if variant == DEFAULT else None
+    for key, trained in cells_of(plan, rewards).items():
+        signal = _signal(rewards, trained, points) if key.variant == DEFAULT else None
         if signal is None:
             continue
         slope = signal.gain / signal.climb.square().sum(dim=1)
-        point = partial(SignalPoint, rewards.setting, rewards.source, method, size)
+        point = partial(SignalPoint, rewards.setting, rewards.source, key.method, key.num_generations)
         for index, rate in enumerate(RATES.tolist()):
             alone = signal[index : index + 1].per_rollout
             yield point(rate, alone, (slope[index] / slope[-1]).item(), signal.objective[index].item())
@@ -210,7 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _measured(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:
     """The rewards of every model whose sign flips are measured; of an unfinished study, of those that are there."""
-    runs = {run.name: run for run in (as_record(Run, row, "plan") for row in plan["runs"])}
+    runs = {run.name: run for run in runs_of(plan)}
     for name, spec in plan["flips"].items():
         path = files.rollout_grades(name, spec["benchmark"])
         if path.is_file():

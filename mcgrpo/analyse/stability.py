@@ -1,10 +1,9 @@
 """Cells beside others that draw as many rollouts, and seeds that end far below the rest."""
 
-from collections.abc import Iterable
 from statistics import median
 
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.scored import Scores
+from mcgrpo.analyse.scored import Planned, Scores
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.variants import is_rival
 
@@ -16,7 +15,7 @@ or the variant is another estimator (a rival).
 """
 
 
-def same_rollouts(key: CellKey, scores: Scores, sizes: Iterable[int]) -> CellKey | None:
+def same_rollouts(key: CellKey, scores: Scores, planned: Planned) -> CellKey | None:
     """The mean-centred cell of the default variant whose trainings draw as many rollouts, at another G or batch.
 
     None for the untrained model, if there is no such cell, and if rollouts are unknown.
@@ -25,20 +24,15 @@ def same_rollouts(key: CellKey, scores: Scores, sizes: Iterable[int]) -> CellKey
     if key.method == UNTRAINED or rollouts is None:
         return None
     own = key.mean_centred
-    others = (own._replace(num_generations=size) for size in sizes)
+    others = (own._replace(num_generations=size) for size in sorted({each.num_generations for each in planned}))
     equal = (other for other in others if other in scores and other != own and _rollouts(other, scores) == rollouts)
     return next(equal, None)
 
 
 def _rollouts(key: CellKey, scores: Scores) -> float | None:
     """Rollouts of a training of the cell, the mean over its seeds."""
-    seeds = scores.get(key._replace(role="train", benchmark="train", measure="rollouts"), {})
+    seeds = scores.get(key.of_training("rollouts"), {})
     return sum(score.value for score in seeds.values()) / len(seeds) if seeds else None
-
-
-def worst(key: CellKey, scores: Scores) -> float | None:
-    """The value of the lowest seed."""
-    return min((score.value for score in scores.get(key, {}).values()), default=None)
 
 
 def collapsed(key: CellKey, scores: Scores) -> float | None:

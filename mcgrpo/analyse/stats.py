@@ -57,6 +57,8 @@ class Estimate:
         """
         if self.mean is None or self.error is None:
             return 1.0
+        if math.isinf(bound):
+            return float((bound > 0) == (alternative == "greater"))
         if self.trials is None:
             beyond = (self.mean - bound) * (1 if alternative == "greater" else -1)
             if not self.error:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 from mcgrpo.records import Run
 from mcgrpo.study.fingerprint import fingerprint, text_of
@@ -80,19 +81,23 @@ def check_estimator(run: Run) -> None:
             )
 
 
+def options_of(run: Run) -> dict[str, Any]:
+    """The options that a run gives its estimator, by their names in `mcgrpo.estimators.estimate`."""
+    return {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
+
+
 def _try_own(run: Run) -> None:
     """Estimate groups of every number of correct rollouts, one of them with a rollout that could not be scored."""
     import torch
 
     from mcgrpo.estimators import estimate
 
-    options = {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
     try:
         size = drawn(run)
         highest = sum(weight * HIGHEST[name] for name, weight in run.rewards.items())
         rewards = highest * (torch.arange(size) < torch.arange(size + 1).unsqueeze(1)).float()
         rewards[1, -1] = torch.nan
-        estimate(rewards, run.estimator, run.num_generations, lengths=torch.ones_like(rewards), **options)
+        estimate(rewards, run.estimator, run.num_generations, lengths=torch.ones_like(rewards), **options_of(run))
     except Exception as error:  # of somebody's own code
         why = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ValueError(f"training.estimator: {run.estimator!r}, tried on small groups of rewards: {why}") from error

@@ -37,13 +37,8 @@ class ResultFiles:
 
     @property
     def scores(self) -> Path:
-        """One `Score` a row."""
-        return self.folder / "scores.csv"
-
-    @property
-    def values(self) -> Path:
-        """One `ProblemValues` a line."""
-        return self.folder / "values.jsonl"
+        """One `Score` a line."""
+        return self.folder / "scores.jsonl"
 
     @property
     def curves(self) -> Path:
@@ -78,7 +73,7 @@ class ResultFiles:
     @property
     def tables(self) -> tuple[Path, ...]:
         """All tables of numbers, in the order in which they are made."""
-        return self.scores, self.values, self.curves, self.summary, self.gains, self.contrasts
+        return self.scores, self.curves, self.summary, self.gains, self.contrasts
 
     @property
     def tracked(self) -> Path:

@@ -6,6 +6,7 @@ is new or has changed.
 """
 
 import csv
+import json
 import sys
 import time
 from collections import defaultdict
@@ -32,11 +33,11 @@ NOTE_LIMIT = 19_000
 
 
 def rows_by(name: Callable[[Row], str], path: Path) -> dict[str, list[Row]]:
-    """The rows of a file by the name of their run or cell; none where it is not there yet."""
+    """The rows of a CSV or JSONL file by the name of their run or cell; none where it is not there yet."""
     rows = defaultdict(list)
     if path.is_file():
         with path.open(newline="") as file:
-            for row in csv.DictReader(file):
+            for row in map(json.loads, file) if path.suffix == ".jsonl" else csv.DictReader(file):
                 rows[name(row)].append(row)
     return rows
 

@@ -14,8 +14,8 @@ from mcgrpo.study import methods
 from mcgrpo.study.paths import METRICS, RECORD, ROLLOUTS
 from mcgrpo.study.variants import DEFAULT
 
-Row = Mapping[str, str]
-"""A row of scores.csv or summary.csv."""
+Row = Mapping[str, Any]
+"""A row of scores.jsonl or summary.csv."""
 CURVES = (
     "reward", "loss", "grad_norm", "kl", "entropy", "completion_length", "clip_ratio", "advantage_abs_max",
     "frac_advantage_zero", "flips_mean_median",
@@ -80,7 +80,7 @@ def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
 
     Args:
         folder: the folder of its files.
-        scores: its rows of scores.csv.
+        scores: its rows of scores.jsonl.
 
     Raises:
         RecordError: for files that do not hold what they should.
@@ -144,7 +144,7 @@ def cell_entry(rows: list[Row], seeds: list[Entry], stamp: float) -> Entry:
         columns = {accuracy: "mean", f"{accuracy}_low": "low", f"{accuracy}_high": "high"}
         columns |= {gain: "difference", f"{gain}_low": "difference_low", f"{gain}_high": "difference_high"}
         metrics |= {metric: float(each[column]) for metric, column in columns.items() if each[column]}
-        metrics["seeds"] = float(each["seeds"])
+        metrics["seeds"] = max(metrics.get("seeds", 0.0), float(each["seeds"]))
     started = min((seed.started for seed in seeds), default=stamp)
     ended = max((seed.ended for seed in seeds), default=stamp)
     return Entry(
@@ -161,8 +161,8 @@ def cell_entry(rows: list[Row], seeds: list[Entry], stamp: float) -> Entry:
 
 def is_accuracy(row: Row) -> bool:
     """Whether a row is of an accuracy of the final model under the paper's grading, and has a value."""
-    valued = row.get("value") or row.get("mean")
-    return bool(valued) and row["role"] in ("in", "out") and row["measure"].startswith(("greedy", "avg@"))
+    valued = row.get("value", row.get("mean")) not in (None, "")
+    return valued and row["role"] in ("in", "out") and row["measure"].startswith(("greedy", "avg@"))
 
 
 def score_name(row: Row, kind: str = "accuracy") -> str:

@@ -2,10 +2,9 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import product
 
-import pandas as pd
 import pytest
 from collected import a_run, grades, metrics, write_run
 
@@ -13,9 +12,10 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.curves import MEANS
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
-from mcgrpo.analyse.records import CurvePoint, FlipRates, ProblemValues, Score
+from mcgrpo.analyse.records import CurvePoint, FlipRates, Score
+from mcgrpo.analyse.scored import found_scores, planned_seeds
 from mcgrpo.analyse.summarise import summarise
-from mcgrpo.files import RecordError, read_json, read_jsonl, write_csv, write_json, write_jsonl
+from mcgrpo.files import RecordError, read_json, read_jsonl, write_json, write_jsonl
 from mcgrpo.records import Group, Run
 
 OF_TRAINING = len(MEANS) + 5
@@ -63,8 +63,7 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
         write_jsonl(results / "runs" / run.name / "groups.jsonl", [group])
     found = collect(planned, results)
     assert [score.value for score in found.scores if score.measure == "extra_rollouts"] == [3, 3]
-    planned["equivalence_margin"] = 0.01
-    cells = summarise(planned, pd.DataFrame(map(asdict, found.scores)), found.values).cells
+    cells = summarise(planned | {"equivalence_margin": 0.01}, found_scores(found.scores, planned_seeds(planned))).cells
     assert {cell.extra_rollouts for cell in cells if cell.method != "none"} == {3}
     write_jsonl(results / "runs" / run.name / "groups.jsonl", [])
     with pytest.raises(RecordError, match=r"groups\.jsonl: holds no groups"):
@@ -72,34 +71,25 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
 
 
 def test_a_study_by_hand(results):
+    path = results / "runs" / a_run(seed=1).name / "run.json"
+    record = read_json(path)
+    write_json(path, record | {"outcome": record["outcome"] | {"gpus": 2}})
     found = collect(plan(results), results)
     assert len(found.scores) == WHOLE
-    assert len(found.values) == 3 * 2 * 8 + 1
     assert len(found.curves) == 2 * 20 and found.missing == []
     scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
-    assert scores["none", 0, "in", "greedy"] == Score(
-        "toy",
-        "none",
-        0,
-        "default",
-        0,
-        "sums",
-        "in",
-        "greedy",
-        value=0.5,
-        n=4,
-        standard_error=pytest.approx((1 / 3) ** 0.5 / 2),
-    )
+    key = ("toy", "none", 0, "default", 0, "sums", "in", "greedy")
+    values, problems = [1.0, 1.0, 0.0, 0.0], problems_hash("abcd")
+    assert scores["none", 0, "in", "greedy"] == Score(*key, value=0.5, n=4, values=values, problems=problems)
+    assert scores["grpo", 1, "in", "avg@2"].values == [0.5, 1.0, 0.0, 1.0]
     assert scores["grpo", 1, "out", "avg@2"].benchmark == "others"
     assert scores["grpo", 1, "train", "seconds"] == Score(
         "toy", "grpo", 4, "default", 1, "train", "train", "seconds", value=12.5, n=20
     )
     assert ("none", 0, "train", "seconds") not in scores
+    assert [scores["grpo", seed, "train", "gpus"].value for seed in (0, 1)] == [0, 2]
     flips = scores["none", 0, "flips", "mean/oracle-mean/zeros/k2/exact"]
     assert (flips.benchmark, flips.value, flips.n) == ("sums", 0.25, 3)
-    values = {(v.method, v.seed, v.role, v.measure): v for v in found.values}
-    assert values["grpo", 1, "in", "avg@2"].values == [0.5, 1.0, 0.0, 1.0]
-    assert values["grpo", 1, "in", "avg@2"].problems == problems_hash("abcd")
 
 
 @pytest.mark.parametrize(
@@ -120,20 +110,18 @@ def test_a_part_of_a_study(results, missing, lost):
         collect(plan(results), results)
 
 
-def test_a_training_of_another_recipe_is_refused_with_its_grades(results):
-    other = replace(a_run(), training={"beta": 0.5})
-    outcome = {"status": "finished", "steps": 3}
-    write_json(results / "runs" / a_run().name / "run.json", asdict(other) | {"outcome": outcome})
-    with pytest.raises(RecordError, match=r"seed0/run\.json: this training is not the plan's: training differs"):
-        collect(plan(results), results)
-    found = collect(plan(results), results, unfinished=True)
-    assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
-
-
-def test_a_training_without_an_optimizer_step_is_no_result(results):
-    """Not even where it counts as finished: what it was graded for is the untrained model's."""
-    write_run(results, a_run(), [])
-    with pytest.raises(RecordError, match=r"seed0/run\.json: this training took no optimizer step"):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"training": {"beta": 0.5}}, "this training is not the plan's: training differs"),
+        ({"outcome": {"status": "finished", "steps": 0}}, "this training took no optimizer step"),
+        ({"outcome": {"status": "failed", "steps": 3}}, "this training has not finished"),
+    ],
+)
+def test_a_training_that_is_no_result_is_refused_with_its_grades(results, change, message):
+    path = results / "runs" / a_run().name / "run.json"
+    write_json(path, read_json(path) | change)
+    with pytest.raises(RecordError, match=rf"seed0/run\.json: {message}"):
         collect(plan(results), results)
     found = collect(plan(results), results, unfinished=True)
     assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
@@ -162,75 +150,33 @@ def test_each_protocol_is_measured_from_grades_of_its_own(results):
     assert scores["grpo", 0, "sums", "robust-greedy"] == scores["grpo", 0, "sums", "robust-avg@2"] == 1.0
 
 
-def test_values_that_are_not_finite_reach_neither_means_nor_summary(results):
+def test_values_that_are_not_finite_do_not_reach_means(results):
     bad = {2: float("nan"), 3: float("inf"), 4: None}
     write_run(results, a_run(seed=1), metrics(grad_norm=bad))
     found = collect(plan(results), results)
     norms = {s.seed: (s.value, s.n) for s in found.scores if s.measure == "grad_norm"}
     assert norms == {0: (0.5, 20), 1: (0.5, 20)}
-    write_csv(results / "scores.csv", Score, found.scores)
-    write_csv(results / "curves.csv", CurvePoint, found.curves)
-    write_jsonl(results / "values.jsonl", found.values)
-    files = [results / name for name in ("plan.json", "scores.csv", "values.jsonl")]
-    planned = read_json(files[0]) | {"equivalence_margin": 0.01}
-    summary = summarise(planned, read_frame(files[1], Score), read_jsonl(files[2], ProblemValues))
-    assert {cell.n for cell in summary.cells if cell.measure == "grad_norm"} == {20}
-    assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "grades/toy/none/G0/default/seed0/sums.jsonl",
-        "runs/toy/grpo/G4/default/seed1/metrics.jsonl",
-        "runs/toy/grpo/G4/default/seed1/run.json",
-    ],
-)
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_missing_file_is_named(results, name, processes):
-    (results / name).unlink()
-    with pytest.raises(RecordError, match=f"{name}: no such file"):
-        collect(plan(results), results, processes=processes)
 
 
 def test_several_processes_collect_the_same_in_the_same_order(results):
     one, several = (collect(plan(results), results, processes=processes) for processes in (1, 3))
-    assert one == several and one.scores and one.values and one.curves
+    assert one == several and one.scores and one.curves
+    (results / "runs/toy/grpo/G4/default/seed1/run.json").unlink()
+    with pytest.raises(RecordError, match=r"seed1/run\.json: no such file"):
+        collect(plan(results), results, processes=2)
 
 
-def test_a_training_that_did_not_finish_is_named(results):
-    write_run(results, a_run(), metrics(), status="failed")
-    with pytest.raises(RecordError, match=r"grpo/G4/default/seed0/run\.json: this training has not finished"):
-        collect(plan(results), results)
-
-
-def command(results):
-    options = {
-        "plan": "plan.json", "results": ".", "scores": "scores.csv", "values": "values.jsonl", "curves": "curves.csv",
-    }  # fmt: skip
-    flags = [part for key, name in options.items() for part in (f"--{key}", str(results / name))]
-    return subprocess.run([sys.executable, "-m", "mcgrpo.analyse.collect", *flags], capture_output=True, text=True)
-
-
-def test_the_command_writes_both_files(results):
-    done = command(results)
+def test_the_command_writes_both_files_or_ends_in_one_line(results):
+    files = {"plan": "plan.json", "results": ".", "scores": "scores.jsonl", "curves": "curves.csv"}
+    flags = [part for key, name in files.items() for part in (f"--{key}", str(results / name))]
+    command = [sys.executable, "-m", "mcgrpo.analyse.collect", *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"{WHOLE} scores and 40 steps\n")
-    assert len(read_frame(results / "scores.csv", Score)) == WHOLE
+    assert len(read_jsonl(results / "scores.jsonl", Score)) == WHOLE
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
-
-
-def test_the_command_stops_with_one_line(results):
+    (results / "scores.jsonl").unlink()
     (results / "grades/toy/grpo/G4/default/seed0/sums.jsonl").write_text("")
-    done = command(results)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and done.stderr.endswith("sums.jsonl: no grades\n")
-    assert done.stderr.count("\n") == 1
-    assert not (results / "scores.csv").exists()
-
-
-def test_each_training_says_how_many_gpus_it_had(results):
-    path = results / "runs" / a_run(seed=1).name / "run.json"
-    record = read_json(path)
-    write_json(path, record | {"outcome": record["outcome"] | {"gpus": 2}})
-    scores = collect(plan(results), results).scores
-    assert [(score.seed, score.value) for score in scores if score.measure == "gpus"] == [(0, 0), (1, 2)]
+    assert done.stderr.count("\n") == 1 and not (results / "scores.jsonl").exists()

@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -51,11 +49,6 @@ def test_without_problems_it_is_the_t_interval_over_seeds():
     assert seconds(10.0, 10.0).limits() == (10.0, 10.0)
 
 
-def test_without_noise_of_problems_it_is_the_t_interval_over_seeds():
-    found = difference([[0.3, 0.3 + 1e-6] * 25, [0.5, 0.5] * 25, [0.7, 0.7] * 25])
-    assert found.limits() == pytest.approx(t_interval([0.3, 0.5, 0.7]), abs=1e-5)
-
-
 def test_one_seed_has_the_t_interval_over_problems():
     values = [0.0] * 15 + [1.0] * 5
     assert difference([values]).limits() == pytest.approx(t_interval(values))
@@ -77,13 +70,6 @@ def test_limits_are_exact_where_no_problem_is_solved_or_every_one(seeds, problem
     assert share(np.ones((seeds, problems))).limits() == pytest.approx((1 - exact.high, 1.0))
 
 
-def test_one_seed_of_right_and_wrong_answers_is_nearly_clopper_and_pearson():
-    values = np.zeros((1, 1000))
-    values[0, :30] = 1.0
-    exact = stats.binomtest(30, 1000).proportion_ci(LEVEL, "exact")
-    assert share(values).limits() == pytest.approx((exact.low, exact.high), rel=2e-3)
-
-
 @pytest.mark.parametrize("problems", [30, 500])
 def test_models_that_answer_alike_may_differ_by_as_many_problems_as_could_go_unseen(problems):
     unseen = stats.binomtest(0, problems).proportion_ci(LEVEL, "exact").high
@@ -98,19 +84,6 @@ def test_the_mean_is_inside_and_the_interval_mirrors(values):
     assert 0 <= up.limits()[0] <= up.mean <= up.limits()[1] <= 1
     assert up.limits()[0] < up.limits()[1]
     assert down.limits() == pytest.approx([1 - bound for bound in up.limits()[::-1]], abs=1e-6)
-
-
-@given(arrays(float, (3, 12), elements=st.floats(0, 1)), st.permutations(range(3)))
-def test_the_order_of_seeds_does_not_matter(values, order):
-    assert share(values[list(order)]).limits() == pytest.approx(share(values).limits(), abs=1e-6)
-
-
-def test_pairing_removes_what_seeds_and_problems_share():
-    generator = np.random.default_rng(1)
-    shared = generator.normal(size=(4, 1)) + generator.normal(size=(1, 40))
-    assert difference(shared + EFFECT - shared).mean == pytest.approx(EFFECT)
-    low, high = difference(shared).limits()
-    assert high - low > 0.5
 
 
 def test_seeds_of_two_parts_are_independent_and_of_one_part_paired():
@@ -147,14 +120,10 @@ def hard(generator, studies, problems):
 
 CASES = [
     # seeds, problems, noise of seeds, chance of each problem, its mean
-    pytest.param(3, 100, 0.09, uniform, 0.45, id="seeds dominate, 3"),
-    pytest.param(5, 100, 0.09, uniform, 0.45, id="seeds dominate, 5"),
-    pytest.param(3, 60, 0.0, hard, 0.15, id="problems dominate, 3"),
-    pytest.param(5, 100, 0.0, hard, 0.15, id="problems dominate, 5"),
-    pytest.param(1, 100, 0.0, uniform, 0.45, id="one seed"),
+    pytest.param(3, 100, 0.09, uniform, 0.45, id="seeds dominate"),
+    pytest.param(5, 100, 0.0, hard, 0.15, id="problems dominate"),
     pytest.param(1, 60, 0.0, hard, 0.15, id="one seed, hard problems"),
-    pytest.param(3, 100, 0.03, uniform, 0.45, id="both, 3"),
-    pytest.param(5, 200, 0.03, uniform, 0.45, id="both, 5"),
+    pytest.param(3, 100, 0.03, uniform, 0.45, id="both"),
 ]
 
 
@@ -177,8 +146,7 @@ def test_intervals_cover_the_truth(seeds, problems, noise, chances, truth):
     assert 0.92 <= coverage(map(share, values), truth) <= 0.98
 
 
-@pytest.mark.parametrize("seeds", [1, 5])
-@pytest.mark.parametrize("chance", [0.003, 0.01, 0.03])
+@pytest.mark.parametrize(("seeds", "chance"), [(1, 0.003), (1, 0.03), (5, 0.01)])
 @pytest.mark.slow
 def test_rare_answers_are_covered_too(seeds, chance):
     """Where the values alone would often say that a model solves nothing, and for certain."""
@@ -210,33 +178,3 @@ def test_paired_differences_cover_the_truth(seeds, problems, noise, gains, bound
     theirs = studies(generator, seeds, problems, noise, shared)
     low, high = bounds
     assert low <= coverage(map(difference, ours - theirs), values @ shares) <= high
-
-
-@pytest.mark.parametrize(("seeds", "problems"), [(1, 500), (3, 512), (5, 30), (5, 500)])
-@pytest.mark.parametrize("expected", [1, 4, 20])
-def test_a_few_answers_that_differ_are_no_effect(seeds, problems, expected):
-    """Two models of one accuracy that differ in `expected` answers: called different in about 5% of studies at most."""
-    generator = np.random.default_rng(expected)
-    found = 0
-    for _ in range(300):
-        signs = generator.choice([-1.0, 1.0], (seeds, problems))
-        low, high = difference(np.where(generator.random(signs.shape) < expected / signs.size, signs, 0.0)).limits()
-        found += low > 0 or high < 0
-    assert found / 300 < 0.09
-
-
-def test_two_wins_of_a_thousand_are_no_effect():
-    values = np.zeros((1, 1000))
-    values[0, :2] = 1.0
-    low, high = difference(values).limits()
-    assert low < 0 < values.mean() < high
-
-
-def test_a_study_of_the_papers_size_takes_seconds():
-    generator = np.random.default_rng(3)
-    values = (generator.random((100, 5, 1319)) < 0.8).astype(float)
-    start = time.process_time()
-    estimates = [share(each) for each in values]
-    assert time.process_time() - start < 1
-    for low, high in (each.limits() for each in estimates[:3]):
-        assert low < 0.8 < high

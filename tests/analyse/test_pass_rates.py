@@ -29,11 +29,6 @@ def test_mean_and_spread_are_those_of_the_prompts_not_of_the_groups(a, b):
     assert float(chances[:, 1].std()) == pytest.approx(float(rates.std()), abs=0.02)
 
 
-def test_prompts_of_one_rate_get_that_rate():
-    _, chances = probabilities(groups_of(torch.full((20000,), 0.3), 8))
-    assert chances[:, 1].tolist() == pytest.approx([0.3] * POINTS, abs=0.05)
-
-
 @pytest.mark.parametrize("reward", [0.0, 2.0])
 def test_without_any_difference_all_prompts_are_sure(reward):
     _, chances = probabilities([[reward] * 4] * 5)

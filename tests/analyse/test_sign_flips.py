@@ -11,15 +11,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, ORACLES, parse_measure
+from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, HOWS, ORACLES, measure_name, parse_measure
+from mcgrpo.analyse.measures import problems_hash
+from mcgrpo.analyse.records import FlipRates
 from mcgrpo.analyse.sign_flips import (
     Tally,
     compositions,
     draw,
     exact_rate,
+    flip_rates,
+    main,
+    read_rewards,
     sampled_rate,
     tally,
 )
+from mcgrpo.files import RecordError, read_jsonl, write_jsonl
 
 LEVELS = st.sampled_from([(0, 2), (0, 1.5, 2), (0, 1, 2), (0, 0.5, 1, 1.5, 2, 3), (-1.5, 0, 0.1)])
 REWARDS = LEVELS.flatmap(lambda levels: st.lists(st.sampled_from(levels), min_size=3, max_size=8))
@@ -71,40 +77,17 @@ class TestByHand:
         # the mean of (0, 0, 2) is 2/3: one 0 is dropped, and both signs are right
         assert rate([0, 0, 2, 2], "mean-plus1/oracle-mean/zeros/k2") == 0
 
-    def test_equally_close_rollouts_on_both_sides(self):
-        # the oracle's median is 2, so every 2 above a group's mean flips. 3 of 5 groups are (0, 0, 2, 2), mean 1: a 2
-        # is dropped half of the time, and 1.5 flip; 2 of 5 are (0, 2, 2, 2), mean 1.5: a 2 is dropped, and 2 flip
-        expected = Fraction(3 * 3, 5 * 2 * 3) + Fraction(2 * 2, 5 * 3)
-        assert rate([0, 0, 2, 2, 2], "mean-plus1/oracle-median/zeros/k3") == expected
-
-    @pytest.mark.parametrize(("successes", "k"), [(1, 2), (40, 2), (40, 4), (100, 8), (127, 8)])
-    def test_with_two_levels_the_mean_disagrees_only_in_groups_without_spread(self, successes, k):
-        rewards = Tally((0, 1), (128 - successes, successes))
-        same = comb(128 - successes, k) + comb(successes, k)
-        assert exact_rate(rewards, "mean", "oracle-mean", "zeros", k) == Fraction(same, comb(128, k))
-
-    def test_compositions(self):
-        assert compositions(2, 2).tolist() == [[0, 2], [1, 1], [2, 0]]
-        assert compositions(1, 5).tolist() == [[5]]
-        assert compositions(6, 8).shape == (comb(13, 5), 6)
-        assert set(compositions(6, 8).sum(axis=1)) == {8}
+    def test_compositions_are_those_that_the_rollouts_allow(self):
+        assert compositions((1, 2), 2) == [((0, 2), 1), ((1, 1), 2)]
+        assert sum(subsets for _, subsets in compositions((3, 2, 5), 4)) == comb(10, 4)
 
 
-class TestTally:
-    def test_levels_are_integers_without_a_unit(self):
-        assert tally([2.0, 0.0, 1.5, 2]) == ((0, 3, 4), (1, 1, 2))
-        assert tally([2.0, 0.0, 0.0]) == tally([1, -1, -1]) == ((0, 1), (2, 1))
-        assert tally([1.0, 1.0]) == ((0,), (2,))
-
-    def test_floats_are_taken_for_what_they_are(self):
-        # 0.1 + 0.2 is above 0.3 by 2**-54: an own level, and exact sums take more than 64 bits
-        levels, counts = tally([0.1 + 0.2, 0.3, 0.3, 1e6])
-        assert counts == (2, 1, 1) and levels[1] == 1 and levels[2] > 2**60
-        assert rate([0.1 + 0.2, 0.3, 0.3], "median/oracle-median/zeros/k3") == 0
-        assert rate([0.1 + 0.2, 0.3, 0.3, 1e6], "mean/oracle-mean/zeros/k4") == 0
-
-    @pytest.mark.parametrize(("rewards", "message"), [([0.0, float("nan")], "hold nan"), ([], "no rewards")])
-    def test_refused(self, rewards, message):
+def test_levels_are_integers_without_a_unit():
+    assert tally([2.0, 0.0, 1.5, 2]) == ((0, 3, 4), (1, 1, 2))
+    assert tally([2.0, 0.0, 0.0]) == tally([1, -1, -1]) == ((0, 1), (2, 1))
+    levels, counts = tally([0.1 + 0.2, 0.3, 0.3, 1e6])  # 0.1 + 0.2 is above 0.3 by 2**-54
+    assert counts == (2, 1, 1) and levels[1] == 1 and levels[2] > 2**60
+    for rewards, message in (([0.0, float("nan")], "hold nan"), ([], "no rewards")):
         with pytest.raises(ValueError, match=message):
             tally(rewards)
 
@@ -118,64 +101,6 @@ class TestProperties:
         found = exact_rate(tally(rewards), baseline, oracle, convention, k)
         assert found == by_brute_force(rewards, baseline, oracle, convention, k)
 
-    @pytest.mark.parametrize("part", list(product(BASELINES, ORACLES, CONVENTIONS)), ids="/".join)
-    def test_equally_close_rollouts_of_unequal_number(self, part):
-        """In (0, 0, 1.5, 2) two are as far below the median as one is above it."""
-        rewards = [0, 0, 1.5, 2, 1.5]
-        assert exact_rate(tally(rewards), *part, 3) == by_brute_force(rewards, *part, 3)
-
-    @given(REWARDS, st.data())
-    def test_any_of_the_tied_medians_may_be_dropped(self, rewards, data):
-        """At an even k the median of k + 1 is one of them; here the one drawn last is dropped, not the first."""
-        k = data.draw(st.sampled_from([k for k in (2, 4, 6) if k < len(rewards)]))
-        rewards = [Fraction(reward) for reward in rewards]
-        median = statistics.median(rewards)
-        flips = 0
-        for subset in combinations(range(len(rewards)), k + 1):
-            centre = statistics.median(rewards[i] for i in subset)
-            dropped = max(i for i in subset if rewards[i] == centre)
-            flips += sum(sign(rewards[i] - centre) != sign(rewards[i] - median) for i in subset if i != dropped)
-        found = exact_rate(tally(rewards), "median-plus1", "oracle-median", "zeros", k)
-        assert found == Fraction(flips, k * comb(len(rewards), k + 1))
-
-    @given(REWARDS, st.sampled_from(ORACLES), st.sampled_from(CONVENTIONS))
-    def test_the_median_of_two_is_their_mean(self, rewards, oracle, convention):
-        mean, median = (exact_rate(tally(rewards), of, oracle, convention, 2) for of in ("mean", "median"))
-        assert mean == median
-
-    @given(st.lists(st.sampled_from([0, 2]), min_size=5, max_size=40), st.sampled_from([2, 3, 4]))
-    def test_with_two_levels_no_flip_is_strict(self, rewards, k):
-        for baseline, oracle in product(BASELINES, ORACLES):
-            assert exact_rate(tally(rewards), baseline, oracle, "strict", k) == 0
-
-    @given(REWARDS, st.sampled_from(("mean", "median")), st.sampled_from(CONVENTIONS))
-    def test_the_oracles_own_group_does_not_flip(self, rewards, centre, convention):
-        n = len(rewards)
-        assert exact_rate(tally(rewards), centre, f"oracle-{centre}", convention, n) == 0
-        assert exact_rate(tally(rewards), f"{centre}-plus1", f"oracle-{centre}", convention, n - 1) == 0
-
-    @given(st.floats(-5, 5), st.integers(9, 40))
-    def test_equal_rewards_do_not_flip(self, reward, n):
-        for part in product(BASELINES, ORACLES, CONVENTIONS):
-            assert exact_rate(tally([reward] * n), *part, 8) == 0
-
-    @given(REWARDS, st.sampled_from(BASELINES), st.sampled_from(ORACLES))
-    def test_strict_flips_are_flips(self, rewards, baseline, oracle):
-        strict, zeros = (exact_rate(tally(rewards), baseline, oracle, convention, 2) for convention in CONVENTIONS)
-        assert 0 <= strict <= zeros <= 1
-
-    def test_beyond_64_bits(self):
-        """C(128, 64) has 124 bits. Unless a group is 32 : 32, its larger part is at the median, with the sign 0."""
-        found = exact_rate(Tally((0, 1), (64, 64)), "median", "oracle-mean", "zeros", 64)
-        larger = sum(comb(64, c) * comb(64, 64 - c) * max(c, 64 - c) for c in range(65) if c != 32)
-        assert found == Fraction(larger, 64 * comb(128, 64))
-
-    def test_few_large_groups_of_many_rollouts(self):
-        """C(128, 127) is 128, but C(100, 50), among the factors of its impossible compositions, has 97 bits."""
-        rewards = Tally((0, 1), (100, 28))
-        assert exact_rate(rewards, "mean", "oracle-mean", "zeros", 127) == 0
-        assert exact_rate(rewards, "median", "oracle-mean", "zeros", 127) == Fraction(100, 128)
-
 
 class TestSampled:
     @given(REWARDS, st.sampled_from(BASELINES), st.sampled_from(ORACLES), st.sampled_from(CONVENTIONS))
@@ -188,15 +113,70 @@ class TestSampled:
         found = sampled_rate(counted, baseline, oracle, convention, 2, every)
         assert found == exact_rate(counted, baseline, oracle, convention, 2)
 
-    @pytest.mark.parametrize("part", list(product(BASELINES, ORACLES, CONVENTIONS)), ids="/".join)
-    def test_it_converges_to_the_exact_rate(self, part):
-        """20,000 subsets: a rate in [0, 1] has a standard error below 0.0036; the seed is fixed."""
-        rewards = tally([0] * 60 + [1.5] * 40 + [2] * 28)
-        drawn = draw(rewards, 4, 20_000, np.random.default_rng(1))
-        sampled, exact = sampled_rate(rewards, *part, 4, drawn), exact_rate(rewards, *part, 4)
-        assert abs(sampled - exact) < 0.012
-
     def test_subsets_are_drawn_without_replacement(self):
         drawn = draw(Tally((0, 1, 2), (1, 3, 1)), 4, 50, np.random.default_rng(0))
         assert {tuple(row) for row in np.sort(drawn)} == {(0, 1, 1, 1, 2)}
         assert len({tuple(row) for row in drawn}) > 5
+
+
+def test_a_name_is_read_as_it_is_written():
+    for part in product(BASELINES, ORACLES, CONVENTIONS, (1, 2, 10), HOWS):
+        assert parse_measure(measure_name(*part)) == part
+    for name in ("avg@8", "mode/oracle-mean/strict/k2/exact", "mean/oracle-mean/strict/k02/exact"):
+        with pytest.raises(ValueError, match=f"'{name}' is no measure of sign flips, like 'mean/oracle-mean/"):
+            parse_measure(name)
+
+
+def write_grades(path, verdicts, decoding="sampled", **columns):
+    """A file of one row per (id, verdict), samples counted; returns its path."""
+    seen, rows = {}, []
+    for id, verdict in verdicts:
+        sample = seen[id] = seen.get(id, -1) + 1
+        rows.append(
+            {"id": id, "sample": sample, "extracted": None, "verdict": verdict, "decoding": decoding, **columns}
+        )
+    write_jsonl(path, rows)
+    return path
+
+
+class TestFiles:
+    def test_rewards_are_those_of_training(self, tmp_path):
+        verdicts = ("correct", "equivalent", "wrong", "unparseable", "timeout", "error")
+        path = write_grades(tmp_path / "g.jsonl", [("b", verdict) for verdict in verdicts])
+        assert read_rewards(path) == {"b": [2.0, 1.5, 0.0, 0.0, 0.0, 0.0]}
+        write_grades(path, [("a", "unparseable")] * 3, gold_parsable=False)
+        assert read_rewards(path) == {"a": [1.0] * 3}  # without a gold there is nothing to be wrong about
+        assert {value for row in flip_rates(read_rewards(path), [2], 5, 0) for value in row.values} == {0.0}
+
+    def test_the_command_writes_all_rates_and_prints_the_exact_ones(self, tmp_path, capsys):
+        rows = [("b", "correct"), ("b", "equivalent"), ("b", "wrong"), ("a", "wrong"), ("a", "wrong"), ("a", "wrong")]
+        options = ["--grades", str(write_grades(tmp_path / "g.jsonl", rows)), "--k", "2", "1", "--subsamples", "4"]
+        found = []
+        for seed in ("0", "0", "1"):
+            main([*options, "--seed", seed, "--output", str(tmp_path / "flips.jsonl")])
+            found.append({row.measure: row for row in read_jsonl(tmp_path / "flips.jsonl", FlipRates)})
+        every = product(BASELINES, ORACLES, CONVENTIONS, (2, 1), HOWS)
+        assert found[0] == found[1] and set(found[0]) == {measure_name(*part) for part in every}
+        assert {name.split("/")[-1] for name in found[0] if found[2][name] != found[0][name]} == {"sampled"}
+        assert found[0]["mean/oracle-mean/strict/k2/exact"].values == [1 / 6, 0.0]
+        assert {row.problems for row in found[0].values()} == {problems_hash(["b", "a"])}
+        printed = capsys.readouterr().out
+        assert printed.startswith("64 measures of 2 problems") and "8.33" in printed  # the mean of 1/6 and 0
+
+    def test_a_problems_subsets_do_not_depend_on_the_others(self):
+        rewards = {"a": [0, 1.5, 2, 2, 0], "b": [2, 0, 0, 0, 1.5]}
+        both = {row.measure: row.values for row in flip_rates(rewards, [2, 4], 3, 0)}
+        alone = {row.measure: row.values for row in flip_rates({"b": rewards["b"]}, [4], 3, 0)}
+        assert len(alone) == 32
+        assert all(both[measure][1] == value for measure, (value,) in alone.items())
+
+    def test_too_few_rollouts(self, tmp_path):
+        path = write_grades(tmp_path / "g.jsonl", [("a/7", "correct")] * 4)
+        with pytest.raises(SystemExit, match=r"error: problem 'a/7' has 4 rollouts; k = 4 needs 5"):
+            main(["--grades", str(path), "--k", "2", "4", "--output", str(tmp_path / "flips.jsonl")])
+        assert not (tmp_path / "flips.jsonl").exists()
+        with pytest.raises(ValueError, match="4 rollouts: a median-plus1 baseline at k = 4 needs 5"):
+            exact_rate(tally([0, 2, 2, 2]), "median-plus1", "oracle-mean", "zeros", 4)
+        write_grades(path, [("a", "correct")], decoding="greedy")
+        with pytest.raises(RecordError, match="no sampled completions"):
+            read_rewards(path)

@@ -2,11 +2,11 @@
 
 import pytest
 from studies import load
-from study_frames import plan_of, score, values_of, write_scores
+from study_frames import cells as all_cells
+from study_frames import score
 
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Score
-from mcgrpo.analyse.summarise import extra_rollouts, summarise
+from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.summarise import extra_rollouts
 from mcgrpo.study.plan import as_json
 
 
@@ -19,9 +19,8 @@ def trained(method, budget, accuracies, rollouts, variant="default"):
 
 
 def cells(folder, *rows):
-    rows = [row for each in rows for row in each]
-    found = summarise(plan_of(rows), read_frame(write_scores(folder, rows), Score), values_of(rows)).cells
-    return {(c.method, c.num_generations, c.variant): c for c in found if c.measure == "greedy"}
+    found = all_cells(folder, [row for each in rows for row in each])
+    return {key[:3]: cell for key, cell in found.items() if key[4] == "greedy"}
 
 
 def test_an_extra_rollout_is_compared_with_the_g_that_draws_it_too(tmp_path):
@@ -42,12 +41,6 @@ def test_an_extra_rollout_is_compared_with_the_g_that_draws_it_too(tmp_path):
     assert prompts.same_rollouts_low < -0.07 < prompts.same_rollouts_high
 
 
-def test_without_such_a_g_there_is_no_such_comparison(tmp_path):
-    found = cells(tmp_path, trained("mc-grpo", 2, [0.6], 960), trained("grpo", 2, [0.5], 640))
-    for cell in found.values():
-        assert (cell.same_rollouts_generations, cell.same_rollouts) == (None, None)
-
-
 def test_a_cell_is_not_compared_with_itself_nor_another_estimator_at_its_own_batch(tmp_path):
     """The change says that already."""
     sign = trained("grpo", 2, [0.5], 640, variant="rival-sign")
@@ -64,11 +57,8 @@ def test_a_collapsed_seed_is_counted_against_the_mean_centred_method(tmp_path):
         trained("mc-grpo", 2, [0.65, 0.63, 0.48, 0.51], 960),  # the median of GRPO is 0.59
         trained("grpo-plus1", 2, [0.3, 0.3, 0.3, 0.3], 960),
     )
-    assert {method: (cell.worst, cell.collapsed) for (method, *_), cell in found.items()} == {
-        "grpo": (0.4, 0.25),
-        "mc-grpo": (0.48, 0.25),
-        "grpo-plus1": (0.3, 1.0),
-    }
+    expected = {"grpo": (0.4, 0.25), "mc-grpo": (0.48, 0.25), "grpo-plus1": (0.3, 1.0)}
+    assert {method: (cell.worst, cell.collapsed) for (method, *_), cell in found.items()} == expected
 
 
 def test_a_variant_is_counted_against_its_own_mean_centred_cell_if_there_is_one(tmp_path):
@@ -88,4 +78,5 @@ def test_a_variant_is_counted_against_its_own_mean_centred_cell_if_there_is_one(
 def test_a_variant_with_another_estimator_draws_as_many_rollouts_as_that():
     extra = extra_rollouts(as_json(load("mini")), {})
     cells = [("default", "grpo"), ("default", "mc-grpo"), ("released", "grpo"), ("rival-pods", "grpo")]
-    assert [extra["toy-qwen3", variant, 2, method] for variant, method in cells] == [0, 1, 1, 8]
+    found = [extra[CellKey("toy-qwen3", variant, "train", "train", "", 2, method)] for variant, method in cells]
+    assert found == [0, 1, 1, 8]

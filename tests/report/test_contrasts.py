@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from claim_rows import cell, claim, claims_of, gain, pair, scores_of
 from scipy import stats
-from study_frames import plan_of, score, values_of, write_scores
+from study_frames import plan_of, score, scores_by_cell, write_scores
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts, estimate, main
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, Contrast, Score
+from mcgrpo.analyse.records import Cell, Contrast
 from mcgrpo.analyse.summarise import summarise
-from mcgrpo.files import write_json, write_jsonl
+from mcgrpo.files import write_json
 
 CLAIMS = Path(__file__).parents[2] / "config/claims.yaml"
 
@@ -85,9 +85,8 @@ def test_a_single_gain_has_the_interval_of_the_summary(tmp_path):
         for m, base in (("grpo", 0.5), ("mc-grpo", 0.53))
         for s, v in enumerate((base, base + 0.02, base))
     ]
-    values = values_of(rows, 0.3)
-    scores = read_frame(write_scores(tmp_path, rows), Score)
-    summary = {c.method: c for c in summarise(plan_of(rows), scores, values).cells if c.measure == "greedy"}
+    scores = scores_by_cell(tmp_path, rows, 0.3)
+    summary = {c.method: c for c in summarise(plan_of(rows), scores).cells if c.measure == "greedy"}
     found = written(tmp_path, rows, 0.3)
     (single,) = [row for row in found.itertuples() if row.claim == "it" and row.kind == "single"]
     ours = summary["mc-grpo"]
@@ -102,8 +101,7 @@ def written(tmp_path, rows, spread=0.0, claims=None):
     """Contrasts as every reader gets them: by the command, through the file."""
     claims_of(tmp_path, claim(gain(above=0)))
     write_json(tmp_path / "plan.json", plan_of(rows))
-    write_jsonl(tmp_path / "values.jsonl", values_of(rows, spread))
-    files = {"plan": "plan.json", "scores": write_scores(tmp_path, rows).name, "values": "values.jsonl"}
+    files = {"plan": "plan.json", "scores": write_scores(tmp_path, rows, spread).name}
     options = [part for name, file in files.items() for part in (f"--{name}", str(tmp_path / file))]
     main([*options, "--claims", str(claims or tmp_path / "claims.yaml"), "--output", str(tmp_path / "contrasts.csv")])
     return read_frame(tmp_path / "contrasts.csv", Contrast)
@@ -129,7 +127,7 @@ def test_the_projects_claims_are_evaluated_from_files(tmp_path):
 
 def test_a_command_that_lacks_a_file_ends_in_one_line():
     with pytest.raises(SystemExit, match=r"error: .*none.json: no such file"):
-        main(["--plan", "none.json", "--scores", "x", "--values", "x", "--claims", "x", "--output", "x"])
+        main(["--plan", "none.json", "--scores", "x", "--claims", "x", "--output", "x"])
 
 
 def test_cells_that_share_no_seed_are_independent(tmp_path):

@@ -6,7 +6,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from studies import ROOT
 
-from mcgrpo.analyse import collect
+from mcgrpo.analyse.measures import MEASURES
 from mcgrpo.data.prompts import SYSTEM_PROMPTS
 from mcgrpo.estimators import ESTIMATORS
 from mcgrpo.records import PROTOCOL_SUFFIXES
@@ -32,7 +32,7 @@ def test_the_schema_knows_what_the_code_knows():
     setting = SCHEMA["properties"]["settings"]["additionalProperties"]["properties"]
     assert setting["prompt"]["enum"] == list(SYSTEM_PROMPTS)
     protocols = SCHEMA["properties"]["grading"]["items"]["enum"]
-    assert protocols == list(PROTOCOL_SUFFIXES) == list(collect.MEASURES)
+    assert protocols == list(PROTOCOL_SUFFIXES) == list(MEASURES)
     assert {method.estimator for method in METHODS.values()} <= set(ESTIMATORS)
     assert {method.baseline for method in METHODS.values()} - {None} <= set(METHODS)
     names = list(SCHEMA["$defs"]["rewards"]["properties"])

@@ -1,14 +1,12 @@
 """A small synthetic study for the tests of summary, tables and figures: scores and curves with known effects."""
 
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
-import pandas as pd
-
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, CurvePoint, ProblemValues, Score
+from mcgrpo.analyse.records import Score
+from mcgrpo.analyse.scored import Scores, planned_seeds, read_scores
 from mcgrpo.analyse.summarise import main, summarise
-from mcgrpo.files import write_csv, write_json, write_jsonl
+from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.records import Run
 from mcgrpo.study.methods import METHODS, is_median
 
@@ -45,24 +43,27 @@ def study() -> list[Score]:
     return [*rows, seconds("mc-grpo", 2, 23.0), seconds("grpo-plus1", 2, 24.0)]
 
 
-def write_scores(folder: Path, rows: list[Score]) -> Path:
-    write_csv(folder / "scores.csv", Score, rows)
-    return folder / "scores.csv"
+def write_scores(folder: Path, rows: list[Score], spread=0.0) -> Path:
+    write_jsonl(folder / "scores.jsonl", with_values(rows, spread))
+    return folder / "scores.jsonl"
 
 
-def values_of(rows: list[Score], spread=0.0) -> list[ProblemValues]:
+def scores_by_cell(folder: Path, rows: list[Score], spread=0.0, plan=None) -> Scores:
+    """The scores as every reader gets them: through the file."""
+    return read_scores(write_scores(folder, rows, spread), planned_seeds(plan or plan_of(rows)))
+
+
+def with_values(rows: list[Score], spread=0.0) -> list[Score]:
     """Values with the scores' means over 4k problems: half of them `spread` above, half below, and others for a method
     than for its baseline. Without spread all noise is that of seeds: t intervals over them. Trainings have no values.
     """
     found = []
     for row in rows:
-        key = asdict(row)
-        value, n = key.pop("value"), key.pop("n")
-        del key["standard_error"]
         length = 2 if row.method in METHODS and METHODS[row.method].baseline else 1
-        values = [value + (spread if problem // length % 2 else -spread) for problem in range(n)]
-        if row.role != "train":
-            found.append(ProblemValues(**key, values=values, problems=f"{row.benchmark}-{n}"))
+        if row.role != "train" and row.values is None:
+            values = [row.value + (spread if problem // length % 2 else -spread) for problem in range(row.n)]
+            row = replace(row, values=values, problems=f"{row.benchmark}-{row.n}")
+        found.append(row)
     return found
 
 
@@ -95,30 +96,9 @@ def plan_of(rows: list[Score]) -> dict:
     }
 
 
-def summary_of(folder: Path, rows: list[Score], spread=0.0) -> pd.DataFrame:
-    """The summary as every reader gets it: through the file."""
-    scores = read_frame(write_scores(folder, rows), Score)
-    write_csv(folder / "summary.csv", Cell, summarise(plan_of(rows), scores, values_of(rows, spread)).cells)
-    return read_frame(folder / "summary.csv", Cell)
-
-
-def curve_points(methods=("grpo", "mc-grpo"), budgets=(2, 4), seeds=3, steps=20) -> list[CurvePoint]:
-    """Curves of a reward that rises by 0.05 a step; nothing else was logged."""
-    empty = dict.fromkeys(field.name for field in fields(CurvePoint))
-    return [
-        CurvePoint(**empty | run | {"seed": seed, "step": step, "reward": 0.05 * step + NOISE[seed]})
-        for method in methods
-        for budget in budgets
-        for run in [{"setting": "toy_a", "method": method, "num_generations": budget, "variant": "default"}]
-        for seed in range(seeds)
-        for step in range(1, steps + 1)
-    ]
-
-
-def cells(folder, rows, plan=None, values=None, **options):
-    scores = read_frame(write_scores(folder, rows), Score)
-    values = values_of(rows) if values is None else values
-    found = summarise(plan or plan_of(rows), scores, values, **options)
+def cells(folder, rows, plan=None, spread=0.0, **options):
+    plan = plan or plan_of(rows)
+    found = summarise(plan, scores_by_cell(folder, rows, spread, plan), **options)
     return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found.cells}
 
 
@@ -126,10 +106,9 @@ def cell(found, method, measure="greedy", budget=2, variant="default", benchmark
     return found[method, budget, variant, benchmark, measure]
 
 
-def command(folder, plan, rows, values, *options):
+def command(folder, plan, rows, *options):
     write_json(folder / "plan.json", plan)
-    write_jsonl(folder / "values.jsonl", values)
-    files = {"plan": folder / "plan.json", "scores": write_scores(folder, rows), "values": folder / "values.jsonl"}
+    files = {"plan": folder / "plan.json", "scores": write_scores(folder, rows, 0.2)}
     output = folder / "new" / "summary.csv"
     files |= {"gains": folder / "new" / "gains.csv"}
     flags = [part for name, path in {**files, "output": output}.items() for part in (f"--{name}", str(path))]

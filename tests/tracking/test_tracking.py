@@ -34,7 +34,7 @@ def score(results, median=0.75):
     each = {"benchmark": "sums", "role": "in", "n": 4}
     rows = [Score(**key, **each, method=method, measure="avg@4", value=value)
             for method, value in {"grpo": 0.5, "mc-grpo": median}.items()]  # fmt: skip
-    write_csv(results.scores, Score, rows)
+    write_jsonl(results.scores, rows)
 
 
 def summarise(results):

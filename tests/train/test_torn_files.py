@@ -11,7 +11,7 @@ from training_jobs import job, outcome
 
 from mcgrpo.analyse.collect import check_files
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Score
+from mcgrpo.analyse.records import Gain
 from mcgrpo.files import RecordError, read_json, write_csv
 from mcgrpo.generate.complete import main as generate
 from mcgrpo.sums import check_seal, seal
@@ -151,14 +151,14 @@ class TestAFinishedTraining:
 
 
 def test_a_table_cut_at_the_end_of_a_line_is_refused(tmp_path):
-    path = tmp_path / "scores.csv"
-    row = Score("s", "grpo", 2, "default", 0, "b", "in", "greedy", 0.5, 10)
-    write_csv(path, Score, [row, row])
+    path = tmp_path / "gains.csv"
+    row = Gain("s", "mc-grpo", 2, "default", 0, "b", "in", "greedy", "difference", "grpo", 0.5)
+    write_csv(path, Gain, [row, row])
     seal(path)
-    assert len(read_frame(path, Score)) == 2
+    assert len(read_frame(path, Gain)) == 2
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
     with pytest.raises(RecordError, match=rf"{path} has changed since it was written"):
-        read_frame(path, Score)
+        read_frame(path, Gain)
 
 
 @pytest.mark.parametrize("change", [lambda row: b"", lambda row: row[:30], lambda row: bytes([row[0] ^ 128]) + row[1:]])

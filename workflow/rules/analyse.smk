@@ -40,7 +40,6 @@ rule collect:
         results=[] if PARTIAL else MEASURED,
     output:
         scores=RESULTS.scores,
-        values=RESULTS.values,
         curves=RESULTS.curves,
     log:
         FILES.log("collect"),
@@ -56,14 +55,13 @@ rule collect:
     shell:
         "{params.environment} python -m mcgrpo.launch mcgrpo.analyse.collect "
         "--plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
-        "--values {output.values:q} --curves {output.curves:q} --processes {threads} {params.partial} > {log:q} 2>&1"
+        "--curves {output.curves:q} --processes {threads} {params.partial} > {log:q} 2>&1"
 
 
 rule summarise:
     input:
         plan=rules.plan.output,
         scores=rules.collect.output.scores,
-        values=rules.collect.output.values,
     output:
         summary=RESULTS.summary,
         gains=RESULTS.gains,
@@ -78,7 +76,7 @@ rule summarise:
         code=fingerprint("mcgrpo.analyse.summarise"),
     shell:
         "python -m mcgrpo.launch mcgrpo.analyse.summarise "
-        "--plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
+        "--plan {input.plan:q} --scores {input.scores:q} "
         "--published {params.published:q} --output {output.summary:q} --gains {output.gains:q} > {log:q} 2>&1"
 
 
@@ -86,7 +84,6 @@ rule contrasts:
     input:
         plan=rules.plan.output,
         scores=rules.collect.output.scores,
-        values=rules.collect.output.values,
     output:
         RESULTS.contrasts,
     log:
@@ -100,7 +97,7 @@ rule contrasts:
         code=fingerprint("mcgrpo.analyse.contrasts"),
     shell:
         "python -m mcgrpo.launch mcgrpo.analyse.contrasts "
-        "--plan {input.plan:q} --scores {input.scores:q} --values {input.values:q} "
+        "--plan {input.plan:q} --scores {input.scores:q} "
         "--claims {params.claims:q} --output {output:q} > {log:q} 2>&1"
 
 

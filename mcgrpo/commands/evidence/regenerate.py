@@ -16,8 +16,8 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.analyse.frames import read_frame, read_records
 from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.records import Cell, Contrast, CurvePoint, Gain, Score
-from mcgrpo.analyse.scored import found_scores, planned_seeds
+from mcgrpo.analyse.records import Cell, Contrast, CurvePoint, Gain
+from mcgrpo.analyse.scored import planned_seeds, read_scores
 from mcgrpo.commands.evidence.contents import reports
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.grade import completions as grade
@@ -48,24 +48,23 @@ def make_flips(source: Path, config: Config, planned: dict[str, Any], output: Pa
 
 
 def make_scores(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
-    """scores.csv, values.jsonl and curves.csv, from grades, flip rates and metrics; what is missing stays out."""
+    """scores.jsonl and curves.csv, from grades, flip rates and metrics; what is missing stays out."""
     made = StudyFiles(config["study"], output).results
     collected = collect(planned, StudyFiles(config["study"], source).results.folder, unfinished=True)
-    write_csv(made.scores, Score, collected.scores)
-    write_jsonl(made.values, collected.values)
+    write_jsonl(made.scores, collected.scores)
     write_csv(made.curves, CurvePoint, collected.curves)
 
 
 def make_summary(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """summary.csv, gains.csv and contrasts.csv, from the scores made before."""
     made = StudyFiles(config["study"], output).results
-    scores, values = read_frame(made.scores, Score), summarise.read_values(made.values)
-    summary = summarise.summarise(planned, scores, values, as_cells(read_published(shipped.PUBLISHED)))
+    seeds = planned_seeds(planned)
+    scores = read_scores(made.scores, seeds)
+    summary = summarise.summarise(planned, scores, as_cells(read_published(shipped.PUBLISHED)))
     write_csv(made.summary, Cell, summary.cells)
     write_csv(made.gains, Gain, summary.gains)
-    again, seeds = summarise.read_values(made.values), planned_seeds(planned)
     claims = [*read_claims(shipped.CLAIMS), *(question.claim for question in questions(planned))]
-    rows = contrasts(claims, found_scores(scores, again, seeds), seeds, margin=planned["equivalence_margin"])
+    rows = contrasts(claims, scores, seeds, margin=planned["equivalence_margin"])
     write_csv(made.contrasts, Contrast, rows)
 
 

@@ -18,15 +18,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from mcgrpo import command_line
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Score
 from mcgrpo.commands.evidence import archive, regenerate
 from mcgrpo.commands.evidence.advantages import disagreements, is_known
 from mcgrpo.commands.evidence.bundle import missing, run_outcomes
 from mcgrpo.commands.evidence.compare import difference
 from mcgrpo.commands.evidence.contents import MANIFEST, OF_THE_PAPER, STUDY, SUMS, planned_files
 from mcgrpo.commands.evidence.study import layer_differences, read_config
-from mcgrpo.files import as_record, read_json
+from mcgrpo.files import as_record, iter_json_lines, read_json
 from mcgrpo.records import Run, run_name
 from mcgrpo.study.lock import lock_file
 from mcgrpo.study.methods import UNTRAINED
@@ -209,7 +207,7 @@ class Unpacked:
         """Every score is over all problems of its benchmark, by the benchmark's audit."""
         files, made = (StudyFiles(self.config["study"], folder) for folder in (self.folder, self.made))
         counted = {(run_name(row), row["benchmark"], row["measure"]): row["n"]
-                   for row in read_frame(made.results.scores, Score).to_dict("records")}  # fmt: skip
+                   for _, row in iter_json_lines(made.results.scores)}  # fmt: skip
         wanted = {}
         for run, benchmarks in self.planned["evaluations"].items():
             for benchmark in benchmarks:
