@@ -173,7 +173,7 @@ def test_no_stage_imports_tracking():
         ("data/prompts.py", [("import hashlib\n", "import hashlib\n\n\n\n")]),
         ("train/job.py", [('{"status": "running", ', "{'status':\n'running', ")]),
         ("report/tables/write.py", [("import pandas as pd", "import os\nimport pandas as pd")]),
-        ("report/figures/style.py", [("NARROW, WIDE, TALL = 3.25, 6.75, 9.0", "NARROW, WIDE, TALL = 3.0, 6.0, 9.0")]),
+        ("report/figures/facets.py", [("WIDE, TALL = 6.75, 9.0", "WIDE, TALL = 6.0, 9.0")]),
         ("__init__.py", [("0.1.0", "0.2.0")]),
     ],
 )
@@ -200,9 +200,9 @@ def test_a_changed_constant_changes_the_fingerprint(before, package, file, chang
 @pytest.mark.parametrize(
     ("file", "change", "redrawn"),
     [
-        ("latency.py", ("0.01", "0.02"), {"latency"}),
-        ("sign_flips.py", ("BESIDE = 0.13", "BESIDE = 0.14"), {"sign-flips"}),
-        ("style.py", ("NARROW, WIDE, TALL = 3.25, 6.75, 9.0", "NARROW, WIDE, TALL = 3.0, 6.0, 9.0"), set(FIGURES)),
+        ("latency.py", ("BUDGET = 4", "BUDGET = 2"), {"latency"}),
+        ("flips.py", ("2.05", "2.15"), {"sign-flips", "injected-flips"}),
+        ("facets.py", ("WIDE, TALL = 6.75, 9.0", "WIDE, TALL = 6.0, 9.0"), set(FIGURES)),
     ],
 )
 def test_a_change_of_a_figure_redraws_what_uses_it(package, file, change, redrawn):

@@ -61,7 +61,7 @@ def changes() -> str:
         {
             "Variant": cell.variant,
             "Method": f"{label(cell.method)}, G={cell.num_generations}",
-            "Change of sampled accuracy": wording.signed(cell.change, cell.change_low, cell.change_high),
+            "Change of sampled accuracy": wording.estimate(cell.change, cell.change_low, cell.change_high),
             "Seeds": cell.change_seeds,
         }
         for cell in cells.sort_values(["variant", "num_generations", "method"], kind="stable").itertuples()
@@ -80,7 +80,7 @@ def one_cell() -> str:
         {
             "Method": f"{label(cell.method)}, G={wording.rollouts(cell.num_generations, cell.extra_rollouts)}",
             "Decoding": cell.decoding,
-            "Accuracy (%)": wording.accuracy(cell.mean, cell.low, cell.high),
+            "Accuracy (%)": wording.estimate(cell.mean, cell.low, cell.high, "percent"),
             "Gain": wording.gain(cell) if cell.baseline else "",
             "Problems": f"{cell.n}",
             "Seeds": f"{cell.seeds}",
@@ -113,7 +113,7 @@ def mad_zero_row(cells: pd.DataFrame) -> dict[str, str]:
     (variant,), (size,) = cells.variant.unique(), cells.num_generations.unique()
     trained = cells[cells.role == "train"].set_index("measure")["mean"]
     (sampled,) = accuracies(cells, "in", variant=variant).query("decoding == 'sampled'").itertuples()
-    change = wording.signed(sampled.change, sampled.change_low, sampled.change_high) if variant != "default" else ""
+    change = wording.estimate(sampled.change, sampled.change_low, sampled.change_high) if variant != "default" else ""
     return {
         "G": f"{size}+1",
         "`mad_zero`": MAD_ZERO[variant],

@@ -1,6 +1,5 @@
 """The table of stability: seeds that collapse, the worst seed beside the mean, gradient norms and clipping."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -9,10 +8,9 @@ from mcgrpo.analyse.frames import trained_accuracies
 from mcgrpo.analyse.stability import COLLAPSE
 from mcgrpo.records import CELL
 from mcgrpo.report import wording
-from mcgrpo.report.tables import accuracy
-from mcgrpo.report.tables.display import Display, Entry, Line
-from mcgrpo.report.tables.rows import ordered
-from mcgrpo.study.methods import is_median, label, method_order
+from mcgrpo.report.tables.accuracy import ordered
+from mcgrpo.report.tables.frame import Table
+from mcgrpo.study.methods import label, method_order
 from mcgrpo.study.variants import DEFAULT, flips_of
 
 NAME = "stability"
@@ -22,23 +20,24 @@ TEXT = (
     "many rows carry the update, (sum |A|)² / sum A² as a share of its rows. Gradient norm: before clipping, mean over "
     "steps and seeds. Steps clipped: share of optimizer steps whose gradient is longer than max_grad_norm. Ratio "
     "clipped: share of tokens whose ratio of probabilities is outside the clip range. None of these numbers has an "
-    "interval; that of the accuracy is in the tables of accuracy"
+    "interval; that of the accuracy is in the tables of accuracy. Of {sizes}."
 )
-OF_TRAINING = ("frac_effective", "grad_norm", "frac_grad_clipped", "clip_ratio")
+OF_TRAINING = ["frac_effective", "grad_norm", "frac_grad_clipped", "clip_ratio"]
 
 
-def select(summary: pd.DataFrame) -> pd.DataFrame:
-    """Every trained cell but those with injected flips, with the measures `OF_TRAINING` as columns.
+def table(summary: pd.DataFrame) -> Table | None:
+    """Every trained cell but those with injected flips, a block for each variant and G; the default variant first.
 
-    Sampled accuracies, or greedy ones if nothing is sampled; the default variant first.
+    Sampled accuracies, or greedy ones if nothing is sampled.
     """
     cells = trained_accuracies(summary)
     cells = cells[cells.variant.map(flips_of).isna()]
+    if cells.empty:
+        return None
     trained = summary[(summary.role == "train") & summary.measure.isin(OF_TRAINING)]
-    wide = trained.pivot_table(index=[*CELL], columns="measure", values="mean").reindex(columns=list(OF_TRAINING))
-    cells = cells.join(wide, on=[*CELL])
-    return ordered(
-        cells,
+    wide = trained.pivot_table(index=[*CELL], columns="measure", values="mean").reindex(columns=OF_TRAINING)
+    cells = ordered(
+        cells.join(wide, on=[*CELL]),
         setting=cells.setting,
         other=cells.variant != DEFAULT,
         variant=cells.variant,
@@ -46,38 +45,30 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
         budget=cells.num_generations,
         method=cells.method.map(method_order),
     )
+    decoding = cells.decoding.iloc[0]
+    frame = pd.DataFrame([_line(row) for row in cells.itertuples()])
+    frame = frame.rename(columns={"Accuracy": f"{decoding.capitalize()} (%)"})
+    return Table(NAME, TEXT.format(decoding=decoding, sizes=wording.sizes(cells)), frame, 4, cells)
 
 
-def display(cells: pd.DataFrame) -> Display:
-    """The selected cells as they are printed, a block for each variant and G."""
-    rows = list(cells.itertuples())
-    lines = tuple(
-        Line(
-            (row.setting, row.benchmark, row.variant, str(row.num_generations)),
-            tuple(_entries(row)),
-            is_median(row.method),
-        )
-        for row in rows
-    )
-    headings = ("Setting", "Benchmark", "Variant", "G", "Method", f"{rows[0].decoding.capitalize()} (%)",
-                "Worst seed (%)", "Collapsed", "Effective rows", "Gradient norm", "Steps clipped",
-                "Ratio clipped")  # fmt: skip
-    problems = accuracy.problems(rows)
-    sizes = f"{problems[:1].upper()}{problems[1:]}; {accuracy.seeds(rows)}."
-    return Display(NAME, f"{TEXT.format(decoding=rows[0].decoding)}. {sizes}", headings, lines, ruled=3)
-
-
-def _entries(row: Any) -> Iterable[Entry]:
-    yield Entry(label(row.method))
-    yield Entry(wording.percent(row.mean))
-    yield Entry(wording.percent(row.worst))
+def _line(row: Any) -> dict[str, Any]:
     known = pd.notna(row.collapsed)
-    yield Entry(f"{round(row.collapsed * row.seeds)} of {row.seeds}" if known else wording.MISSING)
-    yield Entry(_share(row.frac_effective))
-    yield Entry(wording.MISSING if pd.isna(row.grad_norm) else f"{row.grad_norm:.3g}")
-    yield Entry(_share(row.frac_grad_clipped))
-    yield Entry(_share(row.clip_ratio))
+    return {
+        "Setting": row.setting,
+        "Benchmark": row.benchmark,
+        "Variant": row.variant,
+        "G": str(row.num_generations),
+        "Method": label(row.method),
+        "Accuracy": wording.number(row.mean, "percent"),
+        "Worst seed (%)": wording.number(row.worst, "percent"),
+        "Collapsed": f"{round(row.collapsed * row.seeds)} of {row.seeds}" if known else wording.MISSING,
+        "Effective rows": share(row.frac_effective),
+        "Gradient norm": wording.MISSING if pd.isna(row.grad_norm) else f"{row.grad_norm:.3g}",
+        "Steps clipped": share(row.frac_grad_clipped),
+        "Ratio clipped": share(row.clip_ratio),
+    }
 
 
-def _share(value: float) -> str:
+def share(value: float) -> str:
+    """A share with three digits: "0.125%"."""
     return wording.MISSING if pd.isna(value) else f"{100 * value:.3g}%"
