@@ -9,13 +9,9 @@ CLAIMS = ("claims.tex", "claims.md", "claims.csv")
 
 
 class Figure(NamedTuple):
-    """Who draws a figure.
+    """A function `draw` of a module of `mcgrpo.report.figures`, of these CSV files of the analysis, with options.
 
-    Args:
-        module: in `mcgrpo.report.figures`.
-        draw: a function of it, given the sources; raises a ValueError if they have nothing to show.
-        sources: of `summary`, `gains`, `curves` and `signal_curves`.
-        options: further arguments of the function.
+    It raises a ValueError if they have nothing to show.
     """
 
     module: str

@@ -41,14 +41,7 @@ def estimate(
 ) -> Estimate:  # fmt: skip
     """A number with its interval and its verdict: "+0.6 [−1.8, +3.2] inconclusive (3.4)".
 
-    Args:
-        value: a fraction, for `percent` and `points`.
-        low: with `high` the bounds of its interval.
-        high: see `low`.
-        unit: a key of `UNITS`.
-        verdict: better, worse, equivalent, inconclusive, or another word.
-        detectable: the smallest difference that would have been seen, printed behind `inconclusive`.
-        notes: remarks behind the verdict.
+    `percent` and `points` are given as fractions; `detectable` is the smallest difference that would have been seen.
     """
     if pd.isna(value):
         return Estimate(MISSING)

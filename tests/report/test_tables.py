@@ -15,7 +15,7 @@ from synthetic import cell_signals
 
 from mcgrpo.analyse.records import CellSignal, Contrast
 from mcgrpo.files import write_csv, write_json
-from mcgrpo.report.tables import accuracy, rivals, signal, stability, timings
+from mcgrpo.report.tables import accuracy, signal, timings, trainings
 from mcgrpo.report.tables.write import main, write_tables
 
 GOLDEN = Path(__file__).parents[1] / "data/report"
@@ -146,19 +146,19 @@ def test_rivals_stand_beside_the_methods_at_their_g_and_at_as_many_rollouts(tmp_
     rows += [*trained("mc-grpo", 2, 0.52, 960, gain=(0.02, -0.01, 0.05), **equal), *trained("dapo", 2, 0.5, 640)]
     rows += [*trained("grpo", 2, 0.45, 640, "rival-sign", change=(-0.05, -0.07, -0.03))]
     rows += [cell("grpo", 2, variant="rival-none", **SAMPLED)]
-    found = printed(rivals.table(frame(tmp_path, rows)))
+    found = printed(trainings.rivals(frame(tmp_path, rows)))
     names = [" ".join((row["G"], row["Method"], row["Rollouts"])) for row in found]
     assert names == ["2 GRPO 640", " MC-GRPO 960", " none missing", " sign 640", "3 GRPO 960"]
     assert found[1]["Gain at the same G"] == "+2.0 [−1.0, +5.0] inconclusive (3.4)"
     assert found[1]["Gain at as many rollouts"] == "−2.0 [−3.0, −1.0] worse G=3 (2 shared seeds)"
     assert (found[2]["Sampled (%)"], found[2]["Gain at the same G"], found[2]["Seeds"]) == ("missing", "missing", "0/3")
     assert (found[3]["Gain at the same G"], found[3]["Gain at as many rollouts"]) == ("−5.0 [−7.0, −3.0] worse", "")
-    assert rivals.table(frame(tmp_path, study())) is None
+    assert trainings.rivals(frame(tmp_path, study())) is None
 
 
 def test_the_worst_seed_stands_beside_the_mean(tmp_path):
     rows = [*trained("mc-grpo", 2, 0.5, 960, worst=0.3, collapsed=1 / 3), cell("mc-grpo", 2, 528.4, measure="grad_norm", **TRAIN)]  # fmt: skip  # noqa: E501
-    (found,) = printed(stability.table(frame(tmp_path, rows)))
+    (found,) = printed(trainings.stability(frame(tmp_path, rows)))
     assert (found["Sampled (%)"], found["Worst seed (%)"], found["Collapsed"]) == ("50.0", "30.0", "1 of 3")
     assert (found["Gradient norm"], found["Steps clipped"]) == ("528", "missing")
 

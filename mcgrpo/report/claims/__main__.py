@@ -1,9 +1,6 @@
-"""Judge the paper's claims by the numbers it prints and by those of a study.
+"""Judge the paper's claims: print the list, and with --output write claims.md, claims.tex and claims.csv.
 
-    python -m mcgrpo.report.claims [--contrasts results/mini/contrasts.csv] [--output reports] [--title "Mini study"]
-
-prints the list, and with --output writes claims.md, claims.tex and claims.csv. Without contrasts
-(`mcgrpo.analyse.contrasts`), the published numbers alone are judged.
+python -m mcgrpo.report.claims [--contrasts results/mini/contrasts.csv] [--output reports] [--title "Mini study"]
 """
 
 from pathlib import Path

@@ -80,13 +80,7 @@ def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source
     (outside) its bounds is significant at 2.5%, each of several single comparisons at 1.25% after Holm's correction: a
     claim that is true everywhere fails in less than 5% of studies. If some setting is enough, the claim holds if the
     endpoint of one does (after Holm's correction for settings), and fails if every setting does, once all are measured.
-    A claim with bounds on both sides holds only if every single comparison does, each at 2.5%: losses and gains do not
-    cancel. Printed numbers are compared without a test.
-
-    Args:
-        claims: from `read_claims`.
-        contrasts: of these claims.
-        source: whose numbers they are.
+    Printed numbers are compared without a test.
 
     Raises:
         RecordError: if the contrasts are of other claims.

@@ -17,7 +17,6 @@ from mcgrpo.report.wording import Estimate
 
 HEADINGS = {"published": "By the paper's own numbers", "ours": "By this study"}
 VERBS = {"holds": "hold", "fails": "fail", "equivalent": "equivalent", "inconclusive": "inconclusive"}
-UNNAMED = "model not named"
 WIDTHS = (0.55, 0.1, 0.1, 0.19)
 """Column widths of the LaTeX table, as shares of the line."""
 CAPTION = (
@@ -132,7 +131,7 @@ def place(row: Finding) -> str:
     """The setting of a finding, and its benchmark, which a measure of the training itself does not have."""
     if row.kind != "single":
         return row.setting or "all settings"
-    setting = row.setting or UNNAMED
+    setting = row.setting or "model not named"
     return setting if row.benchmark == "train" else f"{setting}/{row.benchmark}"
 
 

@@ -43,7 +43,6 @@ STYLE = {
     "grid.linewidth": 0.5,
     "pdf.fonttype": 42,
 }
-DPI = 150
 
 
 def look_of(method: str) -> dict:
@@ -160,5 +159,5 @@ def save(stem: Path, figure: Figure) -> None:
     """Write STEM.pdf and STEM.png without a date, so that the same figure gives the same bytes."""
     for suffix, metadata in ((".pdf", {"CreationDate": None}), (".png", {})):
         with atomic(stem.with_name(stem.name + suffix)) as temporary:
-            figure.savefig(temporary, format=suffix[1:], dpi=DPI, metadata=metadata)
+            figure.savefig(temporary, format=suffix[1:], dpi=150, metadata=metadata)
         figure.set_layout_engine("none")  # the second file has the layout of the first

@@ -28,13 +28,11 @@ def latency(summary: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     points = curves[(curves.variant == DEFAULT) & curves.method.isin(BOTH)]
     timed = points[points[list(PHASES)].notna().any(axis=1)]
     seconds = timed.groupby([*CELL, "seed"])[list(PHASES)].mean().groupby(CELL).mean().reset_index()
-    both = seconds.groupby(["setting", "num_generations"]).method.transform("nunique") == len(BOTH)
-    seconds = seconds[both]
+    seconds = seconds[seconds.groupby(["setting", "num_generations"]).method.transform("nunique") == len(BOTH)]
     if seconds.empty:
         raise ValueError("nothing to show: no setting has seconds per step of GRPO and MC-GRPO at one G")
-    distance = (seconds.num_generations - BUDGET).abs()
-    seconds = seconds[distance == distance.groupby(seconds.setting).transform("min")]
-    seconds = seconds[seconds.num_generations == seconds.groupby("setting").num_generations.transform("min")]
+    nearest = (seconds.num_generations - BUDGET).abs().groupby(seconds.setting).idxmin()
+    seconds = seconds.merge(seconds.loc[nearest, ["setting", "num_generations"]])
     extra = summary[summary.variant == DEFAULT].groupby(CELL).extra_rollouts.first()
     rows = facets.in_order(seconds.join(extra, on=CELL).assign(row=seconds.setting, column=""))
     runs = timed.merge(rows[CELL]).groupby(CELL).seed.nunique()

@@ -3,9 +3,7 @@
     python -m mcgrpo.report.page --results results/mini --reports reports/mini --figures gains-sampled rewards \
         [--title "Mini study (toy models)"]
 
-writes report.html into the reports: the answer, verdicts on the paper's claims, every table and figure, times,
-environment, what is missing, and how to make it again. It is made from the CSV files of the results and the figures of
-the reports; run.json and benchmarks/ tell the rest.
+writes report.html into the reports, from the CSV files and run.json of the results and the figures of the reports.
 """
 
 import argparse
@@ -32,7 +30,7 @@ from mcgrpo.report.claims.judge import judge_published, judge_study
 from mcgrpo.report.page import jobs
 from mcgrpo.report.tables import signal, timings
 from mcgrpo.report.tables.frame import Table, tone
-from mcgrpo.report.tables.stability import share
+from mcgrpo.report.tables.trainings import share
 from mcgrpo.report.tables.write import tables
 from mcgrpo.report.wording import Estimate
 from mcgrpo.study.methods import label
@@ -40,8 +38,7 @@ from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
 from mcgrpo.study.variants import DEFAULT
 
-OPEN = ("main", "control")
-"""The tables that are not folded."""
+PAGE = "report.html"
 
 
 def content(options: argparse.Namespace) -> dict[str, Any]:
@@ -57,13 +54,12 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
     signals = signal.table(read_frame(files.signals, CellSignal))
     gained = "gains-greedy" if plan["primary"]["measure"] == "greedy" else "gains-sampled"
     figures = [figure(name, options.reports / "figures") for name in options.figures]
-    page, studies = options.output.parent, json.loads(os.environ.get("MCGRPO_STUDY_FILES", "[]"))
+    studies = json.loads(os.environ.get("MCGRPO_STUDY_FILES", "[]"))
     given = ["--configfile", *studies] if studies else []  # set by the workflow
     return {
         "title": options.title or plan["study"],
         "study": plan["study"],
-        "to_results": os.path.relpath(options.results, page),
-        "to_reports": os.path.relpath(options.reports, page),
+        "to_results": os.path.relpath(options.results, options.reports),
         "answer": (found := answer.answer(plan, read_records(files.contrasts, Contrast))),
         "asked": answer.ASKED,
         "answer_table": answer.table(found),
@@ -76,7 +72,6 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "rulings": list(zip(*by_source, strict=True)),
         "claims_caption": claims.table(by_source).caption,
         "tables": [*tables(summary), *([signals] if signals else [])],
-        "open": OPEN,
         "made": list(filter(None, (jobs.environment(planned), timings.table(summary)))),
         "commits": jobs.commits(planned),
         "ended": jobs.ended(planned),
@@ -84,7 +79,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "planned": len(planned),
         "missing": list(filter(None, (jobs.missing_runs(planned), jobs.missing_cells(summary)))),
         "missing_figures": [each["title"] for each in figures if not each["image"]],
-        "command": shlex.join(["snakemake", str(options.output), "--cores", "all", *given]),
+        "command": shlex.join(["snakemake", str(options.reports / PAGE), "--cores", "all", *given]),
     }
 
 
@@ -146,13 +141,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--reports", type=Path, required=True, help="folder of the tables and of figures/")
     parser.add_argument("--figures", nargs="*", default=[], choices=FIGURES, metavar="NAME", help="what to show")
     parser.add_argument("--title", default="", help="what the study is called")
-    parser.add_argument("--output", type=Path, help="default: report.html in the reports")
     options = parser.parse_args(arguments)
-    options.output = options.output or options.reports / "report.html"
     with command_line.errors(ValueError):
         page = render(content(options))
-    write_text(options.output, page)
-    print(f"{options.output}: {len(page.encode()) / 1e6:.1f} MB")
+    write_text(options.reports / PAGE, page)
+    print(f"{options.reports / PAGE}: {len(page.encode()) / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

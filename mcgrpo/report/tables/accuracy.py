@@ -39,10 +39,7 @@ def is_other(variant: str) -> bool:
 
 PAIRS = {"main": ("grpo", "mc-grpo"), "dapo": ("dapo", "mc-dapo"), "dr_grpo": ("dr-grpo", "mc-dr-grpo")}
 PLANS = (
-    *(
-        Plan(name, f"{label(pair[0])} with the mean and the median as the baseline", pair)
-        for name, pair in PAIRS.items()
-    ),
+    *(Plan(name, f"{label(one)} with the mean and the median", (one, two)) for name, (one, two) in PAIRS.items()),
     Plan(
         "ood",
         "Out-of-distribution benchmarks",

@@ -12,7 +12,6 @@ from mcgrpo.report.tables.accuracy import ordered
 from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import label
 
-NAME = "sign-flips"
 TEXT = (
     "Sign-flip rate in percent: the share of rollouts whose advantage has another sign over k rollouts than over all "
     "rollouts of its prompt (the oracle). Strict: + against −; zeros: zero is a sign of its own. Exact: over every "
@@ -52,10 +51,8 @@ def table(summary: pd.DataFrame) -> Table | None:
     for (setting, benchmark, method, budget, _, convention, oracle, centre), rows in cells.groupby(LINE, sort=False):
         model = label(method) + (f" G={budget}" if budget else "")
         names = (setting, benchmark, model, convention, oracle.removeprefix("oracle-"), centre)
-        rates = {
-            (row.k, row.how): wording.estimate(row.mean, row.low, row.high, "percent") for row in rows.itertuples()
-        }
-        rates = {f"k={k} {how}": rates.get((k, how), "") for k, how in columns}
+        there = {(row.k, row.how): (row.mean, row.low, row.high, "percent") for row in rows.itertuples()}
+        rates = {f"k={k} {how}": wording.estimate(*there[k, how]) if (k, how) in there else "" for k, how in columns}
         lines.append(dict(zip(HEADINGS, names, strict=True)) | rates)
     caption = f"{TEXT}{wording.intervals(cells)}; {wording.sizes(cells)}."
-    return Table(NAME, caption, pd.DataFrame(lines), 5, cells)
+    return Table("sign-flips", caption, pd.DataFrame(lines), 5, cells)

@@ -63,11 +63,6 @@ class Table:
         full, sparse = (frame.itertuples(index=False, name=None) for frame in (self.frame, self.sparse))
         return [[(a, a != b) for a, b in zip(*pair, strict=True)] for pair in zip(full, sparse, strict=True)]
 
-    @property
-    def coloured(self) -> bool:
-        """Whether it has a verdict with a colour."""
-        return bool(self.frame.map(tone).to_numpy().astype(bool).any())
-
 
 def tone(entry: Any) -> str:
     """`above`, `below` or empty: the colour of an entry."""
@@ -87,7 +82,8 @@ def latex(table: Table, columns: str = "") -> str:
     rule = r"\midrule " if table.blocks else r"\addlinespace "
     texts.iloc[1:, 0] = [rule * starts + text for starts, text in zip(new, texts.iloc[1:, 0], strict=False)]
     texts.columns = [escape_latex(heading) if columns else _stacked(heading) for heading in texts.columns]
-    caption = escape_latex(table.caption + " Green: better or holds; red: worse or fails." * table.coloured)
+    coloured = any(map(tone, table.frame.to_numpy().ravel()))
+    caption = escape_latex(table.caption + " Green: better or holds; red: worse or fails." * coloured)
     rows = texts.style.hide(axis="index").to_latex(
         column_format=columns or "l" * (table.blocks + 1) + "c" * (len(texts.columns) - table.blocks - 1),
         hrules=True,

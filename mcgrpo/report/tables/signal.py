@@ -52,10 +52,8 @@ def table(signals: pd.DataFrame) -> Table | None:
     frame = pd.DataFrame([_line(row, later) for row in rows[~along].itertuples()])
     prompts = wording.span(rows[~along].groupby("source").prompts.first())
     names = ", ".join(dict.fromkeys(times[along]))
-    during = (
-        f"Along a training: the same at the pass rates of GRPO's groups at the largest G, {names}. " if names else ""
-    )
-    caption = f"{TEXT}Rewards: of {prompts} prompts. {during}{agreements(rows)}".strip()
+    during = f"Along a training: the same at the pass rates of GRPO's groups at the largest G, {names}. "
+    caption = f"{TEXT}Rewards: of {prompts} prompts. {during if names else ''}{agreements(rows)}".strip()
     return Table("signal", caption, frame, 2, rows)
 
 

@@ -16,12 +16,11 @@ from mcgrpo.analyse.frames import read_frame, read_records
 from mcgrpo.analyse.records import Cell, Contrast
 from mcgrpo.files import read_json, write_text
 from mcgrpo.report import answer
-from mcgrpo.report.tables import accuracy, flip_rates, rivals, stability, timings
+from mcgrpo.report.tables import accuracy, flip_rates, timings, trainings
 from mcgrpo.report.tables.frame import PREAMBLE, Table, escape_latex, latex, markdown, write
 
-OTHERS = {module.NAME: module.table for module in (rivals, stability, flip_rates)}
+OTHERS = {"rivals": trainings.rivals, "stability": trainings.stability, "sign-flips": flip_rates.table}
 """The tables that are not lists of accuracies."""
-NO_TIMES = "No training time is planned or measured in this study."
 
 
 def tables(summary: pd.DataFrame) -> list[Table]:
@@ -53,7 +52,7 @@ def write_tables(summary: pd.DataFrame, found: answer.Answer, output: Path, titl
     columns = ["table", *(field.name for field in fields(Cell))]
     write_text(output / "tables.csv", tidy[columns].to_csv(index=False, lineterminator="\n"))
     write_text(output / "headline.md", answer.markdown(found, answer.lost(summary)))
-    write(timings.table(summary), output / "timings", NO_TIMES, title)
+    write(timings.table(summary), output / "timings", "No training time is planned in this study.", title)
 
 
 def main(arguments: list[str] | None = None) -> None:
