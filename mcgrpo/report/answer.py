@@ -4,20 +4,23 @@ The part that decides is about the control GRPO+1, which draws as many rollouts 
 median gains over it is the median's. The other is about GRPO at the same G, with one rollout less for each prompt.
 """
 
-import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcgrpo.analyse.answer import Question, questions
+import pandas as pd
+
+from mcgrpo.analyse.answer import questions
 from mcgrpo.analyse.records import Contrast
+from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.claims.judge import verdicts
-from mcgrpo.report.tables.display import TONES, Display, Entry, Line
+from mcgrpo.report.tables.frame import Table
+from mcgrpo.report.wording import Estimate
 from mcgrpo.study.methods import label
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
 
-NAME = "answer"
 WORDS = {
     "holds": "better", "fails": "worse", "equivalent": "equivalent", "inconclusive": "not shown",
     "not measured": wording.MISSING,
@@ -28,59 +31,41 @@ AGAINST = {
     CONTROL: "which draws as many rollouts and keeps the mean",
     MEAN: "which draws one rollout less for each prompt",
 }
-Place = tuple[str, str, int]
-"""Setting, benchmark and G."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """The comparisons with one baseline, with a word for each, corrected for their number (Holm), and one for all."""
-
-    baseline: str
-    measure: str
-    rows: dict[Place, Contrast]
-    words: dict[Place, str]
-
-    @property
-    def word(self) -> str:
-        """What the comparisons say together; none is better or worse by chance in more than 5% of studies."""
-        return overall(list(self.words.values()))
-
-    @property
-    def asks(self) -> str:
-        """The question, and its answer in a word or two."""
-        return f"{ASKED[self.baseline]} {self.word}."
-
-    @property
-    def compares(self) -> str:
-        """What is compared, in what; or that the study does not compare it."""
-        beside = f"{label(METHOD)} {{}} {label(self.baseline)}, {AGAINST[self.baseline]}"
-        if not self.rows:
-            return f"{beside.format('is not trained beside')}."
-        sort = "greedy accuracy" if self.measure == "greedy" else f"sampled accuracy ({self.measure})"
-        return f"{beside.format('against')}, in {sort}."
+UNGRADED = {"unparseable": "unparseable", "timeout": "timed out in grading", "error": "failed in grading"}
+"""Verdicts on completions that are neither right nor wrong, in words."""
+PLACE = ["setting", "benchmark", "G"]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Both parts, the one that decides first; `beside` are the same by the other decoding, if there is one.
+    """The comparisons of a study's method with both baselines.
 
-    `margin` is the study's `equivalence_margin`.
+    Args:
+        rows: `baseline`, `measure`, `setting`, `benchmark`, `G` and `seeds` of each, with its `number` and its `word`.
+            Words are corrected for the number of comparisons with one baseline by one measure (Holm).
+        measure: the primary one; the other decoding stands beside it without a verdict.
+        margin: the study's `equivalence_margin`.
     """
 
-    parts: tuple[Part, Part]
-    beside: tuple[Part, ...]
+    rows: pd.DataFrame
+    measure: str
     margin: float
 
-    @property
-    def word(self) -> str:
-        """The answer in a word or two."""
-        return self.parts[0].word
+    def part(self, baseline: str) -> pd.DataFrame:
+        """The comparisons with one baseline that decide."""
+        return self.rows[(self.rows.baseline == baseline) & (self.rows.measure == self.measure)]
 
-    @property
-    def places(self) -> list[Place]:
-        """What is compared with any of the two, in order."""
-        return sorted({place for part in self.parts for place in part.rows})
+    def word(self, baseline: str = CONTROL) -> str:
+        """What these say together; none is better or worse by chance in more than 5% of studies."""
+        return overall(list(self.part(baseline).word))
+
+    def compares(self, baseline: str) -> str:
+        """What is compared, in what; or that the study does not compare it."""
+        beside = f"{label(METHOD)} {{}} {label(baseline)}, {AGAINST[baseline]}"
+        if self.part(baseline).empty:
+            return f"{beside.format('is not trained beside')}."
+        sort = "greedy accuracy" if self.measure == "greedy" else f"sampled accuracy ({self.measure})"
+        return f"{beside.format('against')}, in {sort}."
 
     @property
     def about(self) -> str:
@@ -93,7 +78,7 @@ class Answer:
             "likewise. Not shown: none of these."
         )
         beside = " The other decoding is of the same models, and has no verdict."
-        return text + (beside if self.beside else "")
+        return text + beside * bool((self.rows.measure != self.measure).any())
 
 
 def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
@@ -103,21 +88,26 @@ def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
         plan: plan.json.
         contrasts: the rows of contrasts.csv.
     """
-    contrasts, asked = list(contrasts), list(questions(plan))
-    primary = plan["primary"]["measure"]
-    others = [measure for measure in plan["measures"] if measure != primary]
-    main, control = (_part(baseline, primary, asked, contrasts) for baseline in (MEAN, CONTROL))
-    beside = tuple(_part(baseline, each, asked, contrasts) for each in others for baseline in (CONTROL, MEAN))
-    return Answer((control, main), beside, plan["equivalence_margin"])
+    primary, asked = plan["primary"]["measure"], {each.claim.id: each for each in questions(plan)}
+    parts: dict[tuple[str, str], list[Contrast]] = defaultdict(list)
+    for row in contrasts:
+        if row.claim in asked and row.kind == "single":
+            parts[asked[row.claim].measure, asked[row.claim].baseline].append(row)
+    rows = []
+    for measure in (primary, *(each for each in plan["measures"] if each != primary)):
+        for baseline in (CONTROL, MEAN):
+            own = parts[measure, baseline]
+            for row, verdict in zip(own, verdicts(own), strict=True):
+                place = row.setting or "", row.benchmark or "", asked[row.claim].num_generations
+                number = _number(row, WORDS[verdict] if measure == primary else None)
+                rows.append((baseline, measure, *place, row.seeds or 0, number, WORDS[verdict]))
+    columns = ["baseline", "measure", *PLACE, "seeds", "number", "word"]
+    return Answer(pd.DataFrame(rows, columns=columns), primary, plan["equivalence_margin"])
 
 
-def _part(baseline: str, measure: str, asked: Sequence[Question], contrasts: Sequence[Contrast]) -> Part:
-    of_part = [each for each in asked if (each.baseline, each.measure) == (baseline, measure)]
-    sizes = {each.claim.id: each.num_generations for each in of_part}
-    own = [row for row in contrasts if row.claim in sizes and row.kind == "single"]
-    rows = {(row.setting or "", row.benchmark or "", sizes[row.claim]): row for row in own}
-    words = [WORDS[verdict] for verdict in verdicts(list(rows.values()))]
-    return Part(baseline, measure, rows, dict(zip(rows, words, strict=True)))
+def _number(row: Contrast, word: str | None) -> Estimate:
+    value, low, high = (None if each is None else each / 100 for each in (row.value, row.low, row.high))
+    return wording.estimate(value, low, high, verdict=word)
 
 
 def overall(words: Sequence[str]) -> str:
@@ -136,55 +126,60 @@ def overall(words: Sequence[str]) -> str:
     return word if len(there) == len(words) else f"So far: {word[0].lower()}{word[1:]}"
 
 
-def number(row: Contrast) -> str:
-    """A difference with its interval: "+0.2 [−0.1, +0.5]"."""
-    low, high = (None if bound is None else bound / 100 for bound in (row.low, row.high))
-    return wording.signed(math.nan if row.value is None else row.value / 100, low, high)
-
-
 def markdown(found: Answer, lost: str) -> str:
     """The part that decides, the other one, each with a line for a comparison; what words mean; and what was lost."""
-    control, main = found.parts
-    lines = [f"**{control.asks}** {control.compares}", *_listed(control, found.beside)]
-    lines += [f"{main.asks} {main.compares}", *_listed(main, found.beside)]
-    return "\n".join([*lines, *([found.about, ""] if found.places else []), f"Of the study: {lost}"]) + "\n"
+    lines = [f"**{ASKED[CONTROL]} {found.word()}.** {found.compares(CONTROL)}", *_listed(found, CONTROL)]
+    lines += [f"{ASKED[MEAN]} {found.word(MEAN)}. {found.compares(MEAN)}", *_listed(found, MEAN)]
+    return "\n".join([*lines, *([] if found.rows.empty else [found.about, ""]), f"Of the study: {lost}"]) + "\n"
 
 
-def _listed(part: Part, beside: Iterable[Part]) -> Iterator[str]:
+def _listed(found: Answer, baseline: str) -> Iterator[str]:
     yield ""
-    others = [other for other in beside if other.baseline == part.baseline]
-    for place, row in part.rows.items():
-        seeds = [f"{wording.count(row.seeds, 'seed')}"] if row.seeds else []
-        told = seeds + [f"{other.measure}: {number(other.rows[place])}" for other in others]
+    others = found.rows[(found.rows.baseline == baseline) & (found.rows.measure != found.measure)]
+    for row in found.part(baseline).itertuples():
+        same = others[(others[PLACE] == [getattr(row, name) for name in PLACE]).all(axis=1)]
+        told = [wording.count(row.seeds, "seed")] if row.seeds else []
+        told += [f"{other.measure}: {other.number}" for other in same.itertuples()]
+        text = str(row.number)
+        if row.number.interval:
+            text = f"{row.number.value} points {row.number.interval}, {row.number.verdict}"
         more = f" ({'; '.join(told)})" if told else ""
-        setting, benchmark, size = place
-        shown = [number(row).replace(" ", " points ", 1), part.words[place]]
-        yield f"- {setting} on {benchmark}, G={size}: {', '.join(dict.fromkeys(shown))}{more}"
-    yield from [""] if part.rows else []
+        yield f"- {row.setting} on {row.benchmark}, G={row.G}: {text}{more}"
+    yield from [] if found.part(baseline).empty else [""]
 
 
-def _seeds(found: Answer, place: Place) -> str:
-    return wording.span([part.rows[place].seeds or 0 for part in found.parts if place in part.rows])
+def table(found: Answer) -> Table | None:
+    """The answer as a table, with its sentences as the caption; None if nothing is compared."""
+    if found.rows.empty:
+        return None
+    asked = " ".join(f"{ASKED[each]} {found.word(each)}. {found.compares(each)}" for each in (CONTROL, MEAN))
+    beside = ["" if measure == found.measure else f", {measure}" for measure in found.rows.measure]
+    names = [f"{label(METHOD)} − {label(each)}{more}" for each, more in zip(found.rows.baseline, beside, strict=True)]
+    wide = found.rows.assign(name=names).pivot(index=PLACE, columns="name", values="number").fillna("")
+    seeds = found.rows[found.rows.measure == found.measure].groupby(PLACE).seeds.agg(wording.span)
+    frame = wide[list(dict.fromkeys(names))].assign(Seeds=seeds).reset_index()
+    frame = frame.rename(columns={"setting": "Setting", "benchmark": "Benchmark"})
+    return Table("answer", f"{asked} {found.about}", frame)
 
 
-def display(found: Answer) -> Display:
-    """The answer as a table, with its sentences as the caption."""
-    control, main = found.parts
-    lines = tuple(Line(place[:2], tuple(_entries(found, place))) for place in found.places)
-    headings = ["Setting", "Benchmark", "G"]
-    for part in (*found.parts, *found.beside):
-        name = f"{label(METHOD)} − {label(part.baseline)}"
-        headings.append(name if part in found.parts else f"{name}, {part.measure}")
-    caption = " ".join([control.asks, control.compares, main.asks, main.compares, found.about])
-    return Display(NAME, caption, (*headings, "Seeds"), lines)
+def lost(summary: pd.DataFrame) -> str:
+    """Finished trainings, rollouts without a reward, and completions that could not be graded, in one sentence.
 
-
-def _entries(found: Answer, place: Place) -> Iterator[Entry]:
-    yield Entry(str(place[2]))
-    for part in (*found.parts, *found.beside):
-        if place not in part.rows:
-            yield Entry("")
-            continue
-        shown, word = number(part.rows[place]), part.words[place] if part in found.parts else ""
-        yield Entry(" ".join(dict.fromkeys(filter(None, (shown, word)))), TONES.get(word, ""))
-    yield Entry(_seeds(found, place))
+    Rollouts and completions are those of finished trainings: what was not run has lost nothing.
+    """
+    trained = summary[summary.role == "train"]
+    seconds = trained[trained.measure == "seconds"]
+    planned, finished = int(seconds.planned.sum()), int(seconds.seeds.sum())
+    parts = [f"{finished} of {wording.count(planned, 'training')} finished"] if planned else []
+    drawn, shares = (trained[trained.measure == name].set_index([*CELL]) for name in ("rollouts", "frac_unscorable"))
+    totals = pd.concat({"drawn": drawn["mean"] * drawn.seeds, "share": shares["mean"]}, axis=1).dropna()
+    total, unscorable = round(totals.drawn.sum()), round((totals.drawn * totals.share).sum())
+    parts += [f"of {total:,} rollouts {unscorable:,} without a reward"] if total else []
+    rates = summary[summary.role.isin(("in", "out")) & summary["mean"].notna()]
+    samples = rates.measure.str.extract(r"^avg@(\d+)$")[0].astype(float).max()
+    rates = rates.assign(completions=rates.seeds * rates.n * (1 + (0 if pd.isna(samples) else samples)))
+    by_verdict = {word: rates[rates.measure == f"rate-{verdict}"] for verdict, word in UNGRADED.items()}
+    if graded := max(round(rows.completions.sum()) for rows in by_verdict.values()):
+        told = [f"{round((rows['mean'] * rows.completions).sum()):,} {word}" for word, rows in by_verdict.items()]
+        parts.append(f"of {graded:,} graded completions {', '.join(told)}")
+    return f"{'; '.join(parts or ['nothing was trained'])}."

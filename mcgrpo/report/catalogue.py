@@ -1,5 +1,5 @@
-"""The files of a report: tables, claims, and figures by name, apart from the code that draws them, so that changing one
-does not redraw the others.
+"""The files of a report: tables, claims, and figures by name. Apart from the code that draws figures, so that changing
+one does not redraw the others.
 """
 
 from typing import Any, NamedTuple
@@ -9,34 +9,30 @@ CLAIMS = ("claims.tex", "claims.md", "claims.csv")
 
 
 class Figure(NamedTuple):
-    """The module that draws a figure, and its arguments.
+    """A function `draw` of a module of `mcgrpo.report.figures`, of these CSV files of the analysis, with options.
 
-    Args:
-        sources: which of `summary`, `gains`, `curves` and `signal_curves` it shows.
-        module: in `mcgrpo.report.figures`, with a function `draw` of what the function of this name in
-            `mcgrpo.report.shown` selects from the sources.
-        options: further arguments of that function.
+    It raises a ValueError if they have nothing to show.
     """
 
-    sources: tuple[str, ...]
     module: str
+    draw: str
+    sources: tuple[str, ...] = ("summary",)
     options: dict[str, Any] = {}  # noqa: RUF012
 
 
 FIGURES = {
-    "gains-sampled": Figure(("summary", "gains"), "gains", {"decoding": "sampled"}),
-    "gains-greedy": Figure(("summary", "gains"), "gains", {"decoding": "greedy"}),
-    "accuracy-greedy": Figure(("summary",), "accuracy", {"role": "in", "decodings": ("greedy",)}),
-    "accuracy-sampled": Figure(("summary",), "accuracy", {"role": "in", "decodings": ("sampled",)}),
-    "ood": Figure(("summary",), "accuracy", {"role": "out", "decodings": ("sampled", "greedy")}),
-    "budget": Figure(("curves",), "budget"),
-    "rewards": Figure(("curves",), "rewards"),
-    "latency": Figure(("summary", "curves"), "latency"),
-    "sign-flips": Figure(("summary",), "sign_flips"),
-    "signal": Figure(("signal_curves",), "signal"),
-    "injected-flips": Figure(("summary",), "injected_flips"),
-    "composite": Figure(("summary",), "composite"),
-    "variants": Figure(("summary",), "variants"),
+    "gains-sampled": Figure("gains", "gains", ("summary", "gains"), {"decoding": "sampled"}),
+    "gains-greedy": Figure("gains", "gains", ("summary", "gains"), {"decoding": "greedy"}),
+    "accuracy-greedy": Figure("accuracy", "by_loss", options={"role": "in", "decodings": ("greedy",)}),
+    "accuracy-sampled": Figure("accuracy", "by_loss", options={"role": "in", "decodings": ("sampled",)}),
+    "ood": Figure("accuracy", "by_loss", options={"role": "out", "decodings": ("sampled", "greedy")}),
+    "budget": Figure("curves", "budget", ("curves",)),
+    "rewards": Figure("curves", "rewards", ("curves",)),
+    "latency": Figure("latency", "latency", ("summary", "curves")),
+    "sign-flips": Figure("flips", "sign_flips"),
+    "signal": Figure("curves", "signal", ("signal_curves",)),
+    "injected-flips": Figure("flips", "injected"),
+    "variants": Figure("gains", "variants"),
 }
 
 

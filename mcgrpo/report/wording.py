@@ -1,18 +1,71 @@
-"""Format numbers for tables, figures and sentences: percent, points, intervals, verdicts.
+"""Numbers as tables, figures and sentences print them: percent, points, intervals, verdicts, seeds and problems.
 
 Intervals are always [low, high], since they need not be symmetric. A missing number (None, NaN or pandas' NA) is
 "missing", never 0. Minus signs are U+2212.
 """
 
-import typing
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.records import GainVerdict
-
 MISSING = "missing"
-VERDICTS: tuple[GainVerdict, ...] = typing.get_args(GainVerdict)
+TONES = {"better": "above", "worse": "below", "holds": "above", "fails": "below"}
+"""Verdicts that are coloured: significantly above or below zero."""
+UNITS = {"percent": (100, "z.{}f"), "points": (100, "+z.{}f"), "": (1, ".3g")}
+"""Factor and format of a number by its unit; a fraction in `points` has a sign."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A printed number, with its interval in brackets, its verdict and a remark, each empty if there is none."""
+
+    value: str
+    interval: str = ""
+    verdict: str = ""
+    note: str = ""
+
+    @property
+    def tone(self) -> str:
+        """`above`, `below` or empty."""
+        return TONES.get(self.verdict, "")
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.value, self.interval, self.verdict, self.note)))
+
+
+def estimate(
+    value: float, low: float | None = None, high: float | None = None, unit: str = "points", *, verdict: Any = None,
+    detectable: float | None = None, notes: Iterable[str] = (),
+) -> Estimate:  # fmt: skip
+    """A number with its interval and its verdict: "+0.6 [−1.8, +3.2] inconclusive (3.4)".
+
+    `percent` and `points` are given as fractions; `detectable` is the smallest difference that would have been seen.
+    """
+    if pd.isna(value):
+        return Estimate(MISSING)
+    bounds = f"[{number(low, unit)}, {number(high, unit)}]" if pd.notna(low) else ""
+    without = "(no interval)" if unit == "points" and not bounds else ""
+    word = "" if pd.isna(verdict) else verdict
+    seen = [f"({number(detectable, 'percent')})"] if word == "inconclusive" and detectable is not None else []
+    return Estimate(number(value, unit), bounds or without, word, " ".join(filter(None, (*seen, *notes))))
+
+
+def gain(cell: Any, field: str = "difference", note: str = "") -> Estimate:
+    """A cell's `difference`, `change` or `same_rollouts`; its seeds are told if both cells share fewer than it has."""
+    value, low, high, word, seen, pairs = (
+        getattr(cell, field + part) for part in ("", "_low", "_high", "_verdict", "_detectable", "_seeds")
+    )
+    fewer = pd.notna(pairs) and 0 < pairs < cell.seeds
+    shared = f"({count(int(pairs), 'shared seed')})" if fewer else ""
+    return estimate(value, low, high, verdict=word, detectable=seen, notes=(note, shared))
+
+
+def number(value: float, unit: str, digits: int = 1) -> str:
+    """A number in its unit, without the unit's name; "missing" if there is none."""
+    factor, form = UNITS[unit]
+    return MISSING if pd.isna(value) else f"{factor * value:{form.format(digits)}}".replace("-", "−")
 
 
 def rollouts(num_generations: int, extra: int | None) -> str:
@@ -20,42 +73,6 @@ def rollouts(num_generations: int, extra: int | None) -> str:
     if not num_generations:
         return ""
     return f"{num_generations}" if pd.isna(extra) or not extra else f"{num_generations}+{extra:.0f}"
-
-
-def points(fraction: float, digits: int = 1) -> str:
-    """A signed difference in percentage points."""
-    return f"{100 * fraction:+z.{digits}f}".replace("-", "−")
-
-
-def percent(fraction: float, digits: int = 1) -> str:
-    """A fraction in percent, without the sign; "missing" if there is none."""
-    return MISSING if pd.isna(fraction) else f"{100 * fraction:z.{digits}f}".replace("-", "−")
-
-
-def accuracy(mean: float, low: float, high: float) -> str:
-    """A fraction in percent with its interval: "86.4 [85.1, 87.7]", or "86.4" if it has none."""
-    text = percent(mean)
-    return text if pd.isna(mean) or pd.isna(low) else f"{text} [{percent(low)}, {percent(high)}]"
-
-
-def signed(difference: float, low: float, high: float) -> str:
-    """A difference in points with its interval: "+4.4 [+2.1, +6.7]", or "+4.4 (no interval)"."""
-    if pd.isna(difference):
-        return MISSING
-    bounds = "(no interval)" if pd.isna(low) else f"[{points(low)}, {points(high)}]"
-    return f"{points(difference)} {bounds}"
-
-
-def gain(cell: Any, field: str = "difference") -> str:
-    """A cell's `difference` or `change` as `signed`, and its verdict: "+0.6 [−1.8, +3.2] inconclusive (3.4)".
-
-    The number in brackets is the smallest detectable difference, in points.
-    """
-    text = signed(*(getattr(cell, field + part) for part in ("", "_low", "_high")))
-    word, seen = getattr(cell, f"{field}_verdict"), getattr(cell, f"{field}_detectable")
-    if pd.isna(word):
-        return text
-    return f"{text} {word} ({percent(seen)})" if word == "inconclusive" else f"{text} {word}"
 
 
 def about_verdicts(margin: float | None) -> str:
@@ -74,18 +91,6 @@ def count_points(fraction: float) -> str:
     return f"{text} point" if text == "1" else f"{text} points"
 
 
-def seconds(value: float) -> str:
-    """Seconds, with one decimal below 100."""
-    if pd.isna(value):
-        return MISSING
-    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
-
-
-def seeds(there: int, planned: int) -> str:
-    """The seeds of a cell: "5", or "3/5" if not all planned ones are finished."""
-    return f"{there}" if there == planned else f"{there}/{planned}"
-
-
 def span(values) -> str:
     """The range of whole numbers: "5", or "1 to 5"."""
     low, high = int(min(values)), int(max(values))
@@ -100,24 +105,30 @@ def counts(values, noun: str) -> str:
 
 def count(n: int, noun: str) -> str:
     """A number with its noun: "1 seed", "2 seeds"."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+    return counts([n], noun)
 
 
-LATEX = {character: rf"\{character}" for character in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "−": "$-$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "ρ": r"$\rho$",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-    ">": "$>$",
-    "<": "$<$",
-}
+def seeds(there: int, planned: int) -> str:
+    """The seeds of a cell: "5", or "3/5" if not all planned ones are finished."""
+    return f"{there}" if there == planned else f"{there}/{planned}"
 
 
-def escape_latex(text: str) -> str:
-    """Escape plain text for LaTeX."""
-    return text.translate(str.maketrans(LATEX))
+def intervals(cells: pd.DataFrame) -> str:
+    """What the intervals of cells are taken over, for a caption; empty without any."""
+    over = set(cells.over.dropna())
+    if not over:
+        return ""
+    if over == {"problems"}:
+        return ", with its 95% interval over problems only: there is one seed"
+    text = f", with its 95% interval over {sorted(over - {'problems'}, key=len)[-1]}"
+    return f"{text} (over problems only where there is one seed)" if "problems" in over else text
+
+
+def sizes(cells: pd.DataFrame) -> str:
+    """The n of cells: "512 problems on two-step; 5 seeds planned, 0 to 3 there"."""
+    tested = cells[cells.n.notna()]
+    problems = [f"{counts(rows.n, 'problem')} on {name}" for name, rows in tested.groupby("benchmark", sort=False)]
+    trained = cells[cells.num_generations > 0] if (cells.num_generations > 0).any() else cells
+    text = counts(trained.planned, "seed")
+    there = "" if (trained.planned == trained.seeds).all() else f" planned, {span(trained.seeds)} there"
+    return f"{', '.join(problems or ['no problem evaluated'])}; {text}{there}"

@@ -18,7 +18,7 @@ from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.primary import primary
 from mcgrpo.study.protocols import training_changes
 from mcgrpo.study.settings import Config, first_benchmark, hyper_parameters
-from mcgrpo.study.variants import COMPOSITE, DEFAULT, Flips, flip_variant, flips_of
+from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 PLAN_KEYS = (
     "study", "seeds", "gpus", "nodes", "settings", "training", "rewards", "variants", "experiments", "datasets",
@@ -175,7 +175,7 @@ def figures(config: Config) -> list[str]:
     of_grpo = any(METHODS[method].loss_type == METHODS["grpo"].loss_type for method in plain)
     cells = {(run.setting, run.num_generations, run.method) for run in trained if run.variant == DEFAULT}
     compared = any((*shared, METHODS[method].baseline) in cells for *shared, method in cells)
-    others = {run.variant for run in trained} - {DEFAULT, COMPOSITE}
+    others = {run.variant for run in trained} - {DEFAULT}
     swept = {variant for variant in others if flips_of(variant)}
     wanted = {
         "gains-sampled": compared and bool(config["evaluation"]["samples"]),
@@ -186,7 +186,6 @@ def figures(config: Config) -> list[str]:
         "rewards": bool(plain),
         "latency": {"grpo", "mc-grpo"} <= plain,
         "ood": any("out" in entry.roles and entry.run.method != UNTRAINED for entry in entries),
-        "composite": any(run.variant == COMPOSITE for run in trained),
         "injected-flips": bool(swept),
         "variants": bool(others - swept),
         "sign-flips": any(entry.flips for entry in entries),

@@ -47,43 +47,30 @@ def lines(text, start):
     ]
 
 
-class TestTheNumbersOfThePage:
-    def test_a_change_has_its_interval_and_seeds_and_is_bold_where_it_is_sure(self, tmp_path):
-        text = paper_and_code.measured(frame(tmp_path, study()))
-        changed, gained = lines(text, "| mixed-groups")
-        assert changed == ["mixed-groups", "MC-GRPO, G=2", "**+4.0 [+1.0, +7.0]**", "−1.0 [−3.0, +2.0]", "3"]
-        assert gained[2:] == [
-            "**+4.0 [+1.0, +7.0]**",
-            "−1.0 [−3.0, +2.0]",
-            "−1.0 [−3.0, +2.0]",
-            "**+4.0 [+1.0, +7.0]**",
-            "3; 3",
-        ]
-        assert "100 problems" in text and "It does in 6 of 12." in text
+def test_changes_and_gains_have_intervals_and_seeds_and_are_bold_where_sure(tmp_path):
+    text = paper_and_code.measured(frame(tmp_path, study()))
+    sure, unsure = "**+4.0 [+1.0, +7.0]**", "−1.0 [−3.0, +2.0]"
+    changed, gained = lines(text, "| mixed-groups")
+    assert changed == ["mixed-groups", "MC-GRPO, G=2", sure, unsure, "3"]
+    assert gained[2:] == [sure, unsure, unsure, sure, "3; 3"]
+    assert "100 problems" in text and "It does in 6 of 12." in text
+    names = [row[0] for row in lines(text.split("### Does")[0], "| ")][1:]
+    assert names == [*paper_and_code.VARIANTS, "flip-0.2"]
 
-    def test_variants_stand_in_the_order_of_the_page_and_no_other_does(self, tmp_path):
-        text = paper_and_code.measured(frame(tmp_path, study())).split("### Does")[0]
-        names = [row[0] for row in lines(text, "| ")][1:]
-        assert names == [*paper_and_code.VARIANTS, "flip-0.2"]
 
-    def test_a_variant_that_has_not_been_run_is_named(self, tmp_path):
-        with pytest.raises(SystemExit, match="no change by best-on-test"):
-            paper_and_code.measured(frame(tmp_path, study(without=["best-on-test"])))
+def test_what_has_not_been_run_is_named(tmp_path):
+    with pytest.raises(SystemExit, match="no change by best-on-test"):
+        paper_and_code.measured(frame(tmp_path, study(without=["best-on-test"])))
+    with pytest.raises(SystemExit, match="no sign-flip rates"):
+        paper_and_code.measured(frame(tmp_path, [row for row in study() if row.role != "flips"]))
 
-    def test_a_summary_without_sign_flips_is_refused(self, tmp_path):
-        rows = [row for row in study() if row.role != "flips"]
-        with pytest.raises(SystemExit, match="no sign-flip rates"):
-            paper_and_code.measured(frame(tmp_path, rows))
 
-    def test_sign_flips_are_told_apart_by_disjoint_intervals(self, tmp_path):
-        text = paper_and_code.measured(frame(tmp_path, study()))
-        assert (
-            "fewer signs than the mean of k in 4 of 4 rows and more in 0; in 0 their intervals overlap" in text
-            and "16 prompts" in text
-        )
-        assert lines(text, "| median   | a sign")[0][3:5] == ["30.0 [28.0, 32.0]", "30.0 [28.0, 32.0]"]
-        near = [row if "median-plus1" not in row.measure else flip(row.measure, 0.27, n=16) for row in study()]
-        assert "more in 0; in 4 their intervals overlap" in paper_and_code.measured(frame(tmp_path, near))
+def test_sign_flips_are_told_apart_by_disjoint_intervals(tmp_path):
+    text = paper_and_code.measured(frame(tmp_path, study()))
+    assert "than the mean of k in 4 of 4 rows and more in 0; in 0 their intervals overlap" in text
+    assert lines(text, "| median   | a sign")[0][3:5] == ["30.0 [28.0, 32.0]", "30.0 [28.0, 32.0]"]
+    near = [row if "median-plus1" not in row.measure else flip(row.measure, 0.27, n=16) for row in study()]
+    assert "more in 0; in 4 their intervals overlap" in paper_and_code.measured(frame(tmp_path, near))
 
 
 def test_a_number_without_an_interval_is_never_bold():
@@ -94,44 +81,37 @@ def test_a_number_without_an_interval_is_never_bold():
     assert paper_and_code.told(None, "change") == "missing"
 
 
-class TestTheBlocksOfThePages:
-    def test_one_cell_has_mean_and_median_with_n_and_seeds(self, tmp_path, monkeypatch):
-        there = {"setting": readme.SETTING}
-        cells = [cell("grpo", 2, 0.5, **there), cell("mc-grpo", 2, 0.54, gain=SURE, **there), cell("grpo", 2, 0.7)]
-        frame(tmp_path, [*cells, cell("mc-grpo", 4, 0.6, gain=SURE, **there)])
-        monkeypatch.setattr(readme, "SUMMARY", tmp_path / "summary.csv")
-        assert lines(readme.one_cell(), "| ")[1:] == [
-            ["GRPO, G=2", "greedy", "50.0 [48.0, 52.0]", "", "100", "3"],
-            ["MC-GRPO, G=2+1", "greedy", "54.0 [52.0, 56.0]", "+4.0 [+1.0, +7.0] better", "100", "3"],
-        ]
+def test_one_cell_has_mean_and_median_with_n_and_seeds(tmp_path, monkeypatch):
+    there = {"setting": readme.SETTING}
+    cells = [cell("grpo", 2, 0.5, **there), cell("mc-grpo", 2, 0.54, gain=SURE, **there), cell("grpo", 2, 0.7)]
+    frame(tmp_path, [*cells, cell("mc-grpo", 4, 0.6, gain=SURE, **there)])
+    monkeypatch.setattr(readme, "SUMMARY", tmp_path / "summary.csv")
+    assert lines(readme.one_cell(), "| ")[1:] == [
+        ["GRPO, G=2", "greedy", "50.0 [48.0, 52.0]", "", "100", "3"],
+        ["MC-GRPO, G=2+1", "greedy", "54.0 [52.0, 56.0]", "+4.0 [+1.0, +7.0] better", "100", "3"],
+    ]
 
-    @pytest.mark.parametrize(
-        ("name", "mark"),
-        [
-            ("README.md", readme.MARK),
-            ("docs/mini-study.md", readme.MARK),
-            ("docs/paper-and-code.md", readme.MARK),
-            ("docs/reproduce-one-cell.md", readme.MARK),
-            ("docs/mad-zero.md", readme.MARK),
-            ("docs/drop-in.md", "bench"),
-        ],
-    )
-    def test_a_page_has_one_place_for_them_which_can_be_filled_again(self, tmp_path, name, mark):
-        page = tmp_path / "page.md"
-        page.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
-        for text in ("first", "second"):
-            readme.put(page, mark, text)
-        assert "second" in page.read_text(encoding="utf-8") and "\nfirst\n" not in page.read_text(encoding="utf-8")
 
-    def test_the_readme_has_the_answer_with_its_numbers_and_says_what_was_run(self, tmp_path, monkeypatch):
-        found = answer_of(plan_of(["toy_a"]), scores_of(pair(0.05, setting="toy_a")))
-        (tmp_path / "headline.md").write_text(markdown(found, "nothing."))
-        (tmp_path / "claims.md").write_text("By the paper's own numbers: 1 holds.")
-        monkeypatch.setattr(readme, "REPORTS", tmp_path)
-        monkeypatch.setattr(readme, "RESULTS", PageStudy(tmp_path, few).results)
-        text = readme.summary()
-        assert text.startswith("**Does the median help? Not known yet.** MC-GRPO against GRPO+1")
-        assert "\n- toy_a on sums, G=2: +5.0 points [+4.0, +6.0], better (5 seeds)\n\n![Gains" in text
-        assert "Of the study" not in text and "1 holds" in text
-        assert "9 trainings, 1 to 2 seeds for each cell, of 21 November 2026, at commit `c0ffee0000`." in text
-        assert readme.ARCHIVE in text
+PAGES = ("mini-study", "paper-and-code", "reproduce-one-cell", "mad-zero")
+
+
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/{name}.md" for name in PAGES)])
+def test_a_page_has_one_place_for_them_which_can_be_filled_again(tmp_path, name):
+    page = tmp_path / "page.md"
+    page.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    for text in ("first", "second"):
+        readme.put(page, readme.MARK, text)
+    assert "second" in page.read_text(encoding="utf-8") and "\nfirst\n" not in page.read_text(encoding="utf-8")
+
+
+def test_the_readme_has_the_answer_with_its_numbers_and_says_what_was_run(tmp_path, monkeypatch):
+    found = answer_of(plan_of(["toy_a"]), scores_of(pair(0.05, setting="toy_a")))
+    (tmp_path / "headline.md").write_text(markdown(found, "nothing."))
+    (tmp_path / "claims.md").write_text("By the paper's own numbers: 1 holds.")
+    monkeypatch.setattr(readme, "REPORTS", tmp_path)
+    monkeypatch.setattr(readme, "RESULTS", PageStudy(tmp_path, few).results)
+    text = readme.summary()
+    assert text.startswith("**Does the median help? Not known yet.** MC-GRPO against GRPO+1")
+    assert "\n- toy_a on sums, G=2: +5.0 points [+4.0, +6.0], better (5 seeds)\n\n![Gains" in text
+    assert "Of the study" not in text and "1 holds" in text
+    assert "9 trainings, 1 to 2 seeds for each cell, of 21 November 2026, at commit `c0ffee0000`." in text

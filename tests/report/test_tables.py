@@ -1,269 +1,237 @@
+"""Tables as they are printed: one golden study in Markdown and LaTeX, and the laws that every number keeps."""
+
+import os
 import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from answers import answer_of, contrasts_of, plan_of
-from cells import cell, flip, frame, study
+from cells import cell, flip, frame, seconds, study
 from claim_rows import pair, scores_of
+from synthetic import cell_signals
 
-from mcgrpo.analyse.records import Contrast
+from mcgrpo.analyse.records import CellSignal, Contrast
 from mcgrpo.files import write_csv, write_json
-from mcgrpo.report.tables.accuracy import display
-from mcgrpo.report.tables.rows import as_rows, select
-from mcgrpo.report.tables.write import TABLES, main, write_tables
+from mcgrpo.report.tables import accuracy, signal, timings, trainings
+from mcgrpo.report.tables.write import main, write_tables
 
-NAMED = {table.name: table for table in TABLES}
-
-
-@pytest.fixture
-def summary(tmp_path):
-    return frame(tmp_path, study())
-
-
-def shown(name, summary):
-    """The texts of a table as they are printed, a dictionary for each line."""
-    table = display(NAMED[name], as_rows(select(NAMED[name], summary)))
-    return [dict(zip(table.headings, (entry.text for entry in row), strict=True)) for row in table.rows()]
-
-
-def caption(name, summary):
-    return display(NAMED[name], as_rows(select(NAMED[name], summary))).caption
-
-
-def lines_with(text, *parts):
-    return [line for line in text.splitlines() if all(part in line for part in parts)]
-
-
+GOLDEN = Path(__file__).parents[1] / "data/report"
+PLANS = {plan.name: plan for plan in accuracy.PLANS}
 PLAN, SCORES = plan_of(["toy_a"], baselines=("grpo",)), scores_of(pair(0.05, 0.01, setting="toy_a"))
 ANSWER = answer_of(PLAN, SCORES)
+SAMPLED = {"measure": "avg@2"}
+TRAIN = {"benchmark": "train", "role": "train", "half": None, "n": 40}
+EQUAL = {"": -0.02, "_generations": 3, "_low": -0.03, "_high": -0.01, "_seeds": 2, "_verdict": "worse"}
 
 
-def files_of(folder):
-    write_json(folder / "plan.json", PLAN)
-    write_csv(folder / "contrasts.csv", Contrast, contrasts_of(PLAN, SCORES))
-    files = {"plan": "plan.json", "summary": "summary.csv", "contrasts": "contrasts.csv"}
-    return [part for name, file in files.items() for part in (f"--{name}", str(folder / file))]
+def printed(table):
+    """The texts of a table, a dictionary for each line."""
+    return [{name: str(entry) for name, entry in row.items()} for row in table.sparse.to_dict("records")]
 
 
-def written(folder, summary, title=""):
-    write_tables(summary, ANSWER, folder, title)
-    return {path.name: path.read_text() for path in folder.iterdir()}
+def shown(name, folder, rows):
+    """The lines and the caption of a table of accuracies."""
+    table = accuracy.table(PLANS[name], frame(folder, rows))
+    return printed(table), table.caption
 
 
-def test_rows_are_the_planned_cells_with_the_untrained_model_first_and_g_descending(summary):
-    rows = [(row["Method"], row["#Rollout (G)"]) for row in shown("main", summary)]
-    assert rows == [("untrained", ""), ("GRPO", "4"), ("MC-GRPO", "4+1"), ("GRPO", "2"), ("MC-GRPO", "2+1")]
+def golden(name, text):
+    """Compares a text with its file in tests/data; with RENEW_GOLDEN=1, writes that file."""
+    if os.environ.get("RENEW_GOLDEN"):
+        (GOLDEN / name).write_text(text)
+    assert text == (GOLDEN / name).read_text()
 
 
-def test_intervals_need_not_be_symmetric_and_stand_in_brackets(summary):
-    row = shown("main", summary)[-1]
-    assert row["Greedy (%)"] == "44.0 [42.0, 46.0]"
-    assert row["Gain, greedy"] == "−6.0 [−7.0, −5.5] worse"
-    assert row["Gain, sampled"] == "+5.0 [+4.5, +6.0] better"
-    assert row["Seeds"] == "3"
-
-
-def test_a_missing_cell_says_so_and_is_never_zero(summary):
-    row = shown("main", summary)[2]
-    numbers = ("Greedy (%)", "Gain, greedy", "Sampled (%)", "Gain, sampled")
-    assert [row[name] for name in numbers] == ["missing"] * 4
-    assert row["Seeds"] == "0/3"
-
-
-def test_fewer_seeds_than_planned_and_fewer_shared_ones_are_told(tmp_path):
-    gain = (0.1, 0.05, 0.15)
-    rows = [cell("grpo", 2, 0.5, seeds=2), cell("mc-grpo", 2, 0.6, gain=gain, difference_seeds=2)]
-    first, second = shown("main", frame(tmp_path, rows))
-    assert (first["Seeds"], second["Seeds"]) == ("2/3", "3")
-    assert second["Gain, greedy"] == "+10.0 [+5.0, +15.0] better (2 shared seeds)"
-
-
-def test_the_control_table_keeps_to_where_the_control_is_planned(summary):
-    assert [row["#Rollout (G)"] for row in shown("control", summary)] == ["", "2", "2+1", "2+1"]
-    assert select(NAMED["control"], summary[summary.method != "grpo-plus1"]).empty
-
-
-def test_gains_are_coloured_by_their_interval(tmp_path, summary):
-    tex = written(tmp_path / "out", summary)["tables.tex"]
-    main_row, control_row = lines_with(tex, "MC-GRPO", "2+1")
-    assert main_row == control_row
-    assert (
-        r"\cellcolor{black!8}\textcolor{red!75!black}{$-$6.0 {\scriptsize [$-$7.0, $-$5.5]} {\scriptsize worse}}"
-        in main_row
+def everything():
+    """The study of `cells`, and rows of every other table: published numbers, variants, flips, rivals, stability."""
+    paper = {"published": 0.8354, "published_difference": 0.0462, "difference_excludes_published": True}
+    change, gain = (-0.04, -0.05, -0.03), (0.1, 0.05, 0.15)
+    far, other = {"benchmark": "chains", "role": "out"}, {"setting": "toy_b"}
+    yield from study()
+    yield from (cell("grpo", 2, 0.5, published=0.7892, **far), cell("mc-grpo", 2, 0.6, gain=gain, **far, **paper))
+    yield from (cell("grpo", 2, 0.5, published=0.79, variant="composite"), cell("dapo", 2, 0.5, **other))
+    yield cell("mc-dapo", 2, 0.5, gain=(0.0, -0.004, 0.005), seeds=2, **other)
+    yield from (cell("grpo", 4, 0.4, variant=f"flip-{rate}", change=change) for rate in ("0.4", "exact-0.25", "0.05"))
+    yield cell("mc-grpo", 2, 0.6, variant="released", gain=gain, change=(0.1, -0.01, 0.2))
+    yield from (
+        cell("grpo", 2, 0.45, variant="rival-sign", change=change, measure=name) for name in ("greedy", "avg@4")
     )
-    assert (
-        r"\cellcolor{black!8}\textcolor{green!45!black}{+5.0 {\scriptsize [+4.5, +6.0]} {\scriptsize better}}"
-        in main_row
-    )
-    plus1, _ = lines_with(tex, "GRPO+1 &")  # the other one is of the table of stability
-    assert plus1.count(r"+1.0 {\scriptsize [$-$10.0, +12.0]} {\scriptsize inconclusive (3.4)}") == 2
-    assert "color" not in plus1
+    numbers = {"frac_effective": 0.2512, "grad_norm": 528.4, "frac_grad_clipped": 1.0, "clip_ratio": 0.00125}
+    yield from (cell("mc-grpo", 2, value, measure=name, **TRAIN) for name, value in numbers.items())
+    for baseline in ("mean", "median"):
+        for how in ("exact", "sampled"):
+            yield flip(f"{baseline}/oracle-mean/zeros/k2/{how}", 0.2 + (how == "sampled") * 0.01)
 
 
-def test_markdown_has_the_word_and_bold_instead_of_colours(tmp_path, summary):
-    text = written(tmp_path / "out", summary)["tables.md"]
-    plus1, _ = lines_with(text, "| GRPO+1 ")
-    assert plus1.count("+1.0 [−10.0, +12.0] inconclusive (3.4)") == 2
-    assert "**−6.0 [−7.0, −5.5] worse**" in lines_with(text, "MC-GRPO", "2+1")[0]
-
-
-def test_the_caption_states_seeds_problems_and_samples(summary):
-    text = caption("main", summary)
-    for part in ("over seeds and problems;", "100 problems on sums", "avg@4", "3 seeds planned, 0 to 3 there"):
-        assert part in text
-    assert "Published" not in text
-
-
-def test_at_one_seed_the_caption_says_that_problems_are_all(tmp_path):
-    rows = [cell("none", 0, 0.1), *(cell(m, 2, 0.5, planned=1, seeds=1) for m in ("grpo", "mc-grpo"))]
-    text = caption("main", frame(tmp_path, rows))
-    assert "with its 95% interval over problems only: there is one seed" in text
-    assert "; 1 seed." in text
-    more = caption("main", frame(tmp_path, [*rows, cell("grpo", 4, 0.5)]))
-    assert "over seeds and problems (over problems only where there is one seed)" in more
-
-
-def test_nothing_run_is_said(tmp_path):
-    assert "Nothing of this table has been run." in caption("main", frame(tmp_path, [cell("grpo", 2)]))
-
-
-def test_published_numbers_stand_beside_ours(tmp_path):
-    paper = {"published": 0.8354, "published_difference": 0.0462, "difference_excludes_published": False}
-    rows = [cell("grpo", 2, published=0.7892), cell("mc-grpo", 2, 0.85, gain=(0.05, 0.04, 0.06), **paper)]
-    first, second = shown("main", frame(tmp_path, rows))
-    assert (first["Published (%)"], first["Ours − published"], first["Published gain"]) == ("78.92", "missing", "")
-    assert (second["Published (%)"], second["Ours − published"]) == ("83.54", "+1.5")
-    assert second["Published gain"] == "+4.62 not excluded"
-
-
-@pytest.mark.parametrize(
-    ("excludes", "text"), [(True, "+4.62 excluded"), (False, "+4.62 not excluded"), (None, "+4.62")]
-)
-def test_beside_a_published_gain_stands_whether_ours_excludes_it(tmp_path, excludes, text):
-    paper = {"published": 0.8354, "published_difference": 0.0462, "difference_excludes_published": excludes}
-    row = shown("main", frame(tmp_path, [cell("mc-grpo", 2, 0.85, gain=(0.0, -0.1, 0.1), **paper)]))[-1]
-    assert row["Published gain"] == text
-
-
-def test_the_four_words_are_explained_with_the_studys_margin(tmp_path):
-    rows = [cell("grpo", 2, 0.5), cell("mc-grpo", 2, 0.5, gain=(0.0, -0.004, 0.005), equivalence_margin=0.02)]
-    summary = frame(tmp_path, rows)
-    assert shown("main", summary)[-1]["Gain, greedy"] == "+0.0 [−0.4, +0.5] equivalent"
-    assert "Equivalent: it does not, and the difference lies within 2 points by two one-sided tests" in caption(
-        "main", summary
-    )
-    assert "Inconclusive" not in caption("main", frame(tmp_path, [cell("grpo", 2, 0.5)]))
-
-
-def test_the_placeholders_of_the_paper_are_told_where_its_numbers_are(tmp_path):
-    rows = [cell("grpo", 2, 0.5, variant="composite", published=0.79), cell("none", 0, 0.3)]
-    summary = frame(tmp_path, rows)
-    assert "All numbers are placeholders" in caption("composite", summary)
-    assert [row["Method"] for row in shown("composite", summary)] == ["untrained", "GRPO"]
-    without = frame(tmp_path, [cell("grpo", 2, 0.5, variant="composite")])
-    assert "placeholders" not in caption("composite", without)
-
-
-def test_injected_flips_are_ordered_by_rate_with_the_change_to_none(tmp_path):
-    change = (-0.04, -0.05, -0.03)
-    rows = [cell("grpo", 8, 0.5), cell("grpo", 4, 0.5)]
-    rows += [cell("grpo", 8, 0.4, variant=f"flip-{name}", change=change) for name in ("0.4", "exact-0.25", "0.05")]
-    lines = shown("injected-flips", frame(tmp_path, rows))
-    assert [line["Variant"] for line in lines] == ["default", "ρ = 5%", "ρ = 40%", "ρ = 25%, exact"]
-    assert [line["Change, greedy"] for line in lines] == ["", *["−4.0 [−5.0, −3.0] worse"] * 3]
-
-
-def test_variants_have_the_gain_within_and_the_change_to_the_default(tmp_path):
-    rows = [cell("grpo", 2, 0.5), cell("mc-grpo", 2, 0.5, gain=(0.0, -0.1, 0.1)), cell("grpo", 8, 0.5)]
-    rows += [cell("mc-grpo", 2, 0.6, variant="released", gain=(0.1, 0.05, 0.15), change=(0.1, -0.01, 0.2))]
-    rows += [cell("mc-grpo", 2, 0.6, variant=name) for name in ("composite", "flip-0.1")]
-    default, released = shown("variants", frame(tmp_path, rows))
-    assert (default["Variant"], released["Variant"]) == ("default", "released")
-    assert released["Gain, greedy"] == "+10.0 [+5.0, +15.0] better"
-    assert released["Change, greedy"] == "+10.0 [−1.0, +20.0] inconclusive (3.4)"
-
-
-def test_a_gain_that_the_study_does_not_plan_is_blank_not_missing(tmp_path):
-    change = (-0.1, -0.2, -0.05)
-    rows = [cell("grpo", 2, 0.5), cell("mc-grpo", 2, 0.5, gain=(0.0, -0.1, 0.1))]
-    alone = replace(cell("mc-grpo", 2, 0.4, variant="mad-zero-skip", change=change), baseline=None)
-    *_, line = shown("variants", frame(tmp_path, [*rows, alone]))
-    assert (line["Gain, greedy"], line["Change, greedy"]) == ("", "−10.0 [−20.0, −5.0] worse")
-
-
-def test_out_of_distribution_benchmarks_have_a_table_of_their_own(tmp_path):
-    far = {"benchmark": "chains", "role": "out"}
-    lines = shown("ood", frame(tmp_path, [*study(), cell("dapo", 2, 0.2, **far), cell("mc-dapo", 2, 0.1, **far)]))
-    assert [(line["Benchmark"], line["Method"]) for line in lines] == [("chains", "DAPO"), ("", "MC-DAPO")]
-
-
-def test_sign_flips_by_convention_oracle_and_baseline(tmp_path):
-    rows = [
-        flip(f"{baseline}/oracle-mean/zeros/k{k}/{how}", 0.1 * k + (how == "sampled") * 0.01)
-        for baseline in ("median", "mean")
-        for k in (2, 4)
-        for how in ("exact", "sampled")
-    ]
-    text = written(tmp_path / "out", frame(tmp_path, rows))["tables.md"]
-    mean, median = ([place.strip() for place in line.split("|")] for line in lines_with(text, "20.0 [18.0"))
-    assert mean[1:7] == ["toy_a", "sums", "untrained", "zeros", "mean", "mean"]
-    assert mean[7:11] == ["20.0 [18.0, 22.0]", "21.0 [19.0, 23.0]", "40.0 [38.0, 42.0]", "41.0 [39.0, 43.0]"]
-    assert median[1:7] == ["", "", "", "", "", "median"]
-
-
-def test_a_table_longer_than_a_page_is_a_float_per_setting_below_one_name(tmp_path):
-    settings = ("toy_a", "toy_b")
-    rows = [cell(m, g, 0.5, setting=s) for s in settings for g in range(2, 14) for m in ("grpo", "mc-grpo")]
-    tex = written(tmp_path / "out", frame(tmp_path, rows))["tables.tex"]
-    assert tex.count(r"\DefineTable{main}{") == 1
-    assert [tex.count(rf"\label{{tab:{name}}}") for name in ("main", "main-toy_b")] == [1, 1]
-
-
-def test_the_csv_has_the_cells_of_every_table(tmp_path, summary):
-    write_tables(summary, ANSWER, tmp_path / "out")
-    numbers = pd.read_csv(tmp_path / "out" / "tables.csv", keep_default_na=False, na_values=[""])
-    rows = numbers[(numbers.table == "main") & (numbers.method == "mc-grpo") & (numbers.num_generations == 2)]
+def test_the_golden_study(tmp_path):
+    write_tables(frame(tmp_path, everything()), ANSWER, tmp_path, "Toys & 100% of_them")
+    for name in ("tables.md", "tables.tex", "headline.md", "timings.md"):
+        golden(name, (tmp_path / name).read_text())
+    tidy = pd.read_csv(tmp_path / "tables.csv", keep_default_na=False, na_values=[""])
+    rows = tidy[(tidy.table == "main") & (tidy.method == "mc-grpo") & (tidy.num_generations == 2)]
     assert rows.set_index("measure").difference.to_dict() == {"greedy": -0.06, "avg@4": 0.05}
-    assert numbers.table.unique().tolist() == ["main", "control", "stability"]
-
-
-@pytest.mark.slow
-def test_the_command_writes_the_same_bytes_again_and_names_what_is_not_planned(tmp_path, summary):
-    arguments = [*files_of(tmp_path), "--output", str(tmp_path / "out"), "--title", "Toys"]
-    main(arguments)
-    first = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    main(arguments)
-    assert first == {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    tables = {"tables.tex", "tables.md", "tables.csv", "headline.md"}
-    tables |= {"timings.tex", "timings.md"}
-    assert set(first) == tables
-    captions = [line for line in first["tables.md"].decode().splitlines() if line.startswith("Toys. ")]
-    assert len(captions) == 4 and b"Toys. Training time" in first["timings.md"] and b"Toys. GRPO" in first["tables.tex"]
-    absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, rivals, "
-    absent += "sign-flips."
-    assert absent in first["tables.md"].decode() and absent in first["tables.tex"].decode()
-
-
-def test_a_summary_without_tables_is_an_error(tmp_path, summary):
-    frame(tmp_path, [c for c in study() if c.role == "train"])
-    with pytest.raises(SystemExit, match="neither an accuracy"):
-        main([*files_of(tmp_path), "--output", str(tmp_path / "out")])
-
-
-def test_an_unreadable_summary_is_named(tmp_path):
-    (tmp_path / "summary.csv").write_text("setting\nx\n")
-    with pytest.raises(SystemExit, match=r"summary\.csv: column"):
-        main([*files_of(tmp_path), "--output", str(tmp_path / "out")])
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
-def test_tables_compile_where_they_stand(tmp_path, summary):
-    write_tables(summary, ANSWER, tmp_path, "Toys & 100% of_them")
-    wrapper = r"\documentclass{article}\usepackage{booktabs,adjustbox}\usepackage[table]{xcolor}"
-    (tmp_path / "all.tex").write_text(wrapper + r"\begin{document}\input{tables.tex}\input{timings.tex}\end{document}")
+def test_latex_compiles_where_it_stands_and_fits(tmp_path):
+    wrapper = r"\documentclass{article}\usepackage[margin=15mm,landscape]{geometry}\usepackage[table]{xcolor}"
+    wrapper += (
+        r"\usepackage{booktabs,longtable,array}\begin{document}\input{tables.tex}\input{claims.tex}\end{document}"
+    )
+    for name in ("tables.tex", "claims.tex"):
+        shutil.copyfile(GOLDEN / name, tmp_path / name)
+    (tmp_path / "all.tex").write_text(wrapper)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:]
+    assert done.returncode == 0 and "Overfull" not in done.stdout, done.stdout[-2000:]
+
+
+def test_a_missing_cell_says_so_and_is_never_zero(tmp_path):
+    rows, _ = shown("main", tmp_path, study())
+    numbers = ("Greedy (%)", "Gain, greedy", "Sampled (%)", "Gain, sampled", "Seeds")
+    assert [rows[2][name] for name in numbers] == ["missing"] * 4 + ["0/3"]
+    assert "Nothing of this table has been run." in shown("main", tmp_path, [cell("grpo", 2)])[1]
+
+
+def test_fewer_seeds_than_planned_and_fewer_shared_ones_are_told(tmp_path):
+    rows = [cell("grpo", 2, 0.5, seeds=2), cell("mc-grpo", 2, 0.6, gain=(0.1, 0.05, 0.15), difference_seeds=2)]
+    first, second = shown("main", tmp_path, rows)[0]
+    assert (first["Seeds"], second["Seeds"]) == ("2/3", "3")
+    assert second["Gain, greedy"] == "+10.0 [+5.0, +15.0] better (2 shared seeds)"
+
+
+def test_the_caption_states_seeds_problems_intervals_and_the_margin(tmp_path):
+    text = shown("main", tmp_path, study())[1]
+    for part in ("over seeds and problems;", "100 problems on sums", "avg@4", "3 seeds planned, 0 to 3 there"):
+        assert part in text
+    assert "lies within 1 point by two one-sided tests at 5%" in text and "Published" not in text
+    one = [cell("none", 0, 0.1), *(cell(m, 2, 0.5, planned=1, seeds=1) for m in ("grpo", "mc-grpo"))]
+    assert "over problems only: there is one seed; 100 problems on sums; 1 seed." in shown("main", tmp_path, one)[1]
+    more = shown("main", tmp_path, [*one, cell("grpo", 4, 0.5)])[1]
+    assert "over seeds and problems (over problems only where there is one seed)" in more
+
+
+@pytest.mark.parametrize(("excludes", "word"), [(True, " excluded"), (False, " not excluded"), (None, "")])
+def test_beside_a_published_gain_stands_whether_ours_excludes_it(tmp_path, excludes, word):
+    paper = {"published": 0.8354, "published_difference": 0.0462, "difference_excludes_published": excludes}
+    (row,) = shown("main", tmp_path, [cell("mc-grpo", 2, 0.85, gain=(0.0, -0.1, 0.1), **paper)])[0]
+    assert [row[name] for name in ("Published (%)", "Ours − published", "Published gain")] == ["83.54", "+1.5", f"+4.62{word}"]  # fmt: skip  # noqa: E501
+
+
+def test_the_placeholders_of_the_paper_are_told_where_its_numbers_are(tmp_path):
+    printed_too = [cell("grpo", 2, 0.5, variant="composite", published=0.79)]
+    assert "All numbers are placeholders" in shown("composite", tmp_path, printed_too)[1]
+    assert "placeholders" not in shown("composite", tmp_path, [cell("grpo", 2, 0.5, variant="composite")])[1]
+
+
+def test_the_control_keeps_to_where_it_is_planned_and_no_gain_is_blank(tmp_path):
+    assert [row["G"] for row in shown("control", tmp_path, study())[0]] == ["", "2", "2+1", "2+1"]
+    alone = replace(cell("mc-grpo", 2, 0.4, variant="mad-zero-skip", change=(-0.1, -0.2, -0.05)), baseline=None)
+    *_, line = shown("variants", tmp_path, [cell("mc-grpo", 2, 0.5), alone])[0]
+    assert (line["Gain, greedy"], line["Change, greedy"]) == ("", "−10.0 [−20.0, −5.0] worse")
+
+
+def trained(method, budget, mean, rollouts, variant="default", **fields):
+    yield cell(method, budget, mean, variant=variant, **SAMPLED, **fields)
+    yield cell(method, budget, rollouts, variant=variant, measure="rollouts", **TRAIN)
+
+
+def test_rivals_stand_beside_the_methods_at_their_g_and_at_as_many_rollouts(tmp_path):
+    equal = {f"same_rollouts{name}": value for name, value in EQUAL.items()}
+    rows = [*trained("grpo", 2, 0.5, 640), *trained("grpo", 3, 0.54, 960), *trained("grpo", 8, 0.6, 2560)]
+    rows += [*trained("mc-grpo", 2, 0.52, 960, gain=(0.02, -0.01, 0.05), **equal), *trained("dapo", 2, 0.5, 640)]
+    rows += [*trained("grpo", 2, 0.45, 640, "rival-sign", change=(-0.05, -0.07, -0.03))]
+    rows += [cell("grpo", 2, variant="rival-none", **SAMPLED)]
+    found = printed(trainings.rivals(frame(tmp_path, rows)))
+    names = [" ".join((row["G"], row["Method"], row["Rollouts"])) for row in found]
+    assert names == ["2 GRPO 640", " MC-GRPO 960", " none missing", " sign 640", "3 GRPO 960"]
+    assert found[1]["Gain at the same G"] == "+2.0 [−1.0, +5.0] inconclusive (3.4)"
+    assert found[1]["Gain at as many rollouts"] == "−2.0 [−3.0, −1.0] worse G=3 (2 shared seeds)"
+    assert (found[2]["Sampled (%)"], found[2]["Gain at the same G"], found[2]["Seeds"]) == ("missing", "missing", "0/3")
+    assert (found[3]["Gain at the same G"], found[3]["Gain at as many rollouts"]) == ("−5.0 [−7.0, −3.0] worse", "")
+    assert trainings.rivals(frame(tmp_path, study())) is None
+
+
+def test_the_worst_seed_stands_beside_the_mean(tmp_path):
+    rows = [*trained("mc-grpo", 2, 0.5, 960, worst=0.3, collapsed=1 / 3), cell("mc-grpo", 2, 528.4, measure="grad_norm", **TRAIN)]  # fmt: skip  # noqa: E501
+    (found,) = printed(trainings.stability(frame(tmp_path, rows)))
+    assert (found["Sampled (%)"], found["Worst seed (%)"], found["Collapsed"]) == ("50.0", "30.0", "1 of 3")
+    assert (found["Gradient norm"], found["Steps clipped"]) == ("528", "missing")
+
+
+def test_published_seconds_stand_beside_ours(tmp_path):
+    rows = [seconds("grpo", 2, published=1316.0), seconds("mc-grpo", 2, 10.0, published=1521.0)]
+    table = timings.table(frame(tmp_path, rows))
+    assert [[str(entry) for entry in line] for line in table.sparse.to_numpy()] == [
+        ["toy_a", "2", "GRPO", "1316", "", "missing", "", "0/3"],
+        ["", "", "MC-GRPO", "1521", "1.16", "10.0", "missing", "3"],
+    ]
+    assert timings.table(frame(tmp_path, [cell("grpo", 2, 0.5)])) is None
+
+
+def test_times_change_nothing_but_the_timings(tmp_path):
+    files = []
+    for second, name in ((23.0, "a"), (29.0, "b")):
+        rows = [row for row in study() if row.role != "train"] + [seconds("mc-grpo", 2, second)]
+        write_tables(frame(tmp_path, rows), ANSWER, tmp_path / name)
+        files.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert sorted(name for name in files[0] if files[0][name] != files[1][name]) == ["timings.md", "timings.tex"]
+
+
+def signals(*rows):
+    return pd.DataFrame([asdict(each) for each in rows])
+
+
+def test_the_predicted_gain_stands_beside_the_measured_one_and_says_whether_it_predicts(tmp_path):
+    later = [
+        replace(cell_signals()[0], source=f"toy_a/grpo/G8/default/steps {steps}", predicted=predicted)
+        for steps, predicted in (("1-6", -0.4), ("55-60", 0.1))
+    ]
+    write_csv(tmp_path / "signals.csv", CellSignal, [*cell_signals(), *later])
+    signal.main(["--signals", str(tmp_path / "signals.csv"), "--output", str(tmp_path), "--title", "Toys"])
+    golden("signal.md", (tmp_path / "signal.md").read_text())
+    gains = zip(cell_signals(), (0.01, -0.03, 0.02, -0.01), strict=True)
+    unsure = signal.table(signals(*(replace(each, gain=gain, predicted=-0.004) for each, gain in gains)))
+    assert printed(unsure)[0]["Predicted"] == "+0%" and "Rank correlation" not in unsure.caption
+    gains = zip(cell_signals(), (0.01, -0.03, 0.02, -0.01), strict=True)
+    assert "does not predict" in signal.agreements(signals(*(replace(each, gain=gain) for each, gain in gains)))
+
+
+def test_a_gain_of_one_seed_is_not_called_worse():
+    """Its interval, over problems only, excludes 0, and it has no verdict."""
+    first, *_ = cell_signals()
+    tones = [
+        signal.table(signals(row)).frame["Measured"].iloc[0].tone for row in (first, replace(first, gain_verdict=None))
+    ]
+    assert tones == ["below", ""]
+
+
+@pytest.mark.parametrize("rows", [[], [replace(cell_signals()[0], variant="mad-zero-std", predicted=None)]])
+def test_a_study_without_rollouts_says_that_it_has_no_signal(tmp_path, rows):
+    write_csv(tmp_path / "signals.csv", CellSignal, rows)
+    signal.main(["--signals", str(tmp_path / "signals.csv"), "--output", str(tmp_path)])
+    assert all(signal.ABSENT in (tmp_path / name).read_text() for name in ("signal.md", "signal.tex"))
+
+
+def command_of(folder):
+    write_json(folder / "plan.json", PLAN)
+    write_csv(folder / "contrasts.csv", Contrast, contrasts_of(PLAN, SCORES))
+    files = {"plan": "plan.json", "summary": "summary.csv", "contrasts": "contrasts.csv", "output": "out"}
+    return [part for name, file in files.items() for part in (f"--{name}", str(folder / file))]
+
+
+def test_the_command_names_tables_that_are_not_planned_and_ends_in_one_line_without_any(tmp_path):
+    frame(tmp_path, study())
+    main(command_of(tmp_path))
+    absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, rivals, "
+    assert all(f"{absent}sign-flips." in (tmp_path / "out" / name).read_text() for name in ("tables.md", "tables.tex"))
+    frame(tmp_path, [row for row in study() if row.role == "train"])
+    with pytest.raises(SystemExit, match="neither an accuracy"):
+        main(command_of(tmp_path))
+    (tmp_path / "summary.csv").write_text("setting\nx\n")
+    with pytest.raises(SystemExit, match=r"summary\.csv: column"):
+        main(command_of(tmp_path))

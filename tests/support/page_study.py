@@ -17,7 +17,7 @@ from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import write_csv, write_json
 from mcgrpo.report.catalogue import FIGURES
-from mcgrpo.report.page import write as html
+from mcgrpo.report.page.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "c0ffee" + "0" * 34
@@ -83,10 +83,6 @@ class PageStudy:
         write_json(self.results / "plan.json", PLAN)
         for each in RUNS:
             outcome_of(self.results, each)
-        for rule, seconds in (("train/a", 60), ("train/b", 30), ("tables", 5)):
-            path = self.results / f"benchmarks/{rule}.tsv"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:00\t-\n")
 
     def draw(self, names=FIGURES, side=300):
         """Pictures of noise, which no compression makes small, in the figures' places."""
@@ -97,10 +93,8 @@ class PageStudy:
 
     def arguments(self, *figures):
         places = ["--results", str(self.results), "--reports", str(self.reports), "--title", "Toy study"]
-        inputs = {"captions": "workflow/report", "claims": "config/claims.yaml", "published": "config/published.csv"}
-        options = [part for name, path in inputs.items() for part in (f"--{name}", str(ROOT / path))]
-        return [*places, *options, "--figures", *figures]
+        return [*places, "--figures", *figures]
 
     def made(self, *figures) -> Path:
-        html.main(self.arguments(*figures))
+        main(self.arguments(*figures))
         return self.reports / "report.html"

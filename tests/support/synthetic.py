@@ -1,6 +1,7 @@
 """Rows of summary.csv and curves.csv with every role that a figure shows, of known numbers."""
 
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,8 +9,8 @@ import numpy as np
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, CellSignal, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import write_csv
-from mcgrpo.report import shown
-from mcgrpo.report.figures import style
+from mcgrpo.report.catalogue import FIGURES, stages
+from mcgrpo.report.figures import facets
 from mcgrpo.study.estimators import extra_rollouts
 from mcgrpo.study.methods import METHODS
 
@@ -205,14 +206,13 @@ class Line(NamedTuple):
     bars: list
 
 
-def drawn(module, frame, look, **options):
-    """What `look` sees in the figure, before it is closed; `frame` may be several."""
-    frames = frame if isinstance(frame, tuple) else (() if frame is None else (frame,))
-    select = getattr(shown, module.__name__.rpartition(".")[2], None)
-    with style.styled():
-        figure = module.draw(select(*frames, **options)) if select else module.draw()
-        figure.draw_without_rendering()
-        return look(figure)
+def drawn(name, *frames, look):
+    """What `look` sees in the figure of this name, drawn from its sources, before it is closed."""
+    figure = FIGURES[name]
+    with facets.styled():
+        drawing = getattr(import_module(stages(name)[1]), figure.draw)(*frames, **figure.options)
+        drawing.draw_without_rendering()
+        return look(drawing)
 
 
 def lines(axes):

@@ -13,8 +13,8 @@ from studies import changed, load, planned, subset
 
 from mcgrpo.analyse import signals
 from mcgrpo.commands.evidence import regenerate
-from mcgrpo.report.figures import main as draw
-from mcgrpo.report.page import write as page
+from mcgrpo.report.figures.__main__ import main as draw
+from mcgrpo.report.page.__main__ import main as write_page
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import as_json, expand, figures
 
@@ -69,7 +69,7 @@ def test_one_method_alone_reaches_its_report(finished, root, tmp_path, monkeypat
     tables += ["--signal-curves", signal_curves]
     for name in drawn:
         draw([name, *tables, "--output", str(reports / "figures" / name)])
-    page.main(["--results", str(results), "--reports", str(reports), "--figures", *drawn])
+    write_page(["--results", str(results), "--reports", str(reports), "--figures", *drawn])
     assert all((reports / name).stat().st_size for name in ("tables.tex", "headline.md", "claims.md", "report.html"))
 
 
@@ -227,7 +227,7 @@ def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_
     page = (study.folder / "reports/quick/report.html").read_text()
     assert re.search(r"2 of \d+ planned trainings are not finished", page) and "none-such" in page
     made = (*(f"figures/{name}.png" for name in figures(config)), *(f"{name}.pdf" for name in DOCUMENT))
-    assert "figures/composite.png" in made and all((study.folder / "reports/quick" / name).is_file() for name in made)
+    assert "figures/variants.png" in made and all((study.folder / "reports/quick" / name).is_file() for name in made)
 
 
 def test_the_composite_reward_and_the_other_architecture(finished):

@@ -161,13 +161,10 @@ rule page:
         figures=plan.figures(config),
         title=title,
         mtimes=lambda wildcards: mtimes(map(RESULTS.run, TRAINED)) if PARTIAL else [],
-        claims=shipped.CLAIMS,
-        published=shipped.PUBLISHED,
         sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
         template=sums(*(shipped.PAGE / part for part in ("report.html", "style.css"))),
         captions=sums(*(shipped.CAPTIONS / f"{figure}.rst" for figure in plan.figures(config))),
         code=fingerprint("mcgrpo.report.page"),
     shell:
         "python -m mcgrpo.launch mcgrpo.report.page --results {params.results:q} --reports {params.folder:q} "
-        "--figures {params.figures:q} --claims {params.claims:q} --published {params.published:q} "
-        "--title {params.title:q} > {log:q} 2>&1"
+        "--figures {params.figures:q} --title {params.title:q} > {log:q} 2>&1"

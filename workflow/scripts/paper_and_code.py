@@ -98,7 +98,7 @@ def sign_flips(summary: pd.DataFrame) -> str:
         found[apart(by["median-plus1"], by["mean"])] += 1
         rows.append(
             {"Oracle": oracle.removeprefix("oracle-"), "Zero": ZEROS[convention], "k": k}
-            | {head: wording.accuracy(by[c].mean, by[c].low, by[c].high) for c, head in CENTRES.items()}
+            | {head: wording.estimate(by[c].mean, by[c].low, by[c].high, "percent") for c, head in CENTRES.items()}
         )
     return (
         "### Sign flips, by convention\n\n"
@@ -135,9 +135,8 @@ def told(cell, field: str) -> str:
     """A difference with its interval, bold if that excludes zero; "missing" if it was not measured."""
     if cell is None:
         return wording.MISSING
-    low, high = getattr(cell, f"{field}_low"), getattr(cell, f"{field}_high")
-    text = wording.signed(getattr(cell, field), low, high)
-    return f"**{text}**" if getattr(cell, f"{field}_verdict") in ("better", "worse") else text
+    text = wording.estimate(*(getattr(cell, field + end) for end in ("", "_low", "_high")))
+    return f"**{text}**" if getattr(cell, f"{field}_verdict") in ("better", "worse") else str(text)
 
 
 def problems(cells: pd.DataFrame) -> str:

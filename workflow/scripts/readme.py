@@ -72,7 +72,7 @@ def changes() -> str:
         {
             "Variant": cell.variant,
             "Method": f"{label(cell.method)}, G={cell.num_generations}",
-            "Change of sampled accuracy": wording.signed(cell.change, cell.change_low, cell.change_high),
+            "Change of sampled accuracy": wording.estimate(cell.change, cell.change_low, cell.change_high),
             "Seeds": cell.change_seeds,
         }
         for cell in cells.sort_values(["variant", "num_generations", "method"], kind="stable").itertuples()
@@ -91,7 +91,7 @@ def one_cell() -> str:
         {
             "Method": f"{label(cell.method)}, G={wording.rollouts(cell.num_generations, cell.extra_rollouts)}",
             "Decoding": cell.decoding,
-            "Accuracy (%)": wording.accuracy(cell.mean, cell.low, cell.high),
+            "Accuracy (%)": wording.estimate(cell.mean, cell.low, cell.high, "percent"),
             "Gain": wording.gain(cell) if cell.baseline else "",
             "Problems": f"{cell.n}",
             "Seeds": f"{cell.seeds}",
@@ -143,7 +143,7 @@ def choice_row(cells: pd.DataFrame, name: str) -> dict[str, str]:
         "Steps clipped": f"{trained['frac_grad_clipped']:.0%}",
         "KL's L1 share": f"{100 * trained['kl_l1_share_logps']:.2g}%",
         "Sampled accuracy (%)": f"{100 * sampled.mean:.1f}",
-        "Change": "" if variant == DEFAULT else wording.signed(sampled.change, sampled.change_low, sampled.change_high),
+        "Change": "" if variant == DEFAULT else wording.estimate(sampled.change, sampled.change_low, sampled.change_high),
         "Seeds": f"{sampled.seeds}",
     }
 

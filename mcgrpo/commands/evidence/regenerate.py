@@ -22,7 +22,8 @@ from mcgrpo.commands.evidence.contents import reports
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.grade import completions as grade
 from mcgrpo.report.answer import answer
-from mcgrpo.report.claims.judge import judge_published, judge_study, write_rulings
+from mcgrpo.report.claims.judge import judge_published, judge_study
+from mcgrpo.report.claims.tables import write_rulings
 from mcgrpo.report.tables.write import write_tables
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, as_json, title

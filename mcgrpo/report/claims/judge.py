@@ -1,56 +1,86 @@
-"""Judge the paper's claims by the numbers it prints and by those of a study.
+"""Judge the paper's claims by the numbers it prints and by those of a study, from contrasts.csv.
 
-    python -m mcgrpo.report.claims [--contrasts results/mini/contrasts.csv] [--output reports] [--title "Mini study"]
-
-prints the list, and with --output writes claims.md, claims.tex and claims.csv. Without contrasts
-(`mcgrpo.analyse.contrasts`), the published numbers alone are judged. The language of claims.yaml is
-workflow/schemas/claims.schema.yaml; `mcgrpo claims` prints the list of a study.
+The language of claims.yaml is workflow/schemas/claims.schema.yaml; `mcgrpo claims` prints the list of a study.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from mcgrpo import command_line, shipped
+from mcgrpo import shipped
 from mcgrpo.analyse.bounds import DIGITS
-from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
+from mcgrpo.analyse.claims import Claim, average, bounds, describe
 from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.records import Contrast
+from mcgrpo.analyse.records import Contrast, ContrastKind
 from mcgrpo.analyse.stats import LEVEL
-from mcgrpo.files import RecordError, write_csv, write_text
+from mcgrpo.files import RecordError
 from mcgrpo.report import wording
-from mcgrpo.report.claims.rulings import ClaimVerdict, Finding, Ruling, Source
-from mcgrpo.report.claims.tables import latex, listing, markdown
 
+Source = Literal["published", "ours"]
+ClaimVerdict = Literal["holds", "fails", "equivalent", "inconclusive", "not measured", "not judged"]
 TAIL = (1 - LEVEL) / 2
 """Level of each one-sided test."""
 BESIDE = TAIL / 2
 """Level of all single comparisons together, which are tested in addition to their average, the endpoint."""
 
 
+@dataclass(frozen=True)
+class Finding:
+    """A row of claims.csv: a `Contrast` by one source, in words, with its verdict and its distance inside its bounds.
+
+    The verdict of `single` rows is corrected for their number.
+    """
+
+    claim: str
+    source: Source
+    kind: ContrastKind
+    setting: str | None
+    benchmark: str | None
+    comparison: str
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    threshold: str
+    seeds: int | None
+    over: str
+    p_holds: float | None
+    p_fails: float | None
+    detectable: float | None
+    verdict: ClaimVerdict
+    margin: float | None = None
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """The verdict on one claim by one source, with its single comparisons and their averages.
+
+    `unjudged` is the reason for having no verdict.
+    """
+
+    claim: Claim
+    source: Source
+    verdict: ClaimVerdict
+    findings: tuple[Finding, ...] = ()
+    averages: tuple[Finding, ...] = ()
+    unjudged: str = ""
+
+
 def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source) -> list[Ruling]:
     """A ruling on each claim.
 
-    An endpoint holds (fails) if the one-sided test that it lies within (outside) its bounds is significant at 2.5%.
-    Each of several single comparisons holds (fails) at 1.25% after Holm's correction for their number. A claim fails if
-    its primary endpoint or a single comparison does, and holds if the endpoint holds; a claim that is true everywhere
-    fails in less than 5% of studies. Of the others, the claim that a difference is above or below 0 is
-    equivalent if two one-sided tests at 5% show the endpoint to lie within the study's margin (as in
-    `mcgrpo.analyse.stats.gain_verdict`); the rest is inconclusive. If some setting is enough, the claim holds if the
-    endpoint of one setting does (after Holm's correction for settings), and fails if every setting does, once all are
-    measured. A claim with bounds on both sides holds only if every single comparison does, each at 2.5%: losses and
-    gains do not cancel. Printed numbers are compared without a test.
-
-    Args:
-        claims: from `read_claims`.
-        contrasts: of these claims.
-        source: whose numbers they are.
+    `mcgrpo.report.claims.tables.CAPTION` says how. An endpoint holds (fails) if the one-sided test that it lies within
+    (outside) its bounds is significant at 2.5%, each of several single comparisons at 1.25% after Holm's correction: a
+    claim that is true everywhere fails in less than 5% of studies. If some setting is enough, the claim holds if the
+    endpoint of one does (after Holm's correction for settings), and fails if every setting does, once all are measured.
+    Printed numbers are compared without a test.
 
     Raises:
         RecordError: if the contrasts are of other claims.
@@ -187,30 +217,3 @@ def _finding(claim: Claim, row: Contrast, word: ClaimVerdict, source: Source) ->
         "margin": None if row.value is None else round(min(row.value - mean.low, mean.high - row.value), DIGITS),
     }
     return Finding(**same | in_words)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Judge the claims, write the files, print the list."""
-    parser = command_line.parser("Judge the paper's claims.")
-    parser.add_argument("--claims", default=shipped.CLAIMS, help="the claims (default: the paper's)")
-    parser.add_argument("--published", default=shipped.PUBLISHED, help="numbers (default: those that the paper prints)")
-    parser.add_argument("--contrasts", help="contrasts.csv of a study; without it the published numbers alone")
-    parser.add_argument("--output", type=Path, help="folder for claims.md, claims.tex and claims.csv")
-    parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")
-    options = parser.parse_args(arguments)
-    with command_line.errors(ValueError):
-        claims = read_claims(options.claims)
-        rulings = [judge_published(claims, options.published)]
-        if options.contrasts:
-            rulings.append(judge_study(claims, options.contrasts))
-    if options.output:
-        write_rulings(rulings, options.output, options.title)
-    print(listing(rulings))
-
-
-def write_rulings(rulings: Sequence[list[Ruling]], output: Path, title: str) -> None:
-    """Write claims.csv, claims.md and claims.tex: rulings by the published numbers, and by ours if given."""
-    findings = [finding for each in rulings for ruling in each for finding in (*ruling.findings, *ruling.averages)]
-    write_csv(output / "claims.csv", Finding, findings)
-    for name, text in (("md", markdown(rulings, title)), ("tex", latex(rulings, title))):
-        write_text(output / f"claims.{name}", text)

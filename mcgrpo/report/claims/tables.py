@@ -1,79 +1,55 @@
-"""Rulings on the paper's claims as a list, as Markdown and as LaTeX."""
+"""Rulings on the paper's claims as a list, and as a table in Markdown and LaTeX."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pandas as pd
 from tabulate import tabulate
 
+from mcgrpo.files import write_csv, write_text
 from mcgrpo.report import wording
-from mcgrpo.report.claims.rulings import ClaimVerdict, Finding, Ruling
-from mcgrpo.report.tables.latex import COLOURS
+from mcgrpo.report.claims.judge import ClaimVerdict, Finding, Ruling
+from mcgrpo.report.tables.frame import PREAMBLE, Table, latex, markdown
+from mcgrpo.report.wording import Estimate
 
 HEADINGS = {"published": "By the paper's own numbers", "ours": "By this study"}
 VERBS = {"holds": "hold", "fails": "fail", "equivalent": "equivalent", "inconclusive": "inconclusive"}
-TONES = {"holds": "above", "fails": "below"}
-UNNAMED = "model not named"
-WIDTHS = {1: (0.34, 0.18, 0.42), 2: (0.25, 0.13, 0.265, 0.28)}
-"""Column widths of the LaTeX table by the number of sources, as shares of the line."""
-LONGTABLE = r"""%% Needs \usepackage{booktabs,longtable} and \usepackage[table]{xcolor}; one column.
-\providecommand{\DefineTable}[2]{#2}
-\DefineTable{claims}{\begingroup\footnotesize
-\setlength{\tabcolsep}{4pt}
-\setlength{\LTcapwidth}{\linewidth}
-\begin{longtable}{%(columns)s}
-\caption{%(caption)s}
-\label{tab:claims} \\
-\toprule
-%(headings)s \\
-\midrule
-\endfirsthead
-\toprule
-%(headings)s \\
-\midrule
-\endhead
-\bottomrule
-\endfoot
-%(body)s
-\end{longtable}\endgroup}
-"""
+WIDTHS = (0.55, 0.1, 0.1, 0.19)
+"""Column widths of the LaTeX table, as shares of the line."""
 CAPTION = (
-    "The paper's claims as comparisons (P: a line of its source), each formed per seed and problem. A claim is "
-    "decided by one endpoint, named before any result: the average of its comparisons, or of the one that it names, "
-    "over all settings measured. It holds where the endpoint's 95% interval lies on the claimed side, and fails where "
-    "it lies on the other side or where a single comparison does (after Holm's correction for their number). "
-    "Otherwise, a claim of a difference above or below 0 is equivalent where two one-sided tests at 5% show the "
-    "endpoint to lie within the study's margin of 0 (in rewards: times the reward of a right answer). All else is "
-    "inconclusive. Where some setting is enough, each setting has its endpoint. Intervals in brackets are of one "
-    "comparison, uncorrected. Verdicts are corrected within a claim, not for the number of claims. Printed numbers "
-    "have no interval and are taken as they stand. Points are percentage points."
+    "The paper's claims as comparisons, each formed per seed and problem. A claim is decided by one endpoint, named "
+    "before any result: the average of its comparisons, or of the one that it names, over all settings measured. It "
+    "holds where the endpoint's 95% interval lies on the claimed side, and fails where it lies on the other side or "
+    "where a single comparison does (after Holm's correction for their number). Otherwise, a claim of a difference "
+    "above or below 0 is equivalent where two one-sided tests at 5% show the endpoint to lie within the study's margin "
+    "of 0 (in rewards: times the reward of a right answer). All else is inconclusive. Where some setting is enough, "
+    "each setting has its endpoint. Intervals in brackets are of one comparison, uncorrected. Verdicts are corrected "
+    "within a claim, not for the number of claims. Printed numbers have no interval and are taken as they stand. "
+    "Points are percentage points."
 )
-
 ERRORS = 0.05
 """The rate at which a claim is decided wrongly, at most; `tests/report/test_claim_errors.py` counts."""
 CHANCE = "Each is decided wrongly in at most 5% of studies: of {tested}, up to {wrong} are expected to be, by chance."
+Rulings = Sequence[Sequence[Ruling]]
+"""By source: the paper's own numbers, then those of the study if there is one."""
 
 
-def listing(by_source: Sequence[Sequence[Ruling]]) -> str:
+def listing(by_source: Rulings) -> str:
     """A line for each claim, with its id and the verdict of each source; below them the count of each verdict."""
     rows = [[rulings[0].claim.id, *(each.verdict for each in rulings)] for rulings in zip(*by_source, strict=True)]
     headings = [HEADINGS[rulings[0].source] for rulings in by_source]
-    totals = [f"{heading}: {total(rulings)}" for heading, rulings in zip(headings, by_source, strict=True)]
-    return "\n".join([tabulate(rows, ["Claim", *headings], "simple"), "", *totals])
-
-
-def caption(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
-    """The caption, with the count of each verdict."""
-    told = [f"{HEADINGS[rulings[0].source]}: {total(rulings)}" for rulings in by_source]
-    return " ".join(filter(None, (f"{title}." if title else "", CAPTION, *told)))
+    return "\n".join([tabulate(rows, ["Claim", *headings], "simple"), "", *map(total, by_source)])
 
 
 def total(rulings: Sequence[Ruling]) -> str:
-    """The count of each verdict; of a study, also how many are to be expected to be wrong by chance."""
+    """The count of each verdict by one source; of a study, also how many are to be expected to be wrong by chance."""
     counted = counts(rulings)
-    text = ", ".join(_counted(n, name) for name, n in counted.items()) + "."
+    text = ", ".join(_counted(n, name) for name, n in counted.items())
     tested = sum(counted.get(name, 0) for name in VERBS)
+    text = f"{HEADINGS[rulings[0].source]}: {text}."
     if rulings[0].source == "published" or not tested:
         return text
     return f"{text} {CHANCE.format(tested=wording.count(tested, 'tested claim'), wrong=f'{ERRORS * tested:.2g}')}"
@@ -89,77 +65,82 @@ def counts(rulings: Sequence[Ruling]) -> dict[str, int]:
     return {name: by_verdict[name] for name in get_args(ClaimVerdict) if by_verdict[name]}
 
 
-def evidence(ruling: Ruling) -> str:
-    """The evidence for a verdict: how many comparisons hold, the decisive one, and what is missing."""
+def table(by_source: Rulings, title: str = "", ids: bool = False) -> Table:
+    """A line for each claim: what it says, its verdicts, and by the last source the number that decides, and others."""
+    lines = [
+        {
+            "Claim": f"`{rulings[0].claim.id}`: {said(rulings[0])}" if ids else said(rulings[0]),
+            **{HEADINGS[each.source]: Estimate("", verdict=each.verdict) for each in rulings},
+            "Number": decisive(rulings[-1]),
+            "Comparisons": comparisons(rulings[-1]),
+        }
+        for rulings in zip(*by_source, strict=True)
+    ]
+    return Table("claims", " ".join([CAPTION, *map(total, by_source)]), pd.DataFrame(lines), 0).titled(title)
+
+
+def said(ruling: Ruling) -> str:
+    """The claim, how it is read, and where in its source the paper says so."""
+    claim = ruling.claim
+    return f"{claim.says} {f'(Read as: {claim.reading}) ' if claim.reading else ''}[{claim.where}]"
+
+
+def decisive(ruling: Ruling) -> str:
+    """The number that decides, what was claimed of it, and if that is inconclusive, what could have been seen."""
+    row = None if ruling.verdict in ("not measured", "not judged") else endpoint(ruling)
+    return f"{number(row)}, claimed {row.threshold}{_unseen(row)}" if row else ""
+
+
+def endpoint(ruling: Ruling) -> Finding | None:
+    """The only comparison, the average that decides, or that of the best setting if one is enough."""
+    if len(ruling.findings) == 1:
+        return ruling.findings[0]
+    if ruling.claim.quantifier == "some":
+        rows = [row for row in ruling.averages if row.kind == "setting" and row.margin is not None]
+        return max(rows, key=lambda row: row.margin, default=None)
+    return next((row for row in ruling.averages if row.kind == "primary"), None)
+
+
+def comparisons(ruling: Ruling) -> str:
+    """How many comparisons hold, the worst of those that fail, which are missing, and why any is not judged."""
     if ruling.verdict == "not judged":
         return f"{ruling.unjudged}."
-    measured = [row for row in ruling.findings if row.verdict != "not measured"]
-    if not measured:
+    tally = Counter(row.verdict for row in ruling.findings)
+    if set(tally) <= {"not measured"}:
         nothing = "the paper prints no number for it" if ruling.source == "published" else "no setting has its cells"
         return f"{nothing}."
-    parts = [_endpoint(ruling), _tally(measured), _decisive(ruling, measured), _missing(ruling)]
-    parts.append(_caveat(measured, ruling.source))
-    return "; ".join(filter(None, parts)) + "."
-
-
-def _endpoint(ruling: Ruling) -> str:
-    """The endpoint, if it is not the only comparison."""
-    if len(ruling.findings) == 1:
-        return ""
-    if ruling.claim.quantifier == "some":
-        rows = [row for row in ruling.averages if row.kind == "setting"]
-        return f"endpoint of the best setting: {spell(max(rows, key=lambda row: row.margin))}" if len(rows) > 1 else ""
-    return next((f"endpoint: {spell(row)}" for row in ruling.averages if row.kind == "primary"), "")
-
-
-def _tally(measured: Sequence[Finding]) -> str:
-    if len(measured) == 1:
-        return ""
-    tally = Counter(row.verdict for row in measured)
-    if len(tally) == 1:
-        return f"all {len(measured)} {VERBS[measured[0].verdict]}"
-    return f"of {len(measured)}, " + ", ".join(f"{tally[name]} {verb}" for name, verb in VERBS.items() if tally[name])
-
-
-def _decisive(ruling: Ruling, measured: Sequence[Finding]) -> str:
-    """The finding furthest outside its bounds (furthest inside, if some setting is enough)."""
-    rows = [row for row in measured if row.verdict == ruling.verdict] or measured
-    choose = min if ruling.claim.quantifier == "all" else max
-    row = choose(rows, key=lambda row: row.margin)
-    kind = "best" if choose is max else "closest" if ruling.verdict == "holds" else "worst"
-    return (f"{kind}: " if len(measured) > 1 else "") + spell(row)
+    failing = [row for row in ruling.findings if row.verdict == "fails"]
+    measured = [row for row in ruling.findings if row.value is not None] if ruling.source == "ours" else []
+    parts = [", ".join(_counted(tally[name], name) for name in VERBS if tally[name])]
+    parts += [f"worst: {spell(min(failing, key=lambda row: row.margin))}"] if failing else []
+    parts += [f"not measured in {names}"] if (names := _missing(ruling)) else []
+    parts += ["one seed: interval over problems only"] if any(row.over == "problems" for row in measured) else []
+    parts += ["without an interval nothing is claimed"] if any(row.low is None for row in measured) else []
+    return "; ".join(parts) + "."
 
 
 def _missing(ruling: Ruling) -> str:
-    """The settings in which a comparison lacks a cell, and comparisons that lack one in all."""
+    """The settings in which a comparison lacks a cell; a comparison that lacks one in all is named instead."""
     rows = [row for row in ruling.findings if row.verdict == "not measured"]
     whole = {row.comparison for row in rows} - {row.comparison for row in ruling.findings if row not in rows}
-    names = sorted({place(row) for row in rows if row.comparison not in whole})
-    parts = [f"not measured in {', '.join(names)}"] if names else []
-    parts += [f"not measured anywhere: {', '.join(sorted(whole))}"] if whole else []
-    return "; ".join(parts)
-
-
-def _caveat(measured: Sequence[Finding], source: str) -> str:
-    if source == "published":
-        return ""
-    parts = ["one seed: interval over problems only"] if any(row.over == "problems" for row in measured) else []
-    parts += ["without an interval nothing is claimed"] if any(row.low is None for row in measured) else []
-    return "; ".join(parts)
+    names = {place(row) for row in rows if row.comparison not in whole}
+    return ", ".join([*sorted(names), *(f"any setting: {name}" for name in sorted(whole))])
 
 
 def place(row: Finding) -> str:
     """The setting of a finding, and its benchmark, which a measure of the training itself does not have."""
     if row.kind != "single":
         return row.setting or "all settings"
-    setting = row.setting or UNNAMED
+    setting = row.setting or "model not named"
     return setting if row.benchmark == "train" else f"{setting}/{row.benchmark}"
 
 
 def spell(row: Finding) -> str:
-    """A finding in words: "qwen3-4b-math/math500: MC-GRPO at G=8 − MC-GRPO at G=2 is +0.91 points (within ±1)"."""
+    """A finding in words: "qwen3-4b-math/math500: MC-GRPO at G=8 − MC-GRPO at G=2 is +0.91 points, claimed ≥ 1"."""
+    if row.value is None:
+        return f"{place(row)}: {row.comparison}"
     seeds = "" if row.seeds is None else f", {wording.count(row.seeds, 'seed')}"
-    return f"{place(row)}: {row.comparison} is {_number(row)}, claimed {row.threshold}{seeds}{_unseen(row)}"
+    return f"{place(row)}: {row.comparison} is {number(row)}, claimed {row.threshold}{seeds}{_unseen(row)}"
 
 
 def _unseen(row: Finding) -> str:
@@ -169,54 +150,22 @@ def _unseen(row: Finding) -> str:
     return f" (could have shown {row.detectable:.2g}{' points' if row.unit == 'points' else ''})"
 
 
-def _number(row: Finding) -> str:
-    numbers = [number for number in (row.value, row.low, row.high) if number is not None]
-    if row.unit in ("percent", "points"):
-        value, low, high = ([number / 100 for number in numbers] + [None, None])[:3]
-        if row.unit == "percent":
-            return f"{row.value:.2f}%" if row.seeds is None else f"{wording.accuracy(value, low, high)}%"
-        return f"{wording.points(value, 2) if row.seeds is None else wording.signed(value, low, high)} points"
-    texts = [f"{number:.3g}".replace("-", "−") for number in numbers]
-    text = texts[0] + (f" [{texts[1]}, {texts[2]}]" if len(texts) == 3 else "")
-    return f"{text} times" if row.unit == "times" else text
+def number(row: Finding) -> str:
+    """The number of a finding with its interval and unit; printed ones have two decimals and no interval."""
+    unit = row.unit if row.unit in ("percent", "points") else ""
+    numbers = [each and each / wording.UNITS[unit][0] for each in (row.value, row.low, row.high)]
+    text = str(wording.estimate(*numbers, unit))
+    if unit and row.seeds is None:
+        text = wording.number(numbers[0], unit, 2)
+    return text + {"percent": "%", "points": " points", "times": " times"}.get(row.unit, "")
 
 
-def _said(ruling: Ruling) -> str:
-    claim = ruling.claim
-    return claim.says + (f" (Read as: {claim.reading})" if claim.reading else "")
-
-
-def markdown(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
-    """The claims as a table with heading and caption."""
-    first = by_source[0]
-    columns = {
-        "Claim": [f"`{ruling.claim.id}`: {_said(ruling)}" for ruling in first],
-        "Where": [ruling.claim.where for ruling in first],
-    }
-    for rulings in by_source:
-        texts = [f"**{ruling.verdict}**: {evidence(ruling)}" for ruling in rulings]
-        columns[HEADINGS[rulings[0].source]] = texts
-    body = pd.DataFrame(columns).to_markdown(index=False, disable_numparse=True)
-    return f"## claims\n\n{caption(by_source, title)}\n\n{body}\n"
-
-
-def latex(by_source: Sequence[Sequence[Ruling]], title: str) -> str:
-    r"""The claims as a longtable inside \DefineTable (see `mcgrpo.report.tables.latex`), verdicts in colour."""
-    widths = WIDTHS[len(by_source)]
-    return LONGTABLE % {
-        "columns": "".join(rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}" for width in widths),
-        "caption": wording.escape_latex(caption(by_source, title)),
-        "headings": " & ".join(["Claim", "Where", *(HEADINGS[rulings[0].source] for rulings in by_source)]),
-        "body": "\n\\addlinespace\n".join(_latex_row(rulings) for rulings in zip(*by_source, strict=True)),
-    }
-
-
-def _latex_row(rulings: Sequence[Ruling]) -> str:
-    cells = [wording.escape_latex(_said(rulings[0])), wording.escape_latex(rulings[0].claim.where)]
-    cells += [f"{_coloured(ruling.verdict)}: {wording.escape_latex(evidence(ruling))}" for ruling in rulings]
-    return " & ".join(cells) + r" \\"
-
-
-def _coloured(verdict: str) -> str:
-    text = rf"\textbf{{{verdict}}}"
-    return rf"\textcolor{{{COLOURS[TONES[verdict]]}}}{{{text}}}" if verdict in TONES else text
+def write_rulings(by_source: Rulings, output: Path, title: str) -> None:
+    """Write claims.csv, claims.md and claims.tex."""
+    findings = [each for rulings in by_source for ruling in rulings for each in (*ruling.findings, *ruling.averages)]
+    widths, found = [*WIDTHS[: 1 + len(by_source)], WIDTHS[-1]], table(by_source, title)
+    short = replace(found, frame=found.frame.drop(columns="Comparisons"))
+    columns = "".join(rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}" for width in widths)
+    write_csv(output / "claims.csv", Finding, findings)
+    write_text(output / "claims.md", f"{markdown(table(by_source, title, ids=True))}\n")
+    write_text(output / "claims.tex", f"{PREAMBLE}\n{latex(short, columns)}\n")

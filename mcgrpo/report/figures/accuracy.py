@@ -1,34 +1,46 @@
-"""Accuracy against G: a row of panels for each setting and benchmark, a column for each loss (15 in the paper)."""
+"""Accuracy against G: a row of panels for each setting and benchmark, a column for each loss."""
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcgrpo.report.figures import style
-from mcgrpo.report.figures.cells import block, blocks_of, measure_of
-from mcgrpo.report.shown import FIRST_METHODS
+from mcgrpo.analyse.frames import accuracies, is_among
+from mcgrpo.report import wording
+from mcgrpo.report.figures import facets
 from mcgrpo.study.methods import METHODS, UNTRAINED, is_median
+from mcgrpo.study.variants import DEFAULT
 
-DODGE = {False: -0.09, True: 0.09}
-"""Offset of the lines along the x axis, by whether a method centres on the median."""
+SIX = [method for method, spec in METHODS.items() if spec.baseline is None or is_median(method)]
+"""The paper's methods; the control has a table of its own."""
 
 
-def draw(cells: pd.DataFrame) -> Figure:
-    """Accuracy against G of the paper's six methods; the control has a table of its own."""
-    present = cells[(cells.method != UNTRAINED) & cells["mean"].notna()]
-    losses, blocks = style.losses_of(present.method), blocks_of(present)
-    budgets = sorted(present.num_generations.unique())
-    figure, grid = style.named_panels(["\n".join(each) for each in blocks], [style.LOSSES[x] for x in losses], 1.75)
-    for place, line in zip(blocks, grid, strict=True):
-        own = block(cells, *place)
-        for loss, axes in zip(losses, line, strict=True):
-            for method in [m for m in FIRST_METHODS if METHODS[m].loss_type == loss]:
-                rows, look = own[own.method == method], style.look_of(method)
-                style.draw_line(axes, rows, "num_generations", budgets, DODGE[is_median(method)], **look)
-            style.categories(axes, budgets)
-        for axes in filter(Axes.has_data, line):
-            style.accuracy_axis(axes, own[own.method == UNTRAINED])
-    style.leave_empty(grid)
-    x = (style.ROLLOUTS, style.bars(present.over))
-    style.label(figure, 3, x, f"accuracy (%), {measure_of(present)}")
-    return figure
+def by_loss(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> Figure:
+    """A column for each loss, on benchmarks of a role, in the first of the decodings that was evaluated."""
+    cells = accuracies(summary, role)
+    present = cells[cells.method.isin(SIX) & cells["mean"].notna()]
+    decoding = next((each for each in decodings if each in set(present.decoding)), None)
+    if decoding is None:
+        raise ValueError(
+            f"nothing to show: no {' or '.join(decodings)} accuracy of a trained method on a benchmark of role "
+            f"{role!r} (variant {DEFAULT})"
+        )
+    cells = cells[cells.decoding == decoding]
+    trained, untrained = facets.in_order(cells[cells.method.isin(SIX)]), cells[cells.method == UNTRAINED]
+    rows = trained.setting + "\n" + trained.benchmark
+    trained = trained.assign(row=rows, column=facets.loss_of(trained.method))
+    trained = trained[trained.groupby(["row", "column"])["mean"].transform("count") > 0]
+    budgets = sorted(trained[trained["mean"].notna()].num_generations.unique())
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        for method, own in rows[rows.num_generations.isin(budgets)].groupby("method", sort=False):
+            own = own.sort_values("num_generations")
+            x = own.num_generations.map(budgets.index) + facets.DODGE[is_median(method)]
+            facets.line(axes, x, own, **facets.look_of(method))
+        facets.categories(axes, budgets)
+        for mean in untrained[is_among(untrained, rows, ["setting", "benchmark"])]["mean"].dropna().unique():
+            text = f"untrained {wording.number(mean, 'percent')}"
+            axes.text(0.98, 0.03, text, transform=axes.transAxes, ha="right", color="0.35", fontsize=6.5)
+
+    figure = facets.facets(trained, panel, 1.75)
+    note = (facets.ROLLOUTS, facets.bars(trained), wording.sizes(trained))
+    return facets.label(figure, note, f"accuracy (%), {', '.join(sorted(cells.measure.unique()))}")

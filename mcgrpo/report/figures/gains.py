@@ -1,73 +1,91 @@
-"""Paired gains in accuracy against G: the mean with its interval, and every seed."""
+"""Paired differences in accuracy: gains over the mean-centred method, and the change by each variant."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
+from mcgrpo.analyse.frames import accuracies, seed_gains
 from mcgrpo.report import wording
-from mcgrpo.report.figures import style
-from mcgrpo.report.figures.cells import block, blocks_of, measure_of
-from mcgrpo.study.methods import METHODS
+from mcgrpo.report.figures import facets
+from mcgrpo.study.methods import UNTRAINED, label
+from mcgrpo.study.variants import DEFAULT, flips_of
 
 APART, BESIDE = 0.3, 0.1
 """Between the methods of one G, and from a mean to its seeds, of the 1 between two G."""
-SEEDS = {"linestyle": "none", "marker": "o", "markersize": 2.6, "markeredgewidth": 0, "alpha": 0.7, "zorder": 2}
-PAPER = {
-    "linestyle": "none",
-    "marker": "x",
-    "markersize": 4.5,
-    "markeredgewidth": 1.1,
-    "color": "black",
-    "label": "the paper's gain",
-}
+SEEDS = {"linestyle": "none", "marker": "o", "markersize": 2.6, "alpha": 0.7, "label": "single seeds"}
+PAPER = {"linestyle": "none", "marker": "x", "markersize": 4.5, "color": "black", "label": "the paper's gain"}
 
 
-def draw(cells: pd.DataFrame) -> Figure:
+def gains(summary: pd.DataFrame, gains: pd.DataFrame, decoding: str) -> Figure:
     """Gains over the mean-centred method at the same G: a row for each setting and benchmark, a column for each loss.
 
     A band is the equivalence margin; crosses are the gains that the paper prints.
     """
-    cells = cells[cells.difference.notna()]
-    losses, blocks = style.losses_of(cells.method), blocks_of(cells)
+    cells = accuracies(summary, "in")
+    cells = cells[(cells.decoding == decoding) & cells.baseline.notna() & cells.difference.notna()]
+    if cells.empty:
+        raise ValueError(f"nothing to show: no paired gain in {decoding} accuracy on a benchmark of role 'in'")
+    cells = facets.in_order(cells.assign(seed_gains=[seed_gains(gains, cell) for cell in cells.itertuples()]))
+    cells = cells.assign(row=cells.setting + "\n" + cells.benchmark, column="over " + facets.loss_of(cells.method))
     budgets = sorted(cells.num_generations.unique())
-    titles = [f"over {style.LOSSES[loss]}" for loss in losses]
-    figure, grid = style.named_panels(["\n".join(each) for each in blocks], titles, 1.75)
-    for place, line in zip(blocks, grid, strict=True):
-        own = block(cells, *place)
-        for loss, axes in zip(losses, line, strict=True):
-            rows = own[own.method.map(lambda m, loss=loss: METHODS[m].loss_type == loss)]
-            style.categories(axes, budgets)
-            if len(rows):
-                _panel(axes, rows, budgets)
-                _ground(axes, own.equivalence_margin.max())
-        line[0].yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    style.leave_empty(grid)
-    x = (style.ROLLOUTS, style.bars_of_pairs(cells, "difference"))
-    style.label(figure, 3, x, f"gain (points), {measure_of(cells)}")
-    return figure
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        facets.categories(axes, budgets)
+        methods = list(dict.fromkeys(rows.method))
+        for number, method in enumerate(methods):
+            own = rows[rows.method == method]
+            _method(axes, own.num_generations.map(budgets.index) + APART * (number - (len(methods) - 1) / 2), own)
+        axes.axhline(0, color="0.25", linewidth=0.9, zorder=1)
+        margin = rows.equivalence_margin.max()
+        if pd.notna(margin):
+            name = f"equivalent (±{wording.count_points(margin)})"
+            axes.axhspan(-100 * margin, 100 * margin, color="0.88", linewidth=0, zorder=0, label=name)
+
+    figure = facets.facets(cells, panel, 1.75)
+    measures = ", ".join(sorted(cells.measure.unique()))
+    note = (facets.ROLLOUTS, facets.bars(cells, "difference"), wording.sizes(cells))
+    return facets.label(figure, note, f"gain in accuracy (points), {measures}")
 
 
-def _ground(axes: Axes, margin: float) -> None:
-    """The line of no gain, and the band of gains that count as none."""
-    axes.axhline(0, color="0.25", linewidth=0.9, zorder=1)
-    if pd.notna(margin):
-        name = f"equivalent (±{wording.count_points(margin)})"
-        axes.axhspan(-100 * margin, 100 * margin, color="0.88", linewidth=0, zorder=0, label=name)
+def _method(axes: Axes, x: pd.Series, rows: pd.DataFrame) -> None:
+    """The mean gains of one method, beside each its seeds and the gain that the paper prints."""
+    look = facets.look_of(rows.method.iloc[0])
+    facets.line(axes, x, rows, "difference", **look | {"linestyle": "none", "zorder": 3})
+    seeds = rows.assign(x=x + BESIDE).explode("seed_gains")
+    axes.plot(seeds.x, 100 * seeds.seed_gains.astype(float), color=look["color"], **SEEDS)
+    printed = rows.published_difference.notna()
+    if printed.any():
+        axes.plot(x[printed] - BESIDE, 100 * rows.published_difference[printed], **PAPER)
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, budgets: list[int]) -> None:
-    methods = [method for method in METHODS if method in set(rows.method)]
-    for number, method in enumerate(methods):
-        own, look = rows[rows.method == method], style.look_of(method)
-        x = own.num_generations.map(budgets.index) + APART * (number - (len(methods) - 1) / 2)
-        means = style.BARS | look | {"linestyle": "none", "zorder": 3}
-        axes.errorbar(x, 100 * own.difference, yerr=style.errors(own, "difference"), **means)
-        for at, seeds in zip(x, own.seed_gains, strict=True):
-            axes.plot(
-                [at + BESIDE] * len(seeds), 100 * np.array(seeds), **SEEDS, color=look["color"], label="single seeds"
-            )
-        printed = own.published_difference.notna()
-        if printed.any():
-            axes.plot(x[printed] - BESIDE, 100 * own.published_difference[printed], **PAPER)
+def variants(summary: pd.DataFrame) -> Figure:
+    """Dots with intervals: a row of panels for each setting and benchmark, a column per decoding.
+
+    Injected flips have a figure of their own.
+    """
+    cells = accuracies(summary, "in", variant=None)
+    own = (cells.variant == DEFAULT) | cells.variant.map(flips_of).notna()
+    cells = cells[~own & (cells.method != UNTRAINED) & cells.change.notna()]
+    if cells.empty:
+        raise ValueError("nothing to show: no change of accuracy under a variant (injected flips apart)")
+    cells = facets.in_order(cells).sort_values(["setting", "benchmark", "variant", "decoding"], kind="stable")
+    methods = cells.method.map(label) + ", G = " + cells.num_generations.astype(str)
+    cells = cells.assign(row=cells.setting + "\n" + cells.benchmark, column=cells.decoding)
+    cells = cells.assign(name=cells.variant + ": " + methods)
+    names = {row: list(dict.fromkeys(own["name"])) for row, own in cells.groupby("row")}
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        dots = names[rows.row.iloc[0]]
+        for (_, method), own in rows.groupby(["variant", "method"]):
+            look = facets.BARS | facets.look_of(method) | {"linestyle": "none"}
+            y = own["name"].map(dots.index)
+            axes.errorbar(100 * own.change, y, xerr=facets.errors(own, "change"), **look)
+        axes.set_yticks(range(len(dots)), dots)
+        axes.set_ylim(len(dots) - 0.4, -0.6)
+        axes.axvline(0, color="0.25", linewidth=0.9)
+        axes.grid(visible=False, axis="y")
+
+    height = 0.4 + 0.15 * max(map(len, names.values()))
+    x = "change of accuracy (points), to the same method and G under the default"
+    note = (x, facets.bars(cells, "change"), wording.sizes(cells))
+    return facets.label(facets.facets(cells, panel, height, sharex=True), note)

@@ -1,4 +1,4 @@
-"""The state of runs from their records: environment, times, and what is missing."""
+"""The state of trainings from their records: environment, times, and what is missing."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,6 +13,7 @@ from mcgrpo.analyse.frames import accuracies
 from mcgrpo.files import RecordError, as_record, read_json
 from mcgrpo.records import Run, cell_name
 from mcgrpo.report import wording
+from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import RECORD, ResultFiles
 
@@ -71,50 +72,40 @@ def ended(trainings: Iterable[Training]) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
-def environment(trainings: list[Training]) -> list[tuple[str, str]]:
+def environment(trainings: list[Training]) -> Table:
     """The environment of finished trainings: values by name, with the number of runs if there are several."""
-    told = [each.outcome for each in trainings if each.state == FINISHED]
-    packages = sorted({name for outcome in told for name in outcome.get("versions", {})})
-    things = {
-        "Commit": [outcome.get("commit") for outcome in told],
-        "Device": [outcome.get("device") for outcome in told],
-        "GPUs a training": [outcome.get("gpus") for outcome in told],
-        "Rollouts drawn by": [outcome.get("rollouts") for outcome in told],
-        **{name: [outcome.get("versions", {}).get(name) for outcome in told] for name in packages},
-    }
-    return [(name, _values(values)) for name, values in things.items() if any(value is not None for value in values)]
+    told = pd.DataFrame(
+        [each.outcome | each.outcome.get("versions", {}) for each in trainings if each.state == FINISHED]
+    )
+    packages = sorted({name for each in trainings for name in each.outcome.get("versions", {})})
+    names = [name for name in ("commit", "device", "gpus", "rollouts", *packages) if name in told]
+    rows = [(name, _values(told[name].astype(str))) for name in names]
+    caption = f"Environment of {wording.count(len(told), 'finished training')}; -dirty: with uncommitted changes."
+    return Table("environment", caption, pd.DataFrame(rows, columns=["Name", "Value"]), 0)
 
 
-def _values(values: list[Any]) -> str:
-    counts = Counter("none" if value is None else str(value) for value in values).most_common()
-    if len(counts) == 1:
-        return counts[0][0]
-    return ", ".join(f"{value} ({wording.count(times, 'run')})" for value, times in counts)
+def _values(values: pd.Series) -> str:
+    counts = values.value_counts()
+    runs = "" if len(counts) == 1 else " ({})"
+    return ", ".join(f"{value}{runs.format(wording.count(n, 'run'))}" for value, n in counts.items())
 
 
-def stages(results: Path) -> list[dict[str, Any]]:
-    """The jobs of each rule, their total and longest `seconds`, from Snakemake's `benchmarks/`; the longest first."""
-    folder = ResultFiles(results).benchmarks
-    tables = [
-        pd.read_csv(path, sep="\t", usecols=["s"]).assign(rule=path.relative_to(folder).parts[0].removesuffix(".tsv"))
-        for path in sorted(folder.rglob("*.tsv"))
-    ]
-    if not tables:
-        return []
-    rules = pd.concat(tables).groupby("rule").s.agg(jobs="count", seconds="sum", longest="max").reset_index()
-    return rules.sort_values("seconds", ascending=False).to_dict("records")
-
-
-def missing_runs(trainings: list[Training]) -> list[tuple[str, str, str]]:
-    """Unfinished trainings: name, state, and the error if it is known."""
+def missing_runs(trainings: list[Training]) -> Table | None:
+    """Unfinished trainings: name, state, and the error if it is known; None if all are finished."""
     left = [each for each in trainings if each.state != FINISHED]
-    return [(each.run.name, each.state, str(each.outcome.get("error", "")).split("\n")[0]) for each in left]
+    rows = [(each.run.name, each.state, str(each.outcome.get("error", "")).split("\n")[0]) for each in left]
+    caption = f"{len(left)} of {len(trainings)} planned trainings are not finished."
+    return _missing(caption, rows, ["Run", "State", "Why"])
 
 
-def missing_cells(summary: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Accuracies that lack seeds: the cell, its benchmark, and the seeds as "2/5"."""
-    roles = [accuracies(summary, role, variant=None) for role in ("in", "out")]
-    cells = pd.concat(roles)
+def missing_cells(summary: pd.DataFrame) -> Table | None:
+    """Accuracies that lack seeds: the cell, its benchmark, and the seeds as "2/5"; None if there are none."""
+    cells = pd.concat([accuracies(summary, role, variant=None) for role in ("in", "out")])
     short = cells[cells.seeds < cells.planned]
-    rows = {(cell_name(row._asdict()), row.benchmark): (row.seeds, row.planned) for row in short.itertuples()}
-    return [(*key, f"{there}/{planned}") for key, (there, planned) in rows.items()]
+    rows = {(cell_name(row._asdict()), row.benchmark): f"{row.seeds}/{row.planned}" for row in short.itertuples()}
+    caption, headings = "Cells in which planned seeds have not been evaluated.", ["Cell", "Benchmark", "Seeds"]
+    return _missing(caption, [(*key, seeds) for key, seeds in rows.items()], headings)
+
+
+def _missing(caption: str, rows: list[tuple], headings: list[str]) -> Table | None:
+    return Table("missing", caption, pd.DataFrame(rows, columns=headings), 0) if rows else None

@@ -1,36 +1,135 @@
-"""The accuracy tables: published numbers, ours with intervals, gains, and captions."""
+"""The accuracy tables: published numbers, ours with intervals, gains and changes, one line for each cell."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import DECODINGS
+from mcgrpo.analyse.frames import DECODINGS, accuracies, is_among
 from mcgrpo.report import wording
-from mcgrpo.report.tables.display import Display, Entry, Line, difference
-from mcgrpo.report.tables.rows import Row, Table
-from mcgrpo.report.wording import MISSING
-from mcgrpo.study.methods import METHODS, UNTRAINED, is_median, label
-from mcgrpo.study.variants import DEFAULT, flips_of
+from mcgrpo.report.tables.frame import Table
+from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
+from mcgrpo.study.variants import COMPOSITE, DEFAULT, flips_of, is_rival
+
+KEY = ["setting", "benchmark", "variant", "num_generations", "method"]
 
 
-def display(table: Table, rows: list[Row]) -> Display:
-    """The table as it is printed; `rows` must not be empty."""
-    decodings = [d for d in DECODINGS if any(d in row.cells for row in rows)]
-    published = not table.changes and any(pd.notna(_published(row)) for row in rows)
-    entries = [dict(_entries(table, row, decodings, published)) for row in rows]
-    lines = tuple(
-        Line(_block(table, row), tuple(own.values()), is_median(row.key.method))
-        for row, own in zip(rows, entries, strict=True)
+class Plan(NamedTuple):
+    """The cells of one table: of some methods and variants, on benchmarks of a role.
+
+    `only_where` limits it to the settings and G for which that method is planned (a control is not run everywhere).
+    `changes` adds the paired change from the default variant, and the cells of that. `caveat` is printed if the table
+    shows published numbers.
+    """
+
+    name: str
+    caption: str
+    methods: tuple[str, ...] = tuple(METHODS)
+    role: str = "in"
+    variants: Callable[[str], Any] = DEFAULT.__eq__
+    only_where: str | None = None
+    changes: bool = False
+    caveat: str = ""
+
+
+def is_other(variant: str) -> bool:
+    """Whether a variant has no table of its own."""
+    return variant not in (DEFAULT, COMPOSITE) and not flips_of(variant) and not is_rival(variant)
+
+
+PAIRS = {"main": ("grpo", "mc-grpo"), "dapo": ("dapo", "mc-dapo"), "dr_grpo": ("dr-grpo", "mc-dr-grpo")}
+PLANS = (
+    *(Plan(name, f"{label(one)} with the mean and the median", (one, two)) for name, (one, two) in PAIRS.items()),
+    Plan(
+        "ood",
+        "Out-of-distribution benchmarks",
+        role="out",
+        caveat="The paper names neither the model nor the decoding of its numbers here (they stand beside each model); "
+        "its released code counts a problem as solved if any of four samples is right.",
+    ),
+    Plan(
+        "composite",
+        "Composite reward: accuracy and format",
+        variants=COMPOSITE.__eq__,
+        caveat="The paper's own caption says of its numbers here: “All numbers are placeholders and will be replaced "
+        "with actual results.”",
+    ),
+    Plan(
+        "control",
+        "Is it the median or the extra rollout? GRPO+1 draws G+1 rollouts, keeps the mean and drops the rollout of "
+        "the smallest absolute advantage; gains are over GRPO",
+        ("grpo", "grpo-plus1", "mc-grpo"),
+        only_where="grpo-plus1",
+    ),
+    Plan(
+        "injected-flips",
+        "Injected sign flips: the sign of each advantage is turned with probability ρ, or (exact) of that share of "
+        "every group; ρ = 0 is the variant default",
+        variants=flips_of,
+        changes=True,
+    ),
+    Plan("variants", "What each variant of the study changes", variants=is_other, changes=True),
+)
+
+
+def table(plan: Plan, summary: pd.DataFrame) -> Table | None:
+    """The table as it is printed; None if the study plans none of its cells."""
+    cells = select(plan, summary)
+    if cells.empty:
+        return None
+    decodings = [each for each in DECODINGS if each in set(cells.decoding)]
+    published = not plan.changes and bool(cells.published.notna().any())
+    lines = [
+        dict(_line(plan, {cell.decoding: cell for cell in rows.itertuples()}, decodings, published))
+        for _, rows in cells.groupby(KEY, sort=False)
+    ]
+    blocks = 3 if plan.changes else 2
+    return Table(plan.name, _caption(plan, cells, published), pd.DataFrame(lines), blocks, cells)
+
+
+def select(plan: Plan, summary: pd.DataFrame) -> pd.DataFrame:
+    """The table's cells, a row per `Cell` with its `decoding`, in the order in which they are printed.
+
+    Order: setting and benchmark as in the summary, the untrained model, the default variant before the others (injected
+    flips by rate), G descending, methods as in `METHODS`. Empty if the study plans none.
+    """
+    cells = accuracies(summary, plan.role, variant=None)
+    chosen = cells[cells.method.isin(plan.methods) & cells.variant.map(plan.variants).astype(bool)]
+    if plan.only_where:
+        chosen = chosen[is_among(chosen, chosen[chosen.method == plan.only_where], ["setting", "num_generations"])]
+    if chosen.empty:
+        return chosen
+    default = cells[cells.variant == DEFAULT]
+    beside = default[(default.method == UNTRAINED) & is_among(default, chosen, ["setting", "benchmark"])]
+    if plan.changes:
+        same = ["setting", "benchmark", "num_generations", "method"]
+        beside = pd.concat([beside, default[is_among(default, chosen, same)]])
+    rows = pd.concat([chosen, beside[~beside.index.isin(chosen.index)]])
+    return ordered(
+        rows,
+        setting=as_first_seen(rows.setting, cells.setting),
+        benchmark=as_first_seen(rows.benchmark, cells.benchmark),
+        trained=rows.method != UNTRAINED,
+        variant=rows.variant.map(_variant_order),
+        budget=-rows.num_generations,
+        method=rows.method.map(method_order),
+        decoding=rows.decoding.map(DECODINGS.index),
     )
-    headings = ("Setting", "Benchmark", *(["Variant"] if table.changes else []), *entries[0])
-    return Display(table.name, _caption(table, rows, published), headings, lines)
 
 
-def _block(table: Table, row: Row) -> tuple[str, ...]:
-    key = row.key
-    variant = "" if key.method == UNTRAINED else variant_text(key.variant)
-    return key.setting, key.benchmark, *([variant] if table.changes else [])
+def ordered(rows: pd.DataFrame, **keys: pd.Series) -> pd.DataFrame:
+    """The rows sorted by these keys, the first before the others."""
+    return rows.loc[pd.DataFrame(keys).sort_values(list(keys), kind="stable").index]
+
+
+def as_first_seen(values: pd.Series, among: pd.Series) -> pd.Series:
+    """A key that sorts values in the order in which they first occur in another series."""
+    return values.map(list(dict.fromkeys(among)).index)
+
+
+def _variant_order(variant: str) -> tuple:
+    flips = flips_of(variant)
+    return (variant != DEFAULT, flips is not None, *((flips.rule, flips.rate) if flips else ()), variant)
 
 
 def variant_text(variant: str) -> str:
@@ -40,118 +139,55 @@ def variant_text(variant: str) -> str:
     return variant
 
 
-def _entries(table: Table, row: Row, decodings: list[str], published: bool) -> Iterator[tuple[str, Entry]]:
-    """Each heading with its entry."""
-    method, budget = row.key.method, row.key.num_generations
-    yield "Method", Entry(label(method))
-    yield "#Rollout (G)", Entry(wording.rollouts(budget, next(iter(row.cells.values())).extra_rollouts))
-    if not table.changes:
-        yield "#Training samples", Entry("" if method == UNTRAINED else str(budget))
+def _line(plan: Plan, cells: dict[str, Any], decodings: list[str], published: bool) -> Iterator[tuple[str, Any]]:
+    """Each heading with its entry, of one cell by decoding."""
+    one = next(iter(cells.values()))
+    yield from (("Setting", one.setting), ("Benchmark", one.benchmark))
+    if plan.changes:
+        yield "Variant", "" if one.method == UNTRAINED else variant_text(one.variant)
+    yield from (("Method", label(one.method)), ("G", wording.rollouts(one.num_generations, one.extra_rollouts)))
     if published:
-        value = _published(row)
-        yield "Published (%)", Entry("" if pd.isna(value) else wording.percent(value, 2))
+        yield from _published(next((cell for cell in cells.values() if pd.notna(cell.published)), None))
     for decoding in decodings:
-        cell = row.cells.get(decoding)
-        beside = published and decoding == decodings[0]
-        yield (
-            f"{decoding.capitalize()} (%)",
-            Entry(wording.accuracy(cell.mean, cell.low, cell.high) if cell else MISSING),
-        )
-        if beside:
-            yield "Ours − published", _against(cell)
-        yield f"Gain, {decoding}", _gain(method, cell)
-        if beside:
-            yield "Published gain", _against_gain(row)
-        if table.changes:
-            yield f"Change, {decoding}", Entry("") if row.key.variant == DEFAULT else _paired(cell, "change")
-    seeds = {wording.seeds(cell.seeds, cell.planned) for cell in row.cells.values()}
-    yield "Seeds", Entry(" and ".join(sorted(seeds)))
+        cell = cells.get(decoding)
+        accuracy = wording.estimate(cell.mean, cell.low, cell.high, "percent") if cell else ""
+        yield f"{decoding.capitalize()} (%)", accuracy
+        yield f"Gain, {decoding}", wording.gain(cell) if cell and pd.notna(cell.baseline) else ""
+        if plan.changes:
+            yield f"Change, {decoding}", wording.gain(cell, "change") if cell and cell.variant != DEFAULT else ""
+    yield "Seeds", wording.seeds(one.seeds, one.planned)
 
 
-def _published(row: Row) -> float | None:
-    """The published number of a row, if any: the paper names no decoding, so any of ours may have it."""
-    return next((cell.published for cell in row.cells.values() if pd.notna(cell.published)), None)
+def _published(cell: Any) -> Iterator[tuple[str, str]]:
+    """The paper's number, ours minus it in points, and its gain and whether our interval excludes that."""
+    there = cell is not None
+    yield "Published (%)", wording.number(cell.published, "percent", 2) if there else ""
+    difference = wording.estimate(cell.mean - cell.published).value if there else ""
+    yield "Ours − published", difference
+    gain = there and pd.notna(cell.published_difference)
+    text = wording.number(cell.published_difference, "points", 2) if gain else ""
+    if gain and pd.notna(cell.difference_excludes_published):
+        text += " excluded" if cell.difference_excludes_published else " not excluded"
+    yield "Published gain", text
 
 
-def _against_gain(row: Row) -> Entry:
-    """The paper's gain, and whether our interval excludes it; blank if the paper has none."""
-    cell = next((cell for cell in row.cells.values() if pd.notna(cell.published_difference)), None)
-    if cell is None:
-        return Entry("")
-    text, excluded = wording.points(cell.published_difference, 2), cell.difference_excludes_published
-    return Entry(text if pd.isna(excluded) else f"{text} {'excluded' if excluded else 'not excluded'}")
-
-
-def _against(cell: Any) -> Entry:
-    """Our accuracy minus the paper's, in points; blank if the paper has none."""
-    if cell is None or pd.isna(cell.published):
-        return Entry("")
-    return Entry(MISSING if pd.isna(cell.mean) else wording.points(cell.mean - cell.published))
-
-
-def _gain(method: str, cell: Any) -> Entry:
-    if cell is None:
-        return Entry("" if method == UNTRAINED or METHODS[method].baseline is None else MISSING)
-    return Entry("") if pd.isna(cell.baseline) else _paired(cell, "difference")
-
-
-def _paired(cell: Any, field: str) -> Entry:
-    return Entry(MISSING) if cell is None else difference(cell, field)
-
-
-def _caption(table: Table, rows: list[Row], published: bool) -> str:
-    cells = [cell for row in rows for cell in row.cells.values()]
-    trained = [cell for cell in cells if cell.method != UNTRAINED]
-    change = "; change: that to the same cell of the variant default" if table.changes else ""
-    margins = [cell.equivalence_margin for cell in cells if pd.notna(cell.equivalence_margin)]
-    judged = any(pd.notna(cell.difference_verdict) or pd.notna(cell.change_verdict) for cell in cells)
+def _caption(plan: Plan, cells: pd.DataFrame, published: bool) -> str:
+    change = "; change: that to the same cell of the variant default" if plan.changes else ""
+    judged = cells.difference_verdict.notna().any() or cells.change_verdict.notna().any()
     paper = "Published: the paper's number and gain, and whether the interval of ours excludes that gain."
     parts = [
-        f"{table.caption}.",
-        "" if any(cell.seeds for cell in cells) else "Nothing of this table has been run.",
-        f"Accuracy in percent{intervals(trained)}; {problems(cells)}; {seeds(trained)}.",
+        f"{plan.caption}.",
+        "" if cells.seeds.any() else "Nothing of this table has been run.",
+        f"Accuracy in percent{wording.intervals(cells[cells.method != UNTRAINED])}; {wording.sizes(cells)}.",
         _samples(cells),
         f"Gain: paired difference in points to the mean-centred method at the same G{change}.",
-        wording.about_verdicts(margins[0] if margins else None) if judged else "",
-        f"{paper} {table.caveat}".strip() if published else "",
+        wording.about_verdicts(cells.equivalence_margin.max()) if judged else "",
+        f"{paper} {plan.caveat}".strip() if published else "",
     ]
     return " ".join(filter(None, parts))
 
 
-def intervals(cells: list[Any]) -> str:
-    """What the intervals of the cells are taken over, for a caption."""
-    over = {cell.over for cell in cells if pd.notna(cell.over)}
-    if not over:
-        return ""
-    if over == {"problems"}:
-        return ", with its 95% interval over problems only: there is one seed"
-    text = f", with its 95% interval over {sorted(over - {'problems'}, key=len)[-1]}"
-    return f"{text} (over problems only where there is one seed)" if "problems" in over else text
-
-
-def problems(cells: list[Any]) -> str:
-    """The number of problems of each evaluated benchmark: "512 problems on two-step"."""
-    sizes: dict[str, list[int]] = {}
-    for cell in cells:
-        sizes.setdefault(cell.benchmark, []).extend([int(cell.n)] if pd.notna(cell.n) else [])
-    texts = [f"{wording.counts(n, 'problem')} on {benchmark}" for benchmark, n in sizes.items() if n]
-    return ", ".join(texts or ["no problem evaluated"])
-
-
-def seeds(cells: list[Any]) -> str:
-    """The planned seeds, and those finished: "5 seeds", "5 seeds planned, 0 to 3 there"."""
-    planned, there = ([getattr(cell, name) for cell in cells] for name in ("planned", "seeds"))
-    text = wording.counts(planned, "seed")
-    return text if planned == there else f"{text} planned, {wording.span(there)} there"
-
-
-def _samples(cells: list[Any]) -> str:
-    samples = {cell.benchmark: cell.measure.removeprefix("avg@") for cell in cells if cell.decoding == "sampled"}
-    if not samples:
-        return ""
-    if len(set(samples.values())) == 1:
-        k = next(iter(samples.values()))
-        samples = "one sample" if k == "1" else f"the mean of {k} samples"
-        return f"Sampled: the accuracy of {samples} of each problem (avg@{k})."
-    numbers = ", ".join(f"{k} on {benchmark}" for benchmark, k in samples.items())
-    return f"Sampled: the mean accuracy of k samples of each problem: {numbers}."
+def _samples(cells: pd.DataFrame) -> str:
+    sampled = cells[cells.decoding == "sampled"]
+    numbers = [f"{name} on {benchmark}" for benchmark, name in sampled.groupby("benchmark").measure.first().items()]
+    return f"Sampled: the mean accuracy of k samples of each problem, avg@k: {', '.join(numbers)}." if numbers else ""

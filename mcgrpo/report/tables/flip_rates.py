@@ -4,18 +4,14 @@ Rates are in percent of the rollouts, by convention (what counts as a flip) and 
 that gives the true sign). Each exact rate has the one over the paper's random subsamples beside it.
 """
 
-from collections.abc import Iterable
-
 import pandas as pd
 
 from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, ORACLES, FlipMeasure, parse_measure
 from mcgrpo.report import wording
-from mcgrpo.report.tables.accuracy import intervals, problems, seeds
-from mcgrpo.report.tables.display import Display, Entry, Line
-from mcgrpo.report.tables.rows import ordered
+from mcgrpo.report.tables.accuracy import ordered
+from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import label
 
-NAME = "sign-flips"
 TEXT = (
     "Sign-flip rate in percent: the share of rollouts whose advantage has another sign over k rollouts than over all "
     "rollouts of its prompt (the oracle). Strict: + against −; zeros: zero is a sign of its own. Exact: over every "
@@ -23,6 +19,7 @@ TEXT = (
     "the closest to it is dropped. Rates"
 )
 LINE = ["setting", "benchmark", "method", "num_generations", "variant", "convention", "oracle", "centre"]
+HEADINGS = ["Setting", "Benchmark", "Model", "Convention", "Oracle", "Baseline"]
 
 
 def select(summary: pd.DataFrame) -> pd.DataFrame:
@@ -44,30 +41,18 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def display(cells: pd.DataFrame) -> Display:
-    """The selected cells as printed: a line for each baseline, an entry for each k and way of counting."""
+def table(summary: pd.DataFrame) -> Table | None:
+    """A line for each baseline, a column for each k and way of counting; blank where a rate is not defined."""
+    cells = select(summary)
+    if cells.empty:
+        return None
     columns = sorted(set(zip(cells.k, cells.how, strict=True)))
-    lines = [
-        Line(
-            (setting, benchmark, _model(method, budget), convention, oracle.removeprefix("oracle-")),
-            (Entry(centre), *_rates(rows, columns)),
-            shaded=centre.startswith("median"),
-        )
-        for (setting, benchmark, method, budget, _, convention, oracle, centre), rows in cells.groupby(LINE, sort=False)
-    ]
-    headings = ("Setting", "Benchmark", "Model", "Convention", "Oracle", "Baseline")
-    rows = list(cells.itertuples())
-    caption = f"{TEXT}{intervals(rows)}; {problems(rows)}; {seeds(rows)}."
-    return Display(NAME, caption, (*headings, *(f"k={k} {how}" for k, how in columns)), tuple(lines))
-
-
-def _model(method: str, num_generations: int) -> str:
-    return label(method) + (f" G={num_generations}" if num_generations else "")
-
-
-def _rates(rows: pd.DataFrame, columns: list[tuple]) -> Iterable[Entry]:
-    """The rates of a line: blank if the baseline is not defined for k, "missing" if it was not measured."""
-    cells = {(cell.k, cell.how): cell for cell in rows.itertuples()}
-    for column in columns:
-        cell = cells.get(column)
-        yield Entry(wording.accuracy(cell.mean, cell.low, cell.high) if cell else "")
+    lines = []
+    for (setting, benchmark, method, budget, _, convention, oracle, centre), rows in cells.groupby(LINE, sort=False):
+        model = label(method) + (f" G={budget}" if budget else "")
+        names = (setting, benchmark, model, convention, oracle.removeprefix("oracle-"), centre)
+        there = {(row.k, row.how): (row.mean, row.low, row.high, "percent") for row in rows.itertuples()}
+        rates = {f"k={k} {how}": wording.estimate(*there[k, how]) if (k, how) in there else "" for k, how in columns}
+        lines.append(dict(zip(HEADINGS, names, strict=True)) | rates)
+    caption = f"{TEXT}{wording.intervals(cells)}; {wording.sizes(cells)}."
+    return Table("sign-flips", caption, pd.DataFrame(lines), 5, cells)

@@ -1,0 +1,163 @@
+"""Shared parts of figures: colours, a grid of panels, lines with intervals, legends, reproducible files.
+
+Colours are seaborn's "colorblind"; a marker or dash pattern repeats what a colour shows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from mcgrpo.files import atomic
+from mcgrpo.study.methods import METHODS, is_median
+
+WIDE, TALL = 6.75, 9.0
+"""Inches: the width of a page's text, and its height."""
+PALETTE = sns.color_palette("colorblind")
+LOSSES = {method.loss_type: method.label for method in METHODS.values() if method.baseline is None}
+LOSS_COLOURS = dict(zip(LOSSES, (PALETTE[2], PALETTE[4], "0.2"), strict=True))
+CENTRES = {
+    False: {"label": "mean-centred", "color": PALETTE[0], "marker": "o", "markersize": 4.5, "linestyle": "--"},
+    True: {"label": "median-centred", "color": PALETTE[1], "marker": "*", "markersize": 8, "linestyle": "-"},
+}
+CONTROL = {"label": METHODS["grpo-plus1"].label, "color": "0.35", "marker": "s", "markersize": 4, "linestyle": ":"}
+BARS = {"markeredgecolor": "white", "markeredgewidth": 0.4, "capsize": 2, "elinewidth": 0.9, "linewidth": 1.2}
+DODGE = {False: -0.09, True: 0.09}
+"""Offset of the lines along the x axis, by whether a method centres on the median."""
+ROLLOUTS = "G, rollouts in the update"
+STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "grid.linewidth": 0.5,
+    "pdf.fonttype": 42,
+}
+
+
+def look_of(method: str) -> dict:
+    """The look of a method among those of its loss: by its centre; the control has its own."""
+    control = METHODS[method].baseline is not None and not is_median(method)
+    return CONTROL if control else CENTRES[is_median(method)]
+
+
+def loss_of(methods: pd.Series) -> pd.Series:
+    """The name of each method's loss."""
+    return methods.map(lambda method: LOSSES[METHODS[method].loss_type])
+
+
+def in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of trained methods sorted by setting, benchmark (if they have any) and method."""
+    places = [name for name in ("setting", "benchmark") if name in rows]
+    order = rows.method.map(list(METHODS).index)
+    return rows.assign(order=order).sort_values([*places, "order"], kind="stable")
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The settings with which figures are drawn and saved; at the end, all figures are closed."""
+    with mpl.rc_context({**sns.axes_style("whitegrid"), **STYLE}):
+        try:
+            yield
+        finally:
+            plt.close("all")
+
+
+def facets(
+    data: pd.DataFrame, draw: Callable[[Axes, pd.DataFrame], None], height: float, width: float = WIDE, **shared
+) -> Figure:
+    """A panel for each `row` and `column` of the data (its columns of these names) that occur together.
+
+    Args:
+        data: the rows to draw; rows and columns of panels are in the order in which their names first occur.
+        draw: is given a panel and its rows.
+        height: of a row of panels, in inches.
+        width: of the figure, in inches.
+        shared: passed to `plt.subplots`; by default, panels of a row share y.
+    """
+    rows, columns = (list(dict.fromkeys(data[name])) for name in ("row", "column"))
+    size = (width, max(min(height * len(rows) + 1, TALL), 1.2 * len(rows) + 1))
+    options = {"sharey": "row", "squeeze": False, "layout": "constrained"} | shared
+    figure, grid = plt.subplots(len(rows), len(columns), figsize=size, **options)
+    titled: set[str] = set()
+    for name, line in zip(rows, grid, strict=True):
+        named = False
+        for title, axes in zip(columns, line, strict=True):
+            own = data[(data.row == name) & (data.column == title)]
+            if own.empty:
+                axes.remove()
+                continue
+            draw(axes, own)
+            axes.tick_params(labelleft=not named or options["sharey"] != "row", labelbottom=True)
+            axes.set_ylabel("" if named else name)
+            axes.set_title("" if title in titled else title)
+            titled, named = titled | {title}, True
+    return figure
+
+
+def line(axes: Axes, x: Sequence[float], rows: pd.DataFrame, field: str = "mean", **look) -> None:
+    """A `field` of `Cell` in percent against x, with its interval if it has one; a gap where it is missing."""
+    axes.errorbar(x, 100 * rows[field], yerr=errors(rows, field), **BARS | look)
+
+
+def errors(rows: pd.DataFrame, field: str) -> np.ndarray:
+    """Percent below and above a `field` of `Cell`, 2 x points; NaN (not drawn) if it has no interval."""
+    low, high = (rows[end if field == "mean" else f"{field}_{end}"] for end in ("low", "high"))
+    return 100 * np.clip(np.array([rows[field] - low, high - rows[field]], dtype=float), 0, None)
+
+
+def categories(axes: Axes, names: Sequence) -> None:
+    """One tick of x for each name, at 0, 1, 2, ..., and several of y."""
+    axes.set_xticks(range(len(names)), [str(name) for name in names])
+    axes.set_xlim(-0.4, len(names) - 0.6)
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+
+
+def bars(cells: pd.DataFrame, field: str = "mean") -> str:
+    """The meaning of the error bars of a `field` of `Cell`, for an axis label; "" without any.
+
+    A difference may have one shared seed although its cells have several.
+    """
+    drawn = cells[cells["low" if field == "mean" else f"{field}_low"].notna()]
+    over = drawn.over if field == "mean" else drawn.over.where(drawn[f"{field}_seeds"] > 1, "problems")
+    kinds = sorted(over.dropna().unique(), key=len, reverse=True)
+    return f"bars: 95% interval over {', or '.join(kinds)}" if kinds else ""
+
+
+def label(figure: Figure, x: Sequence[str], y: str = "") -> Figure:
+    """The figure with labels for all panels, and one legend above them; the parts of `x` are lines."""
+    size = STYLE["axes.labelsize"]
+    figure.supxlabel("\n".join(filter(None, x)), fontsize=size)
+    if y:
+        figure.supylabel(y, fontsize=size)
+    entries = {}
+    for axes in figure.axes:
+        entries |= {text: handle for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=4, frameon=False)
+    return figure
+
+
+def message(text: str) -> Figure:
+    """A figure with one sentence: why there is nothing to show."""
+    figure, axes = plt.subplots(figsize=(WIDE, 1.5))
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, text, wrap=True, ha="center", va="center")
+    return figure
+
+
+def save(stem: Path, figure: Figure) -> None:
+    """Write STEM.pdf and STEM.png without a date, so that the same figure gives the same bytes."""
+    for suffix, metadata in ((".pdf", {"CreationDate": None}), (".png", {})):
+        with atomic(stem.with_name(stem.name + suffix)) as temporary:
+            figure.savefig(temporary, format=suffix[1:], dpi=150, metadata=metadata)
+        figure.set_layout_engine("none")  # the second file has the layout of the first

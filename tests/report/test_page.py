@@ -1,0 +1,153 @@
+"""The HTML page: the answer first, claims a line each, short and whole at every width; in a browser if there is one."""
+
+import re
+import shutil
+from html import unescape
+
+import cells
+import pytest
+from page_study import COMMIT, RUNS, PageStudy, few, outcome_of, run
+from synthetic import point
+
+from mcgrpo import shipped
+from mcgrpo.files import write_json
+from mcgrpo.report.catalogue import FIGURES
+from mcgrpo.report.page import jobs
+from mcgrpo.report.page.__main__ import gradients
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.fixture
+def small(tmp_path):
+    return PageStudy(tmp_path, few)
+
+
+def words(html):
+    return unescape(" ".join(re.sub(r"<[^>]+>", " ", html).split()))
+
+
+def test_the_answer_in_two_parts_and_its_numbers_stand_first(small):
+    small.draw(["gains-greedy"], side=30)
+    page = small.made("gains-greedy").read_text()
+    text = words(page.split("<body>")[1].split("</nav>")[0])
+    order = ["Does the median help?", "Not shown. MC-GRPO against GRPO+1", "Is MC-GRPO better than GRPO at the same G?",
+             "+1.0 [+0.0, +2.0] not shown", "+5.0 [+2.0, +8.0] better", "for the number of comparisons"]  # fmt: skip
+    places = [text.index(part) for part in order]
+    assert places == sorted(places) and COMMIT[:10] in text
+    assert page.count('id="figure-gains-greedy"') == 1 < page.index('id="claims"')
+
+
+def test_a_claim_is_a_line_with_verdicts_and_number_and_opens_to_its_comparisons(small):
+    page = small.made().read_text()
+    (claim,) = re.findall(r'<details class="claim" id="claim-grpo-gains">.*?</details>', page, re.DOTALL)
+    line, more = (words(part) for part in claim.split("</summary>"))
+    assert line.startswith("holds inconclusive") and "points, claimed > 0" in line
+    assert "toy_a/sums: gain of MC-GRPO at G=2 is +5.0 [+2.0, +8.0] points, claimed > 0, 5 seeds" in more
+    assert "not measured toy_a" not in line
+
+
+def test_gradients_are_those_of_cells_that_both_methods_are_trained_at(tmp_path, curve_frame):
+    points = [point(method, 2, 0, step) for method in ("mc-grpo", "grpo") for step in (1, 2, 3)] + [
+        point("grpo", 8, 0, 1)
+    ]
+    curves = curve_frame(points).assign(grad_norm=[5.0, 7.0, 90.0, 0.1, 0.2, 0.6, 1000.0])
+    train = {"role": "train", "benchmark": "train", "measure": "frac_grad_clipped", "half": None}
+    shares = [("mc-grpo", 2, 1.0), ("grpo", 2, 0.0), ("grpo", 8, 0.5)]
+    summary = cells.frame(tmp_path, [cells.cell(method, size, share, **train) for method, size, share in shares])
+    rows = gradients(summary, curves).frame.to_numpy().tolist()
+    assert rows == [["MC-GRPO", "100%", "7", "3"], ["GRPO", "0%", "0.2", "3"]]
+    assert gradients(summary, curves[curves.method == "grpo"]) is None
+
+
+class TestRuns:
+    def test_what_is_not_finished_is_listed_with_its_reason(self, small):
+        for place in RUNS[:3]:
+            (small.results / "runs" / place.name / "run.json").unlink()
+        outcome_of(small.results, RUNS[0], "unfinished", status="failed", error="ValueError: no such schedule\nmore")
+        outcome_of(small.results, RUNS[1], "unfinished", status="running")
+        found = jobs.missing_runs(jobs.planned_trainings(small.results)).frame.to_numpy().tolist()
+        expected = [["failed", "ValueError: no such schedule"], ["unfinished", ""], ["not started", ""]]
+        assert found == [[run.name, *each] for run, each in zip(RUNS, expected, strict=False)]
+        page = small.made("ood").read_text()
+        assert "6 finished, 1 failed, 1 unfinished, 1 not started" in page and "The study is not finished" in page
+        assert "ValueError: no such schedule" in page and "3 of 9 planned trainings are not finished" in page
+        assert "Figures that have not been drawn: Accuracy out of distribution." in page
+
+    def test_untrained_models_are_no_trainings(self, small):
+        write_json(small.results / "plan.json", {"study": "toy", "runs": [vars(run("none", 0)), vars(RUNS[0])]})
+        assert [training.run.name for training in jobs.planned_trainings(small.results)] == [RUNS[0].name]
+
+    def test_the_environment_is_that_of_the_finished_ones(self, small):
+        outcome_of(small.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty")
+        outcome_of(small.results, RUNS[1], status="failed", device="TPU")
+        found = jobs.planned_trainings(small.results)
+        told = dict(jobs.environment(found).frame.to_numpy().tolist())
+        assert told["device"] == "cpu (7 runs), NVIDIA H200 (1 run)" and told["torch"] == "2.13.0"
+        assert jobs.commits(found) == [(COMMIT, 8), (f"{COMMIT}-dirty", 1)]
+        assert jobs.ended(found) == "21 November 2026"
+
+    def test_cells_without_all_their_seeds_are_listed(self, tmp_path):
+        summary = cells.frame(tmp_path, [cells.cell("mc-grpo", 2, 0.5, seeds=2), cells.cell("grpo", 2, 0.5)])
+        assert jobs.missing_cells(summary).frame.to_numpy().tolist() == [["toy_a/mc-grpo/G2/default", "sums", "2/3"]]
+
+
+def test_what_a_training_wrote_cannot_become_part_of_the_page_which_loads_nothing(small):
+    hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    outcome_of(small.results, RUNS[1], "runs", status="failed", error=hostile)
+    page = small.made("rewards").read_text()
+    assert "<script" not in page and "<img src=x" not in page and "default-src 'none'" in page
+    links = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert not [link for link in links if re.match(r"\w+:", link) and link[:5] != "data:"]
+
+
+def test_the_command_is_that_of_the_study_and_a_missing_input_is_named(small, monkeypatch):
+    monkeypatch.setenv("MCGRPO_STUDY_FILES", '["config/mini.yaml", "a study.yaml"]')
+    made = f"snakemake {small.reports}/report.html --cores all"
+    assert f"{made} --configfile config/mini.yaml &#39;a study.yaml&#39;</code>" in small.made().read_text()
+    (small.results / "curves.csv").unlink()
+    with pytest.raises(SystemExit, match=r"error: .*curves\.csv: no such file"):
+        small.made()
+
+
+def test_colours_are_told_apart_from_their_grounds():
+    """Contrast of text on its background, by WCAG 2: at least 4.5, in light and in dark."""
+    for block in (shipped.PAGE / "style.css").read_text().split("@media")[:2]:
+        theme = {name: luminance(colour) for name, colour in re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)}
+        pairs = [(ink, ground) for ink in ("ink", "soft", "link", "good", "bad") for ground in ("paper", "card")]
+        pairs += [(name, f"{name}-wash") for name in ("good", "bad", "same", "none", "amber")]
+        low = {
+            pair for pair in pairs if max(theme[x] for x in pair) + 0.05 < 4.5 * (min(theme[x] for x in pair) + 0.05)
+        }
+        assert low == set()
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no chromium is installed")
+def test_in_a_browser_it_is_short_and_nothing_is_cut_at_any_width(tmp_path):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    study = PageStudy(tmp_path)
+    study.draw(side=150)
+    file = study.made(*FIGURES)
+    with sync_api.sync_playwright() as playwright:
+        # Where tests run as root, as in a container, Chromium has no sandbox.
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        for width in (1400, 800, 400):
+            page, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
+            page.on("console", lambda message, told=complaints: told.append(message.text))
+            page.goto(file.as_uri())
+            height = page.evaluate("document.documentElement.scrollHeight")
+            assert width < 1400 or height < 12 * 900
+            first = page.locator(".lead").bounding_box()
+            assert first["y"] + first["height"] < 900
+            page.locator("details").evaluate_all("all => all.forEach(each => each.open = true)")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            cut = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.ariaLabel)"
+            assert page.eval_on_selector_all(".scroll", cut) == [] and complaints == []
+        browser.close()
