@@ -164,7 +164,8 @@ class TestAForgedArchive:
     @pytest.mark.parametrize(
         ("name", "topic"),
         [
-            (f"{BASE}/scores.jsonl", "scores"), (f"{BASE}/summary.csv", "summary"), ("reports/tiny/tables.tex", "tables"),
+            (f"{BASE}/scores.jsonl", "scores"), (f"{BASE}/summary.csv", "summary"),
+            ("reports/tiny/tables.tex", "tables"),
             ("reports/tiny/claims.md", "tables"), (f"{BASE}/flips/toy/none/G0/default/seed0/two-step.jsonl", "flips"),
         ],
     )  # fmt: skip

@@ -133,6 +133,7 @@ def choice_row(cells: pd.DataFrame, name: str) -> dict[str, str]:
     (variant,), (size,), (method,) = cells.variant.unique(), cells.num_generations.unique(), cells.method.unique()
     (sampled,) = accuracies(cells, "in", variant=variant).query("decoding == 'sampled'").itertuples()
     large = trained["advantage_abs_max"]
+    change = wording.estimate(sampled.change, sampled.change_low, sampled.change_high)
     return {
         "G": f"{size}" if method == "grpo" else f"{size}+1",
         "Divides by": name,
@@ -143,7 +144,7 @@ def choice_row(cells: pd.DataFrame, name: str) -> dict[str, str]:
         "Steps clipped": f"{trained['frac_grad_clipped']:.0%}",
         "KL's L1 share": f"{100 * trained['kl_l1_share_logps']:.2g}%",
         "Sampled accuracy (%)": f"{100 * sampled.mean:.1f}",
-        "Change": "" if variant == DEFAULT else wording.estimate(sampled.change, sampled.change_low, sampled.change_high),
+        "Change": "" if variant == DEFAULT else change,
         "Seeds": f"{sampled.seeds}",
     }
 
