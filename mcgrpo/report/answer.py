@@ -17,7 +17,6 @@ from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.claims.judge import verdicts
 from mcgrpo.report.tables.frame import Table
-from mcgrpo.report.wording import Estimate
 from mcgrpo.study.methods import label
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
 
@@ -99,15 +98,11 @@ def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
             own = parts[measure, baseline]
             for row, verdict in zip(own, verdicts(own), strict=True):
                 place = row.setting or "", row.benchmark or "", asked[row.claim].num_generations
-                number = _number(row, WORDS[verdict] if measure == primary else None)
+                numbers = (None if each is None else each / 100 for each in (row.value, row.low, row.high))
+                number = wording.estimate(*numbers, verdict=WORDS[verdict] if measure == primary else None)
                 rows.append((baseline, measure, *place, row.seeds or 0, number, WORDS[verdict]))
     columns = ["baseline", "measure", *PLACE, "seeds", "number", "word"]
     return Answer(pd.DataFrame(rows, columns=columns), primary, plan["equivalence_margin"])
-
-
-def _number(row: Contrast, word: str | None) -> Estimate:
-    value, low, high = (None if each is None else each / 100 for each in (row.value, row.low, row.high))
-    return wording.estimate(value, low, high, verdict=word)
 
 
 def overall(words: Sequence[str]) -> str:

@@ -88,6 +88,9 @@ def said(ruling: Ruling) -> str:
 def decisive(ruling: Ruling) -> str:
     """The number that decides, what was claimed of it, and if that is inconclusive, what could have been seen."""
     row = None if ruling.verdict in ("not measured", "not judged") else endpoint(ruling)
+    if row and ruling.verdict == "fails" != row.verdict:  # a single comparison contradicts the endpoint
+        failing = [each for each in ruling.findings if each.verdict == "fails"]
+        row = min(failing, key=lambda each: each.margin, default=row)
     return f"{number(row)}, claimed {row.threshold}{_unseen(row)}" if row else ""
 
 
