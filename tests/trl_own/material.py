@@ -98,7 +98,8 @@ def add_code(folder: Path) -> None:
     (folder / "remote.py").write_text(REMOTE_CODE)
     config = json.loads((folder / "config.json").read_text())
     code = {"AutoConfig": "remote.RemoteConfig", "AutoModelForCausalLM": "remote.RemoteForCausalLM"}
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "remote", "auto_map": code}))
+    config |= {"model_type": "remote", "architectures": ["RemoteForCausalLM"], "auto_map": code}
+    (folder / "config.json").write_text(json.dumps(config))
 
 
 def write_data(folder: Path, training: list[str]) -> None:

@@ -16,6 +16,10 @@ ON_PURPOSE = {
         ("mean-std", "median-mad"),
         "A training whose rewards are all None stops with an error, where TRL warns and trains on nothing.",
     ),
+    "test_liger_kernel_with_peft_lm_head_raises": (
+        ("mean-std", "median-mad"),
+        "Without Liger's package that is the error, before a model is loaded; with it, TRL's about the adapter is.",
+    ),
     "test_train_with_environment_owned_reward": (
         ("median-mad",),
         "It expects the mean of `rewards/*` over the three rollouts drawn; ours is over the two of the update.",
