@@ -101,7 +101,7 @@ def gradients(summary: pd.DataFrame, curves: pd.DataFrame) -> Table | None:
             cut, seeds = (own["mean"] * own.seeds).sum() / own.seeds.sum(), own.seeds.sum()
             rows.append((label(method), share(cut), f"{norms.median():.3g}", str(seeds)))
     headings = ["Method", "Steps clipped", "Median gradient norm", "Trainings"]
-    caption = "Gradients: the share of steps whose norm exceeds max_grad_norm, and the median norm before clipping, over all steps."
+    caption = "Gradients: the share of steps whose norm exceeds max_grad_norm, and the median norm before clipping."
     return Table("gradients", caption, pd.DataFrame(rows, columns=headings), 0) if rows else None
 
 
