@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from accelerate.utils import imports
@@ -59,6 +60,7 @@ def pytest_configure(config):
 def material(request, monkeypatch):
     """Models and data are found by their names in the working directory."""
     monkeypatch.chdir("all" if COUNTED in inspect.getsource(request.function) else "few")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", Path.cwd() / "cache")  # it goes by the same names
 
 
 @pytest.fixture(autouse=True)
