@@ -31,7 +31,7 @@ mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 	@$(call study,config/mini.yaml)
 	@$(call made,reports/mini)
 
-reference: .venv/ready ## the mini study with up to 16 seeds, as README.md quotes it, in reports/reference; under an hour
+reference: .venv/ready ## the mini study with up to 16 seeds, as README.md quotes it, in reports/reference; one to two hours
 	@$(call study,config/mini.yaml config/reference.yaml)
 	@$(call made,reports/reference)
 
