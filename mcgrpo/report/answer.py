@@ -166,6 +166,9 @@ def lost(summary: pd.DataFrame) -> str:
     seconds = trained[trained.measure == "seconds"]
     planned, finished = int(seconds.planned.sum()), int(seconds.seeds.sum())
     parts = [f"{finished} of {wording.count(planned, 'training')} finished"] if planned else []
+    without = trained[(trained.measure == "frac_groups_zero") & (trained["mean"] == 1)]
+    if still := int(without.seeds.sum()):
+        parts.append(f"{still} of them had no advantage but 0 at any step, so that nothing could be learned")
     drawn, shares = (trained[trained.measure == name].set_index([*CELL]) for name in ("rollouts", "frac_unscorable"))
     totals = pd.concat({"drawn": drawn["mean"] * drawn.seeds, "share": shares["mean"]}, axis=1).dropna()
     total, unscorable = round(totals.drawn.sum()), round((totals.drawn * totals.share).sum())

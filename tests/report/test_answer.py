@@ -139,3 +139,16 @@ def test_what_was_lost_is_of_what_was_run(tmp_path):
         "4 of 6 trainings finished; of 900 rollouts 3 without a reward; of 2,000 graded completions 30 unparseable, 3 "
         "timed out in grading, 0 failed in grading."
     )
+
+
+def test_trainings_that_had_nothing_to_learn_from_are_counted(tmp_path):
+    """As where a model solves no problem: every group has equal rewards."""
+    shares = {"grpo": 1.0, "mc-grpo": 1.0, "grpo-plus1": 0.99}
+    rows = [cell(name, 2, 9.0, measure="seconds", role="train", benchmark="train") for name in shares]
+    rows += [
+        cell(name, 2, share, measure="frac_groups_zero", role="train", benchmark="train")
+        for name, share in shares.items()
+    ]
+    assert lost(frame(tmp_path, rows)) == (
+        "9 of 9 trainings finished; 6 of them had no advantage but 0 at any step, so that nothing could be learned."
+    )
