@@ -1,8 +1,9 @@
 r"""The protocol `robust` (ours): rewrite answers in forms that the paper's grading misreads.
 
 `paper` is math-verify as the paper configures it. It takes `2010_4` for `2010_3`, and refuses `10\,000`, `90°`, `5.`,
-`0.\overline{3}` and `e^{i\pi}` although they are correct. Here completions and golds are rewritten before the same
-grader reads them; nothing else changes. On GSM8K an answer in its own form, `#### 7`, counts if there is no tag.
+`0.\overline{3}`, `\sqrt2`, `\frac12` and `e^{i\pi}` although they are correct. Here completions and golds are rewritten
+before the same grader reads them; nothing else changes. Of several boxes the last one counts, unless the gold has
+several parts. On GSM8K an answer in its own form, `#### 7`, counts if there is no tag.
 Standard library only; linear in the text.
 """
 
@@ -19,6 +20,9 @@ _EULER = re.compile(r"(?<![A-Za-z\\])e\s?\^\s?\{\s{0,9}-?\s{0,9}(?:i\s{0,9}\\pi|
 _GAP = rf"(?:\s|{_SPACES}){{0,4}}"
 _IN_BRACES = rf"\{{{_GAP}(\d{{1,2}}){_GAP}\}}"
 _BASE = re.compile(rf"(?<![\w.}}])(-?\d{{1,40}}){_GAP}_{_GAP}(?:{_IN_BRACES}|(\d{{1,2}})(?!\d))")
+_ROOT = re.compile(r"\\sqrt ?(\d)(?!\d)")
+_FRACTION = re.compile(r"\\[dt]?frac ?(?:(\d)|(\{[^{}]{1,40}\})) ?(?:(\d)(?!\d)|(\{[^{}]{1,40}\}))")
+_PARTS = re.compile(r"[,;]|\b(?:and|or)\b|\\text")
 _HASHES = re.compile(r"####[ \t]*([^\n]{1,100})")
 
 
@@ -26,6 +30,7 @@ def rewritten(text: str) -> str:
     """A text with numbers rewritten for math-verify; bases of numerals (`2010_4`) are unchanged."""
     text = _THOUSANDS.sub(lambda match: _SPACE.sub("", match[0]), text)
     text = _REPEATING.sub(_as_fraction, text)
+    text = _FRACTION.sub(_in_braces, _ROOT.sub(r"\\sqrt{\1}", text))
     return _EULER.sub("(-1)", _FULL_STOP.sub("", _DEGREES.sub(r"^\\circ", text)))
 
 
@@ -36,6 +41,9 @@ def pair(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
     other is removed, as the question states which one is meant.
     """
     boxed = max(completion.rfind("\\boxed"), 0)
+    if not _PARTS.search(answer or solution):
+        completion = completion[:boxed].replace("\\boxed", "") + completion[boxed:]
+        boxed = max(completion.rfind("\\boxed"), 0)
     have_bases = _BASE.search(completion, boxed) is not None and _BASE.search(answer) is not None
     based = r"(\1, \2\3)" if have_bases else r"\1"
     texts = (rewritten(text) for text in (completion, answer, solution))
@@ -47,6 +55,12 @@ def hashes(completion: str) -> str | None:
     """The last answer in GSM8K's own form; None without one."""
     answers = _HASHES.findall(completion)
     return answers[-1].strip().removesuffix(".") if answers else None
+
+
+def _in_braces(match: re.Match[str]) -> str:
+    """`\\frac12` as `\\frac{1}{2}`: TeX takes one digit where there are no braces."""
+    upper, lower = match[2] or f"{{{match[1]}}}", match[4] or f"{{{match[3]}}}"
+    return f"\\frac{upper}{lower}"
 
 
 def _as_fraction(match: re.Match[str]) -> str:

@@ -39,7 +39,15 @@ FORMS = [
     ("2010_4", "2010", "correct", "correct"),
     ("2010", "2010_4", "correct", "correct"),
     ("2010_4", "2011_4", "wrong", "wrong"),
-    ("\\frac{4}{3}", "\\frac43", "unparseable", "unparseable"),
+    ("\\frac{4}{3}", "\\frac43", "unparseable", "correct"),
+    ("\\frac{4}{3}", "\\frac34", "unparseable", "wrong"),
+    ("\\frac{5}{6}", "\\dfrac56", "unparseable", "correct"),
+    ("\\frac{1}{72}", "\\tfrac1{72}", "unparseable", "correct"),
+    ("\\frac{\\pi}{2}", "\\frac{\\pi}2", "unparseable", "correct"),
+    ("\\sqrt{2}", "\\sqrt2", "unparseable", "correct"),
+    ("3\\sqrt{2}", "3\\sqrt 2", "unparseable", "correct"),
+    ("\\sqrt{3}", "\\sqrt2", "unparseable", "wrong"),
+    ("\\frac{\\sqrt{2}}{2}", "\\frac{\\sqrt2}{2}", "unparseable", "correct"),
     ("(1,2)", "(2,1)", "wrong", "wrong"),
     ("x_1 + 2", "x_1 + 2", "correct", "correct"),
 ]
@@ -53,6 +61,22 @@ def test_forms_of_answers(patient, protocol):
     assert [(*form[:2], one.verdict) for form, one in zip(FORMS, judged, strict=True)] == [
         (*form[:2], verdict) for form, verdict in zip(FORMS, expected, strict=True)
     ]
+
+
+@pytest.mark.parametrize(
+    ("gold", "completion", "paper", "robust"),
+    [
+        ("9", "First \\boxed{3}, but squared this is \\boxed{9}.", "wrong", "correct"),
+        ("3", "First \\boxed{3}, but squared this is \\boxed{9}.", "wrong", "wrong"),
+        ("9", "It is $\\boxed{9}$.", "correct", "correct"),
+        ("1, 2", "They are $\\boxed{1}$ and $\\boxed{2}$.", "correct", "correct"),
+    ],
+)
+def test_the_last_box_is_the_answer_to_a_gold_of_one_part(patient, gold, completion, paper, robust):
+    found = [
+        judge("math", [completion], [gold], protocol=each, verifier=patient)[0].verdict for each in ("paper", "robust")
+    ]
+    assert found == [paper, robust]
 
 
 @pytest.mark.parametrize(
