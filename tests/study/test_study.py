@@ -60,7 +60,7 @@ def test_shipped_studies_are_sound(name, tmp_path, monkeypatch):
     if name == "smollm2":  # its folder is made by a script
         monkeypatch.chdir(tmp_path)
         Path("resources/smollm2").mkdir(parents=True)
-    base = {"cut-down": MINI, "reference": MINI, "one-gpu": load("config")}
+    base = {"cut-down": MINI, "reference": MINI, "one-gpu": load("config"), "qwen2.5-0.5b": load("config")}
     config = changed(base[name], load(name)) if name in base else load(name)
     study.check(config, SCHEMA)
     assert plan.runs(config)
