@@ -184,6 +184,8 @@ def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         number += error.lineno - 1
         raise RecordError(f"{path}:{number}: not valid JSON ({error.msg} at column {error.colno})") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or too deep
+        raise RecordError(f"{path}:{number}: cannot be read ({str(error).partition(';')[0]})") from None
     if not isinstance(value, dict):
         raise RecordError(f"{path}:{number}: a JSON object is expected, not {type(value).__name__}")
     return value

@@ -6,6 +6,8 @@ their origin to `NAME.source.json`. These columns are read from every source: `q
 """
 
 import json
+import math
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -64,11 +66,15 @@ def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Examp
         RecordError: names the row if its question or answer is missing or of the wrong type.
     """
     question = row.get("question") or row.get("problem")
-    if not isinstance(question, str):
+    if not isinstance(question, str) or not question.strip():
         raise RecordError(f"{where}: no text under 'question' or 'problem' (columns: {', '.join(row)})")
     answer, solution = row.get("answer"), row.get("solution") or ""
     if not isinstance(solution, str) or not isinstance(answer, str | int | float | None):
         raise RecordError(f"{where}: 'answer' should be text or a number, 'solution' text")
+    if isinstance(answer, bool) or (isinstance(answer, float) and not math.isfinite(answer)):
+        raise RecordError(f"{where}: 'answer' is {answer}, which is no number")
+    if lone := re.search("[\ud800-\udfff]", f"{question}{answer}{solution}"):
+        raise RecordError(f"{where}: {lone[0]!a} is half a character")
     if isinstance(answer, str) and "####" in answer:
         solution, _, answer = answer.rpartition("####")
     if isinstance(answer, float) and answer.is_integer():

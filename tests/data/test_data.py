@@ -108,6 +108,13 @@ def test_toy():
         ([{"question": "q", "answer": ""}], r"test\.jsonl:1: neither 'answer' nor 'solution'"),
         ([{"question": "q", "answer": ["1"]}], r"test\.jsonl:1: 'answer' should be text or a number"),
         ([{"question": "q", "answer": "1", "solution": ["s"]}], r"test\.jsonl:1: .*'solution' text"),
+        ([{"question": " ", "answer": "1"}], r"test\.jsonl:1: no text under 'question' or 'problem'"),
+        ([{"question": "q", "answer": True}], r"test\.jsonl:1: 'answer' is True, which is no number"),
+        ('{"question": "q", "answer": NaN}', r"test\.jsonl:1: 'answer' is nan, which is no number"),
+        ('{"question": "q", "answer": -Infinity}', r"test\.jsonl:1: 'answer' is -inf, which is no number"),
+        ([{"question": "q\ud800", "answer": "1"}], r"test\.jsonl:1: '\\ud800' is half a character"),
+        ('{"question": "q", "answer": ' + "1" * 5000 + "}", r"test\.jsonl:1: cannot be read \(Exceeds the limit"),
+        ('{"question": ' + "[" * 100_000, r"test\.jsonl:1: cannot be read \(maximum recursion depth"),
         ([], "split 'test' is empty"),
         (
             [{"id": i, "question": "q", "answer": "1"} for i in (7, 8, 7)],
