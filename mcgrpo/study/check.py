@@ -29,6 +29,9 @@ from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 _EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]+)?\.?[eE]([+-]?)([0-9]+)")
 
 
+_TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
 class StudyError(ValueError):
     """A study file that cannot be run; the message names the key at fault."""
 
@@ -136,8 +139,12 @@ def _as_number(text: Any) -> str:
 
 
 def _check_title(title: str) -> None:
-    """LaTeX and files in UTF-8 end with an error at some characters, in the report: after all trainings."""
+    """LaTeX and files in UTF-8 end with an error at some characters, in the report: after all trainings.
+
+    Others turn the direction of the text around them.
+    """
     odd = [each for each in title if unicodedata.category(each) in ("Cc", "Cs") and not each.isspace()]
+    odd += [each for each in title if unicodedata.bidirectional(each) in _TURNS]
     if odd:
         raise StudyError(f"title: {odd[0]!a} is not a character that can be printed")
 

@@ -1,7 +1,8 @@
 """YAML (or JSON) files of plain data, with an error that names the file and the line.
 
 PyYAML alone takes the last of two equal keys, and expands nested aliases without a limit.
-Nothing in a file runs: no tags of Python, no templates (Snakemake's `__use_yte__` is a key like any other).
+Read here, nothing in a file runs, so that archives can be verified. Snakemake reads a study file by itself and runs the
+templates of one with `__use_yte__: true`: a study file is to be trusted as a Snakefile is.
 """
 
 import json

@@ -36,13 +36,19 @@ def shipped():
     return sorted(path.stem for path in (ROOT / "config").glob("*.yaml") if "study" in yaml.safe_load(path.read_text()))
 
 
-@pytest.mark.parametrize("odd", ["\0", "\x07", "\x1b[2J", "\x7f", "\ud800"])
+@pytest.mark.parametrize("odd", ["\u202e", "\0", "\x07", "\x1b[2J", "\x7f", "\ud800"])
 def test_a_title_that_no_report_could_show_is_refused(odd):
     assert f"title: {odd[0]!a} is not a character that can be printed" == refused(changed(MINI, {"title": f"A{odd}b"}))
 
 
 def test_a_model_folder_that_snakemake_takes_for_a_wildcard_is_refused():
     assert "models.own.folder: '/a/{b}'" in refused(changed(MINI, {"models": {"own": {"folder": "/a/{b}"}}}))
+
+
+@pytest.mark.parametrize("change", [{"study": "quick\n"}, {"study": 101 * "a"}, {"reports": "-n"}, {"reports": "r\n"}])
+def test_names_that_are_no_folders_of_ours_are_refused(change):
+    (key,) = change
+    assert refused(changed(MINI, change)).startswith(f"{key}: ")
 
 
 def test_an_overlay_replaces_a_toy_by_a_folder(tmp_path):
