@@ -40,4 +40,4 @@ def test_what_a_training_asks_for(planned, nodes, training, asked):
 def test_fewer_gpus_than_a_training_takes_are_refused(planned):
     said = planned("--resources", "gpu=1", gpus=2)
     (told,) = [line for line in said.splitlines() if "rror" in line]
-    assert told == "error: a training (gpus: 2) takes 2 GPUs, and --resources gpu=1 allows 1"
+    assert told == "error: a job of this study needs 2 GPUs, and --resources gpu=1 allows 1"
