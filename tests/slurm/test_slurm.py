@@ -8,7 +8,7 @@ from pretend_cluster import output, until
 
 RUN = "toy-qwen3/mc-grpo/G2/default/seed0"
 TARGET = f"results/clustered/runs/{RUN}"
-GPUS = {"train": 2, "generate": 1, "rollouts": 1, "grade": 0, "grade_rollouts": 0}
+GPUS = {"warm_start": 1, "train": 2, "generate": 1, "rollouts": 1, "grade": 0, "grade_rollouts": 0}
 
 
 def test_a_study_goes_through_slurm_to_its_tables(finished):
