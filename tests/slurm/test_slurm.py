@@ -20,7 +20,7 @@ def test_a_study_goes_through_slurm_to_its_tables(finished):
 
 def test_only_what_trains_generates_or_grades_waits_in_the_queue(finished):
     jobs = Counter(name for name, _ in submitted(finished.said).values())
-    assert jobs == {"train": 2, "generate": 3, "rollouts": 1, "grade": 3, "grade_rollouts": 1}
+    assert jobs == {"warm_start": 1, "train": 2, "generate": 3, "rollouts": 1, "grade": 3, "grade_rollouts": 1}
 
 
 def test_each_job_has_the_gpus_that_its_rule_asks_for(finished):
