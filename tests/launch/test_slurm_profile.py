@@ -19,8 +19,7 @@ def test_every_rule_with_gpus_is_one_task_on_one_node():
     """A training says so itself: `tests/workflow/test_gpu_limit.py`."""
     with_gpus = {name for name, body in RULES.items() if re.search(r"^ +gpu=", body, re.MULTILINE)}
     with_gpus |= {derived for origin, derived in DERIVED.items() if origin in with_gpus}
-    with_gpus.remove("model")  # it has none where jobs are submitted: `model_gpus`
-    assert with_gpus == {"generate", "rollouts"}
+    assert with_gpus == {"warm_start", "generate", "rollouts"}
     assert all(
         (PROFILE["set-resources"][name]["nodes"], PROFILE["set-resources"][name]["tasks"]) == (1, 0)
         for name in with_gpus

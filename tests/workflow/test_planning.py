@@ -27,7 +27,7 @@ COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
 MINI = load("mini")
 ANALYSE = ("plan", "collect", "summarise", "signals", "contrasts")
 ONCE = ("all", *ANALYSE, "tables", "signal_table", "claims", "page", *DOCUMENT)
-REPORT = dict.fromkeys(ONCE, 1) | {"figure": 13}
+REPORT = dict.fromkeys(ONCE, 1) | {"figure": 12}
 CHECKS = {"track": 1, "overlap": 1}
 
 
@@ -37,7 +37,7 @@ def test_the_mini_study(mini):
     evaluated = runs + 2 + out + 1  # and the untrained models, of which one is evaluated there
     assert rows(MINI, forecasts(MINI))[-1]["trainings"] == runs  # what `mcgrpo plan` says
     assert mini.jobs() == REPORT | CHECKS | {
-        "model": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
+        "model": 2, "warm_start": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
         "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2,
     }  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_a_study_without_a_store_is_not_tracked(mini):
 def test_a_figure_and_a_run_are_targets_of_their_own(mini):
     assert mini.jobs("reports/mini/figures/accuracy-sampled.pdf")["figure"] == 1
     run = "results/mini/runs/toy-qwen3/mc-grpo/G2/default/seed0"
-    assert mini.jobs(run) == {"model": 1, "dataset": 1, "train": 1}
+    assert mini.jobs(run) == {"model": 1, "dataset": 2, "warm_start": 1, "train": 1}
 
 
 @pytest.mark.parametrize(
