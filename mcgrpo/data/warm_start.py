@@ -9,7 +9,7 @@ with the answer in tags, as the grader reads it. The folder has the model, its t
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class WarmStart:
 
     Args:
         datasets: names of data sets with a `warm` split.
-        prompt: name of the prompt, see `mcgrpo.data.prompts`.
+        prompt: name of the prompt, see `mcgrpo.data.prompts`; `chat_template_kwargs` are those of its template.
         until_solved: training ends once the model solves this share of problems of the first data set's `train` split,
             sampled at temperature 1 and graded as the task says; `steps` is then the most.
         max_new_tokens: of a completion that is checked.
@@ -53,6 +53,7 @@ class WarmStart:
     max_new_tokens: int = 64
     bf16: bool = False
     seed: int = 0
+    chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
 
 
 def completion(example: Example) -> str:
@@ -62,7 +63,7 @@ def completion(example: Example) -> str:
     return f"<think>{example.solution}</think>\n<answer>{example.answer}</answer>"
 
 
-def demonstrations(paths: Sequence[Path], template: str) -> Dataset:
+def demonstrations(paths: Sequence[Path], spec: WarmStart) -> Dataset:
     """The `warm` splits of data sets as TRL's prompts and completions, text or messages.
 
     Raises:
@@ -74,9 +75,10 @@ def demonstrations(paths: Sequence[Path], template: str) -> Dataset:
         if missing := [example.id for example in chosen if not example.solution] or ([] if chosen else ["all"]):
             raise RecordError(f"{path}: no solution of problem {missing[0]} in split 'warm'")
         for example in chosen:
-            prompt, text = as_prompt(template, example.question), completion(example)
+            prompt, text = as_prompt(spec.prompt, example.question), completion(example)
             answer = text if isinstance(prompt, str) else [{"role": "assistant", "content": text}]
-            pairs.append({"prompt": prompt, "completion": answer})
+            more = {"chat_template_kwargs": spec.chat_template_kwargs} if spec.chat_template_kwargs else {}
+            pairs.append({"prompt": prompt, "completion": answer, **more})
     return Dataset.from_list(pairs)
 
 
@@ -85,7 +87,7 @@ def share_solved(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, problems: list[Example], spec: WarmStart
 ) -> float:
     """The share of problems that one completion sampled at temperature 1 solves."""
-    prompts = render([as_prompt(spec.prompt, each.question) for each in problems], tokenizer, {})
+    prompts = render([as_prompt(spec.prompt, each.question) for each in problems], tokenizer, spec.chat_template_kwargs)
     texts: list[str] = []
     for first in range(0, len(prompts), BATCH):
         rows = tokenizer(prompts[first : first + BATCH], padding=True, padding_side="left", return_tensors="pt")
@@ -136,7 +138,7 @@ def warm_start(spec: WarmStart, model: Path, data: Sequence[Path], output: Path)
         trainer = SFTTrainer(
             model=AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32),
             args=arguments(spec, folder),
-            train_dataset=demonstrations(data, spec.prompt),
+            train_dataset=demonstrations(data, spec),
             processing_class=tokenizer,
             callbacks=[check],
         )

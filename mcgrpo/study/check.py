@@ -226,12 +226,13 @@ def _check_splits(config: Config) -> None:
 def _check_warm_starts(config: Config) -> None:
     """A warm start is trained on `warm` splits, with the prompt that all settings of the model have."""
     for name, spec in config["models"].items():
-        for dataset in spec.get("warm_start", {}).get("datasets", []):
+        for index, dataset in enumerate(spec.get("warm_start", {}).get("datasets", [])):
             where = f"models.{name}.warm_start.datasets"
             if dataset not in config["datasets"]:
                 raise StudyError(f"{where}: no {dataset!r} under datasets (there is: {', '.join(config['datasets'])})")
-            if "warm" not in splits_of(config["datasets"][dataset]):
-                raise StudyError(f"datasets.{dataset}.splits: no 'warm', which models.{name}.warm_start needs")
+            needed = ["warm", *(["train"] if index == 0 and "until_solved" in spec["warm_start"] else [])]
+            if missing := [split for split in needed if split not in splits_of(config["datasets"][dataset])]:
+                raise StudyError(f"datasets.{dataset}.splits: no {missing[0]!r}, which models.{name}.warm_start needs")
         prompts = sorted({each["prompt"] for each in config["settings"].values() if each["model"] == name})
         if "warm_start" in spec and len(prompts) > 1:
             raise StudyError(f"models.{name}.warm_start: its settings have different prompts ({', '.join(prompts)})")

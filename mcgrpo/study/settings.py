@@ -68,8 +68,9 @@ def warm_start(config: Config, model: str) -> Config:
         **spec,
         "prompt": config["settings"][setting]["prompt"],
         "task": config["datasets"][spec["datasets"][0]]["task"],
-        "max_new_tokens": training["max_completion_length"],
+        "max_new_tokens": training.get("max_completion_length", 512),  # TRL's default
         "bf16": training.get("bf16", False),
+        "chat_template_kwargs": training.get("chat_template_kwargs", {}),
     }
 
 

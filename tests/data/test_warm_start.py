@@ -20,14 +20,6 @@ SPEC = WarmStart(
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture
 def folder(tmp_path):
     """With a model and a data set, whose `test` split nothing may read."""
@@ -109,7 +101,9 @@ def test_a_solution_is_given_as_the_grader_reads_it():
 
 
 def test_messages_for_a_model_with_a_template(folder):
-    (row, *_) = warm_start.demonstrations([folder / "two-step.jsonl"], "chat")
+    spec = WarmStart(**asdict(SPEC) | {"prompt": "chat", "chat_template_kwargs": {"enable_thinking": False}})
+    (row, *_) = warm_start.demonstrations([folder / "two-step.jsonl"], spec)
+    assert row["chat_template_kwargs"] == {"enable_thinking": False}
     assert row["prompt"] == as_prompt("chat", row["prompt"][0]["content"])
     assert [each["role"] for each in row["prompt"] + row["completion"]] == ["user", "assistant"]
 

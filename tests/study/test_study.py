@@ -2,11 +2,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from studies import changed, load
+from studies import changed, load, refused
 
 from mcgrpo.study import check as study
 from mcgrpo.study import plan
-from mcgrpo.study.check import StudyError
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
@@ -14,17 +13,6 @@ TRAINING = SCHEMA["$defs"]["training"]["properties"]
 
 
 MINI = load("mini")
-FIXED = changed(MINI, {"training": {"per_device_train_batch_size": 24}})
-del FIXED["training"]["prompts_per_step"]
-FIXED["variants"]["rival-prompts-x4"] = {}  # it says its prompts
-
-
-def refused(config):
-    """The one line with which a study is refused."""
-    with pytest.raises(StudyError) as caught:
-        study.check(config, SCHEMA)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +81,10 @@ def test_shipped_studies_are_sound(name, tmp_path, monkeypatch):
         (
             {"models": {"toy-qwen3": {"warm_start": {"datasets": ["one-step"]}}}},
             "models.toy-qwen3.warm_start.datasets: no 'one-step' under datasets (there is: two-step, three-step)",
+        ),
+        (
+            {"models": {"toy-qwen3": {"warm_start": {"datasets": ["three-step"], "until_solved": 0.5}}}},
+            "datasets.three-step.splits: no 'train', which models.toy-qwen3.warm_start needs",
         ),
         (
             {
@@ -216,15 +208,6 @@ def test_a_missing_part_is_named(missing):
     assert refused(config) == f"the study: {missing!r} is a required property"
 
 
-def test_g_that_does_not_divide_the_batch_is_refused_with_the_arithmetic():
-    study.check(FIXED, SCHEMA)
-    message = refused(changed(FIXED, {"experiments": {"main": {"num_generations": [2, 16]}}}))
-    assert message.startswith("run toy-qwen3/grpo/G16/default: num_generations=16 does not divide the 24 rows")
-    assert "per_device_train_batch_size=24 x steps_per_generation=1" in message
-    config = changed(FIXED, {"training": {"gradient_accumulation_steps": 2}})
-    study.check(changed(config, {"experiments": {"main": {"num_generations": [16]}}}), SCHEMA)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -280,38 +263,6 @@ def test_a_study_that_measures_nothing_is_refused(evaluate):
     study_file["experiments"] = {"main": main}
     del study_file["settings"]["toy-llama"]["benchmarks"]["out"]
     assert refused(study_file).startswith("experiments: no training is evaluated and no sign flips are measured")
-
-
-NO_STEP = (
-    "run toy-llama/{}: not one optimizer step would be taken: rollouts are generated for 1000 prompts at a time "
-    "(per_device_train_batch_size={} x steps_per_generation=1 x 1 process(es) / num_generations={}), "
-    "and two-step has {} to train on"
-)
-
-
-def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():
-    many = changed(MINI, {"training": {"prompts_per_step": 1000}})
-    assert refused(many) == NO_STEP.format("grpo-plus1/G2/default", 2000, 2, 960)
-    study.check(changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 1000}}}}}), SCHEMA)
-    assert "and two-step has 999 to" in refused(
-        changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 999}}}}})
-    )
-
-
-def test_rows_that_lie_here_are_counted(tmp_path):
-    """A local folder's rows; of the hub's the study says how many it takes at most."""
-    few, row = changed(MINI, {"training": {"prompts_per_step": 16}}), '{"question": "1 + 1?", "answer": "#### 2"}\n'
-    few["models"] = {name: {"toy": spec["toy"]} for name, spec in few["models"].items()}
-    for split in ("train", "test"):
-        (tmp_path / f"{split}.jsonl").write_text(row * 20)
-    for kind, spec in {"folder": str(tmp_path), "hub": "someone/sums"}.items():
-        few["datasets"]["two-step"] = {"task": "gsm8k", kind: spec, "splits": {"train": {"rows": 15}, "test": {}}}
-        assert "and two-step has 15 to train on" in refused(few)
-    few["datasets"]["two-step"] = {"task": "gsm8k", "folder": str(tmp_path)}
-    (tmp_path / "train.jsonl").write_text(row * 3)
-    assert "and two-step has 3 to train on" in refused(few)
-    (tmp_path / "test.jsonl").unlink()
-    assert refused(few) == f"datasets.two-step.folder: no test.jsonl in {tmp_path}"
 
 
 @pytest.mark.parametrize(("written", "value"), [("6.0e-3", 6e-3), ("1.5e+2", 150.0)])

@@ -2,9 +2,13 @@
 
 import copy
 
+import pytest
 import yaml
 from forked import ROOT, forked
 from snakemake.utils import update_config
+
+from mcgrpo.study.check import StudyError, check
+from mcgrpo.study.read import schema
 
 SNAKEMAKE = (
     "snakemake.cli snakemake.report.html_reporter snakemake.storage jinja2 jsonschema requests referencing known_code"
@@ -25,6 +29,14 @@ def changed(config, change):
     config = copy.deepcopy(config)
     update_config(config, copy.deepcopy(change))
     return config
+
+
+def refused(config):
+    """The one line with which a study is refused."""
+    with pytest.raises(StudyError) as caught:
+        check(config, schema())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def subset(methods):

@@ -174,6 +174,7 @@ def _published(cell: Any) -> Iterator[tuple[str, str]]:
 def _caption(plan: Plan, cells: pd.DataFrame, published: bool) -> str:
     change = "; change: that to the same cell of the variant default" if plan.changes else ""
     judged = cells.difference_verdict.notna().any() or cells.change_verdict.notna().any()
+    untrained = (cells.method == UNTRAINED).any()
     paper = "Published: the paper's number and gain, and whether the interval of ours excludes that gain."
     parts = [
         f"{plan.caption}.",
@@ -181,6 +182,7 @@ def _caption(plan: Plan, cells: pd.DataFrame, published: bool) -> str:
         f"Accuracy in percent{wording.intervals(cells[cells.method != UNTRAINED])}; {wording.sizes(cells)}.",
         _samples(cells),
         f"Gain: paired difference in points to the mean-centred method at the same G{change}.",
+        "Untrained: before this training, after the warm start of a model that has one." if untrained else "",
         wording.about_verdicts(cells.equivalence_margin.max()) if judged else "",
         f"{paper} {plan.caveat}".strip() if published else "",
     ]

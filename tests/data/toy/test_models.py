@@ -10,14 +10,6 @@ ARCHITECTURE = pytest.mark.parametrize("architecture", ["qwen3", "llama"])
 SMALL = {"hidden_size": 32, "heads": 1, "layers": 1, "intermediate_size": 32}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def spec(architecture="qwen3", **changes):
     return {"architecture": architecture, **SMALL, **changes}
 
