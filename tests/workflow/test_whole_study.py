@@ -195,7 +195,7 @@ def test_a_copy_with_other_times_trains_and_generates_nothing(finished, tmp_path
     """As `cp -r` makes it: every file and folder is new, what a training starts from newer than its results."""
     study = finished.copied(tmp_path / "copy")
     made_newer(study)
-    assert not {"train", "generate", "rollouts", "grade", "dataset", "model"} & study.jobs().keys()
+    assert not {"train", "generate", "rollouts", "grade", "dataset", "model", "warm_start"} & study.jobs().keys()
 
 
 def test_a_figure_alone(finished):
