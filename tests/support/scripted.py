@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import torch
+from device import ON_GPU
 from transformers import TrainerCallback
 
 from mcgrpo.files import read_jsonl
@@ -159,6 +160,8 @@ def shard_on_cpu():
 
 def main():
     torch.set_num_threads(1)
+    if ON_GPU:  # which all processes share: each is the first of its machine, so that its device is number 0
+        os.environ |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     cases = json.loads(sys.argv[1])
     with shard_on_cpu() if "sharding" in cases[0]["training"] else nullcontext():
         for case in cases:

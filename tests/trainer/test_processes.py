@@ -78,8 +78,7 @@ def launch(cases):
     """Run cases one after the other in two processes."""
     command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "scripted"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    # On one GPU the second process has no number of its own for accelerate to give to DDP
-    environment |= {"ACCELERATE_BYPASS_DEVICE_MAP": "true"} if ON_GPU else {"CUDA_VISIBLE_DEVICES": ""}
+    environment |= {} if ON_GPU else {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [sys.executable, *command, json.dumps(cases)], capture_output=True, text=True, env=environment
     )
