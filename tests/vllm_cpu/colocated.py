@@ -3,7 +3,6 @@
 import os
 
 import torch
-from peft import LoraConfig
 from tiny_training import Ours, trainer_of
 
 VLLM = {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 64, "beta": 0.0}
@@ -32,13 +31,6 @@ class Watched(Ours):
     def drawn(self):
         """Completions of every call, as lists of token ids."""
         return [[list(ids) for _, drawn in call for ids in drawn] for call in self.calls]
-
-
-class Adapted(Watched):
-    """Trains LoRA's adapters; vLLM gets the weights with these merged."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, peft_config=LoraConfig(r=8, target_modules="all-linear"), **kwargs)
 
 
 def built(tmp_path, kind=Watched, **settings):

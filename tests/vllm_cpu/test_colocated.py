@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 import torch
-from colocated import Adapted, built, greedy, greedy_of_transformers, trained
+from colocated import built, greedy, greedy_of_transformers, trained
+from peft import LoraConfig
 from tiny_training import PROMPTS, Ours, dataset, history, texts_of, trainer_of
 
 from mcgrpo.train.vllm_server import engine_name
@@ -53,7 +54,8 @@ def test_vllm_has_the_weights_that_are_trained(first):
 
 
 def test_vllm_has_the_weights_with_the_adapters_that_are_trained(tmp_path):
-    check_weights(trained(tmp_path, Adapted, learning_rate=0.1))
+    adapters = LoraConfig(r=8, target_modules="all-linear")
+    check_weights(trained(tmp_path, peft_config=adapters, learning_rate=0.1))
 
 
 def rows_of(trainer, batch):
