@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -69,6 +69,28 @@ def check_files(folder: Path, weights: Path) -> None:
         check_sealed_folder(weights)
 
 
+def check_inputs(runs: Iterable[Run], files: ResultFiles) -> None:
+    """Refuse trainings of one data set or model that read different bytes, by the sums in their run.json.
+
+    Raises:
+        RecordError: naming a training of each kind.
+    """
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for run in runs:
+        if (path := files.run(run.name) / RECORD).is_file():
+            outcome = read_json(path).get("outcome", {})
+            for kind, name in (("data", run.dataset), ("model", run.model)):
+                if total := outcome.get(kind, {}).get("sha256"):
+                    found.setdefault((kind, name), {}).setdefault(total, []).append(run.name)
+    for (kind, name), names in found.items():
+        if len(names) > 1:
+            few, *_, many = sorted(names.values(), key=len)
+            raise RecordError(
+                f"{files.folder}: {', '.join(few[:3])} ({len(few)} in all) had other files of {kind} {name!r} than "
+                f"{many[0]} ({len(many)} in all): remove one or the other, and they are trained again"
+            )
+
+
 @dataclass
 class Results:
     """What a study's files amount to: the rows of scores.jsonl and curves.csv, and what was not there."""
@@ -97,10 +119,12 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False, proces
     """Every score and curve of the plan's runs; of an unfinished study, of those that are there.
 
     Raises:
-        RecordError: for a file that is missing or does not hold what it should. Of an unfinished study it is listed.
+        RecordError: for trainings of different inputs; for a file that is missing or does not hold what it should,
+            which is listed of an unfinished study.
     """
-    results = Results()
-    of_run = partial(collect_run, plan=plan, files=ResultFiles(folder), unfinished=unfinished)
+    results, files = Results(), ResultFiles(folder)
+    check_inputs(runs_of(plan), files)
+    of_run = partial(collect_run, plan=plan, files=files, unfinished=unfinished)
     with ProcessPoolExecutor(processes, get_context("fork")) if processes > 1 else nullcontext() as pool:
         for part in pool.map(of_run, runs_of(plan), chunksize=8) if pool else map(of_run, runs_of(plan)):
             results.extend(part)

@@ -5,6 +5,7 @@ from typing import Any
 
 from mcgrpo.files import write_json
 from mcgrpo.study.hub import commit, named
+from mcgrpo.study.paths import SOURCE
 
 IGNORED = ["*.bin", "*.pth", "original/*"]
 """Weights in formats other than safetensors."""
@@ -21,4 +22,4 @@ def fetch(spec: dict[str, Any], output: Path) -> None:
     revision = commit("models", spec)
     with named(spec["hub"]):
         snapshot_download(spec["hub"], revision=revision, local_dir=output, ignore_patterns=IGNORED)
-    write_json(output / "source.json", {**spec, "commit": revision})
+    write_json(output / SOURCE, {**spec, "commit": revision})

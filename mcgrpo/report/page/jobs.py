@@ -80,8 +80,17 @@ def environment(trainings: list[Training]) -> Table:
     packages = sorted({name for each in trainings for name in each.outcome.get("versions", {})})
     names = [name for name in ("commit", "device", "gpus", "rollouts", *packages) if name in told]
     rows = [(name, _values(told[name].astype(str))) for name in names]
+    rows += sorted({_model(each) for each in trainings if each.outcome.get("model")})
     caption = f"Environment of {wording.count(len(told), 'finished training')}; -dirty: with uncommitted changes."
     return Table("environment", caption, pd.DataFrame(rows, columns=["Name", "Value"]), 0)
+
+
+def _model(training: Training) -> tuple[str, str]:
+    """The initial model: the hub's name and commit, or what else its `source.json` has; else its folder."""
+    model = training.outcome["model"]
+    source = {"folder": model["path"]} if not model["source"] else model["source"]
+    told = [*(f"{name} {value}" for name, value in source.items()), f"all files {model['sha256'][:10]}"]
+    return f"model {training.run.model}", ", ".join(told)
 
 
 def _values(values: pd.Series) -> str:
