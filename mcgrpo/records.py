@@ -130,9 +130,7 @@ class Rollout:
     """A row of `results/{study}/runs/{run}/rollouts.jsonl`: one rollout of a training, as text.
 
     `sample` counts from 0 within its group; `step` is as in `Group`. The `pivot` was left out as the median of its
-    group. `flipped` states whether the sign of the advantage differs from that against the oracle
-    (`mcgrpo.train.rollout_files.is_flipped`), the mean reward of many more rollouts of the prompt. Both are None if
-    they do not apply; `length` is in tokens.
+    group; `length` is in tokens.
     """
 
     step: int
@@ -143,9 +141,7 @@ class Rollout:
     advantage: float
     kept: bool
     pivot: bool
-    flipped: bool | None
     length: int
-    oracle: float | None = None
 
 
 @dataclass(frozen=True)

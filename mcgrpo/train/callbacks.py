@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +53,10 @@ class Checkpoints(TrainerCallback):
 
     Args:
         earlier: the progress of earlier attempts.
-
-    `seconds_aside` are the seconds of this attempt that are not among the training's.
     """
 
     def __init__(self, earlier: Earlier):
         self.earlier, self.begun = earlier, time.time()
-        self.seconds_aside: Callable[[], float] = lambda: 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Use the current `save_steps`: transformers would use that of the checkpoint."""
@@ -75,7 +72,7 @@ class Checkpoints(TrainerCallback):
         if args.save_only_model or not state.is_world_process_zero:
             return
         folder = Path(args.output_dir)
-        seconds = self.earlier.seconds + time.time() - self.begun - self.seconds_aside()
+        seconds = self.earlier.seconds + time.time() - self.begun
         so_far = Earlier(self.earlier.started or self.begun, seconds)
         checkpoint = folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
         seal_checkpoint(checkpoint, state.global_step, state.max_steps, so_far)

@@ -110,7 +110,7 @@ def record_attempt(job: Job) -> None:
         outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
         raise
     finally:
-        outcome["seconds"] = earlier.seconds + time.time() - begun - outcome.get("oracle_seconds", 0.0)
+        outcome["seconds"] = earlier.seconds + time.time() - begun
         write_record(job, record)
     if is_first():
         finish(job)
@@ -160,10 +160,7 @@ def write_record(job: Job, record: dict[str, Any]) -> None:
 
 
 def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
-    """Train; returns the number of optimizer steps, and the selected step if the run selects one.
-
-    With an oracle also its seconds in this attempt, which are not among the training's.
-    """
+    """Train; returns the number of optimizer steps, and the selected step if the run selects one."""
     import torch
     from accelerate.utils import broadcast_object_list
 
@@ -177,8 +174,7 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     check_prompts(outcome["data"]["rows"], str(job.data), vars(args), args.world_size, args.num_generations)
     outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
-    files = RolloutFiles(trainer, job.home, job.rollout_tables and job.rollout_tables.of_seed(job.run.seed))
-    checkpoints.seconds_aside = lambda: files.oracle_seconds
+    RolloutFiles(trainer, job.home, job.rollout_tables)
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:
         raise ValueError(f"{job.gpus} GPUs are trained on by as many processes (torchrun), not by {processes}")
@@ -195,8 +191,7 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
         raise ValueError(f"the selected checkpoint {best} is not there any more: remove {job.home} to train anew")
     save_weights(trainer, job.home / "weights")
     selected = {"selected_step": trainer.state.best_global_step} if selects_checkpoint(job.run) else {}
-    aside = {"oracle_seconds": files.oracle_seconds} if files.oracle_seconds else {}
-    return {"steps": trainer.state.global_step, **selected, **aside}
+    return {"steps": trainer.state.global_step, **selected}
 
 
 def seal_outputs(job: Job) -> dict[str, str]:

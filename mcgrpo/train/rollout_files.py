@@ -5,7 +5,6 @@ for, numbered as in `metrics.jsonl`.
 """
 
 import json
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,6 @@ from mcgrpo.files import as_mapping
 from mcgrpo.records import Group, Rollout
 from mcgrpo.study.paths import GROUPS, ROLLOUTS
 from mcgrpo.study.schedule import Schedule
-from mcgrpo.train.oracle import oracle_means
 from mcgrpo.train.rollout_tables import RolloutTables
 
 if TYPE_CHECKING:
@@ -33,15 +31,12 @@ class RolloutFiles(TrainerCallback):
         trainer: the trainer to observe.
         folder: where the files are.
         tables: which rollouts go into `rollouts.jsonl`; None for no such file.
-
-    `oracle_seconds` is the time spent on the oracle so far.
     """
 
     def __init__(self, trainer: "MCGRPOTrainer", folder: Path, tables: RolloutTables | None = None):
         self.trainer, self.folder, self.tables = trainer, folder, tables
         self.wanted: set[int] = set()
         self.step = self.groups = 0
-        self.oracle_seconds = 0.0
         trainer.observers.append(self)
         trainer.add_callback(self)
 
@@ -61,15 +56,8 @@ class RolloutFiles(TrainerCallback):
         self._append(GROUPS, groups_of(step, self.groups, drawn))
         self.groups += len(drawn.rewards)
         if is_first and step in self.wanted:
-            self._append(ROLLOUTS, self._rollouts(step, drawn))
-
-    def _rollouts(self, step: int, drawn: "Drawn") -> list[Rollout]:
-        count = min(self.tables.prompts, len(drawn.rewards))
-        inputs, texts = first_rows(self.trainer, drawn, count * drawn.rewards.size(1))
-        begun = time.perf_counter()
-        means = oracle_of(self.trainer, inputs, self.tables.oracle)
-        self.oracle_seconds += time.perf_counter() - begun if self.tables.oracle else 0.0
-        return rollouts_of(step, drawn, texts, means)
+            count = min(self.tables.prompts, len(drawn.rewards)) * drawn.rewards.size(1)
+            self._append(ROLLOUTS, rollouts_of(step, drawn, first_texts(self.trainer, drawn, count)))
 
     def _append(self, name: str, rows: Iterable[Any]) -> None:
         if self.trainer.is_world_process_zero():
@@ -99,8 +87,8 @@ def number(value: float) -> float | None:
     return None if value != value else float(f"{value:.9g}")
 
 
-def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]], means: list[float | None]) -> list[Rollout]:
-    """The rows of the first rollouts of a batch, one for each of `texts` (see `first_rows`) and `means`."""
+def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]]) -> list[Rollout]:
+    """The rows of the first rollouts of a batch, one for each of `texts` (see `first_texts`)."""
     size = drawn.rewards.size(1)
     groups = [
         column[: len(texts) // size]
@@ -117,20 +105,16 @@ def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]], means: 
             advantage=number(advantage),
             kept=kept,
             pivot=pivot,
-            flipped=is_flipped(reward, advantage, kept, mean),
             length=length,
-            oracle=mean,
         )
-        for index, ((prompt, completion), mean, (reward, advantage, kept, pivot, length)) in enumerate(
-            zip(texts, means, rows, strict=True)
+        for index, ((prompt, completion), (reward, advantage, kept, pivot, length)) in enumerate(
+            zip(texts, rows, strict=True)
         )
     ]
 
 
-def first_rows(
-    trainer: "MCGRPOTrainer", drawn: "Drawn", count: int
-) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """The first `count` rows drawn by all processes: their inputs, and the texts of prompt and completion.
+def first_texts(trainer: "MCGRPOTrainer", drawn: "Drawn", count: int) -> list[tuple[str, str]]:
+    """The texts of prompt and completion of the first `count` rows drawn by all processes.
 
     The text of a conversation is that of its chat template.
     """
@@ -139,31 +123,9 @@ def first_rows(
     if not isinstance(given[0], str):
         given = decode(drawn.rollouts.prompt_ids[:count])
     completions = decode(drawn.rollouts.completion_ids[:count], skip_special_tokens=True)
-    rows = gather_object(list(zip(drawn.inputs[:count], zip(given, completions, strict=True), strict=True)))[:count]
-    return [row for row, _ in rows], [texts for _, texts in rows]
-
-
-def oracle_of(trainer: "MCGRPOTrainer", inputs: list[dict[str, Any]], size: int) -> list[float | None]:
-    """The oracle's mean reward of each row's prompt; None without an oracle."""
-    if not size or trainer.use_vllm:
-        return [None] * len(inputs)
-    keys = [json.dumps([row.get(name) for name in ("prompt", "answer", "solution")]) for row in inputs]
-    prompts = dict(zip(keys, inputs, strict=True))
-    means = dict(zip(prompts, oracle_means(trainer, list(prompts.values()), size), strict=True))
-    return [means[key] for key in keys]
+    return gather_object(list(zip(given, completions, strict=True)))[:count]
 
 
 def pivots(drawn: "Drawn") -> torch.Tensor:
     """Rows dropped as the median of their group, with an advantage of exactly 0; (groups, drawn) booleans."""
     return ~drawn.keep & (drawn.advantages == 0) & (drawn.rewards == median(drawn.rewards))
-
-
-def is_flipped(reward: float, advantage: float, kept: bool, oracle: float | None) -> bool | None:
-    """Whether an advantage's sign differs from that of reward - the oracle's mean; None if one of these is missing.
-
-    This is the convention `zeros` of `mcgrpo.analyse.sign_flips`: 0 is a sign of its own, and a dropped rollout is not
-    flipped.
-    """
-    if oracle is None or reward != reward:
-        return None
-    return kept and (advantage > 0) - (advantage < 0) != (reward > oracle) - (reward < oracle)

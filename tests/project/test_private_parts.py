@@ -17,10 +17,9 @@ PRIVATE = re.compile(r"_(?!_)\w+")
 DOCUMENTED = {"_exit", "_replace", "_asdict", "_fields", "os.environ", "sys.argv"}
 """Of Python's own documentation: of `os`, `sys` and named tuples."""
 
-LOGS = ("_metrics", "_pending_extra_logs", "_pending_metrics")
+LOGS = ("_metrics", "_pending_extra_logs")
 ALLOWED = {
-    **{("mcgrpo/train/oracle.py", name): "leaves no trace in the logs of TRL's trainer" for name in LOGS},
-    **{("mcgrpo/train/released.py", name): "overrides the same methods as mcgrpo/trainer" for name in LOGS[:2]},
+    **{("mcgrpo/train/released.py", name): "overrides the same methods as mcgrpo/trainer" for name in LOGS},
     ("mcgrpo/grade/math_grader.py", "_Latex2Sympy"): "half of a grading's time: see `_without_detours` there",
     ("mcgrpo/grade/math_grader.py", "_interp"): "ANTLR has no other way to choose the mode of prediction",
     ("mcgrpo/grade/math_grader.py", "grader.sympy_symbolic_eq"): "rationals are compared without being simplified",

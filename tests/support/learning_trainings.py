@@ -19,7 +19,7 @@ HERE = os.environ | {
     "CUDA_VISIBLE_DEVICES": "",
     "MCGRPO_PRELOAD": forked.server(),
     "PYTHONPATH": os.pathsep.join(sys.path),
-    "MCGRPO_ROLLOUT_TABLES": '{"steps": 3, "prompts": 3, "oracle": 5}',
+    "MCGRPO_ROLLOUT_TABLES": '{"steps": 3, "prompts": 3}',
 }
 PRELOADED = ("mcgrpo.launch.preload",)
 TWO_PROCESSES = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--")

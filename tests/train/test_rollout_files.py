@@ -3,7 +3,6 @@
 import statistics
 from collections import defaultdict
 from functools import cache
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,9 +11,7 @@ from tiny_training import Ours, Released, digits_reward, history, same_training,
 
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Group, Rollout
-from mcgrpo.train import rollout_files
-from mcgrpo.train.oracle import oracle_means
-from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS, is_flipped, oracle_of
+from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS
 from mcgrpo.train.rollout_tables import RolloutTables
 
 ONE = {"max_steps": 1}
@@ -25,7 +22,7 @@ several = pytest.mark.parametrize("recipe", RECIPES)
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """Recipe -> folder of a training of three steps with an oracle, its trainer, and what its observers saw."""
+    """Recipe -> folder of a training of three steps, its trainer, and what its observers saw."""
 
     @cache
     def watched(recipe):
@@ -37,16 +34,9 @@ def watched(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def five(tmp_path_factory):
-    """A training of five steps: its folder, its trainer, and step -> the prompts and rewards of every scoring."""
-    folder, scored = tmp_path_factory.mktemp("five"), defaultdict(list)
-
-    def reward(prompts, completions, trainer_state, **kwargs):
-        rewards = telling_reward(completions, **kwargs)
-        scored[trainer_state.global_step + 1].append((prompts, rewards))
-        return rewards
-
-    trainer, _ = recorded(folder, reward=reward, max_steps=5)
-    return folder, trainer, scored
+    """A training of five steps: its folder and its trainer."""
+    folder = tmp_path_factory.mktemp("five")
+    return folder, recorded(folder, max_steps=5)[0]
 
 
 def timeless(trainer):
@@ -57,11 +47,10 @@ def timeless(trainer):
 class TestTraining:
     @pytest.mark.slow
     @several
-    def test_ends_the_same_to_the_bit_with_an_oracle_and_without(self, recipe, watched, tmp_path):
-        folder, trainer, _ = watched(recipe)
+    def test_ends_the_same_to_the_bit_as_without_files(self, recipe, watched, tmp_path):
+        _, trainer, _ = watched(recipe)
         plain = trainer_of(Ours, tmp_path, telling_reward, **RECIPES[recipe])
         plain.train()
-        assert read_jsonl(folder / ROLLOUTS, Rollout)[0].oracle is not None
         assert same_training(plain, trainer)
         assert timeless(plain) == timeless(trainer)
         assert plain.state.num_input_tokens_seen == trainer.state.num_input_tokens_seen > 0
@@ -69,21 +58,6 @@ class TestTraining:
             name: list(values) for name, values in trainer._logs.items() if name != "extra"
         }
         assert plain._logs["extra"] == trainer._logs["extra"] and plain._logs["extra"]["length"]
-
-    def test_has_no_phase_that_the_oracle_counts_in(self, tmp_path):
-        trainer = trainer_of(Ours, tmp_path, telling_reward)
-        found = []
-
-        def observe(drawn):
-            before = dict(trainer._timer.seconds)
-            oracle_means(trainer, drawn.inputs[:1], 16)
-            found.append(before == trainer._timer.seconds)
-
-        trainer.observers.append(observe)
-        trainer.train()
-        assert found == [True] * 3
-        assert trainer._timer.seconds["observers"] > 0 and min(history(trainer, "seconds/update")) > 0
-        assert not history(trainer, "seconds/observers")
 
 
 class TestGroups:
@@ -103,7 +77,7 @@ class TestGroups:
         assert all(found == list(range(len(found))) for found in places.values())
 
     def test_have_the_mean_reward_that_is_logged(self, five):
-        folder, trainer, _ = five
+        folder, trainer = five
         means = defaultdict(list)
         for row in read_jsonl(folder / GROUPS, Group):
             means[row.step] += row.rewards
@@ -118,7 +92,7 @@ class TestGroups:
         first = read_jsonl(tmp_path / GROUPS, Group)[0]
         assert first.rewards[0] is None and None not in first.rewards[1:] and first.kept[0] == 0
         row = read_jsonl(tmp_path / ROLLOUTS, Rollout)[0]
-        assert (row.reward, row.advantage, row.kept, row.pivot, row.flipped) == (None, 0.0, False, False, None)
+        assert (row.reward, row.advantage, row.kept, row.pivot) == (None, 0.0, False, False)
 
 
 class TestRollouts:
@@ -132,7 +106,7 @@ class TestRollouts:
         ]
 
     def test_are_of_the_first_the_middle_and_the_last_step(self, five):
-        folder, trainer, _ = five
+        folder, trainer = five
         found = by_group(read_jsonl(folder / ROLLOUTS, Rollout))
         assert [step for step, _ in found] == [1, 1, 3, 3, 5, 5]
         for (step, prompt), rows in found.items():
@@ -156,36 +130,11 @@ class TestRollouts:
         assert any(not row.kept and row.advantage != 0 for row in rows)
         assert not any(row.pivot for row in rows if row.advantage != 0)
 
-    def test_are_flipped_against_the_mean_of_as_many_more_as_are_asked_for(self, five):
-        folder, _, scored = five
-        rows = read_jsonl(folder / ROLLOUTS, Rollout)
-        for (step, prompt), found in by_group(rows).items():
-            _, *oracle = scored[step]  # the first call is that of training
-            rewards = [
-                value for prompts, values in oracle for at, value in zip(prompts, values, strict=True) if at == prompt
-            ]
-            assert len(rewards) == 7 and {row.oracle for row in found} == {statistics.mean(rewards)}
-            assert all(len(prompts) <= 10 for prompts, _ in oracle)  # no more at a time than training's own
-        assert {row.flipped for row in rows} == {True, False}
-
-    def test_have_no_oracle_with_vllm_or_unless_it_is_asked_for(self, tmp_path):
-        trainer, _ = recorded(tmp_path, tables=RolloutTables(), **ONE)
-        rows = read_jsonl(tmp_path / ROLLOUTS, Rollout)
-        assert {row.flipped for row in rows} == {row.oracle for row in rows} == {None}
-        trainer.use_vllm = True
-        assert oracle_of(trainer, [{"prompt": "Sam"}], 32) == [None]
-
-    def test_of_one_question_with_other_answers_have_oracles_of_their_own(self, monkeypatch):
-        monkeypatch.setattr(rollout_files, "oracle_means", lambda _, rows, size: [float(row["answer"]) for row in rows])
-        rows = [{"prompt": "2 + ?", "answer": answer} for answer in ("1", "2", "1")]
-        assert oracle_of(SimpleNamespace(use_vllm=False), rows, 32) == [1.0, 2.0, 1.0]
-
-    def test_of_groups_by_position_have_their_own_prompts_and_oracles(self, tmp_path):
+    def test_of_groups_by_position_have_their_own_prompts(self, tmp_path):
         _, seen = recorded(tmp_path, Released, group_by="position", **ONE)
         rows = read_jsonl(tmp_path / ROLLOUTS, Rollout)
         assert [row.prompt for row in rows[:10]] == [row["prompt"] for row in seen[0][1].inputs]
-        oracles = {(row.prompt, row.oracle) for row in rows[:10]}
-        assert len(oracles) == 2 and rows[4].prompt != rows[0].prompt
+        assert len({row.prompt for row in rows[:10]}) == 2 and rows[4].prompt != rows[0].prompt
 
     def test_of_a_step_that_draws_several_times_are_of_the_first_time(self, watched):
         folder, _, seen = watched("several a step")
@@ -197,22 +146,3 @@ class TestRollouts:
     def test_are_none_unless_they_are_asked_for(self, tmp_path):
         recorded(tmp_path, tables=None, **ONE)
         assert (tmp_path / GROUPS).is_file() and not (tmp_path / ROLLOUTS).exists()
-
-
-class TestFlips:
-    @pytest.mark.parametrize(
-        ("reward", "advantage", "kept", "oracle", "flipped"),
-        [
-            (2.0, 1.0, True, 1.5, False),
-            (2.0, -1.0, True, 1.5, True),
-            (2.0, 0.0, True, 1.5, True),
-            (0.0, 0.0, True, 0.0, False),
-            (0.0, -1.0, True, 0.0, True),
-            (0.0, -1.0, True, 0.5, False),
-            (2.0, 0.0, False, 1.5, False),
-            (2.0, 1.0, True, None, None),
-            (float("nan"), 0.0, False, 1.5, None),
-        ],
-    )
-    def test_are_of_kept_rollouts_and_count_0_as_a_sign(self, reward, advantage, kept, oracle, flipped):
-        assert is_flipped(reward, advantage, kept, oracle) is flipped
