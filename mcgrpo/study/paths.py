@@ -3,7 +3,6 @@
 Names may be wildcards: `StudyFiles("mini").results.completions("{run}", "{benchmark}")` is a pattern of Snakemake.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from mcgrpo.records import PROTOCOL_SUFFIXES
@@ -17,7 +16,6 @@ METRICS, GROUPS, ROLLOUTS = "metrics.jsonl", "groups.jsonl", "rollouts.jsonl"
 """In the folder of a training: the run with its outcome; steps; groups as numbers; rollouts as text."""
 
 
-@dataclass(frozen=True)
 class ResultFiles:
     """What a study measures and makes of it.
 
@@ -25,76 +23,24 @@ class ResultFiles:
         folder: `results/STUDY`, wherever that is; the default gives paths relative to it.
     """
 
-    folder: Path = Path()
-
-    @property
-    def plan(self) -> Path:
-        """The study, expanded: `mcgrpo.study.plan`."""
-        return self.folder / "plan.json"
-
-    @property
-    def overlap(self) -> Path:
-        """Problems that are both trained and evaluated on."""
-        return self.folder / "overlap.json"
-
-    @property
-    def scores(self) -> Path:
-        """One `Score` a line."""
-        return self.folder / "scores.jsonl"
-
-    @property
-    def curves(self) -> Path:
-        """One `CurvePoint` a row."""
-        return self.folder / "curves.csv"
-
-    @property
-    def summary(self) -> Path:
-        """One `Cell` a row."""
-        return self.folder / "summary.csv"
-
-    @property
-    def gains(self) -> Path:
-        """One `Gain` a row."""
-        return self.folder / "gains.csv"
-
-    @property
-    def contrasts(self) -> Path:
-        """One `Contrast` a row."""
-        return self.folder / "contrasts.csv"
-
-    @property
-    def signals(self) -> Path:
-        """One `CellSignal` a row."""
-        return self.folder / "signals.csv"
-
-    @property
-    def signal_curves(self) -> Path:
-        """One `SignalPoint` a row."""
-        return self.folder / "signal_curves.csv"
-
-    @property
-    def tables(self) -> tuple[Path, ...]:
-        """All tables of numbers, in the order in which they are made."""
-        return self.scores, self.curves, self.summary, self.gains, self.contrasts
-
-    @property
-    def tracked(self) -> Path:
-        """There once MLflow has been brought up to date."""
-        return self.folder / "tracked"
-
-    @property
-    def runs(self) -> Path:
-        """The folder of all finished trainings."""
-        return self.folder / "runs"
+    def __init__(self, folder: Path = Path()):
+        self.folder = folder
+        self.plan = folder / "plan.json"  # the study, expanded: `mcgrpo.study.plan`
+        self.overlap = folder / "overlap.json"  # problems that are both trained and evaluated on
+        self.scores = folder / "scores.jsonl"  # one `Score` a line
+        self.curves = folder / "curves.csv"  # one `CurvePoint` a row
+        self.summary = folder / "summary.csv"  # one `Cell` a row
+        self.gains = folder / "gains.csv"  # one `Gain` a row
+        self.contrasts = folder / "contrasts.csv"  # one `Contrast` a row
+        self.signals = folder / "signals.csv"  # one `CellSignal` a row
+        self.signal_curves = folder / "signal_curves.csv"  # one `SignalPoint` a row
+        self.tables = (self.scores, self.curves, self.summary, self.gains, self.contrasts)  # in the order of making
+        self.tracked = folder / "tracked"  # there once MLflow has been brought up to date
+        self.runs = folder / "runs"  # the folder of all finished trainings
 
     def run(self, name: str) -> Path:
         """The folder of a finished training: run.json, metrics.jsonl, groups.jsonl, ..."""
         return self.folder / f"runs/{name}"
-
-    @property
-    def trainings(self) -> Path:
-        """The folder of all unfinished trainings."""
-        return self.folder / "unfinished"
 
     def unfinished(self, run: str) -> Path:
         """The folder that a training has until it is finished: its files so far, and its checkpoints."""
@@ -112,13 +58,9 @@ class ResultFiles:
         """One `Completion` a line."""
         return self.folder / f"completions/{run}/{benchmark}.jsonl"
 
-    def grades_of(self, run: str) -> Path:
-        """The folder of a run's grades."""
-        return self.folder / f"grades/{run}"
-
     def grades(self, run: str, benchmark: str, protocol: str = "paper") -> Path:
         """One `Grade` a line, under one of the protocols of `PROTOCOL_SUFFIXES`."""
-        return self.grades_of(run) / f"{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl"
+        return self.folder / f"grades/{run}/{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl"
 
     def rollouts(self, run: str, benchmark: str) -> Path:
         """One `Completion` a line: the many of each prompt on which sign flips are measured."""
@@ -132,17 +74,11 @@ class ResultFiles:
         """One `FlipRates` a line."""
         return self.folder / f"flips/{run}/{benchmark}.jsonl"
 
-    @property
-    def benchmarks(self) -> Path:
-        """The folder of what Snakemake measures of jobs."""
-        return self.folder / "benchmarks"
-
     def benchmark(self, rule: str, job: str = "") -> Path:
         """Seconds and memory of a job; `job` names it where the rule has several."""
-        return self.benchmarks / (f"{rule}/{job}.tsv" if job else f"{rule}.tsv")
+        return self.folder / (f"benchmarks/{rule}/{job}.tsv" if job else f"benchmarks/{rule}.tsv")
 
 
-@dataclass(frozen=True)
 class StudyFiles:
     """All files of a study.
 
@@ -151,27 +87,15 @@ class StudyFiles:
         root: the folder that it is run in.
     """
 
-    study: str
-    root: Path = Path()
-
-    @property
-    def results(self) -> ResultFiles:
-        """What it measures."""
-        return ResultFiles(self.root / "results" / self.study)
-
-    @property
-    def logs(self) -> Path:
-        """The folder of its logs."""
-        return self.root / "logs" / self.study
+    def __init__(self, study: str, root: Path = Path()):
+        self.study, self.root = study, root
+        self.results = ResultFiles(root / "results" / study)  # what it measures
+        self.logs = root / "logs" / study  # the folder of its logs
+        self.datasets = root / "resources/data" / study  # that of its data sets
 
     def log(self, rule: str, job: str = "") -> Path:
         """The log of a job; `job` names it where the rule has several."""
         return self.logs / (f"{rule}/{job}.log" if job else f"{rule}.log")
-
-    @property
-    def datasets(self) -> Path:
-        """The folder of its data sets."""
-        return self.root / "resources/data" / self.study
 
     def data(self, dataset: str) -> Path:
         """One `Example` a line."""
