@@ -1,6 +1,6 @@
 """A study in one archive: `mcgrpo bundle [STUDY.yaml ...] [--output FILE]`.
 
-It holds the study's files and their locks, and of every run its record, metrics, recorded rollouts and grades, with
+It holds the study, merged and pinned, and of every run its record, metrics, recorded rollouts and grades, with
 what was made of them: scores, summary, tables, claims. SHA256SUMS has the hash of each, MANIFEST.json the commits and
 versions. The same study gives the same bytes. `mcgrpo verify` checks it.
 """
@@ -22,7 +22,6 @@ from mcgrpo.commands.evidence.contents import (
     checked_plan,
     contents,
     planned_files,
-    study_names,
     training_names,
 )  # fmt: skip
 from mcgrpo.files import RecordError, read_json
@@ -49,10 +48,9 @@ def bundle(files: list[Path], output: Path | None = None, completions: bool = Fa
         RecordError: naming a file that cannot be read.
     """
     config = study_file.read(files)
-    _, layers = study_file.merged(files)
     planned = checked_plan(config)
-    entries: dict[str, Path | bytes] = {**contents(config, layers, planned, completions), STUDY: _bytes(config)}
-    entries[MANIFEST] = _bytes(_manifest(config, layers, planned))
+    entries: dict[str, Path | bytes] = {**contents(config, planned, completions), STUDY: _bytes(config)}
+    entries[MANIFEST] = _bytes(_manifest(config, planned))
     entries[SUMS] = "".join(f"{archive.sha256(entries[name])}  {name}\n" for name in sorted(entries)).encode()
     top = f"{config['study']}-evidence"
     output = output or Path(top + archive.SUFFIX)
@@ -64,13 +62,12 @@ def _bytes(content: Any) -> bytes:
     return (json.dumps(content, indent=2) + "\n").encode()
 
 
-def _manifest(config: Config, layers: list[Path], planned: dict[str, Any]) -> dict[str, Any]:
+def _manifest(config: Config, planned: dict[str, Any]) -> dict[str, Any]:
     """What made the archive, and what made its trainings; nothing in it depends on when."""
     outcomes = list(run_outcomes(planned, StudyFiles(config["study"]).results).values())
     packages = Counter(json.dumps(outcome.get("versions", {}), sort_keys=True) for outcome in outcomes)
     return {
         "study": config["study"],
-        "study_files": study_names(layers),
         "mcgrpo": version("mcgrpo"),
         "commit": commit(),
         "trainings": len(outcomes),

@@ -1,23 +1,25 @@
 """The files of an archive by their names in it, which are their paths in the study's own layout."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 from mcgrpo import shipped
 from mcgrpo.files import read_json
 from mcgrpo.report.catalogue import CLAIMS, TABLES
-from mcgrpo.study.check import StudyError
-from mcgrpo.study.lock import lock_file
+from mcgrpo.study.check import StudyError, check_form
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
-from mcgrpo.study.plan import Config, as_json
-from mcgrpo.study.read import made
+from mcgrpo.study.plan import Config, as_json, variants
+from mcgrpo.study.read import made, schema
 
 STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", "SHA256SUMS"
 """The study as it was run (its files merged, and pinned); what made it; the hash of every other file."""
 OF_THE_PAPER = {"config/published.csv": shipped.PUBLISHED, "config/claims.yaml": shipped.CLAIMS}
 """The paper's numbers and claims, by their names in the archive."""
+MOST_BYTES, MOST_RUNS = 500_000, 100_000
+"""Limits of a study in an archive."""
 OPTIONAL = ("text", "unfinished", "if there")
 
 
@@ -47,23 +49,15 @@ def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
     return {str(path): kind for kind, paths in kinds.items() for path in paths}
 
 
-def study_names(layers: list[Path]) -> list[str]:
-    """The names of the study's files in the archive, from the bottom up."""
-    return [f"study/{position}-{layer.name}" for position, layer in enumerate(layers)]
-
-
-def contents(config: Config, layers: list[Path], planned: dict[str, Any], completions: bool = False) -> dict[str, Path]:
+def contents(config: Config, planned: dict[str, Any], completions: bool = False) -> dict[str, Path]:
     """Everything that a study's numbers come from and that is there, by its name in the archive.
 
     Args:
         config: the study.
-        layers: its files, from the bottom up.
         planned: its plan.
         completions: whether to pack the text that was graded.
     """
     packed = dict(OF_THE_PAPER)
-    for name, layer in zip(study_names(layers), layers, strict=True):
-        packed |= {name: layer, str(lock_file(name)): lock_file(layer)}
     for name, kind in planned_files(config, planned).items():
         if kind != "text" or completions:
             is_report = Path(name).parent == reports(config)
@@ -95,6 +89,30 @@ def modules(planned: dict[str, Any]) -> list[Path]:
     """The modules of the study's own estimators (`module:attribute`), relative to its folder; where they are files."""
     names = {run["estimator"].partition(":")[0] for run in planned["runs"] if ":" in run["estimator"]}
     return sorted(Path(*name.split(".")).with_suffix(".py") for name in names)
+
+
+def read_config(path: Path) -> Config:
+    """The study of an archive, checked against the schema before anything else is read by it.
+
+    Nothing of it runs, names a module to import or chooses a path: it is JSON, an estimator of somebody's own is a
+    name, and every path is made of names that the schema allows.
+
+    Raises:
+        StudyError: naming what is not as in a study that this code would run.
+    """
+    if path.stat().st_size > MOST_BYTES:
+        raise StudyError(f"larger than {MOST_BYTES:,} bytes")
+    config = json.loads(path.read_text(encoding="utf-8"))
+    check_form(config, schema())
+    if (count := sum(_grid(config, experiment) for experiment in config["experiments"].values())) > MOST_RUNS:
+        raise StudyError(f"{count:,} runs, more than {MOST_RUNS:,}")
+    return config
+
+
+def _grid(config: Config, experiment: Config) -> int:
+    lists = (experiment["settings"], variants(experiment), experiment.get("methods", []),
+             experiment.get("num_generations", []), experiment.get("seeds", config["seeds"]))  # fmt: skip
+    return math.prod(map(len, lists))
 
 
 def training_names(planned: dict[str, Any]) -> list[str]:

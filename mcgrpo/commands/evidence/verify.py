@@ -22,11 +22,9 @@ from mcgrpo.commands.evidence import archive, regenerate
 from mcgrpo.commands.evidence.advantages import disagreements, is_known
 from mcgrpo.commands.evidence.bundle import missing, run_outcomes
 from mcgrpo.commands.evidence.compare import difference
-from mcgrpo.commands.evidence.contents import MANIFEST, OF_THE_PAPER, STUDY, SUMS, planned_files
-from mcgrpo.commands.evidence.study import layer_differences, read_config
+from mcgrpo.commands.evidence.contents import MANIFEST, OF_THE_PAPER, STUDY, SUMS, planned_files, read_config
 from mcgrpo.files import as_record, iter_json_lines, read_json
 from mcgrpo.records import Run, run_name
-from mcgrpo.study.lock import lock_file
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, RECORD, StudyFiles
 from mcgrpo.study.plan import as_json
@@ -118,23 +116,18 @@ class Unpacked:
         return judged("files", fine, f"{len(culprits)} files", culprits)
 
     def study(self) -> Check:
-        """The study is what its files, merged and pinned, amount to; the paper's numbers are ours."""
+        """The study is one that this code would run; the paper's numbers are ours."""
         self.manifest = read_json(self.folder / MANIFEST)
         self.config = read_config(self.folder / STUDY)
         self.planned: dict[str, Any] = json.loads(json.dumps(as_json(self.config)))
-        self.study_files: list[str] = self.manifest["study_files"]
-        if odd := [name for name in self.study_files if name not in self.names or not name.startswith("study/")]:
-            return Check("study", "not that of its files", (f"{MANIFEST}: {odd[0]} is no study file here",), "FAILED")
-        keys = layer_differences([self.folder / name for name in self.study_files], self.config)
-        culprits = [f"{STUDY}: {key} is not what the study files say" for key in keys]
         theirs = [name for name, ours in OF_THE_PAPER.items()
                   if (self.folder / name).read_bytes() != ours.read_bytes()]  # fmt: skip
-        culprits += [f"{name}: not that of the mcgrpo here" for name in theirs if self.same_version]
+        culprits = [f"{name}: not that of the mcgrpo here" for name in theirs if self.same_version]
         finding = f"{self.config['study']}, packed by mcgrpo {self.manifest['mcgrpo']}"
         if not culprits and not self.same_version:
             note = f"this is mcgrpo {version('mcgrpo')}: of tables only .csv files are compared, numbers within 1e-6"
             return Check("study", finding, (note,), "note")
-        return judged("study", finding, "not that of its files", culprits)
+        return judged("study", finding, "other numbers of the paper", culprits)
 
     @property
     def same_version(self) -> bool:
@@ -144,7 +137,7 @@ class Unpacked:
     def complete(self) -> Check:
         """Nothing that was planned is missing, and nothing else is there."""
         planned = planned_files(self.config, self.planned)
-        known = {MANIFEST, SUMS, STUDY, *planned, *self.study_files, *map(str, map(lock_file, self.study_files))}
+        known = {MANIFEST, SUMS, STUDY, *planned}
         strangers = [f"{name}: nothing that the study plans" for name in self.names if name not in known]
         lacking = missing(self.config, self.planned, self.names, self.folder)
         if lacking and self.partial and not strangers:
