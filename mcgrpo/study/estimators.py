@@ -4,17 +4,10 @@ A name is one of `mcgrpo.estimators.ESTIMATORS`, or `module:attribute`, somebody
 folder that the study is run in, then as `import` does.
 """
 
-import ast
-import hashlib
-import sys
-from collections.abc import Iterator
 from functools import cache
-from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import Any
 
 from mcgrpo.records import Run
-from mcgrpo.study.fingerprint import fingerprint, text_of
 
 EXTRA_ROLLOUTS: dict[str, int] = {
     "mean-std": 0,
@@ -103,22 +96,6 @@ def _try_own(run: Run) -> None:
         raise ValueError(f"training.estimator: {run.estimator!r}, tried on small groups of rewards: {why}") from error
 
 
-def training_code(estimator: str) -> str:
-    """The fingerprint of training's code, with that of the module that an estimator of somebody's own is in.
-
-    Modules that this one imports from its own folder count too; comments, docstrings and layout do not.
-    """
-    ours = fingerprint("mcgrpo.train")
-    module, colon, _ = estimator.partition(":")
-    path = _source(module) if colon else None
-    if path is None:
-        return ours
-    digest = hashlib.sha256(ours.encode())
-    for part in sorted(with_neighbours(path, estimator)):
-        digest.update(text_of(_tree(part, estimator)).encode())
-    return digest.hexdigest()[: len(ours)]
-
-
 @cache
 def extra_rollouts(name: str) -> int:
     """Rollouts that the estimator draws for each prompt beside G; imports torch and the module of somebody's own."""
@@ -142,53 +119,3 @@ def drawn(run: Run) -> int:
     """Rollouts drawn for each prompt: G, plus extra ones; imports the module of somebody's own estimator."""
     extra = planned_extra(run)
     return run.num_generations + (extra_rollouts(run.estimator) if extra is None else extra)
-
-
-def _source(module: str) -> Path | None:
-    """The file that a module would be imported from; None where there is none."""
-    folders: list[str] | None = [str(Path.cwd()), *sys.path]
-    spec = None
-    for part in module.split("."):
-        spec = PathFinder.find_spec(part, folders) if part and folders else None
-        folders = list(spec.submodule_search_locations or ()) if spec else None
-    return Path(spec.origin) if spec and spec.origin else None
-
-
-def with_neighbours(path: Path, name: str) -> set[Path]:
-    """The file of an estimator of somebody's own and those that it imports, directly or not.
-
-    Of these, the ones beside it, and those of its package.
-
-    Args:
-        path: of the module.
-        name: of the estimator, for errors.
-
-    Raises:
-        ValueError: for a file that is no Python, naming it.
-    """
-    package = name.split(":")[0].split(".")[0]
-    reached, waiting = set(), [path]
-    while waiting:
-        if (file := waiting.pop()) not in reached and file.suffix == ".py":
-            reached.add(file)
-            imported = [*_imported(_tree(file, name))]
-            found = [file.parent / f"{module}.py" for module in imported]
-            found += [_source(module) for module in imported if module.startswith(f"{package}.")]
-            waiting += [each for each in found if each and each.is_file()]
-    return reached
-
-
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names = [alias.name for alias in node.names]
-            yield from [node.module, *(f"{node.module}.{each}" for each in names)] if node.module else names
-
-
-def _tree(path: Path, name: str) -> ast.Module:
-    try:
-        return ast.parse(path.read_text(encoding="utf-8"))
-    except (SyntaxError, UnicodeDecodeError) as error:
-        raise ValueError(f"estimator {name!r}: {path}: {error}") from None

@@ -7,8 +7,10 @@ every module of ours that it imports, without comments, docstrings and layout.
 
 import ast
 import hashlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,22 +27,44 @@ def fingerprint(stage: str) -> str:
     Raises:
         ValueError: for a stage that is no module of ours.
     """
-    digest = hashlib.sha256()
-    for module in closure(stage):
-        digest.update(f"{module}\n{_text_of_module(module)}\n".encode())
-    return digest.hexdigest()[:16]
+    if not (found := closure(stage)):
+        raise ValueError(f"no module {stage!r} below {ROOT}")
+    return _digest(found)
 
 
-def closure(stage: str) -> list[str]:
-    """What `python -m` runs of a stage and every module of ours that it imports, directly or not, sorted."""
-    reached: set[str] = set()
-    waiting = [f"{stage}.__main__" if _path(f"{stage}.__main__") else stage]
+def training_code(estimator: str) -> str:
+    """The fingerprint of training's code, with that of the module that an estimator of somebody's own is in.
+
+    What this one imports counts too, as far as it is in the working directory, or on `sys.path` outside of Python's own
+    folders.
+    """
+    ours, (module, colon, _) = fingerprint("mcgrpo.train"), estimator.partition(":")
+    return _digest({"ours": ours, **closure(module, own=True)}) if colon else ours
+
+
+def closure(stage: str, own: bool = False) -> dict[str, str]:
+    """What `python -m` runs of a stage, and every module that it imports, directly or not: name -> code, sorted.
+
+    Args:
+        stage: a module.
+        own: whether modules of somebody's own are meant, or those of ours.
+    """
+    reached: dict[str, str] = {}
+    waiting = [f"{stage}.__main__" if _path(f"{stage}.__main__", own) else stage]
     while waiting:
         module = waiting.pop()
-        if module not in reached and module not in VIEWS:
-            reached.add(module)
-            waiting += [module.rpartition(".")[0], *_imports(module)]
-    return sorted(reached)
+        if module in reached or module in VIEWS or not (path := _path(module, own)):
+            continue
+        reached[module], imported = _parsed(path.read_text(encoding="utf-8"))
+        parent = module.rpartition(".")[0]
+        package = module if path.name == "__init__.py" else parent
+        waiting += [parent, *(resolve_name(name, package) for name in imported)]
+    return dict(sorted(reached.items()))
+
+
+def _digest(found: Mapping[str, str]) -> str:
+    text = "".join(f"{module}\n{code}\n" for module, code in found.items())
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def text_of(node: ast.AST) -> str:
@@ -61,37 +85,26 @@ def is_docstring(node: object) -> bool:
 
 
 @cache
-def _text_of_module(module: str) -> str:
-    return text_of(_tree(module))
+def _parsed(source: str) -> tuple[str, list[str]]:
+    """The code of a module as text, and the names that it may import, at its top or in a function."""
+    tree = ast.parse(source)
+    return text_of(tree), sorted({name for node in ast.walk(tree) for name in _imported(node)})
 
 
-@cache
-def _imports(module: str) -> list[str]:
-    return sorted({name for node in ast.walk(_tree(module)) for name in _imported(module, node)})
-
-
-def _imported(module: str, node: ast.AST) -> Iterator[str]:
-    """The modules of ours that a statement imports, at a module's top or in a function."""
+def _imported(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names if _path(alias.name))
+        yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-        if node.level:
-            raise ValueError(f"{_path(module)}:{node.lineno}: relative imports are not followed")
-        for name in (f"{node.module}.{alias.name}" for alias in node.names):
-            yield from filter(_path, [name if _path(name) else node.module or ""])
+        base = "." * node.level + (node.module or "")
+        yield from [base, *(f"{base}{'.' if node.module else ''}{alias.name}" for alias in node.names)]
 
 
-@cache
-def _tree(module: str) -> ast.Module:
-    path = _path(module)
-    if path is None:
-        raise ValueError(f"no module {module!r} below {ROOT}")
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
-def _path(module: str) -> Path | None:
-    """The file of a module of ours; None of another."""
-    base = ROOT.joinpath(*module.split("."))
-    files = (base.with_suffix(".py"), base / "__init__.py") if module.startswith("mcgrpo") else ()
-    return next((path for path in files if path.is_file()), None)
+def _path(module: str, own: bool) -> Path | None:
+    """The file of a module of ours, or of somebody's own; None of another."""
+    if (module.partition(".")[0] == "mcgrpo") == own:
+        return None
+    pythons = (sys.prefix, sys.base_prefix)
+    others = [Path(folder) for folder in sys.path if not any(map(Path(folder).is_relative_to, pythons))]
+    files = [root.joinpath(*module.split(".")) for root in ([Path.cwd(), *others] if own else [ROOT])]
+    found = (path for file in files for path in (file.with_suffix(".py"), file / "__init__.py") if path.is_file())
+    return next(found, None)

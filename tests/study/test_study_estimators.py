@@ -18,8 +18,8 @@ from mcgrpo.study.estimators import (
     drawn,
     extra_rollouts,
     planned_extra,
-    training_code,
 )
+from mcgrpo.study.fingerprint import training_code
 from mcgrpo.study.plan import expand
 
 MINI = studies.load("mini")

@@ -15,8 +15,7 @@ from mcgrpo.launch import environment, gpus, nodes, preload
 from mcgrpo.report import catalogue
 from mcgrpo.study import fit, lock, plan, read, settings
 from mcgrpo.study.check import StudyError, check, load
-from mcgrpo.study.estimators import training_code
-from mcgrpo.study.fingerprint import fingerprint
+from mcgrpo.study.fingerprint import fingerprint, training_code
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.sums import sha256
