@@ -1,7 +1,6 @@
 """The contract's CSV files as checked DataFrames, and the two accuracies that tables and figures show."""
 
 import csv
-import math
 import types
 import typing
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.files import RecordError
+from mcgrpo.files import RecordError, as_record
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import check_seal
@@ -26,8 +25,8 @@ def read_records(path: str | Path, kind: type[R]) -> list[R]:
     """The rows of a CSV file of records `kind`; empty optional fields become None.
 
     Raises:
-        RecordError: for a missing file, other columns than the record's, a required field that is empty or not
-            finite, or a value of the wrong type, naming file, line and field; for a sealed file that has changed.
+        RecordError: for a missing file, other columns than the record's, a required field that is empty, or a value of
+            the wrong type, naming file, line and field; for a sealed file that has changed.
     """
     check_seal(Path(path))
     header, *rows = _read_rows(path)
@@ -36,13 +35,13 @@ def read_records(path: str | Path, kind: type[R]) -> list[R]:
         odd = [name for name in hints if name not in header] or [name for name in header if name not in hints]
         culprit = f"column {odd[0]!r} is missing or unknown" if odd else "columns are repeated or in another order"
         raise RecordError(f"{path}: {culprit}; {kind.__name__} has {', '.join(hints)}")
-    bases = {name: _base(hint) for name, hint in hints.items()}
+    bases = [_base(hint)[0] for hint in hints.values()]
     records = []
     for line, row in enumerate(rows, 2):
         if len(row) != len(header):
             raise RecordError(f"{path}:{line}: {len(row)} fields, not the header's {len(header)}")
-        texts = zip(bases.items(), row, strict=True)
-        records.append(kind(**{name: _parse(text, *base, f"{path}:{line}: {name}") for (name, base), text in texts}))
+        values = map(_value, row, bases)
+        records.append(as_record(kind, dict(zip(hints, values, strict=True)), f"{path}:{line}"))
     return records
 
 
@@ -73,22 +72,14 @@ def _base(hint: Any) -> tuple[Any, bool]:
     return options[0], type(None) in options
 
 
-def _parse(text: str, base: Any, is_optional: bool, where: str) -> Any:
-    if not text:
-        if is_optional:
-            return None
-        raise RecordError(f"{where} is empty")
-    if typing.get_origin(base) is typing.Literal:
-        if text not in typing.get_args(base):
-            raise RecordError(f"{where} should be one of {', '.join(typing.get_args(base))}, not {text!r}")
-        return text
+def _value(text: str, base: Any) -> Any:
+    """What a text stands for in a column of a type: None if it is empty, the text itself if it is no such value."""
+    if not text or base not in (int, float, bool):
+        return text or None
     try:
-        value = BOOLEANS[text] if base is bool else base(text)
+        return BOOLEANS[text] if base is bool else base(text)
     except (ValueError, KeyError):
-        raise RecordError(f"{where} should be {base.__name__}, not {text!r}") from None
-    if base is float and not is_optional and not math.isfinite(value):
-        raise RecordError(f"{where} should be a finite number, not {text!r}")
-    return value
+        return text
 
 
 def is_among(rows: pd.DataFrame, others: pd.DataFrame, columns: list[str]) -> np.ndarray:

@@ -6,7 +6,6 @@ job fails): `identity.json`, which must be the same for all attempts; `run.json`
 does not match is removed, and the training resumes from the one before, or starts again.
 """
 
-import hashlib
 import json
 import re
 import shutil
@@ -46,14 +45,11 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Complete:
-    """`complete.json`: the step of a checkpoint, the seconds spent on it, and the SHA-256 of all that it needs.
-
-    In the file the key `sum` follows, with the SHA-256 of all others.
+    """`complete.json`: the seconds spent up to a checkpoint, and the SHA-256 of all that it needs.
 
     `files` are those of the checkpoint; `growing` those beside it, each with its size in bytes at that step.
     """
 
-    step: int
     max_steps: int
     started: float
     seconds: float
@@ -93,9 +89,9 @@ def _left(file: Path) -> dict[str, Any] | None:
 
 def _take_over(folder: Path, checkpoint: Path) -> Earlier:
     """Remove what is later than a checkpoint: later checkpoints would count as newer than those to come, rows twice."""
-    complete = _complete(checkpoint)
-    for other, step in checkpoints(folder / CHECKPOINTS).items():
-        if other != checkpoint and step > complete.step:
+    complete, steps = _complete(checkpoint), checkpoints(folder / CHECKPOINTS)
+    for other, step in steps.items():
+        if step > steps[checkpoint]:
             shutil.rmtree(other)
     for name in GROWING:
         if name not in complete.growing:
@@ -106,15 +102,15 @@ def _take_over(folder: Path, checkpoint: Path) -> Earlier:
     return Earlier(complete.started, complete.seconds)
 
 
-def seal_checkpoint(checkpoint: Path, step: int, max_steps: int, so_far: Earlier) -> None:
+def seal_checkpoint(checkpoint: Path, max_steps: int, so_far: Earlier) -> None:
     """Mark a checkpoint as complete, once it and the growing files are on disk."""
     files = sums_of(checkpoint)
     growing = {path.name: path for name in GROWING if (path := checkpoint.parents[1] / name).is_file()}
     for path in (*(checkpoint / name for name in files), checkpoint, *growing.values()):
         flush(path)
     sizes = {name: [path.stat().st_size, sha256(path)] for name, path in growing.items()}
-    complete = asdict(Complete(step, max_steps, so_far.started, so_far.seconds, files, sizes))
-    write_json(checkpoint / COMPLETE, complete | {"sum": _sum(complete)}, durable=True)
+    complete = Complete(max_steps, so_far.started, so_far.seconds, files, sizes)
+    write_json(checkpoint / COMPLETE, asdict(complete), durable=True)
 
 
 def alone(folder: Path) -> FileLock:
@@ -151,8 +147,9 @@ def last_checkpoint(folder: Path) -> Path | None:
 
     From the last step transformers would take one step more. Checksums are not verified; `begin` has done so.
     """
-    by_step = {complete.step: path for path, complete in _completed(folder) if complete.step < complete.max_steps}
-    return by_step[max(by_step)] if by_step else None
+    steps = checkpoints(folder)
+    left = {steps[path]: path for path, complete in _completed(folder) if steps[path] < complete.max_steps}
+    return left[max(left)] if left else None
 
 
 def _remove_damaged(folder: Path) -> None:
@@ -189,11 +186,4 @@ def _completed(folder: Path) -> Iterator[tuple[Path, Complete]]:
 
 def _complete(checkpoint: Path) -> Complete:
     path = checkpoint / COMPLETE
-    content = read_json(path)
-    if content.pop("sum", None) != _sum(content):
-        raise RecordError(f"{path} has changed since it was written")
-    return as_record(Complete, content, str(path))
-
-
-def _sum(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    return as_record(Complete, read_json(path), str(path))

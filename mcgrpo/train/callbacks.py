@@ -75,7 +75,7 @@ class Checkpoints(TrainerCallback):
         seconds = self.earlier.seconds + time.time() - self.begun
         so_far = Earlier(self.earlier.started or self.begun, seconds)
         checkpoint = folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
-        seal_checkpoint(checkpoint, state.global_step, state.max_steps, so_far)
+        seal_checkpoint(checkpoint, state.max_steps, so_far)
         # Not earlier: until now the previous one was the last to resume from
         if state.global_step < state.max_steps:
             for other in {*checkpoints(folder)} - {checkpoint, Path(state.best_model_checkpoint or checkpoint)}:
