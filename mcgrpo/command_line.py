@@ -1,7 +1,6 @@
 """Command lines of stages and commands."""
 
 import argparse
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 @contextmanager
 def errors(*kinds: type[Exception]) -> Iterator[None]:
-    """End the command with one line, `error: ...`, by which `mcgrpo progress` knows a log, for these exceptions."""
+    """End the command with one line, `error: ...`, for these exceptions."""
     try:
         yield
     except kinds as error:
@@ -32,15 +31,3 @@ def whole(text: str, least: int = 1) -> int:
     if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, {least} or more")
     return int(text)
-
-
-def number(text: str, least: float, most: float = math.inf) -> float:
-    """A finite number as the `type` of an argument, within limits that are accepted too."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (least <= value <= most and math.isfinite(value)):
-        limits = f", {least:g} or more" if most == math.inf else f" between {least:g} and {most:g}"
-        raise argparse.ArgumentTypeError(f"{text!r} should be a number{limits}")
-    return value

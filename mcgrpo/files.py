@@ -229,13 +229,3 @@ def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
         writer.writerow(names)
         for row in rows:
             writer.writerow(["" if (value := getattr(row, name)) is None else value for name in names])
-
-
-def tail(path: str | Path, size: int = 20_000) -> bytes:
-    """The last bytes of a file, `size` at most; none where it cannot be read."""
-    try:
-        with Path(path).open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-            return file.read()
-    except OSError:
-        return b""

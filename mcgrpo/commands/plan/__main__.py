@@ -9,7 +9,6 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from tabulate import SEPARATING_LINE, tabulate
@@ -139,16 +138,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--cores", type=command_line.whole, help="cores, for the wall clock of a study that trains on the CPU"
     )
-    percent = partial(command_line.number, least=0, most=100)
-    spread, points = effects.Spread(), "standard deviation of a gain between"
-    for option, default, what in (
-        ("--seed-sd", spread.seeds, f"{points} seeds, in points"),
-        ("--problem-sd", spread.problems, f"{points} problems, in points"),
-        ("--disagreement", spread.disagreement, "percent of answers in which two methods differ"),
-    ):
-        parser.add_argument(
-            option, type=percent, default=100 * default, metavar="X", help=f"{what} (default: %(default)g)"
-        )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, the total last")
     return parser
 
@@ -165,8 +154,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(table, indent=2))
         return
-    spread = effects.Spread(*(getattr(options, key) / 100 for key in ("seed_sd", "problem_sd", "disagreement")))
-    detectable = effects.listing(effects.effects(config, spread), spread)
+    detectable = effects.listing(effects.effects(config))
     print(listing(table, config.get("gpus", 0)), "", *below, *detectable, sep="\n")
 
 

@@ -17,20 +17,11 @@ from mcgrpo.study.methods import METHODS
 from mcgrpo.study.plan import Config, evaluations, expand
 from mcgrpo.study.rows import rows_of
 
-
-class Spread(NamedTuple):
-    """What is assumed of gains. For those of a finished study, summary.csv has `difference_detectable`.
-
-    Args:
-        seeds: standard deviation of a gain between seeds, given infinitely many problems.
-        problems: standard deviation of a gain between problems, given infinitely many seeds.
-        disagreement: share of greedy answers that are correct for one method and wrong for the other; the variance of
-            the residual.
-    """
-
-    seeds: float = 0.015
-    problems: float = 0.08
-    disagreement: float = 0.12
+BETWEEN_SEEDS, BETWEEN_PROBLEMS = 0.015, 0.08
+"""Standard deviations that are assumed of a gain, given infinitely many problems, or seeds. For the gains of a finished
+study, summary.csv has `difference_detectable`."""
+DISAGREEMENT = 0.12
+"""Share of greedy answers that are correct for one method and wrong for the other: the variance of the residual."""
 
 
 class Effect(NamedTuple):
@@ -44,24 +35,24 @@ class Effect(NamedTuple):
     gain: float | None
 
 
-def smallest_gain(seeds: int, problems: int, spread: Spread) -> float | None:
+def smallest_gain(seeds: int, problems: int) -> float | None:
     """The detectable gain; None for one seed, which gives no variance between seeds, or without problems."""
     if seeds < 2 or problems < 1:
         return None
-    residual = spread.disagreement / (seeds * problems)
-    of_seeds = [(spread.seeds**2 / seeds + residual, seeds - 1)]
-    of_problems = [(spread.problems**2 / problems + residual, problems - 1)] if problems > 1 else [(0.0, 0)]
+    residual = DISAGREEMENT / (seeds * problems)
+    of_seeds = [(BETWEEN_SEEDS**2 / seeds + residual, seeds - 1)]
+    of_problems = [(BETWEEN_PROBLEMS**2 / problems + residual, problems - 1)] if problems > 1 else [(0.0, 0)]
     rest = [(residual, (seeds - 1) * (problems - 1))] if problems > 1 else [(0.0, 0)]
     variance, freedom = total_variance(of_seeds, of_problems, rest)
     return detectable(variance**0.5, freedom)
 
 
-def effects(config: Config, spread: Spread) -> list[Effect]:
+def effects(config: Config) -> list[Effect]:
     """One for each setting, benchmark and number of seeds that gains are planned with."""
     planned = []
     for (setting, benchmark, seeds), cells in sorted(_gains(config).items()):
         problems = rows_of(config, benchmark).get("test")
-        gain = smallest_gain(seeds, problems or 0, spread)
+        gain = smallest_gain(seeds, problems or 0)
         planned.append(Effect(setting, benchmark, cells, seeds, problems, gain))
     return planned
 
@@ -81,7 +72,7 @@ def _gains(config: Config) -> Counter[tuple[str, str, int]]:
     return counts
 
 
-def listing(effects: Sequence[Effect], spread: Spread) -> Iterator[str]:
+def listing(effects: Sequence[Effect]) -> Iterator[str]:
     """The effects as a table, and what they rest on."""
     if not effects:
         return
@@ -90,10 +81,9 @@ def listing(effects: Sequence[Effect], spread: Spread) -> Iterator[str]:
     headers = ["setting", "benchmark", "cells", "seeds", "problems", "detectable, points"]
     yield "\nMinimum detectable gain in greedy accuracy (two-sided test at 5%, power 80%):"
     yield tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", "left", *["right"] * 4))
-    seeds, problems, disagreement = (f"{100 * value:g}" for value in spread)
     yield (
-        f"assumed: gains have a standard deviation of {seeds} points between seeds, {problems} between problems; two "
-        f"methods differ in {disagreement}% of answers (--seed-sd, --problem-sd, --disagreement)"
+        f"assumed: gains have a standard deviation of {100 * BETWEEN_SEEDS:g} points between seeds, "
+        f"{100 * BETWEEN_PROBLEMS:g} between problems; two methods differ in {100 * DISAGREEMENT:g}% of answers"
     )
     if any(each.seeds == 1 for each in effects):
         yield "unknown: one seed gives no variance between seeds"
