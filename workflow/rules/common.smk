@@ -36,11 +36,6 @@ if re.search("[{}]", str(shipped.PAGE)):
     sys.exit(f"error: {shipped.PAGE}: Snakemake takes braces in names for wildcards: mcgrpo needs a folder without")
 
 
-def grades_of(run):
-    """The files of grades of a run."""
-    return [RESULTS.grades(run, benchmark, protocol) for benchmark in EVALUATIONS[run] for protocol in GRADING]
-
-
 # What a study file says, as the parameter of a job: in another order of its keys it is the same.
 as_json = partial(json.dumps, sort_keys=True)
 # For a job of several processes with one thread each, where Snakemake sets the job's `threads`.
@@ -58,7 +53,7 @@ TURNS = {name: turn for turn, name in enumerate(IN_ORDER)}
 EVALUATIONS = plan.evaluations(config)
 FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
 GRADING = plan.grading(config)
-GRADES = [path for name in EVALUATIONS for path in grades_of(name)]
+GRADES = [RESULTS.grades(name, each, by) for name, names in EVALUATIONS.items() for each in names for by in GRADING]
 FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
@@ -142,13 +137,6 @@ def run_of(wildcards):
     return RUNS[wildcards.run]
 
 
-def model_folder(name):
-    """The folder of a model: a local folder is used in place, all others are under resources."""
-    if "folder" in config["models"][name]:
-        return str(Path(config["models"][name]["folder"]).expanduser())
-    return FILES.model(name)
-
-
 def server_gpus(wildcards):
     """GPUs of the vLLM server that a training's job starts, beside those that it trains on."""
     return fit.server_gpus(run_of(wildcards).training)
@@ -178,30 +166,18 @@ def vllm_server(wildcards, input):
 
 # Snakemake compares folders by time only, and a copied study has other times. So models that are made here are `ancient`:
 # a trained model is compared by its checksums, an initial model by its entry in the study and the code that makes it.
-def initial_model(name):
-    """The folder of a model before training, as an input: after its warm start if it has one."""
-    if "warm_start" in config["models"][name]:
+def initial_model(name, warm=True):
+    """The folder of a model before training, as an input: after its warm start if it has one; a local one in place."""
+    spec = config["models"][name]
+    if warm and "warm_start" in spec:
         return ancient(FILES.warm_start(name))
-    return base_model(name)
-
-
-def base_model(name):
-    """The folder of a model before its warm start, as an input."""
-    return model_folder(name) if "folder" in config["models"][name] else ancient(model_folder(name))
+    return str(Path(spec["folder"]).expanduser()) if "folder" in spec else ancient(FILES.model(name))
 
 
 def model_code(name):
     """The fingerprint of the code that makes a model: a model of the hub does not depend on how toys are built."""
     spec = config["models"][name]
     return "" if "folder" in spec else fingerprint("mcgrpo.data.fetch" if "hub" in spec else "mcgrpo.data.models")
-
-
-def model_source(name):
-    """What a model is made from."""
-    spec = config["models"][name]
-    if "warm_start" not in spec:
-        return [as_json(spec), model_code(name)]
-    return [as_json(spec), model_code(name), *warm_start_source(name)]
 
 
 def warm_start_source(name):
@@ -212,31 +188,22 @@ def warm_start_source(name):
     return [as_json(spec), as_json(data), files, fingerprint("mcgrpo.data.warm_start")]
 
 
-def start_model(wildcards):
-    """The initial model of a run."""
-    return initial_model(run_of(wildcards).model)
-
-
 def start_model_source(wildcards):
     """What the initial model of a run is made from."""
-    return model_source(run_of(wildcards).model)
+    name = run_of(wildcards).model
+    spec = config["models"][name]
+    return [as_json(spec), model_code(name), *(warm_start_source(name) if "warm_start" in spec else [])]
 
 
 def final_model(wildcards):
     """The model that generates the completions of a run."""
-    if run_of(wildcards).method == UNTRAINED:
-        return start_model(wildcards)
-    return ancient(RESULTS.model(wildcards.run))
+    run = run_of(wildcards)
+    return initial_model(run.model) if run.method == UNTRAINED else ancient(RESULTS.model(run.name))
 
 
 def final_model_sums(wildcards):
     """The checksums of the model that generates the completions of a run, if it is trained."""
     return [] if run_of(wildcards).method == UNTRAINED else RESULTS.model_sums(wildcards.run)
-
-
-def train_data(wildcards):
-    """The data set that a run is trained on."""
-    return FILES.data(run_of(wildcards).dataset)
 
 
 def selection_data(wildcards):
@@ -245,19 +212,9 @@ def selection_data(wildcards):
     return FILES.data(settings.first_benchmark(config, run.setting)) if settings.selects_checkpoint(run) else []
 
 
-def evaluation_options(wildcards):
-    """The options of `mcgrpo.generate` for the completions of a run on a benchmark."""
+def generation_options(wildcards, settings_of, what):
+    """The options of `mcgrpo.generate` for a run, with the settings that `settings_of` has for `what`."""
     run = run_of(wildcards)
-    return generation_options(run, settings.completion_settings(config, run, wildcards.benchmark))
-
-
-def rollout_options(wildcards):
-    """The options of `mcgrpo.generate` for the rollouts on which sign flips are measured."""
-    run = run_of(wildcards)
-    return generation_options(run, settings.rollout_settings(config, run, FLIPS[run.name]))
-
-
-def generation_options(run, evaluation):
-    """The options of `mcgrpo.generate` for a run, whose `evaluation` settings these are."""
     sealed = [] if run.method == UNTRAINED else ["--sealed"]
-    return shlex.join(["--prompt", run.prompt, "--settings", as_json(evaluation), "--seed", str(run.seed), *sealed])
+    evaluation = as_json(settings_of(config, run, what))
+    return shlex.join(["--prompt", run.prompt, "--settings", evaluation, "--seed", str(run.seed), *sealed])

@@ -54,7 +54,7 @@ rule model:
 
 rule warm_start:
     input:
-        model=lambda wildcards: base_model(wildcards.model),
+        model=lambda wildcards: initial_model(wildcards.model, warm=False),
         data=lambda wildcards: map(FILES.data, config["models"][wildcards.model]["warm_start"]["datasets"]),
     output:
         directory(FILES.warm_start("{model}")),

@@ -16,7 +16,7 @@ rule generate:
     resources:
         gpu=GENERATION_GPUS,
     params:
-        options=evaluation_options,
+        options=lambda wildcards: generation_options(wildcards, settings.completion_settings, wildcards.benchmark),
         start=start_model_source,
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
@@ -52,7 +52,7 @@ use rule generate as rollouts with:
     benchmark:
         RESULTS.benchmark("rollouts", "{run}/{benchmark}")
     params:
-        options=rollout_options,
+        options=lambda wildcards: generation_options(wildcards, settings.rollout_settings, FLIPS[wildcards.run]),
         start=start_model_source,
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),

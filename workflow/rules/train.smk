@@ -3,8 +3,8 @@
 
 rule train:
     input:
-        model=start_model,
-        data=train_data,
+        model=lambda wildcards: initial_model(run_of(wildcards).model),
+        data=lambda wildcards: FILES.data(run_of(wildcards).dataset),
         test=selection_data,
     output:
         run=directory(RESULTS.run("{run}")),
