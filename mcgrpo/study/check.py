@@ -7,7 +7,6 @@ the place and the culprit in one line. Whether a toy model can be built is seen 
 import difflib
 import itertools
 import re
-import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,6 @@ from mcgrpo.study.settings import evaluation, local_files, splits_of
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 _EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]+)?\.?[eE]([+-]?)([0-9]+)")
-
-
-_TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 class StudyError(ValueError):
@@ -99,7 +95,6 @@ def check_form(config: Config, schema: Config) -> None:
     leave_out(config)
     if error := best_match(Draft202012Validator(schema).iter_errors(config)):
         raise StudyError(_explain(error))
-    _check_title(config.get("title", ""))
     _check_names(config)
     _check_splits(config)
     _check_warm_starts(config)
@@ -136,17 +131,6 @@ def _as_number(text: Any) -> str:
         return ""
     whole, fraction, sign, digits = match.groups()
     return f"{whole}{fraction or '.0'}e{sign or '+'}{digits}"
-
-
-def _check_title(title: str) -> None:
-    """LaTeX and files in UTF-8 end with an error at some characters, in the report: after all trainings.
-
-    Others turn the direction of the text around them.
-    """
-    odd = [each for each in title if unicodedata.category(each) in ("Cc", "Cs") and not each.isspace()]
-    odd += [each for each in title if unicodedata.bidirectional(each) in _TURNS]
-    if odd:
-        raise StudyError(f"title: {odd[0]!a} is not a character that can be printed")
 
 
 def _check_names(config: Config) -> None:

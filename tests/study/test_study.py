@@ -26,7 +26,7 @@ def shipped():
 
 @pytest.mark.parametrize("odd", ["\u202e", "\0", "\x07", "\x1b[2J", "\x7f", "\ud800"])
 def test_a_title_that_no_report_could_show_is_refused(odd):
-    assert f"title: {odd[0]!a} is not a character that can be printed" == refused(changed(MINI, {"title": f"A{odd}b"}))
+    assert refused(changed(MINI, {"title": f"A{odd}b"})).startswith(f"title: {f'A{odd}b'!r} does not match")
 
 
 def test_a_model_folder_that_snakemake_takes_for_a_wildcard_is_refused():
