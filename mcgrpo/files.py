@@ -182,8 +182,8 @@ def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
-    """Write records (or plain mappings), one per line, atomically."""
-    with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    """Write records (or plain mappings), one per line, atomically; on disk before the file is there."""
+    with atomic(path, durable=True) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps(row, default=as_mapping) + "\n")
 
@@ -222,9 +222,9 @@ def write_json(path: str | Path, content: Any, durable: bool = False) -> None:
 
 
 def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
-    """Write records as CSV with the fields as header, atomically; None is an empty field."""
+    """Write records as CSV with the fields as header, as `write_jsonl` does; None is an empty field."""
     names = _names_of(kind)
-    with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with atomic(path, durable=True) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         for row in rows:

@@ -1,7 +1,6 @@
 """SHA-256 checksums: detect files that changed after they were written.
 
-The checksum of a file is in `NAME.sha256` beside it, those of a folder in `SHA256SUMS` in it, in the format of
-`sha256sum --check`. Standard library only.
+Those of a folder are in `SHA256SUMS` in it, in the format of `sha256sum --check`. Standard library only.
 """
 
 import hashlib
@@ -46,23 +45,10 @@ def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
     return None
 
 
-def seal(path: Path) -> None:
-    """Write the checksum of a file to `NAME.sha256` beside it."""
-    _write(path.with_name(f"{path.name}.sha256"), {path.name: sha256(path)})
-
-
 def seal_folder(folder: Path) -> None:
     """Write the checksums of a folder's files to its list."""
-    _write(folder / FOLDER_LIST, sums_of(folder))
-
-
-def check_seal(path: Path) -> None:
-    """Refuse a sealed file that has changed; one without a list is accepted.
-
-    Raises:
-        RecordError: naming the file.
-    """
-    _check(path.parent, path.with_name(f"{path.name}.sha256"), path)
+    lines = (f"{value}  {name}\n" for name, value in sums_of(folder).items())
+    write_text(folder / FOLDER_LIST, "".join(lines), durable=True)
 
 
 def check_sealed_folder(folder: Path) -> None:
@@ -71,17 +57,10 @@ def check_sealed_folder(folder: Path) -> None:
     Raises:
         RecordError: naming the file.
     """
-    _check(folder, folder / FOLDER_LIST, folder)
-
-
-def _write(path: Path, sums: Mapping[str, str]) -> None:
-    write_text(path, "".join(f"{value}  {name}\n" for name, value in sums.items()), durable=True)
-
-
-def _check(folder: Path, listed: Path, culprit: Path) -> None:
+    listed = folder / FOLDER_LIST
     if not listed.is_file():
         return
     rows = (line.partition("  ") for line in listed.read_text(encoding="utf-8", errors="replace").splitlines())
     sums = {name: value for value, _, name in rows}
     if fault := damage(folder, sums) if sums else f"{listed} is empty":
-        raise RecordError(f"{fault} (its sum is in {listed}): remove {culprit}, and it is made again")
+        raise RecordError(f"{fault} (its sum is in {listed}): remove {folder}, and it is made again")

@@ -25,10 +25,7 @@ from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
 from mcgrpo.study.schedule import schedule
-from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, check_sealed_folder, damage, seal
-
-LARGEST_WEIGHTS = 1 << 30
-"""Bytes: larger weights are not read once more here, only where completions are drawn from them."""
+from mcgrpo.sums import WEIGHTS_LIST, damage
 
 
 def finished(path: Path, run: Run) -> dict[str, Any]:
@@ -49,12 +46,13 @@ def finished(path: Path, run: Run) -> dict[str, Any]:
     return outcome
 
 
-def check_files(folder: Path, weights: Path) -> None:
+def check_files(folder: Path) -> None:
     """Refuse what a training has left and does not hold what was written, by the sums in its run.json.
+
+    Not its weights, which are checked where completions are drawn from them.
 
     Args:
         folder: of the run; it may not be there yet.
-        weights: the folder of the trained model, which may be gone.
 
     Raises:
         RecordError: naming the file.
@@ -62,11 +60,9 @@ def check_files(folder: Path, weights: Path) -> None:
     if not (folder / RECORD).is_file():
         return
     sums = read_json(folder / RECORD).get("outcome", {}).get("sums", {})
-    listed = {FOLDER_LIST: sums.pop(WEIGHTS_LIST)} if WEIGHTS_LIST in sums else {}
-    if fault := damage(folder, sums) or (damage(weights, listed) if weights.exists() else None):
+    sums.pop(WEIGHTS_LIST, None)
+    if fault := damage(folder, sums):
         raise RecordError(f"{fault} (its sum is in {folder / RECORD}): remove {folder}, and the run is trained again")
-    if sum(file.stat().st_size for file in weights.glob("*")) <= LARGEST_WEIGHTS:
-        check_sealed_folder(weights)
 
 
 def check_inputs(runs: Iterable[Run], files: ResultFiles) -> None:
@@ -135,7 +131,7 @@ def collect_run(run: Run, plan: dict[str, Any], files: ResultFiles, unfinished: 
     """The scores and the curve of one run, see `collect`; none of a run whose training is wrong or unfinished."""
     found, folder = Results(), files.run(run.name)
     with found.listing(unfinished):
-        check_files(folder, files.model(run.name))
+        check_files(folder)
         outcome = finished(folder / RECORD, run) if run.method != UNTRAINED else {"started": 0.0}
         for benchmark, role in measured_on(plan, run):
             with found.listing(unfinished):
@@ -206,8 +202,6 @@ def main() -> None:
         results = collect(read_json(options.plan), options.results, options.partial, options.processes)
     write_jsonl(options.scores, results.scores)
     write_csv(options.curves, CurvePoint, results.curves)
-    for path in (options.scores, options.curves):
-        seal(path)
     for line in results.missing:
         print(f"missing: {line}")
     print(f"{len(results.scores)} scores and {len(results.curves)} steps")

@@ -32,7 +32,6 @@ from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import EQUIVALENCE_MARGIN
-from mcgrpo.sums import seal
 
 Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
@@ -252,7 +251,6 @@ def main(arguments: list[str] | None = None) -> None:
         claims = [*read_claims(options.claims), *(question.claim for question in questions(plan))]
         found = contrasts(claims, scores, planned, margin=plan["equivalence_margin"])
         write_csv(options.output, Contrast, found)
-        seal(Path(options.output))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,6 @@ from mcgrpo.study.estimators import options_of
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.variants import DEFAULT
-from mcgrpo.sums import seal
 
 Trained = tuple[str, int, tuple[tuple[str, Any], ...]]
 """What an estimator's signal depends on: its name, G and options."""
@@ -179,8 +178,6 @@ def main(arguments: list[str] | None = None) -> None:
         everywhere = [*measured, *along(plan, files)] if measured else []
         write_csv(options.output, CellSignal, (row for each in everywhere for row in signals(plan, each, summary)))
         write_csv(options.curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
-    for path in (options.output, options.curves):
-        seal(path)
 
 
 def _measured(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:

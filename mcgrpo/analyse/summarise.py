@@ -25,7 +25,6 @@ from mcgrpo.analyse.stats import Estimate, gain_verdict
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.records import Role
 from mcgrpo.study.estimators import planned_extra
-from mcgrpo.sums import seal
 
 
 def planned_rows(planned: Planned, scores: Scores, headline: list[str]) -> list[CellKey]:
@@ -194,8 +193,6 @@ def main(arguments: list[str] | None = None) -> None:
         summary = summarise(plan, read_scores(options.scores, planned_seeds(plan)), published)
         write_csv(options.output, Cell, summary.cells)
         write_csv(options.gains, Gain, summary.gains)
-        for path in (options.output, options.gains):
-            seal(path)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,8 @@ from learning_trainings import LONG, assert_ended_alike, run
 from training_jobs import job, outcome
 
 from mcgrpo.analyse.collect import check_files
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Gain
-from mcgrpo.files import RecordError, read_json, write_csv
+from mcgrpo.files import RecordError, read_json
 from mcgrpo.generate.complete import main as generate
-from mcgrpo.sums import check_seal, seal
 from mcgrpo.train import attempts
 from mcgrpo.train.attempts import COMPLETE, IDENTITY
 
@@ -109,23 +106,13 @@ class TestAFinishedTraining:
         check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
         done = subprocess.run(check, cwd=whole.weights, capture_output=True, text=True)
         assert done.returncode == 0 and "model.safetensors: OK" in done.stdout
-        check_files(whole.output, whole.weights)
+        check_files(whole.output)
 
     @pytest.mark.parametrize("name", ["metrics.jsonl", "groups.jsonl"])
     def test_with_a_flipped_bit_is_not_collected(self, whole, name):
         flipped(whole.output / name)
         with pytest.raises(RecordError, match=rf"{whole.output / name} has changed"):
-            check_files(whole.output, whole.weights)
-
-    @pytest.mark.parametrize("name", ["model.safetensors", "SHA256SUMS"])
-    def test_with_a_flipped_bit_in_its_weights_is_not_collected(self, whole, name):
-        flipped(whole.weights / name)
-        with pytest.raises(RecordError, match=rf"{whole.weights / name} has changed"):
-            check_files(whole.output, whole.weights)
-
-    def test_is_collected_once_its_weights_have_been_removed(self, whole):
-        shutil.rmtree(whole.weights)
-        check_files(whole.output, whole.weights)
+            check_files(whole.output)
 
     def test_with_a_flipped_bit_in_its_weights_is_not_evaluated(self, whole, monkeypatch):
         flipped(whole.weights / "model.safetensors")
@@ -140,27 +127,6 @@ class TestAFinishedTraining:
         monkeypatch.setattr("sys.argv", command)
         generate()
         assert (whole.output / "completions.jsonl").is_file()
-
-
-def test_a_table_cut_at_the_end_of_a_line_is_refused(tmp_path):
-    path = tmp_path / "gains.csv"
-    row = Gain("s", "mc-grpo", 2, "default", 0, "b", "in", "greedy", "difference", "grpo", 0.5)
-    write_csv(path, Gain, [row, row])
-    seal(path)
-    assert len(read_frame(path, Gain)) == 2
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
-    with pytest.raises(RecordError, match=rf"{path} has changed since it was written"):
-        read_frame(path, Gain)
-
-
-@pytest.mark.parametrize("change", [lambda row: b"", lambda row: row[:30], lambda row: bytes([row[0] ^ 128]) + row[1:]])
-def test_a_torn_list_of_sums_is_an_error_that_says_what_to_remove(tmp_path, change):
-    path, listed = tmp_path / "scores.csv", tmp_path / "scores.csv.sha256"
-    path.write_text("value\n0.5\n")
-    seal(path)
-    listed.write_bytes(change(listed.read_bytes()))
-    with pytest.raises(RecordError, match=rf"{listed}.*: remove {path}, and it is made again"):
-        check_seal(path)
 
 
 def test_the_sums_of_a_checkpoint_are_on_the_disk_before_it_counts(tmp_path, monkeypatch):
