@@ -19,17 +19,13 @@ from mcgrpo.study import strict_yaml
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_prompts
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.plan import Config, PlanError, PlannedRun, benchmarks, evaluations, expand
+from mcgrpo.study.plan import Config, PlannedRun, benchmarks, evaluations, expand
 from mcgrpo.study.primary import primary
 from mcgrpo.study.rows import rows_of
-from mcgrpo.study.settings import evaluation, local_files, splits_of
+from mcgrpo.study.settings import StudyError, evaluation, local_files, splits_of
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 _EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]+)?\.?[eE]([+-]?)([0-9]+)")
-
-
-class StudyError(ValueError):
-    """A study file that cannot be run; the message names the key at fault."""
 
 
 def load(file: Path) -> Config:
@@ -60,16 +56,10 @@ def check(config: Config, schema: Config) -> None:
                 raise StudyError(f"{kind}.{name}.folder: {spec['folder']} is not a folder")
             if kind == "datasets" and (missing := [path for path in local_files(spec) if not path.is_file()]):
                 raise StudyError(f"{kind}.{name}.folder: no {missing[0].name} in {spec['folder']}")
-    try:
-        entries = expand(config).values()
-    except PlanError as error:
-        raise StudyError(str(error)) from None
+    entries = expand(config).values()
     _check_measured(config, entries)
     runs = [entry.run for entry in entries]
-    try:
-        primary(config, runs, evaluations(config))
-    except ValueError as error:
-        raise StudyError(str(error)) from None
+    primary(config, runs, evaluations(config))
     rows = {name: _rows(config, name) for name in {run.dataset for run in runs if run.estimator}}
     for run in filter(lambda run: run.estimator, runs):
         try:

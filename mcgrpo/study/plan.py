@@ -17,7 +17,7 @@ from mcgrpo.study.fit import fit
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.primary import primary
 from mcgrpo.study.protocols import training_changes
-from mcgrpo.study.settings import Config, first_benchmark, hyper_parameters
+from mcgrpo.study.settings import Config, StudyError, first_benchmark, hyper_parameters
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 PLAN_KEYS = (
@@ -27,10 +27,6 @@ PLAN_KEYS = (
 """The keys of a study that its plan depends on, beside the number of samples."""
 EQUIVALENCE_MARGIN = 0.01
 """The default of `equivalence_margin`: 1 percentage point."""
-
-
-class PlanError(ValueError):
-    """A run that cannot be planned; the message names it and the key at fault."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ def expand(config: Config) -> dict[str, PlannedRun]:
     The untrained model is a run of every setting that is used. Results are cached: leave them unchanged.
 
     Raises:
-        PlanError: naming the run and the key at fault.
+        StudyError: naming the run and the key at fault.
     """
     return dict(_expand(json.dumps({key: config[key] for key in PLAN_KEYS if key in config})))
 
@@ -78,7 +74,7 @@ def _flips(config: Config, experiment: Config, run: Run) -> Config | None:
 def _merged(entry: PlannedRun, other: PlannedRun) -> PlannedRun:
     """The same run, planned by two experiments."""
     if entry.flips and other.flips and entry.flips != other.flips:
-        raise PlanError(f"run {entry.run.name}: two experiments measure its sign flips, each in its own way")
+        raise StudyError(f"run {entry.run.name}: two experiments measure its sign flips, each in its own way")
     return PlannedRun(entry.run, entry.roles | other.roles, entry.flips or other.flips)
 
 
@@ -116,7 +112,7 @@ def _run(config: Config, setting: str, method: str, num_generations: int, varian
         if trained:
             fit(training, num_generations, config.get("gpus", 0), config.get("nodes", 1))
     except ValueError as error:
-        raise PlanError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None
+        raise StudyError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None
     return Run(
         study=config["study"],
         setting=setting,

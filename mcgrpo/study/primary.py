@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mcgrpo.records import Role, Run
-from mcgrpo.study.settings import Config
+from mcgrpo.study.settings import Config, StudyError
 from mcgrpo.study.variants import DEFAULT
 
 METHOD, CONTROL, MEAN = "mc-grpo", "grpo-plus1", "grpo"
@@ -19,11 +19,11 @@ def primary(config: Config, runs: Iterable[Run], evaluations: Mapping[str, Mappi
     key names and an overlay leaves out is left out here, too.
 
     Raises:
-        ValueError: naming the key that leaves nothing of what the study compares.
+        StudyError: naming the key that leaves nothing of what the study compares.
     """
     given, samples = config.get("primary", {}), config["evaluation"]["samples"]
     if given.get("decoding") == "sampled" and not samples:
-        raise ValueError("primary.decoding: 'sampled', but evaluation.samples is 0")
+        raise StudyError("primary.decoding: 'sampled', but evaluation.samples is 0")
     plain = [run for run in runs if run.variant == DEFAULT and "in" in evaluations[run.name].values()]
     cells = {(run.setting, run.num_generations, run.method) for run in plain}
     compared = [
@@ -36,7 +36,7 @@ def primary(config: Config, runs: Iterable[Run], evaluations: Mapping[str, Mappi
         kept = [each for each in compared if each[place] in given.get(key, [each[place]])]
         if compared and not kept:
             there = ", ".join(map(str, dict.fromkeys(each[place] for each in compared)))
-            raise ValueError(f"primary.{key}: {given[key]}, but the study compares {METHOD} at {there}")
+            raise StudyError(f"primary.{key}: {given[key]}, but the study compares {METHOD} at {there}")
         compared = kept
     settings: dict[tuple[str, int], list[str]] = {}
     for baseline, size, setting in compared:

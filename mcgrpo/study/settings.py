@@ -13,6 +13,10 @@ Config = dict[str, Any]
 """A study, or a part of it, as its file has it."""
 
 
+class StudyError(ValueError):
+    """A study file that cannot be run; the message names the key at fault."""
+
+
 def hyper_parameters(config: Config, setting: str, *layers: Config) -> Config:
     """The study's `training`, the setting's on top, then `layers`; a null removes the key."""
     merged: Config = {}

@@ -12,7 +12,7 @@ from mcgrpo.records import Run
 from mcgrpo.study import plan
 from mcgrpo.study.estimators import extra_rollouts
 from mcgrpo.study.methods import METHODS, UNTRAINED
-from mcgrpo.study.plan import PlanError
+from mcgrpo.study.settings import StudyError
 from mcgrpo.study.variants import Flips, flip_variant, flips_of, is_rival
 
 ROOT = Path(__file__).parents[2]
@@ -154,7 +154,7 @@ def test_a_protocol_changes_the_switches_and_the_estimator():
 
 def test_a_method_that_a_protocol_cannot_run_is_named():
     study = changed(only(PAPER, settings=["qwen3-4b-math"], methods=["grpo-plus1"], variants=["released"]), {})
-    with pytest.raises(PlanError, match="run qwen3-4b-math/grpo-plus1/G2/released: "):
+    with pytest.raises(StudyError, match="run qwen3-4b-math/grpo-plus1/G2/released: "):
         plan.runs(study)
 
 
@@ -184,7 +184,7 @@ def test_null_takes_a_key_away():
     ],
 )
 def test_a_batch_that_does_not_fit_is_refused_with_the_arithmetic(training, message):
-    with pytest.raises(PlanError, match=f"run toy-qwen3/grpo/G2/default: .*{message}"):
+    with pytest.raises(StudyError, match=f"run toy-qwen3/grpo/G2/default: .*{message}"):
         plan.runs(only(changed(MINI, {"training": training})))
 
 
@@ -198,7 +198,7 @@ def test_a_batch_that_does_not_fit_is_refused_with_the_arithmetic(training, mess
 )
 def test_what_does_not_fit_the_gpus_is_refused(gpus, training, message):
     study = only(changed(MINI, {"gpus": gpus, "training": training}))
-    with pytest.raises(PlanError, match=f"run toy-qwen3/grpo/G2/default: .*{message}"):
+    with pytest.raises(StudyError, match=f"run toy-qwen3/grpo/G2/default: .*{message}"):
         plan.runs(study)
 
 
@@ -238,7 +238,7 @@ def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
     prompts = {name.split("/")[1]: flips["prompts"] for name, flips in plan.as_json(study)["flips"].items()}
     assert prompts == {"none": 250, "grpo": 9}
     again = {"settings": ["qwen3-1.7b-gsm8k"], "sign_flips": study["experiments"]["sign-flips-trained"]["sign_flips"]}
-    with pytest.raises(PlanError, match="/none/G0/default/seed0: two experiments measure its"):
+    with pytest.raises(StudyError, match="/none/G0/default/seed0: two experiments measure its"):
         plan.as_json(changed(study, {"experiments": {"again": again}}))
 
 
