@@ -4,7 +4,6 @@ A name is one of `mcgrpo.estimators.ESTIMATORS`, or `module:attribute`, somebody
 folder that the study is run in, then as `import` does.
 """
 
-from functools import cache
 from typing import Any
 
 from mcgrpo.records import Run
@@ -96,16 +95,6 @@ def _try_own(run: Run) -> None:
         raise ValueError(f"training.estimator: {run.estimator!r}, tried on small groups of rewards: {why}") from error
 
 
-@cache
-def extra_rollouts(name: str) -> int:
-    """Rollouts that the estimator draws for each prompt beside G; imports torch and the module of somebody's own."""
-    if name in EXTRA_ROLLOUTS:
-        return EXTRA_ROLLOUTS[name]
-    from mcgrpo.estimators import get_estimator
-
-    return get_estimator(name).extra_rollouts
-
-
 def planned_extra(run: Run) -> int | None:
     """Rollouts drawn for each prompt beside G: `extra_rollouts` of the run, or else of its estimator.
 
@@ -116,6 +105,10 @@ def planned_extra(run: Run) -> int | None:
 
 
 def drawn(run: Run) -> int:
-    """Rollouts drawn for each prompt: G, plus extra ones; imports the module of somebody's own estimator."""
+    """Rollouts drawn for each prompt: G, plus extra ones; imports torch and the module of somebody's own estimator."""
     extra = planned_extra(run)
-    return run.num_generations + (extra_rollouts(run.estimator) if extra is None else extra)
+    if extra is None:
+        from mcgrpo.estimators import get_estimator
+
+        extra = get_estimator(run.estimator).extra_rollouts
+    return run.num_generations + extra

@@ -10,7 +10,7 @@ from studies import changed, load
 from mcgrpo.files import as_record, read_json
 from mcgrpo.records import Run
 from mcgrpo.study import plan
-from mcgrpo.study.estimators import extra_rollouts
+from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.settings import StudyError
 from mcgrpo.study.variants import Flips, flip_variant, flips_of, is_rival
@@ -71,7 +71,7 @@ def test_rivals_draw_as_many_rollouts_as_what_they_are_compared_with():
         if run.method != UNTRAINED
     }
     prompts = rows["mc-grpo", 2, "default"] // 2
-    assert rows["mc-grpo", 2, "default"] + prompts * extra_rollouts("median-mad") == rows["grpo", 3, "default"]
+    assert rows["mc-grpo", 2, "default"] + prompts * EXTRA_ROLLOUTS["median-mad"] == rows["grpo", 3, "default"]
     assert rows["grpo", 2, "rival-prompts-x4"] == rows["grpo", 8, "default"]
     estimators = {run.estimator for run in plan.runs(REFERENCE) if is_rival(run.variant)}
     assert estimators == {"sign", "batch-mean", "james-stein", "pods", "quantile-0.4", "maxrl", "mean-std"}

@@ -16,7 +16,6 @@ from mcgrpo.study.estimators import (
     USED_BY,
     check_estimator,
     drawn,
-    extra_rollouts,
     planned_extra,
 )
 from mcgrpo.study.fingerprint import training_code
@@ -48,7 +47,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("my_estimators.py").write_text(OWN)
     Path("helpers_of_mine.py").write_text(HELPERS)
-    extra_rollouts.cache_clear()
     yield tmp_path
     for name in [*sys.modules]:
         if name.partition(".")[0] in ("my_estimators", "helpers_of_mine", "lab"):

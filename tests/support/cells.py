@@ -5,7 +5,7 @@ import dataclasses
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, Gain
 from mcgrpo.files import write_csv
-from mcgrpo.study.estimators import extra_rollouts
+from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS, UNTRAINED
 
 MARGIN = 0.01
@@ -36,7 +36,7 @@ def cell(method, budget, mean=None, *, half=0.02, gain=None, change=None, seeds=
         "high": mean + half if there and half is not None else None,
         "over": ("problems" if seeds == 1 else "seeds and problems") if there and half is not None else None,
         "baseline": METHODS[method].baseline if method in METHODS else None,
-        "extra_rollouts": extra_rollouts(METHODS[method].estimator) if method in METHODS else 0,
+        "extra_rollouts": EXTRA_ROLLOUTS[METHODS[method].estimator] if method in METHODS else 0,
     }
     for name, paired in (("difference", gain), ("change", change)):
         if paired:

@@ -11,7 +11,7 @@ from mcgrpo.analyse.records import Cell, CellSignal, CurvePoint, Gain, SignalPoi
 from mcgrpo.files import write_csv
 from mcgrpo.report.catalogue import FIGURES, stages
 from mcgrpo.report.figures import facets
-from mcgrpo.study.estimators import extra_rollouts
+from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS
 
 SIX = ("grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo")
@@ -129,7 +129,7 @@ def point(method, budget, seed, step, seconds=(1.0, 0.1, 0.4, 2.5), setting="toy
         **dict.fromkeys(names)
         | {"setting": setting, "method": method, "num_generations": budget, "variant": "default"}
         | {"seed": seed, "step": step, "reward": reward, "accuracy": accuracy}
-        | {"rollouts": 8 * (budget + extra_rollouts(METHODS[method].estimator))}
+        | {"rollouts": 8 * (budget + EXTRA_ROLLOUTS[METHODS[method].estimator])}
         | dict(zip([name for name in names if name.startswith("seconds_")], seconds, strict=True))
     )
 
@@ -139,7 +139,7 @@ def curves(settings=("toy_a", "toy_b"), methods=SIX, budgets=(2, 4), seeds=3, st
     for setting in settings:
         for place, method in enumerate(methods):
             for budget in budgets:
-                drawn = (budget + extra_rollouts(METHODS[method].estimator)) / 4
+                drawn = (budget + EXTRA_ROLLOUTS[METHODS[method].estimator]) / 4
                 for seed in range(seeds):
                     for step in range(1, steps + 1):
                         reward = 0.3 + 0.02 * step + 0.05 * place + 0.05 * seed + 0.2 * (step * 7919 % 13) / 13
