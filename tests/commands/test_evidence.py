@@ -185,11 +185,6 @@ class TestAForgedArchive:
             write_jsonl(path, [row for row in rows if row["id"] != rows[0]["id"]])
         assert any("is over 15 problems of 16" in line for line in failures(forged(content))["problems"])
 
-    def test_with_the_papers_numbers_changed_is_found(self, content):
-        with (content / "config/published.csv").open("a") as file:
-            file.write("main,1,,grpo,2,default,gsm8k,accuracy,99.9,,,\n")
-        assert failures(forged(content))["study"] == ("config/published.csv: not that of the mcgrpo here",)
-
     def test_with_a_training_of_unknown_code_is_found(self, content):
         set_commit(content / f"{BASE}/runs/{MC_RUN}/run.json", f"{COMMIT}-dirty")
         assert failures(forged(content), until="commits") == {"commits": (f"{MC_RUN}: {COMMIT}-dirty",)}

@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-from mcgrpo import shipped
 from mcgrpo.files import read_json
 from mcgrpo.report.catalogue import CLAIMS, TABLES
 from mcgrpo.study.check import StudyError, check_form
@@ -16,8 +15,6 @@ from mcgrpo.study.read import made, schema
 
 STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", "SHA256SUMS"
 """The study as it was run (its files merged, and pinned); what made it; the hash of every other file."""
-OF_THE_PAPER = {"config/published.csv": shipped.PUBLISHED, "config/claims.yaml": shipped.CLAIMS}
-"""The paper's numbers and claims, by their names in the archive."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
 OPTIONAL = ("text", "unfinished", "if there")
@@ -39,7 +36,7 @@ def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
         + [tables / name for name in (*TABLES, *CLAIMS)],
         "grades": [results.grades(*each, protocol) for each in evaluations for protocol in planned["grading"]]
         + [results.rollout_grades(*each) for each in flips],
-        "data": [results.overlap, *OF_THE_PAPER]
+        "data": [results.overlap]
         + [path for name in datasets(planned) for path in (files.audit(name), files.data_source(name))],
         "training": [results.run(run) / name for run in trainings for name in (RECORD, METRICS, GROUPS)],
         "if there": [results.run(run) / ROLLOUTS for run in trainings] + [f"study/{each}" for each in modules(planned)],
@@ -57,7 +54,7 @@ def contents(config: Config, planned: dict[str, Any], completions: bool = False)
         planned: its plan.
         completions: whether to pack the text that was graded.
     """
-    packed = dict(OF_THE_PAPER)
+    packed: dict[str, Path] = {}
     for name, kind in planned_files(config, planned).items():
         if kind != "text" or completions:
             is_report = Path(name).parent == reports(config)

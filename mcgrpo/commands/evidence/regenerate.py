@@ -1,7 +1,7 @@
 """The tables of an unpacked archive, made again from its grades and metrics by the code that is installed.
 
 No model, no hub, no Snakemake: the functions that the workflow's rules call, in their order. The paper's numbers and
-claims are those that are installed, too.
+claims are those that are installed.
 """
 
 from collections.abc import Callable
