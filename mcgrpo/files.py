@@ -27,10 +27,10 @@ class RecordError(ValueError):
 
 
 @contextmanager
-def atomic(path: str | Path, durable: bool = False) -> Iterator[Path]:
+def atomic(path: str | Path) -> Iterator[Path]:
     """Write to a temporary file beside `path`, and rename it to `path` when the block succeeds.
 
-    With `durable` the data are on disk before the rename, so that a crash of the machine leaves no partial file.
+    The data are on disk before the rename, so that a crash of the machine leaves no partial file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,11 +40,9 @@ def atomic(path: str | Path, durable: bool = False) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
-        if durable:
-            flush(temporary)
+        flush(temporary)
         temporary.replace(path)
-        if durable:
-            flush(path.parent)
+        flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -182,8 +180,8 @@ def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
-    """Write records (or plain mappings), one per line, atomically; on disk before the file is there."""
-    with atomic(path, durable=True) as temporary, temporary.open("w", encoding="utf-8") as file:
+    """Write records (or plain mappings), one per line, atomically."""
+    with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps(row, default=as_mapping) + "\n")
 
@@ -210,21 +208,21 @@ def read_json(path: str | Path) -> dict[str, Any]:
         raise RecordError(f"{path}: no such file") from None
 
 
-def write_text(path: str | Path, text: str, durable: bool = False) -> None:
-    """Write text in UTF-8, atomically; `durable` as in `atomic`."""
-    with atomic(path, durable) as temporary:
+def write_text(path: str | Path, text: str) -> None:
+    """Write text in UTF-8, atomically."""
+    with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: str | Path, content: Any, durable: bool = False) -> None:
-    """Write one JSON value, indented, atomically; `durable` as in `atomic`."""
-    write_text(path, json.dumps(content, indent=2) + "\n", durable)
+def write_json(path: str | Path, content: Any) -> None:
+    """Write one JSON value, indented, atomically."""
+    write_text(path, json.dumps(content, indent=2) + "\n")
 
 
 def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
-    """Write records as CSV with the fields as header, as `write_jsonl` does; None is an empty field."""
+    """Write records as CSV with the fields as header, atomically; None is an empty field."""
     names = _names_of(kind)
-    with atomic(path, durable=True) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         for row in rows:

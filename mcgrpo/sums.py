@@ -48,7 +48,7 @@ def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
 def seal_folder(folder: Path) -> None:
     """Write the checksums of a folder's files to its list."""
     lines = (f"{value}  {name}\n" for name, value in sums_of(folder).items())
-    write_text(folder / FOLDER_LIST, "".join(lines), durable=True)
+    write_text(folder / FOLDER_LIST, "".join(lines))
 
 
 def check_sealed_folder(folder: Path) -> None:

@@ -74,7 +74,7 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
         if checkpoint := last_checkpoint(folder / CHECKPOINTS):
             return _take_over(folder, checkpoint)
     clear(folder)
-    write_json(folder / IDENTITY, identity, durable=True)
+    write_json(folder / IDENTITY, identity)
     return Earlier()
 
 
@@ -110,7 +110,7 @@ def seal_checkpoint(checkpoint: Path, max_steps: int, so_far: Earlier) -> None:
         flush(path)
     sizes = {name: [path.stat().st_size, sha256(path)] for name, path in growing.items()}
     complete = Complete(max_steps, so_far.started, so_far.seconds, files, sizes)
-    write_json(checkpoint / COMPLETE, asdict(complete), durable=True)
+    write_json(checkpoint / COMPLETE, asdict(complete))
 
 
 def alone(folder: Path) -> FileLock:
