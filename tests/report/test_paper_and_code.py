@@ -1,4 +1,4 @@
-"""The numbers of docs/paper-and-code.md and docs/reproduce-one-cell.md come out of a summary as they stand in it."""
+"""The numbers of docs/paper-and-code.md come out of a summary as they stand in it."""
 
 import math
 import sys
@@ -81,18 +81,7 @@ def test_a_number_without_an_interval_is_never_bold():
     assert paper_and_code.told(None, "change") == "missing"
 
 
-def test_one_cell_has_mean_and_median_with_n_and_seeds(tmp_path, monkeypatch):
-    there = {"setting": readme.SETTING}
-    cells = [cell("grpo", 2, 0.5, **there), cell("mc-grpo", 2, 0.54, gain=SURE, **there), cell("grpo", 2, 0.7)]
-    frame(tmp_path, [*cells, cell("mc-grpo", 4, 0.6, gain=SURE, **there)])
-    monkeypatch.setattr(readme, "SUMMARY", tmp_path / "summary.csv")
-    assert lines(readme.one_cell(), "| ")[1:] == [
-        ["GRPO, G=2", "greedy", "50.0 [48.0, 52.0]", "", "100", "3"],
-        ["MC-GRPO, G=2+1", "greedy", "54.0 [52.0, 56.0]", "+4.0 [+1.0, +7.0] better", "100", "3"],
-    ]
-
-
-PAGES = ("mini-study", "paper-and-code", "reproduce-one-cell", "mad-zero")
+PAGES = ("mini-study", "paper-and-code", "mad-zero")
 
 
 @pytest.mark.parametrize("name", ["README.md", *(f"docs/{name}.md" for name in PAGES)])

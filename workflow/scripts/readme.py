@@ -83,24 +83,6 @@ def changes() -> str:
     return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
 
 
-def one_cell() -> str:
-    """The cell of docs/reproduce-one-cell.md: accuracies with mean and median, and their difference."""
-    cells = accuracies(read_frame(SUMMARY, Cell), "in")
-    cells = cells.query("setting == @SETTING and num_generations == 2 and method in ['grpo', 'mc-grpo']")
-    rows = [
-        {
-            "Method": f"{label(cell.method)}, G={wording.rollouts(cell.num_generations, cell.extra_rollouts)}",
-            "Decoding": cell.decoding,
-            "Accuracy (%)": wording.estimate(cell.mean, cell.low, cell.high, "percent"),
-            "Gain": wording.gain(cell) if cell.baseline else "",
-            "Problems": f"{cell.n}",
-            "Seeds": f"{cell.seeds}",
-        }
-        for cell in cells.dropna(subset="mean").sort_values(["decoding", "method"], kind="stable").itertuples()
-    ]
-    return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
-
-
 def mad_zero() -> str:
     """The effect of each choice of `mad_zero` in the study, and those under composite rewards."""
     cells = read_frame(SUMMARY, Cell)
@@ -211,7 +193,6 @@ def main() -> None:
     put(Path("README.md"), MARK, summary())
     put(Path("docs/mini-study.md"), MARK, page())
     put(Path("docs/mad-zero.md"), MARK, mad_zero())
-    put(Path("docs/reproduce-one-cell.md"), MARK, one_cell())
     put(Path("docs/paper-and-code.md"), MARK, paper_and_code.measured(read_frame(SUMMARY, Cell)))
     if BENCHMARK.is_file():
         put(Path("docs/drop-in.md"), "bench", BENCHMARK.read_text().strip())
