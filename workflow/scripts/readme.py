@@ -151,7 +151,8 @@ def choice_row(cells: pd.DataFrame, name: str) -> dict[str, str]:
 
 def section(name: str) -> str:
     """The caption and table of one section of tables.md."""
-    found = re.search(rf"^## {name}\n\n(.*?)(?=^## |^Tables without|\Z)", (REPORTS / "tables.md").read_text(), re.DOTALL | re.MULTILINE)
+    block = re.compile(rf"^## {name}\n\n(.*?)(?=^## |^Tables without|\Z)", re.DOTALL | re.MULTILINE)
+    found = block.search((REPORTS / "tables.md").read_text())
     if found is None:
         raise SystemExit(f"{REPORTS}/tables.md has no table {name!r}")
     return found.group(1).strip()
@@ -193,8 +194,9 @@ def shown(text: str, folder: str) -> str:
 
 
 def answer() -> str:
-    """The answer with its numbers, without the meaning of words and what was lost."""
-    return "\n\n".join(headline().split("\n\n")[:-2])
+    """The answer's two sentences, and a table of their numbers."""
+    sentences = [part for part in headline().split("\n\n")[:-2] if not part.startswith("- ")]
+    return "\n\n".join([*sentences, section("answer").split("\n\n")[-1]])
 
 
 def summary() -> str:
