@@ -21,9 +21,6 @@ LOGS = ("_metrics", "_pending_extra_logs", "_pending_metrics")
 ALLOWED = {
     **{("mcgrpo/train/oracle.py", name): "leaves no trace in the logs of TRL's trainer" for name in LOGS},
     **{("mcgrpo/train/released.py", name): "overrides the same methods as mcgrpo/trainer" for name in LOGS[:2]},
-    ("mcgrpo/grade/math_grader.py", "_Latex2Sympy"): "half of a grading's time: see `_without_detours` there",
-    ("mcgrpo/grade/math_grader.py", "_interp"): "ANTLR has no other way to choose the mode of prediction",
-    ("mcgrpo/grade/math_grader.py", "grader.sympy_symbolic_eq"): "rationals are compared without being simplified",
 }
 """(file, name) -> why it stays."""
 
