@@ -2,7 +2,7 @@
 
 An estimator is a centre, a scale, a number of extra rollouts and a rule for the rows to keep (`Estimator`). All are
 pure functions of a float tensor `rewards` of shape (groups, drawn), in which NaN marks an unscorable rollout. This
-package depends on torch only. docs/estimators.md compares the estimators, docs/your-own-estimator.md adds one.
+package depends on torch only. docs/estimators.md compares the estimators and adds one.
 
 The extra rollouts of each group are dropped in this order: unscorable rollouts, then those with the smallest
 |reward - centre|, among equals the first drawn (`keep_largest`). For the median of an odd group the dropped row is

@@ -9,18 +9,15 @@ import re
 from itertools import product
 from typing import Any
 
-from antlr4 import PredictionMode
-from antlr4.error.ErrorStrategy import BailErrorStrategy
-from latex2sympy2_extended import NormalizationConfig, latex2sympy2
-from math_verify import LatexExtractionConfig, grader, parse, verify
-from sympy import Integer, Rational
+from latex2sympy2_extended import NormalizationConfig
+from math_verify import LatexExtractionConfig, parse, verify
+from sympy import Expr, Float
 
 from mcgrpo.grade.answers import gold_text, presentable
 from mcgrpo.records import Verdict
 
 logging.getLogger("math_verify").setLevel(logging.ERROR)
 
-_SHORT_INTEGER = re.compile("[0-9]{1,18}")
 GOLD = [LatexExtractionConfig()]
 """Golds: any LaTeX in the text, operators such as `\\frac43` corrected."""
 
@@ -34,46 +31,6 @@ STRICT = [
     )
 ]
 """Answers: a box first, or LaTeX after an anchor such as "answer is"; malformed operators are refused (appendix)."""
-
-
-def speed_up() -> None:
-    """Speed up math-verify in this process, with the same results.
-
-    Integers: sympy parses even "64" with its tokenizer, `from sympy import *` and eval. Parsing: in two stages, as
-    ANTLR recommends. In SLL mode "the parser will either return a correct parse tree (i.e. the same parse tree that
-    would be returned with the LL prediction mode), or it will report a syntax error" (`PredictionMode`); LL is needed
-    only then (the grammar ends in EOF, so that neither can stop early). Comparison: the simplified difference of two
-    rationals is 0 if and only if they are equal.
-    """
-    converter = latex2sympy2._Latex2Sympy
-    parse_number, create_parser, parse_latex = converter.parse_number, converter.create_parser, converter.parse
-
-    def parse_integer(self: Any, text: str) -> Any:
-        digits = text.replace(",", "")
-        return Integer(digits) if _SHORT_INTEGER.fullmatch(digits) else parse_number(self, text)
-
-    def create_sll_parser(self: Any, latex: str) -> Any:
-        parser = create_parser(self, latex)
-        parser._interp.predictionMode = PredictionMode.SLL
-        parser._errHandler = BailErrorStrategy()
-        return parser
-
-    def parse_in_two_stages(self: Any, latex: str) -> Any:
-        self.create_parser = create_sll_parser.__get__(self)
-        try:
-            return parse_latex(self, latex)
-        except Exception:
-            del self.create_parser
-            return parse_latex(self, latex)
-
-    converter.parse_number, converter.parse = parse_integer, parse_in_two_stages
-
-    simplify_and_compare = grader.sympy_symbolic_eq
-
-    def compare(a: Any, b: Any) -> bool:
-        return a == b if isinstance(a, Rational) and isinstance(b, Rational) else simplify_and_compare(a, b)
-
-    grader.sympy_symbolic_eq = compare
 
 
 COMMON = r"""
@@ -95,10 +52,14 @@ def warm_up() -> None:
 
 
 class MathGrader:
-    """Judge completions against one gold, which is parsed once; equal answers are compared once."""
+    """Judge completions against one gold, which is parsed once; equal answers are compared once.
 
-    def __init__(self, answer: str, solution: str):
-        self._gold = parse_gold(answer, solution)
+    Args:
+        exact: rational numbers that differ are wrong; math-verify compares them up to a difference of 1e-6.
+    """
+
+    def __init__(self, answer: str, solution: str, exact: bool = False):
+        self._gold, self._exact = parse_gold(answer, solution), exact
         self._verdicts: dict[Any, Verdict] = {}
 
     @property
@@ -119,9 +80,9 @@ class MathGrader:
         try:
             known = self._verdicts.get(tuple(parsed))
         except TypeError:  # a matrix has no hash
-            return judge(self._gold, parsed)
+            return judge(self._gold, parsed, self._exact)
         if known is None:
-            known = self._verdicts[tuple(parsed)] = judge(self._gold, parsed)
+            known = self._verdicts[tuple(parsed)] = judge(self._gold, parsed, self._exact)
         return known
 
 
@@ -142,7 +103,7 @@ def parse_gold(answer: str, solution: str) -> list[Any]:
     return brief or written
 
 
-def judge(gold: list[Any], parsed: list[Any]) -> Verdict:
+def judge(gold: list[Any], parsed: list[Any], exact: bool = False) -> Verdict:
     """The verdict on a parsed answer. `verify` takes the gold first: it is not symmetric.
 
     An exception, which math-verify turns into False, is an `error` here, unless another parse of the answer is correct.
@@ -153,13 +114,19 @@ def judge(gold: list[Any], parsed: list[Any]) -> Verdict:
     pairs = [pair for pair in product(gold, parsed) if isinstance(pair[0], str) == isinstance(pair[1], str)]
     for pair in sorted(pairs, key=lambda pair: not isinstance(pair[0], str)):
         try:
-            if verify(*pair, timeout_seconds=None, raise_on_error=True):
+            if verify(*pair, timeout_seconds=None, raise_on_error=True) and not (exact and differ(*pair)):
                 return "correct"
         except Exception:
             failed = True
     if failed:
         return "error"
     return "wrong" if _is_expression(parsed) else "unparseable"
+
+
+def differ(one: Any, other: Any) -> bool:
+    """Whether two numbers are rational, without a decimal that may be rounded, and unequal."""
+    numbers = [each for each in (one, other) if isinstance(each, Expr) and each.is_rational and not each.has(Float)]
+    return len(numbers) == 2 and numbers[0].doit() != numbers[1].doit()
 
 
 def _parse(text: str, config: list[LatexExtractionConfig]) -> list[Any]:

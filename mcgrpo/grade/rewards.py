@@ -49,7 +49,7 @@ def judge(
     if protocol == "robust":
         graded = [_rewritten(*each) for each in zip(completions, golds, texts, strict=True)]
         completions, golds, texts = ([each[part] for each in graded] for part in range(3))
-    return (verifier or shared()).judge(golds, texts, completions)
+    return (verifier or shared()).judge(golds, texts, completions, exact=protocol == "robust")
 
 
 def _gold(answer: str | int | float | None) -> str:

@@ -1,14 +1,16 @@
 r"""The protocol `robust` (ours): rewrite answers in forms that the paper's grading misreads.
 
 `paper` is math-verify as the paper configures it. It takes `2010_4` for `2010_3`, and refuses `10\,000`, `90°`, `5.`,
-`0.\overline{3}`, `\sqrt2`, `\frac12` and `e^{i\pi}` although they are correct. Here completions and golds are rewritten
-before the same grader reads them; nothing else changes. Of several boxes the last one counts, unless the gold has
-several parts. On GSM8K an answer in its own form, `#### 7`, counts if there is no tag.
+`0.\overline{3}`, `\sqrt2`, `\frac12`, `½` and `e^{i\pi}` although they are correct. Here completions and golds are
+rewritten before the same grader reads them. Of several boxes the last one counts, unless the gold has several parts.
+Rational numbers are compared exactly: math-verify takes `1/2^{77}` for `1/2^{76}`. On GSM8K an answer in its own form,
+`#### 7`, counts if there is no tag.
 Standard library only; linear in the text.
 """
 
 import re
 from fractions import Fraction
+from unicodedata import normalize
 
 _SPACES = r"\\[,;:! ]|[~\u00a0\u2009\u202f]"
 _THOUSANDS = re.compile(rf"(?<![\d.,])\d{{1,3}}(?:(?:{_SPACES})\d{{3}})+(?!\d)")
@@ -20,7 +22,9 @@ _EULER = re.compile(r"(?<![A-Za-z\\])e\s?\^\s?\{\s{0,9}-?\s{0,9}(?:i\s{0,9}\\pi|
 _GAP = rf"(?:\s|{_SPACES}){{0,4}}"
 _IN_BRACES = rf"\{{{_GAP}(\d{{1,2}}){_GAP}\}}"
 _BASE = re.compile(rf"(?<![\w.}}])(-?\d{{1,40}}){_GAP}_{_GAP}(?:{_IN_BRACES}|(\d{{1,2}})(?!\d))")
-_ROOT = re.compile(r"\\sqrt ?(\d)(?!\d)")
+_ROOT = re.compile(r"\\sqrt ?(\d)(?!\d)|√(\d{1,18})(?![\d.])")
+_VULGAR = {each: normalize("NFKC", each).split("⁄") for each in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+_FRACTIONS = str.maketrans({each: f"\\frac{{{upper}}}{{{lower}}}" for each, (upper, lower) in _VULGAR.items()})
 _FRACTION = re.compile(r"\\[dt]?frac ?(?:(\d)|(\{[^{}]{1,40}\})) ?(?:(\d)(?!\d)|(\{[^{}]{1,40}\}))")
 _PARTS = re.compile(r"[,;]|\b(?:and|or)\b|\\text")
 _HASHES = re.compile(r"####[ \t]*([^\n]{1,100})")
@@ -30,7 +34,7 @@ def rewritten(text: str) -> str:
     """A text with numbers rewritten for math-verify; bases of numerals (`2010_4`) are unchanged."""
     text = _THOUSANDS.sub(lambda match: _SPACE.sub("", match[0]), text)
     text = _REPEATING.sub(_as_fraction, text)
-    text = _FRACTION.sub(_in_braces, _ROOT.sub(r"\\sqrt{\1}", text))
+    text = _FRACTION.sub(_in_braces, _ROOT.sub(r"\\sqrt{\1\2}", text.translate(_FRACTIONS)))
     return _EULER.sub("(-1)", _FULL_STOP.sub("", _DEGREES.sub(r"^\\circ", text)))
 
 

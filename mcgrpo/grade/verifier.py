@@ -50,14 +50,14 @@ class WorkerError(RuntimeError):
 class _Group:
     """The completions of one gold that are not judged yet, with their positions in the output."""
 
-    def __init__(self, answer: str, solution: str):
-        self.answer, self.solution = answer, solution
+    def __init__(self, answer: str, solution: str, exact: bool):
+        self.gold = {"answer": answer, "solution": solution, "exact": exact}
         self.places: dict[str, list[int]] = {}
         self.judged: dict[int, Judgement] = {}
 
     def request(self) -> dict[str, Any]:
         """The request to a worker: the gold, and every different completion not judged yet."""
-        return {"answer": self.answer, "solution": self.solution, "completions": list(self.places)}
+        return {**self.gold, "completions": list(self.places)}
 
     def settle(self, judgement: Judgement) -> None:
         """Record the judgement of the first remaining completion."""
@@ -202,10 +202,13 @@ class Verifier:
         for worker in self._all:
             self._idle.put(worker)
 
-    def judge(self, answers: Sequence[str], solutions: Sequence[str], completions: Sequence[str]) -> list[Judgement]:
+    def judge(
+        self, answers: Sequence[str], solutions: Sequence[str], completions: Sequence[str], exact: bool = False
+    ) -> list[Judgement]:
         """Judge each completion against its gold; the three sequences have the same length.
 
-        A gold is parsed once per `AT_ONCE` of its completions in the call; equal completions are judged once.
+        A gold is parsed once per `AT_ONCE` of its completions in the call; equal completions are judged once. `exact`
+        is that of `mcgrpo.grade.math_grader.MathGrader`.
 
         Raises:
             WorkerError: if a worker cannot be started, or is killed from outside repeatedly.
@@ -219,7 +222,7 @@ class Verifier:
             else:
                 group = filling.get((answer, solution))
                 if group is None or len(group.places) == AT_ONCE:
-                    group = filling[answer, solution] = _Group(answer, solution)
+                    group = filling[answer, solution] = _Group(answer, solution, exact)
                     groups.append(group)
                 group.places.setdefault(text, []).append(place)
         if groups:

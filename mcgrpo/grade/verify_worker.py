@@ -4,8 +4,9 @@ Started by `mcgrpo.grade.verifier` as `python -m mcgrpo.grade.verify_worker TIME
 math-verify once and only passes model output on. The grader, forked from it, reads that output, and is replaced within
 milliseconds if it exceeds its time or memory, or dies. (Forking is safe here: one thread, no torch, no GPU.)
 
-Each line on stdin is a list of groups, `{"answer", "solution", "completions"}`. Each line on stdout is a reply: for
-each group `{"gold": bool}`, then, if the gold parses, `{"verdict", "extracted", "note"}` per completion, in order.
+Each line on stdin is a list of groups, `{"answer", "solution", "exact", "completions"}`. Each line on stdout is a
+reply: for each group `{"gold": bool}`, then, if the gold parses, `{"verdict", "extracted", "note"}` per completion, in
+order.
 
 A grader that is killed from outside is replaced and asked again, once per completion.
 """
@@ -169,7 +170,7 @@ def _reply_forever(requests: int, replies: int, timeout: float, memory_mb: int) 
     while line := lines.read():
         for group in json.loads(line):
             _set_alarm(timeout)
-            grader = MathGrader(group["answer"], group["solution"])
+            grader = MathGrader(group["answer"], group["solution"], group["exact"])
             write_line(replies, {"gold": grader.gold_parsable})
             for completion in group["completions"] if grader.gold_parsable else ():
                 _set_alarm(timeout)
@@ -216,9 +217,8 @@ def _grade(grader: Grader, groups: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Load math-verify, announce readiness, and serve groups until stdin ends."""
-    from mcgrpo.grade.math_grader import speed_up, warm_up
+    from mcgrpo.grade.math_grader import warm_up
 
-    speed_up()
     warm_up()
     gc.collect()
     gc.freeze()

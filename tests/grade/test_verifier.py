@@ -101,12 +101,12 @@ def test_a_gold_is_parsed_once_for_its_rollouts(monkeypatch):
     parsed = []
 
     class Counting(math_grader.MathGrader):
-        def __init__(self, answer, solution):
+        def __init__(self, answer, *more):
             parsed.append(answer)
-            super().__init__(answer, solution)
+            super().__init__(answer, *more)
 
     monkeypatch.setattr(math_grader, "MathGrader", Counting)
-    group = {"answer": "7", "solution": "", "completions": [f"\\boxed{{{n}}}" for n in range(20)]}
+    group = {"answer": "7", "solution": "", "exact": False, "completions": [f"\\boxed{{{n}}}" for n in range(20)]}
     (asked, asking), (answered, answering) = os.pipe(), os.pipe()
     verify_worker.write_line(asking, [group])
     os.close(asking)

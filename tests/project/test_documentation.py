@@ -20,7 +20,7 @@ YAML = re.compile(
     r"^```yaml\n(# ([\w.-]+\.yaml), merged over (config/[\w-]+\.yaml)\n.*?)^```$", re.MULTILINE | re.DOTALL
 )
 TARGET = re.compile(r"(?<=\s)results/[^\s`]+")
-PAGES = ("extend", "reproduce-one-cell")
+PAGES = ("extend", "run-a-study")
 
 
 def page(name):

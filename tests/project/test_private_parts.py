@@ -20,9 +20,6 @@ DOCUMENTED = {"_exit", "_replace", "_asdict", "_fields", "os.environ", "sys.argv
 LOGS = ("_metrics", "_pending_extra_logs")
 ALLOWED = {
     **{("mcgrpo/train/released.py", name): "overrides the same methods as mcgrpo/trainer" for name in LOGS},
-    ("mcgrpo/grade/math_grader.py", "_Latex2Sympy"): "half of a grading's time: see `_without_detours` there",
-    ("mcgrpo/grade/math_grader.py", "_interp"): "ANTLR has no other way to choose the mode of prediction",
-    ("mcgrpo/grade/math_grader.py", "grader.sympy_symbolic_eq"): "rationals are compared without being simplified",
 }
 """(file, name) -> why it stays."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-API = Path(__file__).parents[2] / "docs/api.md"
+API = Path(__file__).parents[2] / "docs/drop-in.md"
 NAMES = [
     *(
         f"mcgrpo:{name}"

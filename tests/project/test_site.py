@@ -61,8 +61,8 @@ def test_a_link_leads_to_the_heading_of_another_page(site, page):
 
 
 def test_the_api_reference_has_every_public_name(site, page):
-    page.goto((site / "docs/api.html").as_uri())
+    page.goto((site / "docs/drop-in.html").as_uri())
     shown = set(page.eval_on_selector_all("dt .descname", "names => names.map(name => name.innerText)"))
     assert {name.partition(":")[2] for name in NAMES} - shown == set()
-    page.goto((site / "docs/api.html").as_uri() + "#mcgrpo.estimators.estimation.estimate")
+    page.goto((site / "docs/drop-in.html").as_uri() + "#mcgrpo.estimators.estimation.estimate")
     assert re.search(r"num_generations\W+G, the rows of each group that are kept", page.inner_text("article"))

@@ -42,7 +42,7 @@ def mistakes() -> None:
 
 
 def compute(rewards: Tensor, centre: Callable[[Tensor], Tensor]) -> None:
-    """As in docs/estimators.md and docs/your-own-estimator.md."""
+    """As in docs/estimators.md."""
     assert_type(register("own", Estimator(centre, extra_rollouts=1)), Estimator)
     assert_type(estimate(rewards, "own", 4), tuple[Tensor, Tensor, dict[str, Tensor]])
     assert_type(ESTIMATORS, dict[str, Estimator])

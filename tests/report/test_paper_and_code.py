@@ -1,4 +1,4 @@
-"""The numbers of docs/paper-and-code.md and docs/reproduce-one-cell.md come out of a summary as they stand in it."""
+"""The numbers of docs/paper-and-code.md come out of a summary as they stand in it."""
 
 import math
 import sys
@@ -10,7 +10,8 @@ from cells import cell, flip, frame
 from claim_rows import pair, scores_of
 from page_study import PageStudy, few
 
-from mcgrpo.report.answer import markdown
+from mcgrpo.report.answer import markdown, table
+from mcgrpo.report.tables import frame as frames
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
@@ -81,18 +82,7 @@ def test_a_number_without_an_interval_is_never_bold():
     assert paper_and_code.told(None, "change") == "missing"
 
 
-def test_one_cell_has_mean_and_median_with_n_and_seeds(tmp_path, monkeypatch):
-    there = {"setting": readme.SETTING}
-    cells = [cell("grpo", 2, 0.5, **there), cell("mc-grpo", 2, 0.54, gain=SURE, **there), cell("grpo", 2, 0.7)]
-    frame(tmp_path, [*cells, cell("mc-grpo", 4, 0.6, gain=SURE, **there)])
-    monkeypatch.setattr(readme, "SUMMARY", tmp_path / "summary.csv")
-    assert lines(readme.one_cell(), "| ")[1:] == [
-        ["GRPO, G=2", "greedy", "50.0 [48.0, 52.0]", "", "100", "3"],
-        ["MC-GRPO, G=2+1", "greedy", "54.0 [52.0, 56.0]", "+4.0 [+1.0, +7.0] better", "100", "3"],
-    ]
-
-
-PAGES = ("mini-study", "paper-and-code", "reproduce-one-cell", "mad-zero")
+PAGES = ("mini-study", "paper-and-code", "mad-zero")
 
 
 @pytest.mark.parametrize("name", ["README.md", *(f"docs/{name}.md" for name in PAGES)])
@@ -107,11 +97,12 @@ def test_a_page_has_one_place_for_them_which_can_be_filled_again(tmp_path, name)
 def test_the_readme_has_the_answer_with_its_numbers_and_says_what_was_run(tmp_path, monkeypatch):
     found = answer_of(plan_of(["toy_a"]), scores_of(pair(0.05, setting="toy_a")))
     (tmp_path / "headline.md").write_text(markdown(found, "nothing."))
+    (tmp_path / "tables.md").write_text(frames.markdown(table(found)))
     (tmp_path / "claims.md").write_text("By the paper's own numbers: 1 holds.")
     monkeypatch.setattr(readme, "REPORTS", tmp_path)
     monkeypatch.setattr(readme, "RESULTS", PageStudy(tmp_path, few).results)
     text = readme.summary()
     assert text.startswith("**Does the median help? Not known yet.** MC-GRPO against GRPO+1")
-    assert "\n- toy_a on sums, G=2: +5.0 points [+4.0, +6.0], better (5 seeds)\n\n![Gains" in text
+    assert "+5.0 [+4.0, +6.0] better" in text and "\n\n![Gains" in text
     assert "Of the study" not in text and "1 holds" in text
     assert "9 trainings, 1 to 2 seeds for each cell, of 21 November 2026, at commit `c0ffee0000`." in text

@@ -1,6 +1,6 @@
 """Write the results of a study into README.md and docs/: `python workflow/scripts/readme.py [STUDY]`.
 
-STUDY is `reference` (`make readme`) or another of the same settings that has its report, such as `mini`.
+STUDY is `reference` (`make readme`), another of the same settings that has its report, such as `mini`, or `smollm2`.
 
 If the benchmark of training has been run (`make bench`), its results are written into docs/drop-in.md.
 """
@@ -23,8 +23,8 @@ from mcgrpo.study.methods import label
 from mcgrpo.study.variants import DEFAULT
 
 STUDY = sys.argv[1] if __name__ == "__main__" and sys.argv[1:] else "reference"
-MARK = "study"
-"""The name of the blocks that are written."""
+MARK, PRETRAINED = "study", "smollm2"
+"""The names of the blocks that are written: those of a study of toy models, and those of one of a pre-trained model."""
 REPORTS = Path("reports") / STUDY
 RESULTS = Path("results") / STUDY
 SUMMARY = RESULTS / "summary.csv"
@@ -83,24 +83,6 @@ def changes() -> str:
     return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
 
 
-def one_cell() -> str:
-    """The cell of docs/reproduce-one-cell.md: accuracies with mean and median, and their difference."""
-    cells = accuracies(read_frame(SUMMARY, Cell), "in")
-    cells = cells.query("setting == @SETTING and num_generations == 2 and method in ['grpo', 'mc-grpo']")
-    rows = [
-        {
-            "Method": f"{label(cell.method)}, G={wording.rollouts(cell.num_generations, cell.extra_rollouts)}",
-            "Decoding": cell.decoding,
-            "Accuracy (%)": wording.estimate(cell.mean, cell.low, cell.high, "percent"),
-            "Gain": wording.gain(cell) if cell.baseline else "",
-            "Problems": f"{cell.n}",
-            "Seeds": f"{cell.seeds}",
-        }
-        for cell in cells.dropna(subset="mean").sort_values(["decoding", "method"], kind="stable").itertuples()
-    ]
-    return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
-
-
 def mad_zero() -> str:
     """The effect of each choice of `mad_zero` in the study, and those under composite rewards."""
     cells = read_frame(SUMMARY, Cell)
@@ -151,7 +133,8 @@ def choice_row(cells: pd.DataFrame, name: str) -> dict[str, str]:
 
 def section(name: str) -> str:
     """The caption and table of one section of tables.md."""
-    found = re.search(rf"^## {name}\n\n(.*?)(?=^## |\Z)", (REPORTS / "tables.md").read_text(), re.DOTALL | re.MULTILINE)
+    block = re.compile(rf"^## {name}\n\n(.*?)(?=^## |^Tables without|\Z)", re.DOTALL | re.MULTILINE)
+    found = block.search((REPORTS / "tables.md").read_text())
     if found is None:
         raise SystemExit(f"{REPORTS}/tables.md has no table {name!r}")
     return found.group(1).strip()
@@ -178,9 +161,11 @@ def provenance() -> str:
         raise SystemExit(f"{RESULTS}: no training has finished")
     seeds = Counter(cell_name(vars(each.run)) for each in trainings)
     commits = ", ".join(f"`{commit[:10]}`" for commit, _ in jobs.commits(trainings))
+    cards = sorted({each.outcome["device"] for each in trainings} - {"cpu"})
     return (
         f"The study `config/{STUDY}.yaml`: {wording.count(len(trainings), 'training')}, "
-        f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, at commit {commits}. "
+        f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, "
+        f"{''.join(f'on {card}, ' for card in cards)}at commit {commits}. "
         f"`mcgrpo verify {ARCHIVE}` makes its tables again from its grades."
     )
 
@@ -190,11 +175,16 @@ def shown(text: str, folder: str) -> str:
     return f"![{text}]({folder}/{FIGURES[text]}.png)"
 
 
+def answer() -> str:
+    """The answer's two sentences, and a table of their numbers."""
+    sentences = [part for part in headline().split("\n\n")[:-2] if not part.startswith("- ")]
+    return "\n\n".join([*sentences, section("answer").split("\n\n")[-1]])
+
+
 def summary() -> str:
     """The README's part: the answer with its numbers, one figure, and how many claims hold."""
-    parts = headline().split("\n\n")[:-2]  # without the meaning of words and what was lost
     more = "All comparisons and the other variants: [docs/mini-study.md](docs/mini-study.md)."
-    return "\n\n".join([*parts, shown(next(iter(FIGURES)), "docs/figures"), claims(), f"{provenance()} {more}"])
+    return "\n\n".join([answer(), shown(next(iter(FIGURES)), "docs/figures"), claims(), f"{provenance()} {more}"])
 
 
 def page() -> str:
@@ -206,12 +196,16 @@ def page() -> str:
 
 def main() -> None:
     """Rewrite the generated blocks of README.md and docs/."""
+    if STUDY == PRETRAINED:
+        more = "Its accuracies: [docs/gpu.md](docs/gpu.md#a-pre-trained-model)."
+        put(Path("README.md"), PRETRAINED, f"{answer()}\n\n{provenance()} {more}")
+        put(Path("docs/gpu.md"), PRETRAINED, "\n\n".join([provenance(), section("control"), section("stability")]))
+        return
     for name in FIGURES.values():
         shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{name}.png")
     put(Path("README.md"), MARK, summary())
     put(Path("docs/mini-study.md"), MARK, page())
     put(Path("docs/mad-zero.md"), MARK, mad_zero())
-    put(Path("docs/reproduce-one-cell.md"), MARK, one_cell())
     put(Path("docs/paper-and-code.md"), MARK, paper_and_code.measured(read_frame(SUMMARY, Cell)))
     if BENCHMARK.is_file():
         put(Path("docs/drop-in.md"), "bench", BENCHMARK.read_text().strip())
