@@ -24,13 +24,6 @@ PINNED = fake_hub.COMMIT
 TRAINED = [run for run in runs_of(MINI) if run.training]
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty folder to run a study in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def doctor(study, **environment):
     """Exit code, output, and the check of each topic and name."""
     command = [sys.executable, "-m", "mcgrpo.cli", "doctor", str(study)]

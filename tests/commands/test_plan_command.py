@@ -20,13 +20,6 @@ MINI, PAPER = studies.load("mini"), studies.load("config")
 TINY = {"architecture": "qwen3", "hidden_size": 32, "heads": 1, "layers": 1, "intermediate_size": 32}
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty folder to run a study in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def trainings(config):
     return {name: entry.run for name, entry in expand(config).items() if entry.run.method != UNTRAINED}
 
@@ -115,12 +108,6 @@ def test_wall_clock_is_the_work_shared_out_and_no_less_than_the_longest_training
     seconds = [3.0, 7.0, 5.0, 4.0, None]
     left = {str(each): Forecast(1, each and Time(3600 * each, "measured")) for each in seconds}
     assert f"{at_once} at a time: {hours}" in list(notes(left, at_once))[-1]
-
-
-@pytest.mark.parametrize(("training", "rollouts"), [({}, 12), ({"extra_rollouts": 2}, 6), ({"extra_rollouts": 0}, 4)])
-def test_rollouts_drawn_are_those_of_the_estimator_or_of_the_run(training, rollouts):
-    run = trainings(MINI)["toy-qwen3/grpo/G4/default/seed0"]
-    assert drawn(replace(run, estimator="pods", training=run.training | training)) == rollouts
 
 
 def test_the_batch_arithmetic_of_the_paper():

@@ -57,10 +57,6 @@ def test_a_split_under_another_name_and_the_first_rows():
         assert found[3].question == found[0].question
 
 
-def test_thousands_commas_stay_as_the_grader_reads_them(tmp_path):
-    assert only(tmp_path, {"question": "q", "answer": "so\n#### 1,234"}).answer == "1,234"
-
-
 def test_math_has_a_solution_and_no_answer(tmp_path):
     example = only(tmp_path, MATH)
     assert example == Example("test-0", "test", MATH["problem"], "", MATH["solution"])
@@ -111,7 +107,6 @@ def test_toy():
         ([{"question": " ", "answer": "1"}], r"test\.jsonl:1: no text under 'question' or 'problem'"),
         ([{"question": "q", "answer": True}], r"test\.jsonl:1: 'answer' is True, which is no number"),
         ('{"question": "q", "answer": NaN}', r"test\.jsonl:1: 'answer' is nan, which is no number"),
-        ('{"question": "q", "answer": -Infinity}', r"test\.jsonl:1: 'answer' is -inf, which is no number"),
         ([{"question": "q\ud800", "answer": "1"}], r"test\.jsonl:1: '\\ud800' is half a character"),
         ('{"question": "q", "answer": ' + "1" * 5000 + "}", r"test\.jsonl:1: cannot be read \(Exceeds the limit"),
         ('{"question": ' + "[" * 100_000, r"test\.jsonl:1: cannot be read \(maximum recursion depth"),

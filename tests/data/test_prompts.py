@@ -25,14 +25,6 @@ def test_prompts_ask_for_what_graders_read():
     assert "\\boxed{{ANSWER}}" in SYSTEM_PROMPTS["math"]  # both braces stand in the release
 
 
-def test_a_chat_template_makes_the_text():
-    (text,) = render([as_prompt("gsm8k", "1+1?")], byte_tokenizer(), {})
-    system = SYSTEM_PROMPTS["gsm8k"]
-    assert text == (
-        f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n"
-    )
-
-
 def test_keywords_reach_the_chat_template():
     tokenizer = byte_tokenizer()
     tokenizer.chat_template = "{{ 'thinking' if enable_thinking else 'silent' }}"
@@ -42,11 +34,6 @@ def test_keywords_reach_the_chat_template():
 def test_a_tokenizer_without_template_is_named():
     with pytest.raises(ValueError, match="toy/words: this tokenizer has no chat template; use the prompt 'plain'"):
         render([as_prompt("math", "?")], SimpleNamespace(chat_template=None, name_or_path="toy/words"), {})
-
-
-def test_an_unknown_template_is_an_error():
-    with pytest.raises(KeyError, match="none-such"):
-        as_prompt("none-such", "?")
 
 
 def test_the_hash_is_that_of_the_text():

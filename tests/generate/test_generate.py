@@ -70,11 +70,6 @@ def test_greedy_is_that_of_transformers_for_each_prompt_alone(words, problems):
         assert row.finish_reason == ("stop" if stop in expected else "length")
 
 
-def test_the_batch_size_changes_no_greedy_completion(words, problems):
-    first, second = (run(words, problems, samples=0, batch_size=size) for size in (1, 6))
-    assert first == second
-
-
 def test_samples_differ_by_seed_and_by_sample_and_repeat(words, problems):
     first, again, other = (run(words, problems, seed=seed) for seed in (0, 0, 1))
     texts = [[row.completion for row in rows] for rows in (first, again, other)]
@@ -207,11 +202,6 @@ def test_special_tokens_are_those_of_training(chat):
     run(engine, [problem], "gsm8k", samples=0)
     (text,) = render([as_prompt("gsm8k", "1+1?")], tokenizer, {})
     assert given[0].tolist() == tokenizer([text], add_special_tokens=False)["input_ids"]
-
-
-def test_a_tokenizer_without_template_is_an_error(words, problems):
-    with pytest.raises(ValueError, match="no chat template; use the prompt 'plain'"):
-        run(words, problems, "gsm8k")
 
 
 @pytest.fixture

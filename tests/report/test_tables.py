@@ -122,12 +122,6 @@ def test_beside_a_published_gain_stands_whether_ours_excludes_it(tmp_path, exclu
     assert [row[name] for name in ("Published (%)", "Ours − published", "Published gain")] == ["83.54", "+1.5", f"+4.62{word}"]  # fmt: skip  # noqa: E501
 
 
-def test_the_placeholders_of_the_paper_are_told_where_its_numbers_are(tmp_path):
-    printed_too = [cell("grpo", 2, 0.5, variant="composite", published=0.79)]
-    assert "All numbers are placeholders" in shown("composite", tmp_path, printed_too)[1]
-    assert "placeholders" not in shown("composite", tmp_path, [cell("grpo", 2, 0.5, variant="composite")])[1]
-
-
 def test_the_control_keeps_to_where_it_is_planned_and_no_gain_is_blank(tmp_path):
     assert [row["G"] for row in shown("control", tmp_path, study())[0]] == ["", "2", "2+1", "2+1"]
     alone = replace(cell("mc-grpo", 2, 0.4, variant="mad-zero-skip", change=(-0.1, -0.2, -0.05)), baseline=None)

@@ -126,20 +126,6 @@ def test_a_lock_file_reaches_the_jobs(tmp_path):
     assert f'"hub": "org/tiny", "revision": "{NEW}"' in dry_run(tmp_path, study)
 
 
-@pytest.mark.slow
-def test_the_lock_of_the_study_on_top_wins(tmp_path):
-    base, top = tmp_path / "smoke.yaml", tmp_path / "top.yaml"
-    config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
-    config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
-    config["models"]["tiny-random"] = {"hub": "org/tiny"}
-    base.write_text(yaml.safe_dump(config))
-    top.write_text("models: {tiny-random: {hub: org/other}}")
-    for study, hub, commit in ((base, "org/tiny", OLD), (top, "org/other", NEW)):
-        locked = {"models": {"tiny-random": {"hub": hub, "commit": commit}}}
-        lock.lock_file(study).write_text(yaml.safe_dump(locked))
-    assert f'"hub": "org/other", "revision": "{NEW}"' in dry_run(tmp_path, base, top)
-
-
 @pytest.mark.parametrize(
     ("text", "culprit"),
     [
@@ -159,15 +145,3 @@ def test_a_broken_lock_file_is_named(study, text, culprit):
 def test_an_empty_lock_file_pins_nothing(study):
     lock.lock_file(study).write_text("")
     assert lock.read_lock(lock.lock_file(study)) == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "culprit"),
-    [(None, "study.yaml: no such file"), ("models: {one: 3}", "study.yaml: models: names, each with keys and values")],
-)
-def test_a_study_that_cannot_be_read_is_named(study, monkeypatch, text, culprit):
-    study.unlink() if text is None else study.write_text(text)
-    with pytest.raises(SystemExit) as stopped:
-        command(monkeypatch, study)
-    assert str(stopped.value).startswith("error: ") and culprit in str(stopped.value)
-    assert not lock.lock_file(study).exists()

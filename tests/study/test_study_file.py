@@ -28,13 +28,6 @@ def test_files_are_laid_over_one_another_as_snakemake_does(files):
     assert study_file.read(files) == config
 
 
-def test_the_last_file_is_on_top(tmp_path):
-    top = write(tmp_path / "top.yaml", {"seeds": [7], "training": {"max_steps": 2}})
-    config = study_file.read([MINI, top])
-    assert config["seeds"] == [7]
-    assert config["training"]["max_steps"] == 2 and config["training"]["prompts_per_step"] == 20
-
-
 def default_study(folder):
     """A folder with a study in the default's place, and a file without a name to lay over it."""
     config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
@@ -74,12 +67,9 @@ def test_a_lock_is_applied_and_that_of_the_file_on_top_wins(tmp_path):
     ("text", "message"),
     [
         (None, "study.yaml: no such file"),
-        ("study: x\na: [1, 2\nb: 3", "study.yaml, line 3: while parsing a flow sequence"),
         ("study: x\nseeds: [0]\nseeds: [1]", "study.yaml, line 3: the key 'seeds' is there already, in line 2"),
-        ("[1]", "study.yaml: holds no keys with values"),
         ("__use_yte__: true\n__definitions__: [import os]", "the study: unknown key '__"),
         ("study: x", "the study: 'reports' is a required property"),
-        ("study: x\nsedes: [1]", "the study: unknown key 'sedes'; did you mean 'seeds'?"),
     ],
 )
 def test_what_cannot_be_read_is_named_in_one_line(tmp_path, text, message):

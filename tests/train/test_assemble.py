@@ -40,11 +40,6 @@ class TestPrecision:
         assert {weight.dtype for weight in trainer.model.parameters()} == {torch.float32}
         assert share_moved(trainer) > 0.95
 
-    def test_bf16_weights_would_not_move(self, inputs, tmp_path):
-        trainer = assembled(inputs, tmp_path, changed(**SMALL_STEP))
-        trainer.model.to(torch.bfloat16)
-        assert share_moved(trainer) == 0
-
 
 @pytest.mark.slow
 def test_gradient_checkpointing_changes_nothing(tmp_path, recwarn):

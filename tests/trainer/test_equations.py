@@ -116,14 +116,6 @@ def test_on_policy_gradients_are_those_of_the_equations(method, tmp_path):
     assert len(found) == 2 and max(found) < ROUNDING
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["mc-grpo", "mc-dapo", "mc-dr-grpo"])
-def test_gradients_are_those_of_the_equations_in_accumulated_updates(method, tmp_path):
-    options = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3, "num_iterations": 2}
-    found = differences(method, tmp_path, max_steps=2, **options)
-    assert len(found) == 2 and max(found) < ROUNDING
-
-
 @pytest.mark.parametrize("beta", [0.0, 0.04])
 def test_gradients_are_those_of_the_equations_where_the_mad_is_0(beta, tmp_path):
     """Advantages of 500, beside which the KL term is next to nothing."""

@@ -34,10 +34,6 @@ class TestFlips:
         assert flips[~self.KEEP].float().mean().item() == pytest.approx(0.25, abs=0.055)
         assert len(flips.sum(dim=1).unique()) > 2  # a number of its own in each group
 
-    @pytest.mark.parametrize("rate", [0.0, 1.0])
-    def test_bernoulli_at_its_ends(self, rate):
-        assert (draw_flips(self.KEEP, rate, "bernoulli", "0/0/0") == bool(rate)).all()
-
     @pytest.mark.parametrize("rule", ["bernoulli", "exact"])
     def test_only_the_key_decides(self, rule):
         before = torch.get_rng_state()

@@ -42,19 +42,6 @@ class TestValuesAndTargets:
     def test_several_resources(self, flow):
         assert made(flow, "--resources", "gpu=2", "mem_mb=100", "a.txt", "b.txt").startswith("gpu=2 mem=100 threads=1")
 
-    def test_between_others(self, flow):
-        shown = made(flow, "--resources", "gpu=2", "a.txt", "--set-threads", "made=2", "--config", "key=value")
-        assert shown == "gpu=2 mem=8000 threads=2 key"
-
-    def test_a_target_of_its_own_place(self, flow):
-        assert made(flow, "a.txt", "--resources", "gpu=2").startswith("gpu=2")
-        assert made(flow, "--resources", "gpu=2", "--", "a.txt").startswith("gpu=2")
-        assert made(flow, "--resources=gpu=2", "a.txt", "b.txt").startswith("gpu=2")
-
-    def test_a_rule_is_a_target(self, flow):
-        done = snakemake("--cores", "1", "--resources", "gpu=2", "made", cwd=flow)
-        assert done.returncode != 0 and "Target rules may not contain wildcards" in done.stderr
-
     def test_other_workflows_are_left_alone(self, flow, tmp_path):
         (tmp_path / "Snakefile").write_text((flow / "Snakefile").read_text().partition("\n")[2])
         done = snakemake("--cores", "1", "--resources", "gpu=2", "a.txt", cwd=tmp_path)

@@ -6,7 +6,6 @@ Folders and the title have names that a shell, Snakemake or LaTeX would read as 
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
@@ -106,37 +105,6 @@ def test_a_deployed_copy_runs_a_study_to_its_report(finished):
 
 def test_no_name_is_run_as_a_command(finished):
     assert not list(finished.folder.parents[1].rglob("RAN"))
-
-
-def caption(name):
-    """The title of a caption."""
-    return (ROOT / f"workflow/report/{name}.rst").read_text().split("**")[1]
-
-
-def test_snakemakes_report_has_the_answer_first_then_documents_tables_and_figures(finished):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if browser is None:
-        pytest.skip("no chromium is installed")
-    finished.made("--report", "study.html")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        page, errors = chromium.new_page(), []
-        page.set_default_timeout(120_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((finished.folder / "study.html").as_uri())
-        front = page.inner_text("body")
-        shown = page.evaluate("Object.fromEntries(Object.entries(results).map(([path, each]) => [path, each.caption]))")
-        page.get_by_role("link", name="report.html").click()
-        page.get_by_text(caption("page")).wait_for()
-        chromium.close()
-    answer, *_ = (finished.folder / REPORTS / "headline.md").read_text().splitlines()
-    assert answer.replace("**", "") in front and errors == []
-    assert [name for name in ("Figures", "Study report", "Tables") if name not in front] == []
-    captions = {Path(path).stem: text for path, text in shown.items()}
-    figures = {path.stem for path in (finished.folder / REPORTS / "figures").glob("*.png")}
-    assert captions.keys() - {"report", "reproduction", "tables", "claims"} == figures
-    assert [name for name in (*figures, "tables", "claims") if caption(name) not in captions[name]] == []
 
 
 def test_its_commands_read_the_study_in_its_folder(finished):

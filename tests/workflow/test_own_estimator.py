@@ -36,9 +36,7 @@ def smoke(empty, root):
 @pytest.mark.parametrize(
     ("name", "culprit"),
     [
-        ("medain", "unknown estimator 'medain'; there are: mean-std, "),
         ("my_estimaters:midrange", "No module named 'my_estimaters'"),
-        ("my_estimators:midrang", "'midrang' of my_estimators should be an Estimator, but there is none"),
     ],
 )
 def test_a_name_that_nobody_knows_stops_with_one_line(smoke, name, culprit):
