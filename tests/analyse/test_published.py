@@ -7,7 +7,7 @@ import yaml
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.published import TABLES, as_cells, read_published
 from mcgrpo.analyse.records import Published
-from mcgrpo.files import RecordError, write_csv
+from mcgrpo.files import RecordError
 from mcgrpo.study.methods import METHODS
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -57,13 +57,6 @@ def test_a_gain_is_the_difference_of_its_accuracies():
         place = {name: getattr(row, name) for name in ("table", "setting", "num_generations")}
         (baseline,) = accuracies(**place, method=METHODS[row.method].baseline)
         assert cents(row.value) - cents(baseline.value) == cents(row.gain), row
-
-
-def test_the_file_is_sorted_and_as_we_would_write_it(tmp_path):
-    key = [(row.line, row.benchmark, row.method, row.num_generations) for row in ROWS]
-    assert key == sorted(set(key))
-    write_csv(tmp_path / "again.csv", Published, ROWS)
-    assert (tmp_path / "again.csv").read_bytes() == FILE.read_bytes()
 
 
 def test_as_cells_the_main_table_comes_first_and_differences_are_those_printed():

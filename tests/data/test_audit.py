@@ -128,9 +128,3 @@ def test_the_command_audits_a_file(tmp_path):
     found = read_json(tmp_path / "s.audit.json")
     assert found["source"] == {"hub": "org/s", "revision": "c" * 40}
     assert found["splits"]["test"]["repeated_questions"] == {"count": 1, "ids": ["test-1"]}
-
-
-def test_the_command_stops_with_one_line(tmp_path):
-    done = audit_command(tmp_path)
-    assert done.returncode == 1 and not (tmp_path / "s.audit.json").exists()
-    assert done.stderr == f"error: {tmp_path}/s.jsonl: no such file\n"

@@ -13,18 +13,6 @@ from mcgrpo.estimators import ESTIMATORS, check_options, clamp_and_diagnose, com
 
 
 class TestByHand:
-    def test_mean_std(self):
-        # mean 1, squared deviations 1 + 1 over G - 1 = 1: std sqrt(2)
-        advantages, keep = one([0.0, 2.0], "mean-std", 2)
-        expected = 1 / (math.sqrt(2) + 1e-4)
-        assert advantages == pytest.approx([-expected, expected])
-        assert keep == [True, True]
-
-    def test_mean(self):
-        advantages, keep = one([0.0, 0.0, 1.5, 2.0], "mean", 4)
-        assert advantages == [-0.875, -0.875, 0.625, 1.125]
-        assert keep == [True] * 4
-
     def test_median_mad_with_spread(self):
         # median 1.5, deviations 1.5 0 0.5: MAD 0.5
         advantages, keep = one([0.0, 1.5, 2.0], "median-mad", 2)

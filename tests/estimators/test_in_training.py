@@ -41,11 +41,6 @@ def test_lengths_are_those_of_the_completions(tmp_path):
     assert list(weighted.values()) == pytest.approx([0.0] * 6, abs=1e-3)
 
 
-def test_as_many_extra_rollouts_as_are_asked_for(tmp_path):
-    trainer = trained(Ours, tmp_path, estimator="pods", extra_rollouts=2, num_generations=SIZE, max_steps=1)
-    assert trainer.args.extra_rollouts == 2 and trainer.batches[0]["advantages"].shape == (8,)
-
-
 @pytest.mark.parametrize("mad_zero", MAD_ZERO)
 def test_where_the_mad_is_zero_and_how_large_an_advantage_may_be_is_up_to_the_config(mad_zero, tmp_path):
     options = {"mad_zero": mad_zero, "max_advantage": 50.0, "estimator": "median-mad", "num_generations": SIZE}

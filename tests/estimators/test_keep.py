@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mcgrpo.estimators import Estimator, estimate, register
-from mcgrpo.estimators import registry as registry_of
+from mcgrpo.estimators import Estimator, estimate
 from mcgrpo.estimators.keep import keep_max_variance
 from mcgrpo.estimators.statistics import mad, median
 
@@ -57,7 +56,7 @@ class TestTies:
 
 class TestOwnRule:
     @pytest.fixture
-    def calls(self, monkeypatch):
+    def calls(self, register):
         """What an estimator's own rule was called with; it keeps the last rows drawn."""
         calls = []
 
@@ -66,7 +65,6 @@ class TestOwnRule:
             rewards, _, num_generations, _ = arguments
             return (torch.arange(rewards.size(1)) >= rewards.size(1) - num_generations).expand(rewards.shape)
 
-        monkeypatch.setattr(registry_of, "ESTIMATORS", dict(registry_of.ESTIMATORS))
         register("of-all", Estimator(median, mad, 1, 1.0, keep=keep_last))
         register("of-kept", Estimator(median, mad, 1, 1.0, keep=keep_last, centre_of_kept=True))
         return calls

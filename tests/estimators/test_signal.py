@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reward_batches import OVER_BATCH
 
-from mcgrpo.estimators import ESTIMATORS, Estimator, estimate, quantile, register, signal
+from mcgrpo.estimators import ESTIMATORS, Estimator, estimate, quantile, signal
 from mcgrpo.estimators.keep import keep_max_variance
 from mcgrpo.estimators.statistics import mad, mean, std
 
@@ -18,13 +18,6 @@ ALONE = [name for name in ESTIMATORS if name not in BEYOND]
 RATES = torch.linspace(0.0, 1.0, 11, dtype=torch.float64)
 BINARY = torch.stack([1 - RATES, RATES], dim=1)
 THREE = [[0.5, 0.2, 0.3], [0.1, 0.0, 0.9], [0.0, 1.0, 0.0], [0.9, 0.05, 0.05]]
-
-
-@pytest.fixture
-def own(monkeypatch):
-    """Registers estimators for one test."""
-    monkeypatch.setattr("mcgrpo.estimators.registry.ESTIMATORS", dict(ESTIMATORS))
-    return register
 
 
 def slope(estimator, size, **options):
@@ -120,16 +113,16 @@ class TestAgainstEverySequence:
 
     @pytest.mark.parametrize("extra", [1, 2, 3, 5])
     @pytest.mark.parametrize("level", [0.4, 0.5])
-    def test_several_rows_dropped_of_tied_levels(self, own, extra, level):
-        own("own", quantile(level, scale=mad, extra_rollouts=extra, epsilon=0.1))
+    def test_several_rows_dropped_of_tied_levels(self, register, extra, level):
+        register("own", quantile(level, scale=mad, extra_rollouts=extra, epsilon=0.1))
         assert agrees("own", 2, [0.0, 1.0, 2.0, 4.0], [0.4, 0.2, 0.3, 0.1])
 
     @pytest.mark.parametrize("name", ["mean-std-plus1", "pods"])
     def test_the_order_in_which_levels_are_given_does_not_matter(self, name):
         assert agrees(name, 3, [2.0, 0.0, 1.5], [0.3, 0.5, 0.2], extra_rollouts=2)
 
-    def test_scale_and_centre_of_the_kept_rows(self, own):
-        own("own", Estimator(mean, std, 2, 1e-4, centre_of_kept=True))
+    def test_scale_and_centre_of_the_kept_rows(self, register):
+        register("own", Estimator(mean, std, 2, 1e-4, centre_of_kept=True))
         assert agrees("own", 2, [0.0, 1.0, 2.0], [0.4, 0.3, 0.3])
 
 
@@ -193,16 +186,16 @@ class TestRefusals:
         with pytest.raises(ValueError, match=f"estimator '{name.replace('+', '.')}' looks beyond"):
             signal(name, size, [0.0, 1.0], BINARY)
 
-    def test_estimators_that_keep_rows_by_an_order_of_their_own(self, own):
+    def test_estimators_that_keep_rows_by_an_order_of_their_own(self, register):
         def keep_first(rewards, centre, num_generations, lengths):
             return (torch.arange(rewards.size(1)) < num_generations).expand_as(rewards)
 
-        own("own", Estimator(mean, extra_rollouts=1, keep=keep_first))
+        register("own", Estimator(mean, extra_rollouts=1, keep=keep_first))
         with pytest.raises(ValueError, match="'own' depends on the order"):
             signal("own", 3, [0.0, 1.0, 2.0], THREE)
 
-    def test_a_centre_that_depends_on_the_order(self, own):
-        own("own", Estimator(lambda rewards: rewards[:, :1]))
+    def test_a_centre_that_depends_on_the_order(self, register):
+        register("own", Estimator(lambda rewards: rewards[:, :1]))
         with pytest.raises(ValueError, match="'own' depends on the order"):
             signal("own", 3, [0.0, 1.0], BINARY)
 
@@ -240,6 +233,6 @@ class TestRefusals:
             signal("median-mad", 2, [0.0, 1.0], BINARY, epsilon=0.0)
 
 
-def test_a_keep_rule_that_only_looks_at_values_needs_no_orders(own):
-    own("own", Estimator(mean, std, 2, 1e-4, keep=keep_max_variance))
+def test_a_keep_rule_that_only_looks_at_values_needs_no_orders(register):
+    register("own", Estimator(mean, std, 2, 1e-4, keep=keep_max_variance))
     assert agrees("own", 2, [0.0, 1.0, 2.0], [0.4, 0.3, 0.3])

@@ -177,11 +177,6 @@ def test_a_chat_prompt_is_what_the_model_is_given(chat):
         assert row.completion == chat.tokenizer.decode(expected, skip_special_tokens=True)
 
 
-def test_a_plain_prompt_is_the_question(words, problems):
-    row = run(words, problems, samples=0)[0]
-    assert row.prompt_sha256 == hashlib.sha256(problems[0].question.encode()).hexdigest()
-
-
 def test_special_tokens_are_those_of_training(chat):
     """TRL tokenizes a plain prompt with the tokenizer's special tokens, and rendered messages without more of them."""
     from tokenizers import processors
@@ -250,14 +245,6 @@ def test_the_command_completes_the_test_split(model_folder, tmp_path, monkeypatc
     ]
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
     assert [path.name for path in outputs[0].parent.iterdir()] == ["sums.jsonl"]
-
-
-def test_the_command_names_a_tokenizer_without_a_template(words, tmp_path, monkeypatch):
-    words.model.save_pretrained(tmp_path / "model")
-    words.tokenizer.save_pretrained(tmp_path / "model")
-    write_jsonl(tmp_path / "data.jsonl", [Example("b", "test", "1+1?", "2")])
-    with pytest.raises(SystemExit, match=r"error: .*no chat template; use the prompt 'plain'"):
-        command(monkeypatch, tmp_path / "model", tmp_path / "data.jsonl", tmp_path / "out.jsonl")
 
 
 def test_the_command_needs_a_test_split(tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ from forked import forked
 from transformers.integrations import is_mlflow_available
 
 from mcgrpo import tracking
-from mcgrpo.data import models
 from mcgrpo.launch import environment
 
 ROOT = Path(__file__).parents[2]
@@ -111,18 +110,6 @@ def test_the_store_of_a_study(monkeypatch, config, store):
     environment.prepare(config)
     tracking.use_store(config)
     assert os.environ.get("MLFLOW_TRACKING_URI") == store
-
-
-def run_models(monkeypatch, spec, output):
-    monkeypatch.setattr("sys.argv", ["models", "--spec", json.dumps(spec), "--output", str(output)])
-    models.main()
-
-
-def test_a_hub_model_that_cannot_be_fetched_is_named(tmp_path, monkeypatch):
-    for revision in ({}, {"revision": "a" * 40}):
-        with pytest.raises(SystemExit, match=r"^error: model no/such: .*$"):
-            run_models(monkeypatch, {"hub": "no/such", **revision}, tmp_path / "model")
-    assert not (tmp_path / "model/source.json").exists()
 
 
 def test_no_network_is_one_line(tmp_path):

@@ -4,10 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from runs import RUN
 
 from mcgrpo import files
 from mcgrpo.analyse.records import CurvePoint, Score
@@ -16,22 +18,6 @@ from mcgrpo.records import Completion, Example, Grade, Run
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates, NUL and newlines among them
 TRICKY = "\ud800 \x00 \n \r\n \u2028 \x85 \ufeff é"
-
-RUN = {
-    "study": "mini",
-    "setting": "toy",
-    "method": "grpo",
-    "num_generations": 2,
-    "variant": "default",
-    "seed": 0,
-    "model": "toy",
-    "dataset": "sums",
-    "prompt": "plain",
-    "task": "gsm8k",
-    "loss_type": "grpo",
-    "estimator": "mean-std",
-    "rewards": {"accuracy": 1.0},
-}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
@@ -106,7 +92,7 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
 
 def test_values_of_a_mapping_are_checked():
     with pytest.raises(RecordError, match="plan: field 'rewards'"):
-        files.as_record(Run, RUN | {"rewards": {"accuracy": "1"}}, "plan")
+        files.as_record(Run, asdict(RUN) | {"rewards": {"accuracy": "1"}}, "plan")
 
 
 def test_a_missing_file_is_named(tmp_path):

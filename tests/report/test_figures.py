@@ -16,7 +16,6 @@ from synthetic import (
     flip_cells,
     gains_frame,
     heights,
-    injected_cells,
     lines,
     missing,
     paired,
@@ -145,20 +144,6 @@ def test_sign_flip_rates_are_those_of_the_untrained_model_against_the_oracles_me
     assert drawn("sign-flips", frame(rows), look=lambda f: f.axes[0].get_title()) == "toy_b, GRPO, G=8"
 
 
-def test_injected_flips_are_shown_at_the_largest_g_from_rho_zero(frame):
-    rows = [*accuracy_cells(BOTH, (4, 8, 16)), *injected_cells((4, 8))]
-    rows = [missing(row) if row.variant == "flip-0.1" else row for row in rows]
-
-    def look(figure):
-        each = lines(figure.axes[0])["each advantage flips with probability ρ"].points
-        # GRPO at G=8 has 50 + 2 * 8 percent at rho 0 (synthetic.accuracy_cells), then 60 - 50 rho.
-        np.testing.assert_allclose(each.get_xdata(orig=False), [0, 5, 20, 40])
-        np.testing.assert_allclose(each.get_ydata(orig=False), [66, 57.5, 50, 40])
-        return figure.axes[0].get_ylabel()
-
-    assert drawn("injected-flips", frame(rows), look=look) == "toy_a\nsums, G = 8"
-
-
 def test_rewards_are_smoothed_over_the_window_that_is_stated(curve_frame):
     noise = (-0.02, 0.0, 0.02)
     points = [
@@ -183,9 +168,3 @@ def test_budget_counts_the_seconds_of_steps_that_draw_nothing(curve_frame):
         "budget", curve_frame(points), look=lambda figure: [axes.lines[0].get_xdata() for axes in figure.axes]
     )
     np.testing.assert_allclose(found, [[1, 3], [16, 32], [4, 11]])  # steps, rollouts drawn, seconds
-
-
-def test_signal_shares_a_line_among_methods_with_one_estimator(signal_frame):
-    points = [*signal_points(source="toy_a/grpo/G8/default/seed0", budgets=(8,)), *signal_points(budgets=(2,))]
-    look = lambda figure: [[line.get_label() for line in axes.lines] for axes in figure.axes]  # noqa: E731
-    assert drawn("signal", signal_frame(points), look=look) == [["GRPO, DAPO", "MC-GRPO"]] * 2  # of the untrained model

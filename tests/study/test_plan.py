@@ -97,14 +97,6 @@ def test_the_reference_study_has_the_trainings_of_the_mini_study_and_more_seeds(
     assert min(seeds.values()) == 8
 
 
-def test_a_run_is_its_method_at_its_batch():
-    runs = {run.name: run for run in plan.runs(MINI)}
-    run = runs["toy-qwen3/mc-dr-grpo/G4/default/seed1"]
-    assert (run.loss_type, run.estimator, run.task, run.seed) == ("dr_grpo", "median", "gsm8k", 1)
-    assert run.training["per_device_train_batch_size"] == MINI["training"]["prompts_per_step"] * 4
-    assert "prompts_per_step" not in run.training
-
-
 def test_variant_over_setting_over_study():
     change = {
         "training": {"beta": 0.1, "epsilon": 0.3, "temperature": 0.5, "learning_rate": 1.0},

@@ -1,5 +1,4 @@
 import argparse
-import json
 from pathlib import Path
 
 import pytest
@@ -79,11 +78,6 @@ def test_what_cannot_be_read_is_named_in_one_line(tmp_path, text, message):
     with pytest.raises(StudyError) as raised:
         study_file.read([path])
     assert message in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_json_is_a_study_file_too(tmp_path):
-    content = yaml.safe_load(MINI.read_text())
-    assert study_file.read([write(tmp_path / "study.json", json.dumps(content))]) == content
 
 
 def options(*arguments):

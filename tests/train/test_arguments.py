@@ -1,39 +1,14 @@
-import copy
-
 import pytest
 import studies
 import torch
 import yaml
 from training_jobs import changed
 
-from mcgrpo.study import check as study
-from mcgrpo.study import plan
 from mcgrpo.train.arguments import OURS, arguments_of
 from mcgrpo.train.sharding import ZERO3
 
 SCHEMA = yaml.safe_load((studies.ROOT / "workflow/schemas/study.schema.yaml").read_text())
-MINI = studies.load("mini")
 LORA = {"r": 4, "lora_alpha": 8.0, "lora_dropout": 0.0, "target_modules": ["q_proj", "v_proj"]}
-
-
-def one_run(change, **config):
-    """The training of one run of the mini study, in a variant that changes it."""
-    grid = {
-        "settings": ["toy-qwen3"],
-        "methods": ["mc-grpo"],
-        "num_generations": [4],
-        "variants": ["own"],
-        "seeds": [0],
-    }
-    config = {
-        **copy.deepcopy(MINI),
-        "variants": {"own": {"training": change}},
-        "experiments": {"own": grid},
-        **config,
-    }
-    study.check(config, SCHEMA)
-    (run,) = [run for run in plan.runs(config) if run.method != "none"]
-    return run.training
 
 
 def test_what_is_ours_is_not_handed_to_trl(tmp_path):
@@ -83,28 +58,6 @@ class TestSharding:
     def test_one_process_is_not_sharded(self, sharding, gpus, tmp_path):
         with pytest.raises(ValueError, match=f"sharding={sharding} divides the weights .* but gpus={gpus}"):
             arguments_of(changed(sharding=sharding), tmp_path, gpus)
-
-
-class TestStudies:
-    def test_a_variant_trains_adapters(self):
-        training = one_run({"lora": LORA, "sharding": "none", "attn_implementation": "sdpa"})
-        assert training["lora"] == LORA and training["attn_implementation"] == "sdpa"
-
-    def test_null_takes_adapters_away(self):
-        with_lora = {"training": {**MINI["training"], "lora": LORA}}
-        assert one_run({}, **with_lora)["lora"] == LORA
-        assert "lora" not in one_run({"lora": None}, **with_lora)
-
-    @pytest.mark.parametrize(
-        ("training", "message"),
-        [
-            ({"lora": {"r": 4, "alpha": 8}}, "lora: unknown key 'alpha'; did you mean 'lora_alpha'"),
-            ({"lora": {"lora_alpha": 8}}, "lora: 'r' is a required property"),
-        ],
-    )
-    def test_refused(self, training, message):
-        with pytest.raises(study.StudyError, match=message):
-            one_run(training)
 
 
 def test_schedules_are_those_of_transformers_that_need_no_arguments():

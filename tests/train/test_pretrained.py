@@ -3,7 +3,6 @@
 Skipped where its folder is not: `make resources/smollm2/source.json`, or its path in SMOLLM2.
 """
 
-import json
 import os
 import sys
 from dataclasses import replace
@@ -81,27 +80,6 @@ def test_prompts_of_different_lengths_get_the_answers_that_each_gets_alone(token
     together = model.complete(prompts, "greedy", 0)
     assert together == [model.complete([prompt], "greedy", 0)[0] for prompt in prompts]
     assert "4" in together[0][0] and together[0][1] == "stop"
-
-
-def test_its_generation_config_changes_neither_greedy_answers_nor_samples(tokenizer, tmp_path):
-    for file in FOLDER.iterdir():
-        (tmp_path / file.name).symlink_to(file.resolve())
-    (tmp_path / "generation_config.json").unlink()
-    own = json.loads((FOLDER / "generation_config.json").read_text())
-    odd = {"do_sample": True, "temperature": 0.2, "top_k": 1, "top_p": 0.1, "repetition_penalty": 1.5}
-    (tmp_path / "generation_config.json").write_text(json.dumps(own | odd))
-    for decoding in ("greedy", "sampled"):
-        drawn = [engine(tokenizer, folder).complete(ids_of(tokenizer), decoding, 0) for folder in (FOLDER, tmp_path)]
-        assert drawn[0] == drawn[1]
-
-
-def test_every_end_token_of_its_generation_config_ends_a_completion(tokenizer, tmp_path):
-    model = AutoModelForCausalLM.from_pretrained(FOLDER)
-    (answer,) = engine(tokenizer).complete(ids_of(tokenizer)[:1], "greedy", 0)
-    (first, *_) = tokenizer(answer[0])["input_ids"]
-    model.generation_config.eos_token_id = [tokenizer.eos_token_id, first]
-    (cut,) = TransformersEngine(model, tokenizer, SETTINGS).complete(ids_of(tokenizer)[:1], "greedy", 0)
-    assert cut[1] == "stop" and len(tokenizer(cut[0])["input_ids"]) <= 1
 
 
 @pytest.mark.parametrize("training", [{"beta": 0.0}, {"beta": 0.04}, {"bf16": True}], ids=str)

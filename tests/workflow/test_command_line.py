@@ -1,12 +1,7 @@
 """Snakemake's command line as the documentation has it."""
 
-import os
-import shutil
-import subprocess
-import sys
-
 import pytest
-from studies import ROOT, snakemake
+from studies import snakemake
 
 from snakemake_logger_plugin_mcgrpo import targets_first
 
@@ -63,19 +58,3 @@ class TestValuesAndTargets:
 )
 def test_only_targets_after_resources_are_moved(line, expected):
     assert targets_first(line.split()) == expected.split()
-
-
-def test_an_editable_installation_has_it(tmp_path):
-    """Snakemake does not see plugins behind an import hook, which is how setuptools may install a folder."""
-    folder = tmp_path / "checkout"
-    for name in ("mcgrpo", "snakemake_logger_plugin_mcgrpo"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--ignore-installed"]
-    subprocess.run([*pip, "--prefix", tmp_path / "installed", "--editable", folder], check=True, capture_output=True)
-    (site,) = (tmp_path / "installed").glob("**/site-packages")
-    code = f"import site, pkgutil; site.addsitedir({str(site)!r}); print(*(m.name for m in pkgutil.iter_modules()))"
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert "snakemake_logger_plugin_mcgrpo" in found.stdout.split(), found.stderr

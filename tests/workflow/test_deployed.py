@@ -3,7 +3,6 @@
 Folders and the title have names that a shell, Snakemake or LaTeX would read as something else.
 """
 
-import re
 import shutil
 import subprocess
 
@@ -105,17 +104,6 @@ def test_a_deployed_copy_runs_a_study_to_its_report(finished):
 
 def test_no_name_is_run_as_a_command(finished):
     assert not list(finished.folder.parents[1].rglob("RAN"))
-
-
-def test_its_commands_read_the_study_in_its_folder(finished):
-    def mcgrpo(*arguments):
-        command = [finished.python, "-m", "mcgrpo.cli", *arguments]
-        return subprocess.run(
-            command, cwd=finished.folder, env=environment(finished.python), capture_output=True, text=True
-        )
-
-    assert re.search(r"own: .* runs", mcgrpo("doctor").stdout)
-    assert mcgrpo("claims").returncode == 0
 
 
 def test_another_study_replaces_that_of_the_copy(deployed):

@@ -172,10 +172,6 @@ def test_a_copy_with_other_times_trains_and_generates_nothing(finished, tmp_path
     assert not {"train", "generate", "rollouts", "grade", "dataset", "model", "warm_start"} & study.jobs().keys()
 
 
-def test_a_figure_alone(finished):
-    assert finished.jobs("--force", "reports/quick/figures/rewards.pdf") == {"figure": 1}
-
-
 def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_path):
     """The trainings of a variant fail (the model has no such layer): the rest is made, and tables name the gap."""
     study = finished.copied(tmp_path / "copy")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcgrpo.data.toy import demonstrator, task
+from mcgrpo.data.toy import task
 from mcgrpo.data.toy.demonstrator import Habits, demonstrate
 from mcgrpo.data.toy.examples import examples
 
@@ -73,11 +73,6 @@ def test_examples_follow_from_the_seed_alone(kind):
     assert here != [example.question for example in examples(kind, "test", 5, 4)]
 
 
-def test_ids_are_unique_across_kinds_and_splits():
-    rows = [example for kind in task.KINDS for split in task.SPLITS for example in examples(kind, split, 300, 0)]
-    assert len({example.id for example in rows}) == len(rows)
-
-
 @pytest.mark.parametrize(
     ("arguments", "culprit"),
     [
@@ -90,31 +85,6 @@ def test_ids_are_unique_across_kinds_and_splits():
 def test_bad_requests_name_the_culprit(arguments, culprit):
     with pytest.raises(ValueError, match=re.escape(culprit)):
         examples(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("operators", "slipped"), [("+-", "++"), ("-+", "++"), ("*+", "++"), ("+-+", "+++"), ("-+-", "++-"), ("*+-", "++-")]
-)
-def test_a_slip_takes_the_first_other_operator_for_an_addition(operators, slipped):
-    assert task.slip(operators) == slipped
-
-
-def test_demonstrations_have_the_rates_of_their_habits():
-    rng, habits = random.Random(0), Habits()
-    drawn = [(problem, demonstrate(problem, rng, habits)) for problem in task.problems("two-step", "warm", 8000, 0)]
-    answers = [re.search("<answer>(.*)</answer>$", text)[1] for _, text in drawn]
-
-    def share(hits):
-        return sum(map(bool, hits)) / len(drawn)
-
-    assert share(answer.isdigit() for answer in answers) == pytest.approx(0.55, abs=0.02)
-    assert share(answer.endswith(".0") for answer in answers) == pytest.approx(0.25, abs=0.02)
-    assert share(demonstrator.OPEN_BOX in text for _, text in drawn) == pytest.approx(0.4, abs=0.02)
-    slips = share(
-        str(problem.steps[-1].value) != re.match(r"\d+", a)[0] for (problem, _), a in zip(drawn, answers, strict=True)
-    )
-    expected = sum(habits.slip_rate(problem) for problem, _ in drawn) / len(drawn)
-    assert slips == pytest.approx(expected, abs=0.02)
 
 
 def test_a_demonstration_without_slips_or_frills_is_exact():
