@@ -69,8 +69,7 @@ def hub_study(folder, **data):
 @pytest.mark.slow
 def test_the_hub_says_what_can_be_downloaded(here):
     hub_study(here)
-    model = {"safetensors": {"parameters": {"F32": 100}, "total": 100}}
-    repositories = {"models/org/open": model, "models/org/gated": {"gated": "manual"}, "datasets/org/data": {}}
+    repositories = {"models/org/open": {}, "models/org/gated": {"gated": "manual"}, "datasets/org/data": {}}
     with fake_hub.serving(repositories) as (environment, asked):
         code, _, found = doctor("study.yaml", HF_HOME=str(here), **environment)
     page = f"{environment['HF_ENDPOINT']}/org/gated"

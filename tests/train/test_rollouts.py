@@ -55,6 +55,11 @@ def test_without_vllm_transformers_draws_and_the_log_says_so(monkeypatch, capsys
     assert capsys.readouterr().out == ""
 
 
+def test_what_does_not_ask_for_vllm_is_left_as_it_is(capsys):
+    training = {"learning_rate": 1e-6, "vllm_tensor_parallel_size": 3}
+    assert settled(training) == training and capsys.readouterr().out == ""
+
+
 def test_engines_are_shared_by_a_whole_number_of_processes(installed, monkeypatch):
     shared = {**COLOCATE, "vllm_tensor_parallel_size": 2}
     with pytest.raises(ValueError, match="vllm_tensor_parallel_size=2 does not divide the training's 1 processes"):

@@ -34,6 +34,12 @@ def test_tokens_of_tools_do_not_make_a_row_active():
     assert packing.active(batch, drop_zeros=True).tolist() == [False, True]
 
 
+def test_like_lengths_go_together_in_as_few_parts_as_hold_them():
+    lengths = torch.tensor([9, 1, 8, 2, 7, 3])
+    parts = packing.divide(torch.arange(6), lengths, size=3, parts=4)
+    assert [part.tolist() for part in parts] == [[], [], [1, 3, 5], [0, 2, 4]]
+
+
 @pytest.mark.parametrize(
     ("rope", "sees"),
     [

@@ -26,6 +26,7 @@ def test_a_phase_within_another_is_counted_once():
     timer.on_step_end(None, None, None)
     generation, logprobs = (found[f"seconds/{name}"][0] for name in ("generation", "logprobs"))
     assert (generation, logprobs) == pytest.approx((0.2, 0.01))
+    assert found["seconds/update"] == pytest.approx([0.0])
 
 
 def test_seconds_before_a_step_are_not_of_it():
