@@ -29,11 +29,6 @@ def folder(tmp_path, test, train=None):
     return {"folder": str(tmp_path), "splits": splits}
 
 
-def only(tmp_path, row):
-    (example,) = data.examples(folder(tmp_path, [row]))
-    return example
-
-
 def test_gsm8k_from_a_local_folder():
     found = data.examples({"folder": str(GSM8K)})
     assert [example.split for example in found] == ["train"] * 10 + ["test"] * 6
@@ -53,34 +48,28 @@ def test_a_split_under_another_name_and_the_first_rows():
         assert found[3].question == found[0].question
 
 
-def test_math_has_a_solution_and_no_answer(tmp_path):
-    example = only(tmp_path, MATH)
-    assert example == Example("test-0", "test", MATH["problem"], "", MATH["solution"])
-
-
-def test_math500(tmp_path):
-    row = MATH | {"answer": "2", "subject": "Algebra", "unique_id": "test/algebra/1.json"}
-    assert only(tmp_path, row) == Example("test/algebra/1.json", "test", MATH["problem"], "2", MATH["solution"])
-
-
-def test_aime(tmp_path):
-    row = {"id": 60, "problem": " p ", "solution": "s", "answer": "204", "url": "u", "year": "2024"}
-    assert only(tmp_path, row) == Example("60", "test", "p", "204", "s")
+FROM_THE_HUB = {"solution": "s", "url": "u"}
 
 
 @pytest.mark.parametrize(
-    "row", [{"problem": "p", "answer": 27.0}, {"question": "p", "answer": "27"}, {"question": "p", "answer": 27}]
+    ("row", "expected"),
+    [
+        (MATH, ("test-0", MATH["problem"], "", MATH["solution"])),
+        (
+            MATH | {"answer": "2", "unique_id": "algebra/1.json"},
+            ("algebra/1.json", MATH["problem"], "2", MATH["solution"]),
+        ),
+        (FROM_THE_HUB | {"id": 60, "problem": " p ", "answer": "204", "year": "2024"}, ("60", "p", "204", "s")),
+        (FROM_THE_HUB | {"id": 0, "problem": "p", "answer": 27.0}, ("0", "p", "27", "s")),
+        (FROM_THE_HUB | {"id": 0, "question": "p", "answer": 27}, ("0", "p", "27", "s")),
+        ({"question": "p", "answer": 0.5}, ("test-0", "p", "0.5", "")),
+        ({"question": "p", "answer": 0.0}, ("test-0", "p", "0", "")),
+    ],
+    ids=["MATH", "MATH-500", "AIME", "AMC", "a whole number", "a fraction", "zero"],
 )
-def test_amc(tmp_path, row):
-    assert only(tmp_path, {"id": 0, "url": "u", **row}) == Example("0", "test", "p", "27")
-
-
-def test_a_fraction_stays_one(tmp_path):
-    assert only(tmp_path, {"question": "p", "answer": 0.5}).answer == "0.5"
-
-
-def test_zero_is_an_answer(tmp_path):
-    assert only(tmp_path, {"question": "p", "answer": 0.0}).answer == "0"
+def test_the_columns_of_a_row(tmp_path, row, expected):
+    id, question, answer, solution = expected
+    assert data.examples(folder(tmp_path, [row])) == [Example(id, "test", question, answer, solution)]
 
 
 def test_toy():

@@ -4,18 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from mcgrpo.data.prompts import SYSTEM_PROMPTS, as_prompt, render, sha256
-from mcgrpo.data.toy.tokenizer import byte_tokenizer, word_tokenizer
-
-
-def test_plain_is_the_bare_question():
-    assert as_prompt("plain", "1+1?") == "1+1?"
-    assert render(["1+1?", "2+2?"], word_tokenizer(), {}) == ["1+1?", "2+2?"]
-
-
-def test_a_template_is_a_system_turn_and_the_bare_question():
-    system, user = as_prompt("gsm8k", "1+1?")
-    assert system == {"role": "system", "content": SYSTEM_PROMPTS["gsm8k"]}
-    assert user == {"role": "user", "content": "1+1?"}
+from mcgrpo.data.toy.tokenizer import byte_tokenizer
 
 
 def test_prompts_ask_for_what_graders_read():

@@ -52,16 +52,6 @@ def test_splits_share_no_question_whatever_the_seeds(kind, seeds, count):
     assert len(set.union(*splits)) == 3 * count
 
 
-def test_whole_splits_hold_every_story_once_and_no_question_twice(monkeypatch):
-    monkeypatch.setattr(task, "NAMES", task.NAMES[:2])
-    monkeypatch.setattr(task, "ITEMS", task.ITEMS[:1])
-    whole = {split: task.problems("two-step", split, task.space("two-step", split), 0) for split in task.SPLITS}
-    questions = [problem.question for problems in whole.values() for problem in problems]
-    assert len(set(questions)) == len(questions)
-    stories = [{(problem.operators, problem.numbers) for problem in problems} for problems in whole.values()]
-    assert len(set.union(*stories)) == sum(map(len, stories)) == len(questions) / (2 * 1 * 3 * 3)
-
-
 @KIND
 def test_examples_follow_from_the_seed_alone(kind):
     code = (
