@@ -1,24 +1,20 @@
-"""The HTML page: the answer first, claims a line each, short and whole at every width; in a browser if there is one."""
+"""The HTML page: the answer first, claims a line each, nothing that it loads."""
 
 import re
-import shutil
 from html import unescape
 
 import cells
 import pytest
-from page_study import COMMIT, RUNS, PageStudy, few, outcome_of
+from page_study import COMMIT, RUNS, PageStudy, outcome_of
 from synthetic import point
 
-from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.page import jobs
 from mcgrpo.report.page.__main__ import gradients
-
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 @pytest.fixture
 def small(tmp_path):
-    return PageStudy(tmp_path, few)
+    return PageStudy(tmp_path)
 
 
 def words(html):
@@ -26,7 +22,7 @@ def words(html):
 
 
 def test_the_answer_in_two_parts_and_its_numbers_stand_first(small):
-    small.draw(["gains-greedy"], side=30)
+    small.draw("gains-greedy")
     page = small.made("gains-greedy").read_text()
     text = words(page.split("<body>")[1].split("</nav>")[0])
     order = ["Does the median help?", "Not shown. MC-GRPO against GRPO+1", "Is MC-GRPO better than GRPO at the same G?",
@@ -104,28 +100,3 @@ def test_the_command_is_that_of_the_study_and_a_missing_input_is_named(small, mo
     (small.results / "curves.csv").unlink()
     with pytest.raises(SystemExit, match=r"error: .*curves\.csv: no such file"):
         small.made()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="no chromium is installed")
-def test_in_a_browser_it_is_short_and_nothing_is_cut_at_any_width(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    study = PageStudy(tmp_path)
-    study.draw(side=150)
-    file = study.made(*FIGURES)
-    with sync_api.sync_playwright() as playwright:
-        # Where tests run as root, as in a container, Chromium has no sandbox.
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        for width in (1400, 800, 400):
-            page, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
-            page.on("console", lambda message, told=complaints: told.append(message.text))
-            page.goto(file.as_uri())
-            height = page.evaluate("document.documentElement.scrollHeight")
-            assert width < 1400 or height < 12 * 900
-            first = page.locator(".lead").bounding_box()
-            assert first["y"] + first["height"] < 900
-            page.locator("details").evaluate_all("all => all.forEach(each => each.open = true)")
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            cut = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.ariaLabel)"
-            assert page.eval_on_selector_all(".scroll", cut) == [] and complaints == []
-        browser.close()

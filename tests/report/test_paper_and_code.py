@@ -7,7 +7,7 @@ import pytest
 from answers import answer_of, plan_of
 from cells import cell, flip, frame
 from claim_rows import pair, scores_of
-from page_study import PageStudy, few
+from page_study import PageStudy
 
 from mcgrpo.report.answer import markdown
 
@@ -84,7 +84,7 @@ def test_the_readme_has_the_answer_with_its_numbers_and_says_what_was_run(tmp_pa
     (tmp_path / "headline.md").write_text(markdown(found, "nothing."))
     (tmp_path / "claims.md").write_text("By the paper's own numbers: 1 holds.")
     monkeypatch.setattr(readme, "REPORTS", tmp_path)
-    monkeypatch.setattr(readme, "RESULTS", PageStudy(tmp_path, few).results)
+    monkeypatch.setattr(readme, "RESULTS", PageStudy(tmp_path).results)
     text = readme.summary()
     assert text.startswith("**Does the median help? Not known yet.** MC-GRPO against GRPO+1")
     assert "\n- toy_a on sums, G=2: +5.0 points [+4.0, +6.0], better (5 seeds)\n\n![Gains" in text
