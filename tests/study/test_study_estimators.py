@@ -119,24 +119,15 @@ class TestOnesOwn:
         assert (training_code("my_estimators:midrange") != before) == trains_anew
         assert training_code("median") == training_code("mean")
 
-    def test_in_a_package_is_found(self, here):
-        Path("lab").mkdir()
-        changed("my_estimators.py", "from helpers_of_mine", "from .helpers_of_mine")
-        Path("my_estimators.py").rename("lab/own.py")
-        Path("helpers_of_mine.py").rename("lab/helpers_of_mine.py")
-        check_estimator(own_run("lab.own:midrange"))
-        before = training_code("lab.own:midrange")
-        changed("lab/own.py", "/ 2", "/ 3")
-        assert training_code("lab.own:midrange") != before
-
     @pytest.mark.parametrize(
         "line",
         [
+            "from .helpers_of_mine import extremes",
             "from lab.parts.helpers_of_mine import extremes",
             "from lab.parts import helpers_of_mine\nextremes = helpers_of_mine.extremes",
         ],
     )
-    def test_in_a_package_depends_on_its_other_modules(self, here, line):
+    def test_in_a_package_is_found_and_depends_on_its_other_modules(self, here, line):
         Path("lab/parts").mkdir(parents=True)
         text = Path("my_estimators.py").read_text()
         Path("lab/parts/own.py").write_text(text.replace("from helpers_of_mine import extremes", line))

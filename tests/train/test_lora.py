@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_training import digits_reward
 from training_jobs import changed, job, outcome
 from transformers import AutoModelForCausalLM
 
-from mcgrpo.train.arguments import arguments_of
-from mcgrpo.train.assemble import save_weights, trainer_of
+from mcgrpo.train.assemble import save_weights
 from mcgrpo.train.job import run_job
 
 LORA = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}
@@ -20,22 +18,15 @@ def state(folder):
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).state_dict()
 
 
-def trainer(inputs, tmp_path, run=RUN):
-    args = arguments_of(run, tmp_path / "checkpoints", 0)
-    made = trainer_of(run, args, inputs / "model", inputs / "data.jsonl", None, [])
-    made.reward_funcs = [digits_reward]  # a random model's answers are all wrong: nothing to learn from
-    return made
-
-
 def adapters(made):
     return {name: value.detach().clone() for name, value in made.model.named_parameters() if "lora_" in name}
 
 
 @pytest.fixture(scope="module")
-def finished(inputs, tmp_path_factory):
+def finished(assembled, tmp_path_factory):
     """A trainer that has trained adapters, the adapters at its start, and the weights that it saved."""
     folder = tmp_path_factory.mktemp("finished")
-    made = trainer(inputs, folder)
+    made = assembled(folder, RUN)
     start = adapters(made)
     made.train()
     save_weights(made, folder / "weights")
@@ -72,12 +63,12 @@ class TestSaved:
 
 
 class TestSeeds:
-    def test_adapters_are_drawn_by_the_seed(self, inputs, tmp_path):
+    def test_adapters_are_drawn_by_the_seed(self, assembled, tmp_path):
         torch.manual_seed(1)
-        one = adapters(trainer(inputs, tmp_path))
+        one = adapters(assembled(tmp_path, RUN))
         torch.manual_seed(2)
-        same = adapters(trainer(inputs, tmp_path))
-        other = adapters(trainer(inputs, tmp_path, replace(RUN, seed=RUN.seed + 1)))
+        same = adapters(assembled(tmp_path, RUN))
+        other = adapters(assembled(tmp_path, replace(RUN, seed=RUN.seed + 1)))
         assert all(torch.equal(value, same[name]) for name, value in one.items())
         drawn = [name for name in one if "lora_A" in name]
         assert drawn and not any(torch.equal(one[name], other[name]) for name in drawn)
@@ -90,6 +81,6 @@ def test_a_job_leaves_what_a_full_training_leaves(inputs, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"run", "weights", "weights.sha256"}
 
 
-def test_a_module_that_is_not_there_is_named(inputs, tmp_path):
+def test_a_module_that_is_not_there_is_named(assembled, tmp_path):
     with pytest.raises(ValueError, match="no_such_proj"):
-        trainer(inputs, tmp_path, changed(lora={**LORA, "target_modules": ["no_such_proj"]}))
+        assembled(tmp_path, changed(lora={**LORA, "target_modules": ["no_such_proj"]}))
