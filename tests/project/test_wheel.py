@@ -83,6 +83,13 @@ class TestACommandInAnyFolder:
         *_, total = json.loads(command("plan", "--json"))
         assert total["experiment"] == "total" and total["trainings"] == 620
 
+    def test_doctor_of_a_study_of_ones_own(self, command, tmp_path):
+        (tmp_path / "mine.yaml").write_text(
+            (ROOT / "config/mini.yaml").read_text().replace("study: mini", "study: mine")
+        )
+        told = command("doctor", "mine.yaml")
+        assert "mine: " in told and "required packages are installed" in told
+
     def test_verify_makes_the_tables_of_a_study_again(self, command, made_once):
         told = command("verify", made_once("evidence", make_study) / ARCHIVE)
         assert "tables" in told and "FAILED" not in told

@@ -106,6 +106,16 @@ def test_no_name_is_run_as_a_command(finished):
     assert not list(finished.folder.parents[1].rglob("RAN"))
 
 
+def test_snakemakes_report_has_documents_tables_and_figures_with_their_captions(finished):
+    finished.made("--report", "study.html")
+    text = (finished.folder / "study.html").read_text(encoding="utf-8")
+    figures = {path.stem for path in (finished.folder / REPORTS / "figures").glob("*.png")}
+    titles = [
+        (ROOT / f"workflow/report/{name}.rst").read_text().split("**")[1] for name in (*figures, "page", "tables")
+    ]
+    assert figures and [title for title in titles if title not in text] == []
+
+
 def test_another_study_replaces_that_of_the_copy(deployed):
     study = ["--replace-workflow-config", "--configfile", "config/mini.yaml"]
     assert "results/mini/plan.json" in deployed.made(*study, "--dry-run", "results/mini/plan.json")
