@@ -5,7 +5,7 @@ from collections import Counter
 import pandas as pd
 import pytest
 import torch
-from tiny_training import Ours, Released, digits_reward, history, same_training, trained
+from tiny_training import Ours, Released, digits_reward, history, same_training, texts_of, trained
 
 from mcgrpo.train.faults import rescale_by_nonzero
 from mcgrpo.train.released import ReleasedConfig, positional_order, share_mixed
@@ -94,6 +94,13 @@ class TestInTraining:
         rewards = (0.0, 2.0, 1.0, 1.0, 3.0, 3.0, 0.0, 9.0, 4.0)
         _, table = update(tmp_path, rewards, 2, estimator="median", group_by="position")
         assert sorted(Counter(table["prompt"]).values()) == [3, 3]
+
+    def test_rows_stay_with_their_prompts_and_rewards(self, tmp_path):
+        trainer = trained(Released, tmp_path, estimator="median", num_generations=2, group_by="position", beta=0.0)
+        for batch in trainer.batches:
+            rewards = torch.tensor(digits_reward(texts_of(trainer, batch)))
+            centres = rewards - batch["advantages"]
+            assert set(centres.tolist()) <= {0.0, 1.0, 2.0}  # a centre is some row's reward
 
     def test_rescaled(self, tmp_path):
         """0 0 2 has a MAD of 0; 0 1.5 2 a MAD of 0.5, and two of three advantages other than 0."""
