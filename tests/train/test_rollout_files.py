@@ -102,14 +102,6 @@ class TestGroups:
             places[row.step].append(row.group)
         assert all(found == list(range(len(found))) for found in places.values())
 
-    def test_have_the_mean_reward_that_is_logged(self, five):
-        folder, trainer, _ = five
-        means = defaultdict(list)
-        for row in read_jsonl(folder / GROUPS, Group):
-            means[row.step] += row.rewards
-        logged = history(trainer, "drawn/reward")
-        assert [statistics.mean(means[step]) for step in range(1, 6)] == pytest.approx(logged)
-
     def test_without_a_reward_have_none(self, tmp_path):
         def reward(completions, **kwargs):
             return [None, *digits_reward(completions[1:])]
