@@ -31,7 +31,7 @@ mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 	@$(call study,config/mini.yaml)
 	@$(call made,reports/mini)
 
-reference: .venv/ready ## the mini study with up to 16 seeds, as README.md quotes it, in reports/reference; one to two hours
+reference: .venv/ready ## the mini study with up to 16 seeds, as README.md quotes it, in reports/reference; about an hour
 	@$(call study,config/mini.yaml config/reference.yaml)
 	@$(call made,reports/reference)
 

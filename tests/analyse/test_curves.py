@@ -1,14 +1,11 @@
 """The course of a training, and what it amounts to."""
 
 import random
-from collections import Counter
-from dataclasses import replace
 
 import pytest
 from collected import a_run, metrics
 
 from mcgrpo.analyse.curves import MEANS, curve, training_measures, unsteadiness
-from mcgrpo.study.schedule import schedule
 
 
 def test_curve_takes_the_logged_names():
@@ -27,26 +24,6 @@ def test_rollouts_and_their_accuracy_are_those_of_the_verdicts():
     assert curve(a_run(), [row], processes=4)[0].rollouts == 80
     assert [point.rollouts for point in curve(a_run(), [row, row | {"step": 2}], batches={1: 3})] == [60, 20]
     assert dict(training_measures([one, none, one], 1.0))["rollouts"] == 40
-
-
-@pytest.mark.slow
-def test_rollouts_are_all_that_a_training_draws_for_a_step(tmp_path):
-    from recorded_trainings import RECIPES, recorded
-    from tiny_training import PROMPTS, digits_reward
-
-    def counted_reward(completions, log_metric, **kwargs):
-        log_metric("verdicts/wrong", len(completions))
-        return digits_reward(completions)
-
-    trainer, seen = recorded(tmp_path, reward=counted_reward, **RECIPES["several a step"])
-    names = ("per_device_train_batch_size", "gradient_accumulation_steps", "steps_per_generation", "num_iterations")
-    run = replace(a_run(), training={name: getattr(trainer.args, name) for name in (*names, "max_steps")})
-    batches = Counter(step for step, _ in schedule(run, 1, PROMPTS).generations())
-    logged = [row for row in trainer.state.log_history if "loss" in row]
-    drawn = Counter()
-    for step, each in seen:
-        drawn[step] += each.rewards.numel()
-    assert {point.step: point.rollouts for point in curve(run, logged, 1, batches) if point.rollouts} == drawn
 
 
 def test_a_gradient_that_is_longer_than_allowed_or_not_finite_was_clipped():

@@ -1,5 +1,4 @@
 from collections import Counter
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -8,13 +7,12 @@ import yaml
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.published import TABLES, as_cells, read_published
 from mcgrpo.analyse.records import Published
-from mcgrpo.files import RecordError, write_csv
+from mcgrpo.files import RecordError
 from mcgrpo.study.methods import METHODS
 
 CONFIG = Path(__file__).parents[2] / "config"
 FILE = CONFIG / "published.csv"
 ROWS = read_published(FILE)
-PROBLEMS = {"gsm8k": 1319, "math500": 500, "aime24": 30, "amc23": 40}
 
 
 def accuracies(**where):
@@ -59,29 +57,6 @@ def test_a_gain_is_the_difference_of_its_accuracies():
         place = {name: getattr(row, name) for name in ("table", "setting", "num_generations")}
         (baseline,) = accuracies(**place, method=METHODS[row.method].baseline)
         assert cents(row.value) - cents(baseline.value) == cents(row.gain), row
-
-
-def forms(value, n):
-    """How a printed accuracy comes from right answers out of n."""
-    exact = [Fraction(100 * right, n) for right in range(n + 1)]
-    if any(round(100 * share) == cents(value) for share in exact):
-        return "rounded"
-    return "cut" if any(100 * share // 1 == cents(value) for share in exact) else "none"
-
-
-def test_accuracies_that_no_count_of_right_answers_gives_are_the_ones_noted():
-    for benchmark, n in PROBLEMS.items():
-        for row in accuracies(benchmark=benchmark):
-            form = forms(row.value, n)
-            assert (f"no k/{n}" in (row.note or "")) == (form == "none")
-            assert ("cut to two decimals" in (row.note or "")) == (form == "cut")
-
-
-def test_the_file_is_sorted_and_as_we_would_write_it(tmp_path):
-    key = [(row.line, row.benchmark, row.method, row.num_generations) for row in ROWS]
-    assert key == sorted(set(key))
-    write_csv(tmp_path / "again.csv", Published, ROWS)
-    assert (tmp_path / "again.csv").read_bytes() == FILE.read_bytes()
 
 
 def test_as_cells_the_main_table_comes_first_and_differences_are_those_printed():

@@ -4,7 +4,6 @@ import itertools
 import statistics
 from fractions import Fraction
 from itertools import combinations, product
-from math import comb
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from mcgrpo.analyse.measures import problems_hash
 from mcgrpo.analyse.records import FlipRates
 from mcgrpo.analyse.sign_flips import (
     Tally,
-    compositions,
     draw,
     exact_rate,
     flip_rates,
@@ -29,12 +27,6 @@ from mcgrpo.files import RecordError, read_jsonl, write_jsonl
 
 LEVELS = st.sampled_from([(0, 2), (0, 1.5, 2), (0, 1, 2), (0, 0.5, 1, 1.5, 2, 3), (-1.5, 0, 0.1)])
 REWARDS = LEVELS.flatmap(lambda levels: st.lists(st.sampled_from(levels), min_size=3, max_size=8))
-
-
-def rate(rewards, name):
-    """The exact rate under `baseline/oracle/convention/k2`."""
-    baseline, oracle, convention, k, _ = parse_measure(f"{name}/exact")
-    return exact_rate(tally(rewards), baseline, oracle, convention, k)
 
 
 def centre_of(values, baseline):
@@ -59,27 +51,6 @@ def by_brute_force(rewards, baseline, oracle, convention, k):
             flips += found * truth[i] < 0 if convention == "strict" else found != truth[i]
             kept_rollouts += 1
     return Fraction(flips, kept_rollouts)
-
-
-class TestByHand:
-    def test_three_levels(self):
-        # oracle mean 7/6: - + +. Pairs: (0, 1.5) and (0, 2) agree; in (1.5, 2) the 1.5 is below the mean
-        assert rate([0, 1.5, 2], "mean/oracle-mean/strict/k2") == Fraction(1, 6)
-        assert rate([0, 1.5, 2], "mean/oracle-mean/zeros/k2") == Fraction(1, 6)
-        # oracle median 1.5: - 0 +. The 1.5 is never at a pair's mean, and has no sign to be opposite to
-        assert rate([0, 1.5, 2], "mean/oracle-median/strict/k2") == 0
-        assert rate([0, 1.5, 2], "mean/oracle-median/zeros/k2") == Fraction(2, 6)
-
-    def test_two_levels(self):
-        # pairs: 2 of 6 are equal, and have no sign; every triple is 2 : 1, of the two one is dropped and one is at 0
-        assert rate([0, 0, 2, 2], "mean/oracle-mean/zeros/k2") == Fraction(1, 3)
-        assert rate([0, 0, 2, 2], "median-plus1/oracle-mean/zeros/k2") == Fraction(1, 2)
-        # the mean of (0, 0, 2) is 2/3: one 0 is dropped, and both signs are right
-        assert rate([0, 0, 2, 2], "mean-plus1/oracle-mean/zeros/k2") == 0
-
-    def test_compositions_are_those_that_the_rollouts_allow(self):
-        assert compositions((1, 2), 2) == [((0, 2), 1), ((1, 1), 2)]
-        assert sum(subsets for _, subsets in compositions((3, 2, 5), 4)) == comb(10, 4)
 
 
 def test_levels_are_integers_without_a_unit():

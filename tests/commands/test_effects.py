@@ -17,13 +17,6 @@ from mcgrpo.commands.plan.effects import (
 PAPER = studies.load("config")
 
 
-def test_the_papers_benchmarks_with_five_seeds():
-    """About 3 points on GSM8K's 1319 problems, 11 on the 30 of AIME."""
-    assert 0.028 < smallest_gain(5, 1319) < 0.034
-    assert 0.10 < smallest_gain(5, 30) < 0.12
-    assert smallest_gain(5, 0) is None
-
-
 def test_one_seed_shows_nothing():
     """Its interval is over problems alone; the variance between seeds is unknown, whatever is assumed of it."""
     assert smallest_gain(1, 500) is smallest_gain(1, 1) is None
@@ -37,21 +30,11 @@ def test_a_gain_of_that_size_is_seen_in_four_of_five_studies(seeds, problems):
     gain = smallest_gain(seeds, problems)
     seen = 0
     for _ in range(number):
-        values = (
-            gain
-            + BETWEEN_SEEDS * generator.normal(size=(seeds, 1))
-            + BETWEEN_PROBLEMS * generator.normal(size=problems)
-        )
+        values = gain + BETWEEN_SEEDS * generator.normal(size=(seeds, 1))
+        values = values + BETWEEN_PROBLEMS * generator.normal(size=problems)
         values = values + DISAGREEMENT**0.5 * generator.normal(size=(seeds, problems))
         seen += gain_verdict(contrast([{"sums": Weighted(values, -1.0, 1.0)}]), 0.01) == "better"
     assert 0.72 < seen / number < 0.9
-
-
-def test_more_seeds_or_problems_show_less():
-    base = smallest_gain(5, 500)
-    gains = [smallest_gain(seeds, 500) for seeds in range(2, 9)]
-    assert gains == sorted(gains, reverse=True)
-    assert smallest_gain(5, 1319) < base < smallest_gain(5, 30)
 
 
 def test_every_gain_of_the_papers_study_has_one_before_anything_is_trained():

@@ -34,6 +34,7 @@ RECIPES = {
     "one batch for several steps": {**BATCHES, "steps_per_generation": 6, "max_steps": 4},
     "epochs that end within a step": {**BATCHES, "gradient_accumulation_steps": 5, "steps_per_generation": 1,
                                       "advantage_flip_rate": 0.4, "num_train_epochs": 2},
+    "a part of an epoch, its last prompts left out": {"per_device_train_batch_size": 20, "num_train_epochs": 1.5},
     "released": {"kind": Released, "group_by": "position", "rescale_by_nonzero": True, "drop_rule": "reward"},
 }  # fmt: skip
 

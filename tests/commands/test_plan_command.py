@@ -1,30 +1,21 @@
-"""What a study will take. Its steps are held against real trainings."""
+"""What a study will take. Its steps are held against real trainings in `test_evidence_rollouts`."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-import runs
 import studies
 
 from mcgrpo.commands.plan.__main__ import Forecast, forecasts, main, notes, rows, steps
 from mcgrpo.commands.plan.times import Time
-from mcgrpo.files import write_json, write_jsonl
+from mcgrpo.files import write_json
 from mcgrpo.study.estimators import drawn
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import expand
 
 ROOT = Path(__file__).parents[2]
 MINI, PAPER = studies.load("mini"), studies.load("config")
-TINY = {"architecture": "qwen3", "hidden_size": 32, "heads": 1, "layers": 1, "intermediate_size": 32}
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty folder to run a study in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def trainings(config):
@@ -117,53 +108,11 @@ def test_wall_clock_is_the_work_shared_out_and_no_less_than_the_longest_training
     assert f"{at_once} at a time: {hours}" in list(notes(left, at_once))[-1]
 
 
-@pytest.mark.parametrize(("training", "rollouts"), [({}, 12), ({"extra_rollouts": 2}, 6), ({"extra_rollouts": 0}, 4)])
-def test_rollouts_drawn_are_those_of_the_estimator_or_of_the_run(training, rollouts):
-    run = trainings(MINI)["toy-qwen3/grpo/G4/default/seed0"]
-    assert drawn(replace(run, estimator="pods", training=run.training | training)) == rollouts
-
-
 def test_the_batch_arithmetic_of_the_paper():
     run = trainings(PAPER)["qwen3-1.7b-gsm8k/mc-grpo/G4/default/seed0"]
     assert drawn(run) == 5
     assert steps(run, 2, 7473) == 7473 // 8 * 2  # 2 processes x 16 rows = 8 prompts x G=4, two iterations over each
     assert steps(run, 2, None) is None and steps(run, 2, 7) == 0
-
-
-EPOCHS = {"num_train_epochs": 1, "max_completion_length": 4, "beta": 0.0, "learning_rate": 1e-5}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "training",
-    [
-        {"per_device_train_batch_size": 4},
-        {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3, "num_iterations": 2},
-        {"per_device_train_batch_size": 2, "steps_per_generation": 3, "gradient_accumulation_steps": 2},
-        {"per_device_train_batch_size": 4, "num_train_epochs": 1.5},
-        {"per_device_train_batch_size": 4, "max_steps": 2},
-    ],
-    ids=lambda training: "-".join(map(str, training.values())),
-)
-def test_as_many_steps_as_a_real_training_takes(toy, tmp_path, training):
-    from mcgrpo.train.job import Job, run_job
-
-    run = replace(runs.RUN, num_generations=2, training={**EPOCHS, **training})
-    run_job(Job(run, toy / "model", toy / "data.jsonl", tmp_path / "run", tmp_path / "weights"))
-    taken = json.loads((tmp_path / "run/run.json").read_text())["outcome"]["steps"]
-    assert steps(run, 1, 17) == taken
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    """A random model, and 17 questions to train it on: no batch size divides them."""
-    from mcgrpo.data.toy.examples import examples
-    from mcgrpo.data.toy.models import build
-
-    folder = tmp_path_factory.mktemp("toy")
-    build(TINY, folder / "model")
-    write_jsonl(folder / "data.jsonl", examples("two-step", "train", 17, 0))
-    return folder
 
 
 @pytest.fixture

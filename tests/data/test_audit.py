@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mcgrpo.data.audit import audit, form
-from mcgrpo.data.overlap import LISTED, listed, normalised, overlap
+from mcgrpo.data.overlap import normalised, overlap
 from mcgrpo.files import read_json, write_json, write_jsonl
 from mcgrpo.records import Example
 
@@ -53,17 +53,6 @@ def test_golds_that_do_not_grade_as_correct_are_listed():
 
 
 @pytest.mark.slow
-def test_golds_of_math_are_those_of_their_solutions():
-    good = Example("good", "test", "Half of one?", "\\frac{1}{2}", "It is $\\boxed{\\frac{1}{2}}$.")
-    no_short = Example("no-short", "test", "One and one?", "", "It is $\\boxed{2}$.")
-    malformed = Example("malformed", "test", "A third?", "\\frac13", "It is $\\boxed{\\frac13}$.")
-    found = audit([good, no_short, malformed], "math", None)
-    # the paper's strict reading refuses \frac13 in an answer, though it stands in the gold
-    assert found["splits"]["test"]["golds_not_correct"]["ids"] == ["malformed"]
-    assert found["splits"]["test"]["golds_unparsable"]["ids"] == []
-
-
-@pytest.mark.slow
 def test_a_gold_that_cannot_be_read_is_told_from_one_that_is_badly_spelt():
     golds = [Example("malformed", "test", "A third?", "\\frac13"), Example("none", "test", "What?", "", "No box.")]
     found = audit(golds, "math", None)["splits"]["test"]
@@ -89,10 +78,6 @@ def test_unusual_answers_depend_on_the_task():
         "decimal": {"count": 1, "ids": ["test-0"]}
     }
     assert audit(answers, "math", None)["splits"]["test"]["unusual_answers"] == {}
-
-
-def test_lists_are_cut_and_counts_are_not():
-    assert listed(map(str, range(50))) == {"count": 50, "ids": [str(i) for i in range(LISTED)]}
 
 
 def test_normalised_keeps_what_tells_questions_apart():
@@ -143,9 +128,3 @@ def test_the_command_audits_a_file(tmp_path):
     found = read_json(tmp_path / "s.audit.json")
     assert found["source"] == {"hub": "org/s", "revision": "c" * 40}
     assert found["splits"]["test"]["repeated_questions"] == {"count": 1, "ids": ["test-1"]}
-
-
-def test_the_command_stops_with_one_line(tmp_path):
-    done = audit_command(tmp_path)
-    assert done.returncode == 1 and not (tmp_path / "s.audit.json").exists()
-    assert done.stderr == f"error: {tmp_path}/s.jsonl: no such file\n"

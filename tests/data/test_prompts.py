@@ -4,18 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from mcgrpo.data.prompts import SYSTEM_PROMPTS, as_prompt, render, sha256
-from mcgrpo.data.toy.tokenizer import byte_tokenizer, word_tokenizer
-
-
-def test_plain_is_the_bare_question():
-    assert as_prompt("plain", "1+1?") == "1+1?"
-    assert render(["1+1?", "2+2?"], word_tokenizer(), {}) == ["1+1?", "2+2?"]
-
-
-def test_a_template_is_a_system_turn_and_the_bare_question():
-    system, user = as_prompt("gsm8k", "1+1?")
-    assert system == {"role": "system", "content": SYSTEM_PROMPTS["gsm8k"]}
-    assert user == {"role": "user", "content": "1+1?"}
+from mcgrpo.data.toy.tokenizer import byte_tokenizer
 
 
 def test_prompts_ask_for_what_graders_read():
@@ -23,14 +12,6 @@ def test_prompts_ask_for_what_graders_read():
     assert "\\boxed" not in SYSTEM_PROMPTS["gsm8k"]
     assert "\\boxed" in SYSTEM_PROMPTS["math"]
     assert "\\boxed{{ANSWER}}" in SYSTEM_PROMPTS["math"]  # both braces stand in the release
-
-
-def test_a_chat_template_makes_the_text():
-    (text,) = render([as_prompt("gsm8k", "1+1?")], byte_tokenizer(), {})
-    system = SYSTEM_PROMPTS["gsm8k"]
-    assert text == (
-        f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n"
-    )
 
 
 def test_keywords_reach_the_chat_template():
@@ -42,11 +23,6 @@ def test_keywords_reach_the_chat_template():
 def test_a_tokenizer_without_template_is_named():
     with pytest.raises(ValueError, match="toy/words: this tokenizer has no chat template; use the prompt 'plain'"):
         render([as_prompt("math", "?")], SimpleNamespace(chat_template=None, name_or_path="toy/words"), {})
-
-
-def test_an_unknown_template_is_an_error():
-    with pytest.raises(KeyError, match="none-such"):
-        as_prompt("none-such", "?")
 
 
 def test_the_hash_is_that_of_the_text():

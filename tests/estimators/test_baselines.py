@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from mcgrpo.estimators import estimate, quantile
 from mcgrpo.estimators.baselines import batch_mean, james_stein, leave_one_out, length_weighted, quantile_of
-from mcgrpo.estimators.statistics import mean, median
+from mcgrpo.estimators.statistics import mean
 
 NAN = float("nan")
 LEVELS = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])
@@ -25,11 +25,6 @@ class TestLeaveOneOut:
     def test_by_hand(self):
         found = leave_one_out(torch.tensor([[0.0, 1.0, 1.0, 2.0]]))
         assert found[0].tolist() == pytest.approx([4 / 3, 1, 1, 2 / 3])
-
-    def test_an_unscorable_rollout_is_no_other(self):
-        found = leave_one_out(torch.tensor([[0.0, NAN, 1.0, 3.0], [NAN, NAN, 1.0, NAN]]))
-        assert found[0, [0, 2, 3]].tolist() == [2.0, 1.5, 0.5]
-        assert found[1].isnan().all()
 
     @given(GROUPS)
     def test_is_the_mean_but_for_a_factor(self, rewards):
@@ -52,10 +47,6 @@ class TestJamesStein:
         rewards = torch.full((count, 8), 2.0)
         rewards[0, 1] = 1.0
         assert torch.equal(james_stein(rewards)[0], leave_one_out(rewards)[0])
-
-    def test_alone_it_is_leave_one_out(self):
-        rewards = torch.tensor([[0.0, 1.0, 1.0, 2.0]])
-        assert torch.equal(james_stein(rewards), leave_one_out(rewards))
 
     def test_a_group_without_rewards_is_no_other_group(self):
         rewards = torch.tensor([[0.0, 2.0, 1.0], [2.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
@@ -159,32 +150,13 @@ class TestQuantile:
         assert quantile_of(rewards, 0.4).flatten().tolist() == pytest.approx([1.6, 2.8])
         assert quantile_of(rewards, 0.4, "inverted_cdf").flatten().tolist() == [1.0, 2.0]
 
-    @given(GROUPS)
-    def test_the_median_is_its_special_case(self, rewards):
-        assert torch.equal(quantile_of(rewards, 0.5).nan_to_num(), median(rewards).nan_to_num())
-
-    @given(GROUPS, st.sampled_from([0.1, 0.4, 0.6, 0.75]), st.sampled_from(["linear", "inverted_cdf"]))
+    @given(GROUPS, st.sampled_from([0.1, 0.4, 0.5, 0.6, 0.75]), st.sampled_from(["linear", "inverted_cdf"]))
     def test_agrees_with_numpy(self, rewards, level, interpolation):
         found = quantile_of(rewards.double(), level, interpolation)[:, 0].tolist()
         for row, value in zip(rewards.tolist(), found, strict=True):
             scorable = [reward for reward in row if not math.isnan(reward)]
             expected = np.quantile(scorable, level, method=interpolation) if scorable else NAN
             assert value == pytest.approx(expected, nan_ok=True)
-
-    @pytest.mark.parametrize("successes", range(6))
-    def test_is_a_threshold_for_rewards_of_zero_and_one(self, successes):
-        """QAE, Eq. 4: 0 up to a share of 1 - K of successes, 1 above."""
-        rewards = torch.tensor([[1.0] * successes + [0.0] * (5 - successes)])
-        assert quantile_of(rewards, 0.4, "inverted_cdf").item() == (0.0 if successes <= 3 else 1.0)
-
-    @pytest.mark.parametrize("level", [0.25, 0.4, 0.5, 0.6])
-    @pytest.mark.parametrize("size", range(2, 12))
-    def test_interpolated_it_may_lie_between(self, size, level):
-        """docs/estimators.md: from (n - 1) K + 1 failures 0, up to (n - 1) K of them 1, else between."""
-        for failures in range(1, size):
-            found = quantile_of(torch.tensor([[0.0] * failures + [1.0] * (size - failures)]), level).item()
-            place = (size - 1) * level
-            assert (found == 0) == (failures >= place + 1) and (found == 1) == (failures <= place)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -10,22 +10,9 @@ from hypothesis import strategies as st
 from reward_batches import MEDIAN, NAN, batches, of, one
 
 from mcgrpo.estimators import ESTIMATORS, check_options, clamp_and_diagnose, compute_estimate, estimate
-from mcgrpo.estimators.statistics import median
 
 
 class TestByHand:
-    def test_mean_std(self):
-        # mean 1, squared deviations 1 + 1 over G - 1 = 1: std sqrt(2)
-        advantages, keep = one([0.0, 2.0], "mean-std", 2)
-        expected = 1 / (math.sqrt(2) + 1e-4)
-        assert advantages == pytest.approx([-expected, expected])
-        assert keep == [True, True]
-
-    def test_mean(self):
-        advantages, keep = one([0.0, 0.0, 1.5, 2.0], "mean", 4)
-        assert advantages == [-0.875, -0.875, 0.625, 1.125]
-        assert keep == [True] * 4
-
     def test_median_mad_with_spread(self):
         # median 1.5, deviations 1.5 0 0.5: MAD 0.5
         advantages, keep = one([0.0, 1.5, 2.0], "median-mad", 2)
@@ -76,16 +63,6 @@ class TestTiesAndUnscorable:
         advantages, keep = one([0.0, NAN, 2.0], estimator, 2)
         assert keep == [True, False, True]
         assert advantages[0] == -advantages[2] != 0
-
-    def test_the_median_of_an_even_number_is_the_middle_of_two(self):
-        assert median(torch.tensor([[0.0, NAN, 2.0]])).item() == 1.0
-
-    @pytest.mark.parametrize("estimator", ESTIMATORS)
-    def test_a_group_without_any_reward_has_no_signal(self, estimator):
-        drawn = 2 + ESTIMATORS[estimator].extra_rollouts
-        advantages, keep = one([NAN] * drawn, estimator, 2)
-        assert advantages == [0.0] * drawn
-        assert sum(keep) == 2
 
     @pytest.mark.parametrize("estimator", ESTIMATORS)
     def test_more_unscorable_than_extra_rollouts(self, estimator):
@@ -177,29 +154,15 @@ class TestAppendix:
             )
             assert torch.equal(full, kept)
 
-    def test_the_control_is_no_such_case(self):
-        """GRPO+1 drops a row that has an advantage: there the gradient does change, so the test above can fail."""
-        rewards = torch.tensor([[0.0, 1.5, 2.0]])
-        advantages, keep, _ = estimate(rewards, "mean-std-plus1", 2)
-        logits = torch.randn(3, 5, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        tokens = torch.zeros(3, 5, dtype=torch.long)
-        full, kept = (
-            self.gradient(logits, logits, tokens, advantages[0].double(), rows, 2)
-            for rows in (torch.ones(3, dtype=torch.bool), keep[0])
-        )
-        assert not torch.allclose(full, kept)
-
 
 OPTIONS = [
     ({"mad_zero": "median"}, "unknown mad_zero 'median'; there are: epsilon, std, mean_absolute_deviation, unit, skip"),
     ({"ties": "last"}, "unknown ties 'last'; there are: first, longest"),
     ({"max_advantage": 0.0}, "max_advantage is None or more than 0, not 0.0"),
     ({"max_advantage": NAN}, "max_advantage is None or more than 0, not nan"),
-    ({"extra_rollouts": -1}, "extra_rollouts is None or a whole number of at least 0, not -1"),
     ({"extra_rollouts": 1.0}, r"extra_rollouts is None or a whole number of at least 0, not 1\.0"),
     ({"epsilon": -1e-3}, r"epsilon \(a config's advantage_epsilon\) is None or a finite number >= 0, not -0\.001"),
     ({"epsilon": NAN}, "advantage_epsilon.* not nan"),
-    ({"epsilon": math.inf}, "advantage_epsilon.* not inf"),
 ]
 
 
@@ -214,9 +177,7 @@ class TestOptions:
         ("estimator", "option", "message"),
         [
             ("mean-std", {"mad_zero": "std"}, "does not use mad_zero='std': .*; used by: median-mad, mean-mad$"),
-            ("median", {"mad_zero": "unit"}, "does not use mad_zero='unit'"),
             ("quantile-0.4", {"mad_zero": "skip"}, "does not use mad_zero='skip'"),
-            ("bnpo", {"mad_zero": "skip"}, "does not use mad_zero='skip'"),
             ("median", {"epsilon": 0.1}, r"epsilon=0\.1 \(a config's advantage_epsilon\): .*; used by: mean-std, "),
         ],
     )

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mcgrpo.estimators import Estimator, estimate, keep_largest, register
-from mcgrpo.estimators import registry as registry_of
+from mcgrpo.estimators import Estimator, estimate
 from mcgrpo.estimators.keep import keep_max_variance
 from mcgrpo.estimators.statistics import mad, median
 
@@ -33,9 +32,6 @@ class TestTies:
     def test_of_equally_long_ones_the_first_drawn_goes(self):
         assert kept([2.0, 0.0, 0.0, 0.0, 1.0], 4, lengths=[9, 3, 9, 9, 9]) == [True, True, False, True, True]
 
-    def test_the_longest_of_unscorable_ones_goes(self):
-        assert kept([0.0, NAN, NAN, 2.0], 3, lengths=[9, 3, 4, 9]) == [True, True, False, True]
-
     def test_lengths_do_not_decide_between_rows_that_have_an_advantage(self):
         # the mean is 1, so 0 and 2 deviate alike: to drop the longer would be to prefer short answers
         for lengths in ([1, 9, 5], [9, 1, 5]):
@@ -57,16 +53,10 @@ class TestTies:
         assert torch.equal(one, other)
         assert (lengths * longest).sum() <= (lengths * first).sum()
 
-    def test_by_deviations_alone(self):
-        deviations = torch.tensor([[0.5, -0.5, 0.25, NAN, -2.0]])
-        for centre in (0.0, 7.0):
-            keep = keep_largest(deviations + centre, torch.tensor([[centre]]), 2)
-            assert keep[0].tolist() == [False, True, False, False, True]
-
 
 class TestOwnRule:
     @pytest.fixture
-    def calls(self, monkeypatch):
+    def calls(self, register):
         """What an estimator's own rule was called with; it keeps the last rows drawn."""
         calls = []
 
@@ -75,7 +65,6 @@ class TestOwnRule:
             rewards, _, num_generations, _ = arguments
             return (torch.arange(rewards.size(1)) >= rewards.size(1) - num_generations).expand(rewards.shape)
 
-        monkeypatch.setattr(registry_of, "ESTIMATORS", dict(registry_of.ESTIMATORS))
         register("of-all", Estimator(median, mad, 1, 1.0, keep=keep_last))
         register("of-kept", Estimator(median, mad, 1, 1.0, keep=keep_last, centre_of_kept=True))
         return calls
@@ -105,25 +94,9 @@ ANY = torch.zeros(1, 1)
 
 
 class TestMaxVariance:
-    def test_by_hand(self):
-        # of 0 1 1 2 5, three: 0 1 5 have 14/3, 0 2 5 38/9 and 1 2 5 26/9
-        assert keep_max_variance(torch.tensor([[1.0, 5.0, 2.0, 0.0, 1.0]]), ANY, 3)[0].tolist() == [
-            True,
-            True,
-            False,
-            True,
-            False,
-        ]
-
     def test_small_differences_between_large_rewards_are_seen(self):
         rewards = torch.tensor([[1.0, 5.0, 2.0, 0.0, 1.0]], dtype=torch.float64)
         assert torch.equal(keep_max_variance(rewards + 1e9, ANY, 3), keep_max_variance(rewards, ANY, 3))
-
-    def test_unscorable_rollouts_are_kept_only_for_want_of_others(self):
-        rewards = torch.tensor([[NAN, 1.0, NAN, 1.0, 1.0], [NAN, 1.0, NAN, NAN, 0.0], [NAN] * 5])
-        keep = keep_max_variance(rewards, ANY, 3)
-        assert keep[:2].tolist() == [[False, True, False, True, True], [True, True, False, False, True]]
-        assert keep.sum(dim=1).tolist() == [3, 3, 3]
 
     @given(arrays("float32", 7, elements=LEVELS), st.integers(1, 7))
     def test_no_other_rows_have_a_larger_variance(self, drawn, size):

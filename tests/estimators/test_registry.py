@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mcgrpo.estimators import ESTIMATORS, Estimator, estimate, get_estimator, register
-from mcgrpo.estimators import registry as registry_of
+from mcgrpo.estimators import ESTIMATORS, Estimator, estimate, get_estimator
 
 OWN = """
 from mcgrpo.estimators import Estimator
@@ -17,13 +16,6 @@ def centre(rewards):
 
 midrange = Estimator(centre, extra_rollouts=1)
 """
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    """Names that a test registers are forgotten after it."""
-    monkeypatch.setattr(registry_of, "ESTIMATORS", dict(registry_of.ESTIMATORS))
-    return registry_of.ESTIMATORS
 
 
 def midrange(rewards):
@@ -36,7 +28,7 @@ def test_every_estimator_says_where_it_is_from(name):
 
 
 class TestRegister:
-    def test_five_lines_make_an_estimator(self, registry):
+    def test_five_lines_make_an_estimator(self, register):
         register("midrange", Estimator(midrange, extra_rollouts=1))
         advantages, keep, found = estimate(torch.tensor([[0.0, 3.0, 4.0]]), "midrange", 2)
         assert advantages.tolist() == [[-2.0, 1.0, 2.0]] and keep.tolist() == [[True, False, True]]
@@ -50,11 +42,11 @@ class TestRegister:
             ("mine:midrange", "'mine:midrange' cannot name an estimator: a name is not empty and has no colon"),
         ],
     )
-    def test_a_name_that_cannot_be_is_refused(self, registry, name, message):
+    def test_a_name_that_cannot_be_is_refused(self, register, name, message):
         with pytest.raises(ValueError, match=message):
             register(name, Estimator(midrange))
 
-    def test_what_is_no_estimator_is_refused(self, registry):
+    def test_what_is_no_estimator_is_refused(self, register):
         with pytest.raises(
             TypeError, match=r"estimator 'midrange' should be an mcgrpo\.estimators\.Estimator, not <func"
         ):

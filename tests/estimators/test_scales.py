@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mcgrpo.estimators import MAD_ZERO, Estimator, bnpo, estimate, register
-from mcgrpo.estimators import registry as registry_of
-from mcgrpo.estimators.scales import beta_density, spread
-from mcgrpo.estimators.statistics import mad, mean, median
+from mcgrpo.estimators import MAD_ZERO, Estimator, bnpo, estimate
+from mcgrpo.estimators.statistics import mad, median
 
 NAN = float("nan")
 SHARES = [[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0]]  # of successes: 1/4, 1/2, 3/4
@@ -22,20 +20,7 @@ def advantages(rewards, estimator, **options):
     return estimate(rewards, estimator, rewards.size(1), extra_rollouts=0, **options)[0]
 
 
-@pytest.fixture
-def registry(monkeypatch):
-    """Names that a test registers are forgotten after it."""
-    monkeypatch.setattr(registry_of, "ESTIMATORS", dict(registry_of.ESTIMATORS))
-    return registry_of.ESTIMATORS
-
-
 class TestByHand:
-    def test_the_batch(self):
-        # all four about 1: squares 1 1 0 0 over 3
-        found = advantages([[0.0, 2.0], [1.0, 1.0]], "batch-std")
-        expected = 1 / (math.sqrt(2 / 3) + 1e-4)
-        assert found.flatten().tolist() == pytest.approx([-expected, expected, 0, 0])
-
     def test_the_centred_batch_does_not_count_what_groups_differ_by(self):
         one, other = (
             advantages([[0.0, 2.0], [1.0, 1.0]], "reinforce++"),
@@ -63,21 +48,12 @@ class TestByHand:
         divisor = math.sqrt(3) + 1e-4
         assert found[0].tolist() == pytest.approx([-0.6 / divisor, 0, 2.4 / divisor, -0.6 / divisor])
 
-    def test_the_spread_is_torchs_std_whatever_the_centre(self):
-        rewards = torch.rand(4, 6, generator=torch.Generator().manual_seed(0))
-        for centre in (mean(rewards), median(rewards), torch.full((4, 1), 9.0)):
-            torch.testing.assert_close(spread(rewards, centre), rewards.std(dim=1, keepdim=True))
-
 
 class TestTheMeanReward:
     def test_by_hand(self):
         # means 1/2, 2 and 0
         found = advantages([[0.0, 0.0, 0.0, 2.0], [2.0, NAN, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0]], "maxrl")
         assert found.tolist() == [[-1.0, -1.0, -1.0, 3.0], [0.0] * 4, [0.0] * 4]
-
-    def test_the_rarer_a_success_the_larger_its_advantage(self):
-        successes = [advantages([[1.0] * k + [0.0] * (8 - k)], "maxrl")[0, 0].item() for k in range(1, 8)]
-        assert successes == pytest.approx([8 / k - 1 for k in range(1, 8)])
 
     def test_negative_rewards_are_named(self):
         with pytest.raises(ValueError, match=r"\(MaxRL\) need rewards of at least 0; these hold -0.5"):
@@ -92,22 +68,14 @@ class TestBeta:
         density = [math.sqrt(p * (1 - p)) * 8 / math.pi for p in (0.25, 0.5, 0.75)]
         assert found[:, 0].tolist() == pytest.approx([0.75 / density[0], 0.5 / density[1], 0.25 / density[2]])
 
-    def test_one_and_one_is_the_mean_baseline_alone(self, registry):
+    def test_one_and_one_is_the_mean_baseline_alone(self, register):
         register("flat", bnpo(1, 1))
         torch.testing.assert_close(advantages(SHARES, "flat"), advantages(SHARES, "mean"))
 
-    def test_three_halves_is_grpo_up_to_a_factor(self, registry):
+    def test_three_halves_is_grpo_up_to_a_factor(self, register):
         register("sqrt", bnpo(1.5, 1.5))
         share = advantages(SHARES, "sqrt") / advantages(SHARES, "mean-std", epsilon=0.0)
         torch.testing.assert_close(share, torch.full((3, 4), share[0, 0].item()))
-
-    @given(arrays("float64", (4, 5), elements=st.sampled_from([0.0, 1.0])))
-    def test_the_density_is_torchs(self, drawn):
-        rewards = torch.from_numpy(drawn)
-        share = mean(rewards)
-        found = beta_density(rewards, share, alpha=2.5, beta=1.5)
-        expected = torch.distributions.Beta(2.5, 1.5).log_prob(share).exp()
-        torch.testing.assert_close(found, expected)
 
     @pytest.mark.parametrize("rewards", [[[1.0, 0.0, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
     def test_where_nothing_can_be_fitted_it_is_the_mean_baseline(self, rewards):
@@ -116,13 +84,13 @@ class TestBeta:
     def test_more_spread_than_any_beta_has(self):
         assert advantages([[1.0, 1.0], [0.0, 0.0], [NAN, NAN]], "bnpo").tolist() == [[0.0, 0.0]] * 3
 
-    def test_one_of_the_two_may_be_given(self, registry):
+    def test_one_of_the_two_may_be_given(self, register):
         register("alpha-2", bnpo(alpha=2.0))  # beta stays 3/2, fitted as above
         share = torch.tensor([[0.25], [0.5], [0.75]])
         density = torch.distributions.Beta(2.0, 1.5).log_prob(share).exp()
         torch.testing.assert_close(advantages(SHARES, "alpha-2"), advantages(SHARES, "mean") / density)
 
-    def test_rewards_of_zero_and_two(self, registry):
+    def test_rewards_of_zero_and_two(self, register):
         register("bnpo-2", bnpo(high=2.0))
         found = advantages([[2 * reward for reward in group] for group in SHARES], "bnpo-2")
         torch.testing.assert_close(found, 2 * advantages(SHARES, "bnpo"))
@@ -148,10 +116,6 @@ class TestWhereTheScaleIsZero:
         assert found[0].tolist() == pytest.approx([0.0, 0.0, 2 / divisor])
         assert found[1].tolist() == pytest.approx([-1 / 1.001, 0.0, 1 / 1.001])
 
-    def test_every_choice_is_tested(self):
-        (mark,) = TestWhereTheScaleIsZero.test_by_hand.pytestmark
-        assert [case[0] for case in mark.args[1]] == list(MAD_ZERO)
-
     @given(arrays("float32", (4, 5), elements=st.sampled_from([0.0, 1.0, 2.0, NAN])), st.sampled_from(MAD_ZERO))
     def test_other_groups_are_left_alone_and_all_that_comes_out_is_finite(self, drawn, mad_zero):
         rewards = torch.from_numpy(drawn)
@@ -169,11 +133,6 @@ class TestWhereTheScaleIsZero:
         assert found["advantage/frac_scale_zero_signal"].item() == pytest.approx(1 / 5)
         assert found["advantage/frac_groups_zero"].item() == pytest.approx(4 / 5 if mad_zero == "skip" else 3 / 5)
 
-    def test_without_an_epsilon_equal_rewards_have_no_advantage_either(self, registry):
-        register("bare", Estimator(median, mad))
-        for mad_zero in MAD_ZERO:
-            assert advantages([[2.0, 2.0, 2.0]], "bare", mad_zero=mad_zero).tolist() == [[0.0] * 3]
-
 
 class TestWhereNothingDivides:
     """Neither a scale nor an epsilon, though the rewards of a group differ."""
@@ -181,7 +140,7 @@ class TestWhereNothingDivides:
     REWARDS = ((0.0, 1.0, 2.0), (2.0, 2.0, 2.0), (0.0, 0.0, 2.0), (0.0, NAN, NAN), (2.0, 2.0, 1.5))
 
     @pytest.mark.parametrize(("estimator", "options"), [("median-mad", {"epsilon": 0.0}), ("bare", {})])
-    def test_it_is_an_error_with_the_ways_out(self, registry, estimator, options):
+    def test_it_is_an_error_with_the_ways_out(self, register, estimator, options):
         register("bare", Estimator(median, mad))
         message = (
             rf"estimator '{estimator}' with epsilon=0\.0 and mad_zero='epsilon' makes advantages infinite in 2 of 5 .*"
@@ -193,7 +152,7 @@ class TestWhereNothingDivides:
                 advantages(self.REWARDS, estimator, max_advantage=bound, **options)
 
     @pytest.mark.parametrize("mad_zero", MAD_ZERO)
-    def test_the_ways_out_are_ways_out(self, registry, mad_zero):
+    def test_the_ways_out_are_ways_out(self, register, mad_zero):
         register("bare", Estimator(median, mad))
         found = advantages(self.REWARDS, "bare", mad_zero=mad_zero, epsilon=1e-3 if mad_zero == "epsilon" else None)
         assert found.abs().max() <= 2000 and found[0].any()

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from mcgrpo.files import RecordError, write_jsonl
-from mcgrpo.grade.completions import main, read_completions, self_check
+from mcgrpo.files import write_jsonl
+from mcgrpo.grade.completions import main, self_check
 from mcgrpo.records import Example
 
 ROW = {"id": "a", "sample": 0, "completion": "<answer>72</answer>", "answer": "72"}
@@ -59,12 +59,6 @@ def test_math_lists_golds_that_do_not_parse_and_says_what_is_not_read(tmp_path, 
     assert "1 not read: longer than 400,000 characters" in printed
     assert "1 gold_unparsable" in printed
     assert "golds that do not parse: lost" in printed
-
-
-def test_the_released_protocol_is_looser(tmp_path):
-    rows = [ROW | {"completion": "it is -72"}]
-    assert grade(tmp_path, rows, "--task", "gsm8k")[0]["verdict"] == "unparseable"
-    assert grade(tmp_path, rows, "--task", "gsm8k", "--protocol", "released")[0]["verdict"] == "correct"
 
 
 def test_gsm8ks_own_form_is_unparseable_and_counted(tmp_path, capsys):
@@ -140,11 +134,6 @@ def test_broken_input_is_named_and_nothing_is_written(tmp_path, content, culprit
     with pytest.raises(SystemExit, match=culprit):
         main(["--task", "gsm8k", "--input", str(source), "--output", str(output)])
     assert not output.exists()
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(RecordError, match="no such file"):
-        read_completions(tmp_path / "nowhere.jsonl")
 
 
 def test_the_command_line(tmp_path):

@@ -52,11 +52,6 @@ def test_a_server_without_vllm_is_refused():
     assert done.returncode == 2 and "vLLM is not installed here" in done.stderr
 
 
-def test_a_job_without_gpus_runs_with_its_arguments():
-    done = run("--gpus", "0", "--processes", "0", "json.tool", "--help")
-    assert done.returncode == 0 and "usage: " in done.stdout, done.stderr
-
-
 VISIBLE = ["timeit", "-n1", "-r1", "import os; print('visible:', repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"]
 
 
@@ -65,11 +60,6 @@ def test_a_job_without_gpus_sees_none(around):
     """Else a study with `gpus: 0` would train on the CPU and be evaluated on a GPU, which others may use."""
     done = run("--gpus", "0", *VISIBLE, **around)
     assert "visible: ''" in done.stdout.splitlines(), done.stderr
-
-
-def test_a_job_gets_its_gpus(tmp_path):
-    done = run("--gpus", "2", *VISIBLE, MCGRPO_DEVICES="a,b", MCGRPO_LOCKS=str(tmp_path))
-    assert "visible: 'a,b'" in done.stdout.splitlines(), done.stderr
 
 
 @pytest.mark.slow

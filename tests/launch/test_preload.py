@@ -120,15 +120,6 @@ def test_a_job_that_dies_is_told_of(place):
     assert done.returncode == 139 and "job was killed by SIGSEGV" in done.stderr
 
 
-def test_jobs_run_beside_one_another(place):
-    place.write("import time; print('begun', flush=True); time.sleep(600)")
-    jobs = [place.start() for _ in range(3)]
-    assert [job.stdout.readline() for job in jobs] == ["begun\n"] * 3
-    for job in jobs:
-        job.kill()
-        job.communicate()
-
-
 def test_a_server_ends_with_the_process_that_started_it_and_takes_its_jobs_along(tmp_path):
     """However that ends: a Snakemake that is killed leaves nothing behind."""
     (tmp_path / "job.py").write_text(textwrap.dedent(WAITS))

@@ -72,24 +72,16 @@ def started(job, log):
 
 
 @pytest.mark.slow
-def test_each_has_gpus_of_its_own_and_the_program_its_exit_code_and_the_servers_address(machine):
+def test_each_has_gpus_of_its_own_and_the_server_ends_with_the_program_whose_exit_code_is_the_jobs(machine):
     job, log = start(machine, UNTIL_GO)
-    started(job, log)
+    processes = started(job, log)
     (machine.folder / "go").touch()
-    assert job.process.wait(60) == 7
+    assert job.process.wait(60) == 7 and gone(processes)
     devices, address = job.out.read_text().split()
     _, theirs, mode, *options = log.read_text().split()
     assert (devices, theirs, mode) == ("a", "b", "1")
     assert address == f"http://127.0.0.1:{options[options.index('--port') + 1]}"
     assert options[options.index("--model") + 1] == "some/model" and "--gpu-memory-utilization" not in options
-
-
-@pytest.mark.slow
-def test_a_program_that_fails_takes_its_server_along(machine):
-    job, log = start(machine, UNTIL_GO)
-    processes = started(job, log)
-    (machine.folder / "go").touch()
-    assert job.process.wait(60) == 7 and gone(processes)
 
 
 def test_a_server_that_fails_takes_its_program_along_and_is_named(machine):

@@ -41,39 +41,6 @@ def test_the_examples_of_a_page_run(page, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-PAGE = """Words.
-
-```python
-# helper.py
-VALUE = 3
-```
-
-<!-- not run: needs a GPU -->
-```python
-raise SystemExit("run all the same")
-```
-
-```python
-from helper import VALUE
-```
-More words, and code that is no example:
-
-    raise SystemExit("no")
-
-```python
-assert VALUE == {}
-```
-"""
-
-
-@pytest.mark.parametrize(("value", "holds"), [(3, True), (4, False)])
-def test_an_example_that_does_not_hold_is_found_with_its_line(tmp_path, value, holds):
-    done = run(Path("a-page.md"), PAGE.format(value), tmp_path)
-    assert (done.returncode == 0) == holds, done.stderr
-    if not holds:
-        assert "line 21" in done.stderr and "AssertionError" in done.stderr
-
-
 PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "config/README.md", *PAGES]
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([\w-]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)

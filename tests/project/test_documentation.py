@@ -11,7 +11,6 @@ import yaml
 import mcgrpo
 from mcgrpo.study import plan
 from mcgrpo.study import read as study_file
-from mcgrpo.study.check import StudyError
 from mcgrpo.study.protocols import training_changes
 
 ROOT = Path(__file__).parents[2]
@@ -58,11 +57,6 @@ class TestStudyFilesOfThePages:
     def test_it_is_a_study_with_more_runs_or_evaluations(self, name, file, tmp_path):
         text, base = layered(name)[file]
         assert files_of(read(tmp_path, file, text, base)) > files_of(study_file.read([ROOT / base])) or "study:" in text
-
-    def test_a_mistake_in_one_is_found(self, tmp_path):
-        text, base = layered("extend")["rloo.yaml"]
-        with pytest.raises(StudyError, match="unknown estimator 'rlo'"):
-            read(tmp_path, "rloo.yaml", text.replace("estimator: rloo", "estimator: rlo"), base)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -119,33 +113,9 @@ class TestConfigReadme:
     def test_every_key_of_a_study_file_is_explained_in_its_section(self):
         assert sorted(unexplained()) == []
 
-    def test_a_key_that_is_not_explained_is_found(self, monkeypatch):
-        monkeypatch.setitem(SCHEMA["$defs"]["training"]["properties"], "new_key", {"type": "integer"})
-        assert "Training: variants.settings.training.new_key" in set(unexplained())
-
-    def test_the_walk_goes_everywhere(self):
-        found = {".".join((*path, key)) for path, key in keys(SCHEMA)}
-        assert {"study", "training.lora.r", "experiments.sign_flips.subsamples", "models.warm_start.steps"} <= found
-        assert {
-            "variants.settings.training.beta",
-            "evaluation.by_benchmark.top_p",
-            "datasets.splits.train.rows",
-        } <= found
-
 
 def test_the_page_on_paper_and_code_names_the_switches_that_released_sets():
     text = page("paper-and-code")
-    assert set(training_changes("released", "grpo", "gsm8k")) == {
-        "estimator",
-        "group_by",
-        "drop_rule",
-        "select_checkpoint",
-    }
-    assert set(training_changes("released", "mc-grpo", "gsm8k")) == {
-        "group_by",
-        "rescale_by_nonzero",
-        "select_checkpoint",
-    }
     for method in ("grpo", "mc-grpo", "dapo", "mc-dapo"):
         assert all(f"`{key}" in text for key in training_changes("released", method, "gsm8k"))
 
@@ -164,11 +134,6 @@ class TestWorkflowCatalog:
         deployment = usage["software-stack-deployment"]
         assert set(deployment) == {"conda", "apptainer", "apptainer+conda", "report"}
         assert all(isinstance(value, bool) for value in deployment.values())
-
-    def test_what_it_searches_for_is_there(self):
-        readme = (ROOT / "README.md").read_text(encoding="utf-8").lower()
-        assert "snakemake" in readme and "workflow" in readme
-        assert (ROOT / "config/README.md").is_file() and list((ROOT / "workflow/rules").glob("*.smk"))
 
     def test_report_is_claimed_only_if_results_are_marked_for_it(self):
         rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))

@@ -1,6 +1,5 @@
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from forked import forked
 from transformers.integrations import is_mlflow_available
 
 from mcgrpo import tracking
-from mcgrpo.data import models
 from mcgrpo.launch import environment
 
 ROOT = Path(__file__).parents[2]
@@ -69,16 +67,6 @@ def test_what_the_dag_and_the_light_stages_import_is_light(module):
     assert python(f"import sys, mcgrpo.{module}; print(*{HEAVY} & set(sys.modules))") == []
 
 
-def test_public_names_are_found():
-    import mcgrpo
-    from mcgrpo.trainer.trainer import MCGRPOTrainer
-
-    assert mcgrpo.MCGRPOTrainer is MCGRPOTrainer
-    assert all(getattr(mcgrpo, name) is not None for name in mcgrpo.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'Trainer'"):
-        mcgrpo.Trainer  # noqa: B018
-
-
 def test_all_that_state_the_version_agree():
     import mcgrpo
 
@@ -116,64 +104,12 @@ def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
     assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's settings")
-def test_jobs_on_a_cpu_keep_freed_memory(monkeypatch):
-    monkeypatch.setattr(os, "environ", {})
-    environment.prepare({"gpus": 1})
-    on_a_gpu = dict(os.environ)
-    environment.prepare({})
-    allocate = "max(len(b'x' * (64 << 20)) for _ in range(9))"
-    small_pages = "import ctypes; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)"  # PR_SET_THP_DISABLE: else faults are few
-    faults = f"{small_pages}; import resource; {allocate}; print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)"
-    of_both = [subprocess.check_output([sys.executable, "-c", faults], env=env) for env in (on_a_gpu, dict(os.environ))]
-    assert int(of_both[0]) > 3 * int(of_both[1])
-
-
 @pytest.mark.parametrize(("config", "store"), [({}, tracking.DEFAULT_STORE), ({"tracking_uri": None}, None)])
 def test_the_store_of_a_study(monkeypatch, config, store):
     monkeypatch.setattr(os, "environ", {})
     environment.prepare(config)
     tracking.use_store(config)
     assert os.environ.get("MLFLOW_TRACKING_URI") == store
-
-
-@pytest.mark.parametrize(
-    ("installed", "pulled", "words", "installs"),
-    [
-        ("", False, [], "envs/cpu.txt"),
-        ("envs/cpu.txt", False, [], None),
-        ("envs/cpu.txt", False, ["REQUIREMENTS=envs/gpu.txt"], "envs/gpu.txt"),
-        ("envs/gpu.txt", False, [], None),
-        ("envs/gpu.txt", True, [], "envs/gpu.txt"),
-    ],
-)
-def test_setup_installs_what_is_not_there_or_has_changed(tmp_path, installed, pulled, words, installs):
-    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
-    for name in ("envs/cpu.txt", "envs/gpu.txt", "pyproject.toml", ".venv/ready"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(installed)
-        written = 1e9 + (name == ".venv/ready") + 2 * (pulled and name == installed)
-        os.utime(tmp_path / name, (written, written))
-    said = subprocess.check_output(["make", "--dry-run", "setup", *words], cwd=tmp_path, text=True)
-    assert re.findall(r"pip install .*-r (\S+)", said) == ([installs] if installs else [])
-
-
-def run_models(monkeypatch, spec, output):
-    monkeypatch.setattr("sys.argv", ["models", "--spec", json.dumps(spec), "--output", str(output)])
-    models.main()
-
-
-def test_a_toy_model_is_made(tmp_path, monkeypatch):
-    spec = {"architecture": "llama", "hidden_size": 32, "layers": 1, "heads": 1, "intermediate_size": 32}
-    run_models(monkeypatch, {"toy": spec}, tmp_path / "model")
-    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {p.name for p in (tmp_path / "model").iterdir()}
-
-
-def test_a_hub_model_that_cannot_be_fetched_is_named(tmp_path, monkeypatch):
-    for revision in ({}, {"revision": "a" * 40}):
-        with pytest.raises(SystemExit, match=r"^error: model no/such: .*$"):
-            run_models(monkeypatch, {"hub": "no/such", **revision}, tmp_path / "model")
-    assert not (tmp_path / "model/source.json").exists()
 
 
 def test_no_network_is_one_line(tmp_path):

@@ -4,10 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from runs import RUN
 
 from mcgrpo import files
 from mcgrpo.analyse.records import CurvePoint, Score
@@ -16,22 +18,6 @@ from mcgrpo.records import Completion, Example, Grade, Run
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates, NUL and newlines among them
 TRICKY = "\ud800 \x00 \n \r\n \u2028 \x85 \ufeff é"
-
-RUN = {
-    "study": "mini",
-    "setting": "toy",
-    "method": "grpo",
-    "num_generations": 2,
-    "variant": "default",
-    "seed": 0,
-    "model": "toy",
-    "dataset": "sums",
-    "prompt": "plain",
-    "task": "gsm8k",
-    "loss_type": "grpo",
-    "estimator": "mean-std",
-    "rewards": {"accuracy": 1.0},
-}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
@@ -77,10 +63,6 @@ def test_csv_holds_the_fields_in_order_and_none_as_nothing(tmp_path):
     assert {row["loss"], row["seconds_update"]} == {""}
 
 
-def test_a_run_is_named_by_its_folder():
-    assert Run(**RUN).name == "toy/grpo/G2/default/seed0"
-
-
 GRADE = {"id": "a", "sample": 0, "extracted": None, "verdict": "correct"}
 
 
@@ -88,13 +70,11 @@ GRADE = {"id": "a", "sample": 0, "extracted": None, "verdict": "correct"}
     ("line", "message"),
     [
         ("{", "rows.jsonl:2: not valid JSON .* at column 2"),
-        ("", "rows.jsonl:2: not valid JSON"),
         ('["a"]', "rows.jsonl:2: a JSON object is expected, not list"),
         (json.dumps({"id": "a", "sample": 0, "extracted": "1"}), "rows.jsonl:2: field 'verdict' is missing"),
         (json.dumps(GRADE | {"verdcit": "x"}), "rows.jsonl:2: unknown field 'verdcit' for Grade .*verdict"),
         (json.dumps(GRADE | {"verdict": "right"}), "rows.jsonl:2: .*one of correct, .*, error, not 'right'"),
         (json.dumps(GRADE | {"sample": True}), "rows.jsonl:2: field 'sample' should be int, not True"),
-        (json.dumps(GRADE | {"sample": 1.0}), "rows.jsonl:2: field 'sample' should be int"),
         (json.dumps(GRADE | {"extracted": 3}), r"rows.jsonl:2: field 'extracted' should be str \| None, not 3"),
     ],
 )
@@ -112,20 +92,13 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
 
 def test_values_of_a_mapping_are_checked():
     with pytest.raises(RecordError, match="plan: field 'rewards'"):
-        files.as_record(Run, RUN | {"rewards": {"accuracy": "1"}}, "plan")
+        files.as_record(Run, asdict(RUN) | {"rewards": {"accuracy": "1"}}, "plan")
 
 
 def test_a_missing_file_is_named(tmp_path):
     for read in (lambda path: files.read_jsonl(path, Grade), files.read_json):
         with pytest.raises(RecordError, match=r"none\.json: no such file"):
             read(tmp_path / "none.json")
-
-
-@pytest.mark.parametrize(("text", "message"), [('{\n"a": }', "run.json:2: not valid"), ("[1]", "run.json:1: .*object")])
-def test_a_broken_json_file_is_named(tmp_path, text, message):
-    (tmp_path / "run.json").write_text(text)
-    with pytest.raises(RecordError, match=message):
-        files.read_json(tmp_path / "run.json")
 
 
 def broken_rows():

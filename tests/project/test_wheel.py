@@ -90,20 +90,6 @@ class TestACommandInAnyFolder:
         told = command("doctor", "mine.yaml")
         assert "mine: " in told and "required packages are installed" in told
 
-    def test_grades_lead_to_flips(self, command, tmp_path):
-        rows = [
-            {"id": name, "sample": sample, "completion": f"<answer>{sample % base}</answer>", "answer": "1"}
-            for name, base in (("a", 2), ("b", 3))
-            for sample in range(4)
-        ]
-        (tmp_path / "completions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        command("grade", "--task", "gsm8k", "--input", "completions.jsonl", "--output", "grades.jsonl")
-        grades = [json.loads(line) for line in (tmp_path / "grades.jsonl").read_text().splitlines()]
-        assert [grade["verdict"] == "correct" for grade in grades] == [0, 1, 0, 1, 0, 1, 0, 0]
-        flips = ["--k", 2, "--subsamples", 3, "--seed", 0, "--output", "flips.jsonl"]
-        command("sign-flips", "--grades", "grades.jsonl", *flips)
-        assert "/k2/" in (tmp_path / "flips.jsonl").read_text()
-
     def test_verify_makes_the_tables_of_a_study_again(self, command, made_once):
         told = command("verify", made_once("evidence", make_study) / ARCHIVE)
         assert "tables" in told and "FAILED" not in told

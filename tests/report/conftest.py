@@ -1,13 +1,14 @@
 from functools import partial
 
+import cells
 import pytest
-from synthetic import curves_frame, signals_frame, summary_frame
+from synthetic import curves_frame, signals_frame
 
 
 @pytest.fixture
 def frame(tmp_path):
     """Cells -> the summary, through its file."""
-    return partial(summary_frame, tmp_path)
+    return partial(cells.frame, tmp_path)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from synthetic import (
     flip_cells,
     gains_frame,
     heights,
-    injected_cells,
     lines,
     missing,
     paired,
@@ -130,18 +129,6 @@ def test_gains_show_the_mean_every_seed_the_margin_and_the_papers_gain(frame, tm
     assert (title, seeds, list(crosses)) == ("over GRPO", [1.4, 2.1, 3.0, 4.4, -7.9], [3.0])
 
 
-def test_variants_show_the_change_but_of_injected_flips(frame):
-    cells = [cell("grpo", 2, 0.5, variant=name, change=-0.01) for name in ("released", "composite", "flip-0.1")]
-
-    def look(figure):
-        (axes,) = figure.axes
-        bars = [container.lines[2][0].get_segments()[0][:, 0] for container in axes.containers]
-        np.testing.assert_allclose(bars, [[-2, 0.5]] * 2)
-        return [label.get_text() for label in axes.get_yticklabels()]
-
-    assert drawn("variants", frame(cells), look=look) == ["composite: GRPO, G = 2", "released: GRPO, G = 2"]
-
-
 def test_sign_flip_rates_are_those_of_the_untrained_model_against_the_oracles_mean(frame):
     trained = [cell("grpo", 8, 0.9, measure=row.measure, role="flips") for row in flip_cells()]
 
@@ -155,37 +142,6 @@ def test_sign_flip_rates_are_those_of_the_untrained_model_against_the_oracles_me
     assert drawn("sign-flips", frame([*trained, *flip_cells()]), look=look) == ["toy_a, untrained"]
     rows = [missing(row) if row.method == "none" else row for row in [*flip_cells(), *flip_cells("toy_b", "grpo", 8)]]
     assert drawn("sign-flips", frame(rows), look=lambda f: f.axes[0].get_title()) == "toy_b, GRPO, G=8"
-
-
-def test_injected_flips_are_shown_at_the_largest_g_from_rho_zero(frame):
-    rows = [*accuracy_cells(BOTH, (4, 8, 16)), *injected_cells((4, 8))]
-    rows = [missing(row) if row.variant == "flip-0.1" else row for row in rows]
-
-    def look(figure):
-        each = lines(figure.axes[0])["each advantage flips with probability ρ"].points
-        # GRPO at G=8 has 50 + 2 * 8 percent at rho 0 (synthetic.accuracy_cells), then 60 - 50 rho.
-        np.testing.assert_allclose(each.get_xdata(orig=False), [0, 5, 20, 40])
-        np.testing.assert_allclose(each.get_ydata(orig=False), [66, 57.5, 50, 40])
-        return figure.axes[0].get_ylabel()
-
-    assert drawn("injected-flips", frame(rows), look=look) == "toy_a\nsums, G = 8"
-
-
-def test_latency_is_the_mean_over_steps_then_seeds_at_the_g_nearest_to_four(frame, curve_frame):
-    # Seed 0 has two steps of 1 and 3 s of generation, seed 1 one of 6 s: their means are 2 and 6, together 4 s.
-    seconds = [(0, 1, 1.0), (0, 2, 3.0), (1, 1, 6.0)]
-    points = [point("grpo", 4, seed, step, (first, None, 0.9, 5.0)) for seed, step, first in seconds]
-    points += [point("mc-grpo", 4, 0, 1, (5.0, None, 1.0, 5.0))] + [point(method, 2, 0, 1) for method in BOTH]
-    cells = [cell(method, 4, 9.0, extra_rollouts=2 * (method == "mc-grpo")) for method in BOTH]
-
-    def look(figure):
-        (axes,) = figure.axes
-        widths = {bars.get_label(): [bar.get_width() for bar in bars] for bars in axes.containers}
-        assert widths == {"generation": [4, 5], "log-probabilities": pytest.approx([0.9, 1]), "update": [5, 5]}
-        return [label.get_text() for label in axes.get_yticklabels()]
-
-    names = drawn("latency", frame(cells), curve_frame(points), look=look)
-    assert names == ["GRPO\nG = 4", "MC-GRPO\nG = 4+2"]
 
 
 def test_rewards_are_smoothed_over_the_window_that_is_stated(curve_frame):
@@ -212,9 +168,3 @@ def test_budget_counts_the_seconds_of_steps_that_draw_nothing(curve_frame):
         "budget", curve_frame(points), look=lambda figure: [axes.lines[0].get_xdata() for axes in figure.axes]
     )
     np.testing.assert_allclose(found, [[1, 3], [16, 32], [4, 11]])  # steps, rollouts drawn, seconds
-
-
-def test_signal_shares_a_line_among_methods_with_one_estimator(signal_frame):
-    points = [*signal_points(source="toy_a/grpo/G8/default/seed0", budgets=(8,)), *signal_points(budgets=(2,))]
-    look = lambda figure: [[line.get_label() for line in axes.lines] for axes in figure.axes]  # noqa: E731
-    assert drawn("signal", signal_frame(points), look=look) == [["GRPO, DAPO", "MC-GRPO"]] * 2  # of the untrained model

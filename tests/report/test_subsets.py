@@ -6,7 +6,7 @@ import claim_rows
 import pytest
 from answers import BASELINES, answer_of, plan_of
 from cells import cell, frame, gains_frame
-from page_study import PageStudy, few
+from page_study import PageStudy
 
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import read_claims
@@ -62,7 +62,7 @@ def test_the_tables_the_answer_and_the_claims_are_written(tmp_path, methods):
 
 @pytest.mark.parametrize("methods", [("grpo",), ("mc-grpo",), ("dapo", "mc-grpo")], ids="+".join)
 def test_the_page_is_written(tmp_path, methods):
-    study = PageStudy(tmp_path, few)
+    study = PageStudy(tmp_path)
     summary_of(study.results, methods)
     gains_frame(study.results)
     write_csv(study.results / "contrasts.csv", Contrast, contrasts_of(methods))

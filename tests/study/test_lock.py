@@ -53,14 +53,6 @@ def command(monkeypatch, *arguments):
     lock.main()
 
 
-def dry_run(folder, *studies):
-    """What Snakemake would run for some study files, laid over one another."""
-    where = ["--snakefile", ROOT / "Snakefile", "--directory", folder]
-    done = snakemake(*where, "--dry-run", "--printshellcmds", "--configfile", *studies)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
 def test_everything_from_the_hub_without_a_commit_is_pinned(hub, study, monkeypatch):
     command(monkeypatch, study)
     assert hub.asked == [("org/one", None), ("org/sums", "main")]
@@ -97,20 +89,8 @@ def test_without_the_hub_nothing_is_written(study):
 
 
 @pytest.mark.slow
-def test_a_lock_file_reaches_the_jobs(tmp_path):
-    """A pinned model's commit is in the parameters of the rule that fetches it."""
-    study = tmp_path / "smoke.yaml"
-    config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
-    config["models"]["tiny-random"] = {"hub": "org/tiny"}
-    config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
-    study.write_text(yaml.safe_dump(config))
-    locked = {"models": {"tiny-random": {"hub": "org/tiny", "commit": NEW}}}
-    lock.lock_file(study).write_text(yaml.safe_dump(locked))
-    assert f'"hub": "org/tiny", "revision": "{NEW}"' in dry_run(tmp_path, study)
-
-
-@pytest.mark.slow
-def test_the_lock_of_the_study_on_top_wins(tmp_path):
+def test_the_lock_of_the_study_on_top_wins_and_reaches_the_jobs(tmp_path):
+    """Its commit is in the parameters of the rule that fetches a model."""
     base, top = tmp_path / "smoke.yaml", tmp_path / "top.yaml"
     config = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
     config["datasets"]["gsm8k"]["folder"] = str(ROOT / "tests/data/gsm8k")
@@ -120,7 +100,10 @@ def test_the_lock_of_the_study_on_top_wins(tmp_path):
     for study, hub, commit in ((base, "org/tiny", OLD), (top, "org/other", NEW)):
         locked = {"models": {"tiny-random": {"hub": hub, "commit": commit}}}
         lock.lock_file(study).write_text(yaml.safe_dump(locked))
-    assert f'"hub": "org/other", "revision": "{NEW}"' in dry_run(tmp_path, base, top)
+    where = ["--snakefile", ROOT / "Snakefile", "--directory", tmp_path]
+    done = snakemake(*where, "--dry-run", "--printshellcmds", "--configfile", base, top)
+    assert done.returncode == 0, done.stderr
+    assert f'"hub": "org/other", "revision": "{NEW}"' in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -137,11 +120,3 @@ def test_a_broken_lock_file_is_named(study, text, culprit):
     with pytest.raises(StudyError) as raised:
         lock.read_lock(lock.lock_file(study))
     assert culprit in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_a_study_that_is_not_there_is_named(study, monkeypatch):
-    study.unlink()
-    with pytest.raises(SystemExit) as stopped:
-        command(monkeypatch, study)
-    assert str(stopped.value).startswith("error: ") and "study.yaml: no such file" in str(stopped.value)
-    assert not lock.lock_file(study).exists()

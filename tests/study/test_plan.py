@@ -2,7 +2,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from studies import changed, load
@@ -11,11 +10,9 @@ from mcgrpo.files import as_record, read_json
 from mcgrpo.records import Run
 from mcgrpo.study import plan
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.settings import StudyError
 from mcgrpo.study.variants import Flips, flip_variant, flips_of, is_rival
-
-ROOT = Path(__file__).parents[2]
 
 
 def only(config, **experiment):
@@ -98,31 +95,6 @@ def test_the_reference_study_has_the_trainings_of_the_mini_study_and_more_seeds(
     assert mini.items() <= reference.items()
     seeds = Counter(name.rsplit("/", 1)[0] for name in reference if f"/{UNTRAINED}/" not in name)
     assert min(seeds.values()) == 8
-
-
-def test_the_mini_grid():
-    cells = {(run.method, run.num_generations) for run in plan.runs(MINI) if run.variant == "default"}
-    assert cells == {(method, g) for method in METHODS for g in (2, 4, 8)} | {("grpo", 3), (UNTRAINED, 0)}
-    untrained = {run.name: run.training for run in plan.runs(MINI) if run.method == UNTRAINED}
-    assert untrained == {f"{model}/none/G0/default/seed0": {} for model in ("toy-qwen3", "toy-llama")}
-
-
-def test_the_cut_down_study_is_cut_down():
-    quick = changed(MINI, load("cut-down"))
-    runs = [run for run in plan.runs(quick) if run.method != UNTRAINED]
-    assert len(runs) < 60 and {run.training["max_steps"] for run in runs} == {4}
-    warm_start = MINI["models"]["toy-qwen3"]["warm_start"]
-    assert quick["models"]["toy-qwen3"]["warm_start"] == warm_start | {"steps": 40}
-    variants = {run.variant for run in runs}
-    assert {"default", "composite", "fixed-rows", "released", "mixed-groups", "best-on-test"} < variants
-
-
-def test_a_run_is_its_method_at_its_batch():
-    runs = {run.name: run for run in plan.runs(MINI)}
-    run = runs["toy-qwen3/mc-dr-grpo/G4/default/seed1"]
-    assert (run.loss_type, run.estimator, run.task, run.seed) == ("dr_grpo", "median", "gsm8k", 1)
-    assert run.training["per_device_train_batch_size"] == MINI["training"]["prompts_per_step"] * 4
-    assert "prompts_per_step" not in run.training
 
 
 def test_variant_over_setting_over_study():
@@ -274,8 +246,3 @@ def test_a_study_that_is_changed_in_place_is_expanded_anew():
     assert plan.expand(study) == before
     study["seeds"] = [77]
     assert {run.seed for run in plan.runs(study)} - {entry.run.seed for entry in before.values()} == {77}
-
-
-def test_the_caller_may_change_the_mapping_of_runs():
-    plan.expand(MINI).clear()
-    assert plan.expand(MINI)

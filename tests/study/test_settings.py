@@ -7,8 +7,6 @@ from mcgrpo.study import plan
 from mcgrpo.study.settings import (
     completion_settings,
     evaluation,
-    first_benchmark,
-    hyper_parameters,
     rollout_settings,
     selects_checkpoint,
 )
@@ -24,22 +22,6 @@ def run_of(config, name):
 
 def training(**values):
     return {"settings": {SETTING: {"training": values}}}
-
-
-class TestHyperParameters:
-    def test_a_later_layer_replaces_an_earlier_one(self):
-        config = changed(MINI, {"training": {"beta": 1.0}} | training(beta=2.0))
-        assert hyper_parameters(config, SETTING)["beta"] == 2.0
-        assert hyper_parameters(config, SETTING, {"beta": 3.0}, {"beta": 4.0})["beta"] == 4.0
-
-    def test_a_null_removes_the_key_and_a_later_layer_may_bring_it_back(self):
-        assert "beta" not in hyper_parameters(MINI, SETTING, {"beta": None})
-        assert hyper_parameters(MINI, SETTING, {"beta": None}, {"beta": 0.5})["beta"] == 0.5
-
-    def test_the_study_is_left_as_it_was(self):
-        before = dict(MINI["training"])
-        hyper_parameters(MINI, SETTING, {"beta": 9.0})
-        assert MINI["training"] == before
 
 
 class TestCompletions:
@@ -70,13 +52,6 @@ class TestCompletions:
 
 
 class TestTheSelectingBenchmark:
-    def test_it_is_the_settings_first_of_those_in_distribution(self):
-        assert first_benchmark(MINI, SETTING) == BENCHMARK
-
-    def test_sign_flips_are_measured_on_it_unless_the_experiment_says_another(self):
-        flips = plan.expand(MINI)[f"{SETTING}/none/G0/default/seed0"].flips
-        assert flips["benchmark"] == first_benchmark(MINI, SETTING)
-
     def test_only_a_run_that_asks_for_it_selects_a_checkpoint(self):
         assert selects_checkpoint(run_of(MINI, "grpo/G2/best-on-test"))
         assert not selects_checkpoint(run_of(MINI, "grpo/G2/default"))

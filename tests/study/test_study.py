@@ -9,7 +9,6 @@ from mcgrpo.study import plan
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
-TRAINING = SCHEMA["$defs"]["training"]["properties"]
 
 
 MINI = load("mini")
@@ -64,19 +63,10 @@ def test_shipped_studies_are_sound(name, tmp_path, monkeypatch):
     ("change", "message"),
     [
         ({"stduy": 1}, "the study: unknown key 'stduy'; did you mean 'study'?"),
-        ({"models": {"m": {"hubb": "x"}}}, "models.m: unknown key 'hubb'; did you mean 'hub'?"),
         ({True: 3}, "the study: unknown key True; known keys: "),
         (
             {"datasets": {"two-step.released": {"task": "gsm8k", "toy": {"kind": "two-step", "seed": 2}}}},
             "datasets.two-step.released: grades under another protocol end in .released, choose another name",
-        ),
-        (
-            {"models": {"toy-qwen3": {"toy": {"layer": 3}}}},
-            "models.toy-qwen3.toy: unknown key 'layer'; did you mean 'layers'?",
-        ),
-        (
-            {"models": {"toy-qwen3": {"warm_start": {"step": 3}}}},
-            "models.toy-qwen3.warm_start: unknown key 'step'; did you mean 'steps'?",
         ),
         (
             {"models": {"toy-qwen3": {"warm_start": {"datasets": ["one-step"]}}}},
@@ -100,32 +90,9 @@ def test_shipped_studies_are_sound(name, tmp_path, monkeypatch):
             "models.toy-qwen3.warm_start: its settings have different prompts (gsm8k, plain)",
         ),
         (
-            {"datasets": {"two-step": {"spilts": {}}}},
-            "datasets.two-step: unknown key 'spilts'; did you mean 'splits'?",
-        ),
-        (
-            {"datasets": {"two-step": {"splits": {"tset": {}}}}},
-            "datasets.two-step.splits: unknown key 'tset'; did you mean 'test'?",
-        ),
-        (
-            {"datasets": {"two-step": {"splits": {"test": {"row": 1}}}}},
-            "datasets.two-step.splits.test: unknown key 'row'; did you mean 'rows'?",
-        ),
-        ({"datasets": {"two-step": {"toy": {"sede": 1}}}}, "datasets.two-step.toy: unknown key 'sede'"),
-        ({"settings": {"toy-qwen3": {"promt": "plain"}}}, "settings.toy-qwen3: unknown key 'promt'"),
-        ({"settings": {"toy-qwen3": {"benchmarks": {"inn": []}}}}, "settings.toy-qwen3.benchmarks: unknown key 'inn'"),
-        (
             {"settings": {"toy-qwen3": {"training": {"betta": 0}}}},
             "settings.toy-qwen3.training: unknown key 'betta'; did you mean 'beta'?",
         ),
-        (
-            {"training": {"lerning_rate": 1.0}},
-            "training: unknown key 'lerning_rate'; did you mean 'learning_rate'?",
-        ),
-        ({"rewards": {"accurcy": 1.0}}, "rewards: unknown key 'accurcy'; did you mean 'accuracy'?"),
-        ({"variants": {"composite": {"rewrads": {}}}}, "variants.composite: unknown key 'rewrads'"),
-        ({"evaluation": {"sample": 1}}, "evaluation: unknown key 'sample'; did you mean 'samples'?"),
-        ({"experiments": {"main": {"method": []}}}, "experiments.main: unknown key 'method'; did you mean 'methods'?"),
         ({"training": {"zzz": 1}}, "training: unknown key 'zzz'; known keys: prompts_per_step, "),
     ],
 )
@@ -138,21 +105,14 @@ def test_an_unknown_key_is_named_with_a_suggestion(change, message):
     [
         ({"seeds": "0"}, "seeds: '0' is not of type 'array'"),
         ({"seeds": [0, 0]}, "seeds: [0, 0] has non-unique elements"),
-        ({"training": {"learning_rate": "fast"}}, "training.learning_rate: 'fast' is not of type 'number'"),
         ({"training": {"learning_rate": "6e-3"}}, "training.learning_rate: YAML reads 6e-3 as text; write 6.0e-3"),
-        ({"training": {"beta": "1.5E2"}}, "training.beta: YAML reads 1.5E2 as text; write 1.5e+2"),
-        ({"evaluation": {"top_p": 2}}, "evaluation.top_p: 2 is greater than the maximum of 1"),
         ({"study": "a/b"}, "study: 'a/b' does not match"),
-        ({"experiments": {"main": {"methods": ["gpro"]}}}, "experiments.main.methods.0: 'gpro' is not one of"),
         ({"experiments": {"main": {"num_generations": [1]}}}, "experiments.main.num_generations.0: 1 is less than"),
-        ({"settings": {"toy-qwen3": {"prompt": "chatty"}}}, "settings.toy-qwen3.prompt: 'chatty' is not one of"),
         (
             {"models": {"toy-qwen3": {"hub": "x"}}},
             "models.toy-qwen3: exactly one of hub, folder, toy is needed",
         ),
-        ({"models": {"none": {}}}, "models.none: exactly one of hub, folder, toy is needed"),
         ({"datasets": {"none": {"task": "math"}}}, "datasets.none: exactly one of hub, folder, toy is needed"),
-        ({"models": {"toy-qwen3": {"toy": {"architecture": "bert"}}}}, "models.toy-qwen3.toy.architecture: 'bert'"),
     ],
 )
 def test_a_wrong_value_is_named(change, message):
@@ -166,12 +126,10 @@ def test_a_wrong_value_is_named(change, message):
             {"settings": {"toy-qwen3": {"model": "qwen"}}},
             "settings.toy-qwen3.model: no 'qwen' under models (there is: toy-qwen3, toy-llama)",
         ),
-        ({"settings": {"toy-qwen3": {"dataset": "sums"}}}, "settings.toy-qwen3.dataset: no 'sums' under datasets"),
         (
             {"settings": {"toy-qwen3": {"benchmarks": {"out": ["four"]}}}},
             "settings.toy-qwen3.benchmarks.out: no 'four' under datasets",
         ),
-        ({"experiments": {"main": {"settings": ["toy"]}}}, "experiments.main.settings: no 'toy' under settings"),
         (
             {"experiments": {"main": {"variants": ["fromat"]}}},
             "experiments.main.variants: no 'fromat' under variants (there is: default, composite, ",
@@ -263,8 +221,3 @@ def test_a_study_that_measures_nothing_is_refused(evaluate):
     study_file["experiments"] = {"main": main}
     del study_file["settings"]["toy-llama"]["benchmarks"]["out"]
     assert refused(study_file).startswith("experiments: no training is evaluated and no sign flips are measured")
-
-
-@pytest.mark.parametrize(("written", "value"), [("6.0e-3", 6e-3), ("1.5e+2", 150.0)])
-def test_numbers_as_the_error_says_to_write_them_are_numbers(written, value):
-    assert yaml.safe_load(written) == value

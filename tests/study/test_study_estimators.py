@@ -7,7 +7,7 @@ import pytest
 import studies
 import yaml
 
-from mcgrpo.estimators import ESTIMATORS, EstimatorName, get_estimator, uses_mad_zero
+from mcgrpo.estimators import ESTIMATORS, EstimatorName, uses_mad_zero
 from mcgrpo.grade.rewards import reward_functions
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.estimators import (
@@ -93,11 +93,6 @@ class TestOnesOwn:
     def test_is_found_in_the_folder_of_the_study_and_tried(self, here, training):
         check_estimator(own_run(**training))
 
-    def test_is_found_by_what_trains_too(self, here):
-        before = list(sys.path)
-        assert get_estimator("my_estimators:midrange").extra_rollouts == 2
-        assert sys.path == before
-
     def test_counts_its_rollouts_in_the_plan(self, here):
         study = studies.changed(
             MINI, {"variants": {"fixed-rows": {"training": {"estimator": "my_estimators:midrange"}}}}
@@ -122,24 +117,15 @@ class TestOnesOwn:
         assert (training_code("my_estimators:midrange") != before) == trains_anew
         assert training_code("median") == training_code("mean")
 
-    def test_in_a_package_is_found(self, here):
-        Path("lab").mkdir()
-        changed("my_estimators.py", "from helpers_of_mine", "from .helpers_of_mine")
-        Path("my_estimators.py").rename("lab/own.py")
-        Path("helpers_of_mine.py").rename("lab/helpers_of_mine.py")
-        check_estimator(own_run("lab.own:midrange"))
-        before = training_code("lab.own:midrange")
-        changed("lab/own.py", "/ 2", "/ 3")
-        assert training_code("lab.own:midrange") != before
-
     @pytest.mark.parametrize(
         "line",
         [
+            "from .helpers_of_mine import extremes",
             "from lab.parts.helpers_of_mine import extremes",
             "from lab.parts import helpers_of_mine\nextremes = helpers_of_mine.extremes",
         ],
     )
-    def test_in_a_package_depends_on_its_other_modules(self, here, line):
+    def test_in_a_package_is_found_and_depends_on_its_other_modules(self, here, line):
         Path("lab/parts").mkdir(parents=True)
         text = Path("my_estimators.py").read_text()
         Path("lab/parts/own.py").write_text(text.replace("from helpers_of_mine import extremes", line))
@@ -155,12 +141,8 @@ class TestRefused:
         ("name", "message"),
         [
             ("medain", "unknown estimator 'medain'; there are: mean-std, mean, "),
-            ("my_estimaters:midrange", "cannot import 'my_estimaters': No module named 'my_estimaters'"),
-            ("my_estimators:midrang", "'midrang' of my_estimators should be an Estimator, but there is none"),
             ("broken:midrange", "cannot import 'broken': SyntaxError: .*never closed"),
             ("failing:midrange", "cannot import 'failing': ZeroDivisionError: division by zero"),
-            (":midrange", "cannot import ''"),
-            ("my_estimators.deeper:midrange", "cannot import 'my_estimators.deeper'"),
         ],
     )
     def test_when_the_study_is_checked(self, here, name, message):
@@ -176,15 +158,8 @@ class TestRefused:
         ("old", "new", "message"),
         [
             ("/ 2", "/ 2 * rewards.new_ones(3)", r"the centre of .*should be a tensor of shape \(\d+, 1\)"),
-            ("(rewards)) / 2", "(rewards)).flatten()", r"the centre of .*, not of shape \(\d+,\): is keepdim"),
-            (
-                "    return sum(extremes(rewards)) / 2",
-                "    return rewards.nanmean(0, True)",
-                r"not of shape \(1, \d+\)",
-            ),
             ("    return sum(extremes(rewards)) / 2", "    return undefined", "NameError: name 'undefined'"),
             ("def centre(rewards)", "def centre()", r"TypeError: centre\(\) takes 0 positional"),
-            ("extra_rollouts=2", "keep=lambda rewards, *_: rewards > 0", "the keep rule of .* exactly 2 of them true"),
         ],
     )
     def test_one_that_fails_on_rewards(self, here, old, new, message):
@@ -196,7 +171,6 @@ class TestRefused:
         ("estimator", "training", "message"),
         [
             ("mean-std", {"mad_zero": "std"}, "does not use mad_zero='std'; used by: median-mad, mean-mad$"),
-            ("median", {"mad_zero": "skip"}, "does not use mad_zero='skip'"),
             ("median", {"advantage_epsilon": 0.1}, "does not use advantage_epsilon=0.1; used by: mean-std, median-mad"),
         ],
     )

@@ -1,5 +1,4 @@
 import argparse
-import json
 from pathlib import Path
 
 import pytest
@@ -26,13 +25,6 @@ def test_files_are_laid_over_one_another_as_snakemake_does(files):
     config, layers = study_file.merged(files)
     assert config == ConfigSettings(configfiles=files).overwrite_config and layers == files
     assert study_file.read(files) == config
-
-
-def test_the_last_file_is_on_top(tmp_path):
-    top = write(tmp_path / "top.yaml", {"seeds": [7], "training": {"max_steps": 2}})
-    config = study_file.read([MINI, top])
-    assert config["seeds"] == [7]
-    assert config["training"]["max_steps"] == 2 and config["training"]["prompts_per_step"] == 20
 
 
 def default_study(folder):
@@ -74,12 +66,9 @@ def test_a_lock_is_applied_and_that_of_the_file_on_top_wins(tmp_path):
     ("text", "message"),
     [
         (None, "study.yaml: no such file"),
-        ("study: x\na: [1, 2\nb: 3", "study.yaml, line 3: while parsing a flow sequence"),
         ("study: x\nseeds: [0]\nseeds: [1]", "study.yaml, line 3: the key 'seeds' is there already, in line 2"),
-        ("[1]", "study.yaml: holds no keys with values"),
         ("__use_yte__: true\n__definitions__: [import os]", "the study: unknown key '__"),
         ("study: x", "the study: 'reports' is a required property"),
-        ("study: x\nsedes: [1]", "the study: unknown key 'sedes'; did you mean 'seeds'?"),
     ],
 )
 def test_what_cannot_be_read_is_named_in_one_line(tmp_path, text, message):
@@ -89,11 +78,6 @@ def test_what_cannot_be_read_is_named_in_one_line(tmp_path, text, message):
     with pytest.raises(StudyError) as raised:
         study_file.read([path])
     assert message in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_json_is_a_study_file_too(tmp_path):
-    content = yaml.safe_load(MINI.read_text())
-    assert study_file.read([write(tmp_path / "study.json", json.dumps(content))]) == content
 
 
 def options(*arguments):

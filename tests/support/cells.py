@@ -58,14 +58,6 @@ def verdict(low, high):
     return "equivalent" if low > -MARGIN and high < MARGIN else "inconclusive"
 
 
-def seed_gains(row, *gains, kind="difference"):
-    """A `Gain` for each seed of a cell."""
-    key = {name: getattr(row, name) for name in ("setting", "method", "num_generations", "variant")}
-    where = {name: getattr(row, name) for name in ("benchmark", "role", "measure")}
-    other = row.baseline if kind == "difference" else "default"
-    return [Gain(**key, seed=seed, **where, kind=kind, baseline=other, gain=gain) for seed, gain in enumerate(gains)]
-
-
 def gains_frame(folder, rows=()):
     """The gains, through their file."""
     write_csv(folder / "gains.csv", Gain, rows)

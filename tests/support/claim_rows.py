@@ -23,7 +23,7 @@ def cell(method="grpo", budget=2, values=0.5, *, setting="toy", variant="default
     }
 
 
-def pair(gain, half=0.01, *, method="mc-grpo", budget=2, base=0.5, problems=None, **other):
+def pair(gain, half=0.01, *, method="mc-grpo", budget=2, base=0.5, **other):
     """A method and its baseline, GRPO: the paired difference is `gain`, its 95% interval `half` to either side."""
     spread = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / np.sqrt(2.5)
     noise = half / 2.7764451 * np.sqrt(SEEDS) * spread

@@ -1,10 +1,12 @@
 """Runs, grades and metrics as `mcgrpo.analyse.collect` reads them."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+
+from runs import RUN
 
 from mcgrpo.analyse.curves import COLUMNS
 from mcgrpo.files import write_json, write_jsonl
-from mcgrpo.records import Grade, Run
+from mcgrpo.records import Grade
 
 VERDICTS = {
     "greedy": {"a": ["correct"], "b": ["equivalent"], "c": ["wrong"], "d": ["timeout"]},
@@ -17,31 +19,20 @@ VERDICTS = {
 }
 
 
-def grades(verdicts=VERDICTS):
+def grades():
     return [
         Grade(id, sample, None, verdict, decoding)
-        for decoding, problems in verdicts.items()
+        for decoding, problems in VERDICTS.items()
         for id, each in problems.items()
         for sample, verdict in enumerate(each)
     ]
 
 
 def a_run(method="grpo", seed=0):
-    trained = {"loss_type": "grpo", "estimator": "mean-std", "rewards": {"accuracy": 1.0}}
-    trained["training"] = {"beta": 0.04, "per_device_train_batch_size": 8, "max_steps": 20}
-    return Run(
-        study="mini",
-        setting="toy",
-        method=method,
-        num_generations=0 if method == "none" else 4,
-        variant="default",
-        seed=seed,
-        model="toy",
-        dataset="sums",
-        prompt="plain",
-        task="gsm8k",
-        **(trained if method != "none" else {"loss_type": "", "estimator": "", "rewards": {}}),
-    )
+    training = {"beta": 0.04, "per_device_train_batch_size": 8, "max_steps": 20}
+    trained = {"estimator": "mean-std", "training": training}
+    none = {"num_generations": 0, "loss_type": "", "estimator": "", "rewards": {}, "training": {}}
+    return replace(RUN, method=method, seed=seed, **(none if method == "none" else trained))
 
 
 def metrics(steps=20, **changed):

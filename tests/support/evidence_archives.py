@@ -126,17 +126,6 @@ def failures(path, until="", **options):
     return found
 
 
-def failed(path, topic, **options):
-    """The culprits of one check that failed."""
-    return failures(path, topic, **options)[topic]
-
-
-def lost(run):
-    """What is said of a run that is not there."""
-    return tuple(f"{run}/{name}.{kind}: no such file" for name, kind in
-                 (("run", "json"), ("metrics", "jsonl"), ("groups", "jsonl")))  # fmt: skip
-
-
 def edit(path, old, new):
     text = path.read_text()
     assert old in text

@@ -17,9 +17,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         path = self.path.partition("?")[0]
         self.server.asked.append(path)
-        api, _, rest = path.removeprefix("/").partition("/")
-        if api != "api":
-            return self._file(*path.strip("/").partition("/resolve/")[::2])
+        if not path.startswith("/api/"):
+            return self._refuse(404, "EntryNotFound")
+        rest = path.removeprefix("/api/")
         name, _, revision = rest.removesuffix("/auth-check").partition("/revision/")
         repository = self.server.repositories.get(name)
         if repository is None:
@@ -30,14 +30,6 @@ class Handler(BaseHTTPRequestHandler):
             return self._refuse(403, "GatedRepo") if repository.get("gated") else self._send({})
         return self._send({"id": name.partition("/")[2], "sha": COMMIT, "private": False, "siblings": [], **repository})
 
-    do_HEAD = do_GET  # noqa: N815
-
-    def _file(self, name, place):
-        config = self.server.repositories.get(f"models/{name}", {}).get("config")
-        if config is None or not place.endswith("config.json"):
-            return self._refuse(404, "EntryNotFound")
-        return self._send(config, {"ETag": '"e"', "X-Repo-Commit": COMMIT})
-
     def _refuse(self, code, why):
         self._send({"error": why}, {"X-Error-Code": why}, code)
 
@@ -47,8 +39,7 @@ class Handler(BaseHTTPRequestHandler):
         for key, value in {**dict(headers), "Content-Length": str(len(body))}.items():
             self.send_header(key, value)
         self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
     def log_message(self, *arguments):
         pass

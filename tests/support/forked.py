@@ -36,7 +36,7 @@ def forked_command(module, *arguments, imports, pid_file=""):
     return [sys.executable, "-m", "mcgrpo.launch.preload", *job], environment | {preload.SOCKET: server(imports)}
 
 
-def forked(module, *arguments, imports, cwd=ROOT, timeout=None):
+def forked(module, *arguments, imports, cwd=ROOT):
     """`python -m MODULE ARGUMENTS` on that server, to its end."""
     command, environment = forked_command(module, *arguments, imports=imports)
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=timeout)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)

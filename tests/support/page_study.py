@@ -1,4 +1,4 @@
-"""A small study on disk, as `mcgrpo.report.page` reads it: a summary of every role, runs, rollouts, figures."""
+"""A small study on disk, as `mcgrpo.report.page` reads it: two methods at two G, runs, a figure."""
 
 from dataclasses import asdict, replace
 from functools import cache
@@ -16,7 +16,6 @@ from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import write_csv, write_json
-from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.page.__main__ import main
 
 ROOT = Path(__file__).parents[2]
@@ -49,17 +48,6 @@ def outcome_of(results, run, folder="runs", **changes):
     write_json(results / folder / run.name / "run.json", asdict(run) | {"outcome": OUTCOME | changes})
 
 
-def summary(settings=("toy_a",)):
-    """The synthetic cells, each with a paired difference where its method has a baseline."""
-    return map(synthetic.paired, synthetic.study(settings))
-
-
-def few():
-    """Those of two methods at two G, for tests that look at other things than tables: a page in half the time."""
-    return (row for row in summary() if (row.role, row.variant) == ("in", "default") and row.num_generations < 8
-            and row.method in ("none", "grpo", "mc-grpo"))  # fmt: skip
-
-
 @cache
 def evaluated():
     """The project's claims and the answer, over gains of which some are sure and some are not."""
@@ -72,11 +60,12 @@ def evaluated():
 class PageStudy:
     """The study's folders, and its page."""
 
-    def __init__(self, folder: Path, cells=summary):
+    def __init__(self, folder: Path):
         self.results, self.reports = folder / "results/toy", folder / "reports/toy"
-        write_csv(self.results / "summary.csv", Cell, cells())
+        cells = [synthetic.paired(row) for row in synthetic.accuracy_cells(synthetic.BOTH, (2, 4))]
+        write_csv(self.results / "summary.csv", Cell, cells)
         write_csv(self.results / "contrasts.csv", Contrast, evaluated())
-        write_csv(self.results / "gains.csv", Gain, synthetic.gains_of(cells()))
+        write_csv(self.results / "gains.csv", Gain, synthetic.gains_of(cells))
         write_csv(self.results / "curves.csv", CurvePoint, synthetic.curves(("toy_a",), steps=3))
         write_csv(self.results / "signals.csv", CellSignal, synthetic.cell_signals())
         write_csv(self.results / "signal_curves.csv", SignalPoint, synthetic.signal_points())
@@ -84,17 +73,12 @@ class PageStudy:
         for each in RUNS:
             outcome_of(self.results, each)
 
-    def draw(self, names=FIGURES, side=300):
-        """Pictures of noise, which no compression makes small, in the figures' places."""
+    def draw(self, name):
+        """A picture of noise in a figure's place."""
         (self.reports / "figures").mkdir(parents=True)
-        noise = np.random.default_rng(0).random((side, 2 * side, 3))
-        for name in names:
-            image.imsave(self.reports / f"figures/{name}.png", noise)
-
-    def arguments(self, *figures):
-        places = ["--results", str(self.results), "--reports", str(self.reports), "--title", "Toy study"]
-        return [*places, "--figures", *figures]
+        image.imsave(self.reports / f"figures/{name}.png", np.random.default_rng(0).random((30, 60, 3)))
 
     def made(self, *figures) -> Path:
-        main(self.arguments(*figures))
+        places = ["--results", str(self.results), "--reports", str(self.reports), "--title", "Toy study"]
+        main([*places, "--figures", *figures])
         return self.reports / "report.html"

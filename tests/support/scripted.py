@@ -1,8 +1,7 @@
 """Trainings whose rollouts are scripted, so that one process and several see the same; started by test_processes.py.
 
 `python -m scripted CASES` with a JSON list of cases, each: `folder` (gets a file a rank, and the trained weights),
-`model`, `data`, `loss_type`, `estimator`, `num_generations`, `gpus`, `training`, and, where the second process is to do
-something wrong, `fault`: `scaled` (its gradient by 1.05) or `swapped` (each row has the advantage of the one before).
+`model`, `data`, `loss_type`, `estimator`, `num_generations`, `gpus`, `training`.
 """
 
 import json
@@ -11,15 +10,17 @@ import random
 import sys
 from collections import Counter
 from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import torch
 from device import ON_GPU
+from runs import RUN
 from transformers import TrainerCallback
 
 from mcgrpo.files import read_jsonl
-from mcgrpo.records import Example, Run
+from mcgrpo.records import Example
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.trainer.trainer import MCGRPOTrainer
@@ -47,7 +48,6 @@ class Scripted(MCGRPOTrainer):
     """Completions come from `reply`, with the place of a row among those of its prompt as the rollout."""
 
     answers: dict[str, str]
-    fault: str | None
 
     def __init__(self, *args, **kwargs):
         self.updates = []
@@ -64,10 +64,7 @@ class Scripted(MCGRPOTrainer):
         return [*self.processing_class(text)["input_ids"], self.processing_class.eos_token_id]
 
     def _compute_loss(self, model, inputs):
-        fault = self.fault if self.accelerator.process_index else None
-        if fault == "swapped":
-            inputs |= {"advantages": inputs["advantages"].roll(1)}
-        loss = super()._compute_loss(model, inputs) * (1.05 if fault == "scaled" else 1)
+        loss = super()._compute_loss(model, inputs)
         prompts, completions = (
             [self.processing_class.decode(ids, skip_special_tokens=True) for ids in inputs[f"{part}_ids"]]
             for part in ("prompt", "completion")
@@ -79,22 +76,8 @@ class Scripted(MCGRPOTrainer):
 
 
 def run_of(case):
-    return Run(
-        study="processes",
-        setting="toy",
-        method="any",
-        num_generations=case["num_generations"],
-        variant="default",
-        seed=case.get("seed", 0),
-        model="toy",
-        dataset="sums",
-        prompt="plain",
-        task="gsm8k",
-        loss_type=case["loss_type"],
-        estimator=case["estimator"],
-        rewards={"accuracy": 1.0},
-        training=case["training"],
-    )
+    given = {name: case[name] for name in ("num_generations", "loss_type", "estimator", "training")}
+    return replace(RUN, seed=0, **given)
 
 
 def train(case):
@@ -104,7 +87,6 @@ def train(case):
         args = arguments_of(run, folder / "checkpoints", case["gpus"])
     except ValueError as error:
         return str(error)
-    Scripted.fault = case.get("fault")
     Scripted.answers = {example.question: example.answer for example in read_jsonl(data, Example)}
     with patch("mcgrpo.trainer.trainer.MCGRPOTrainer", Scripted):
         trainer = trainer_of(run, args, Path(case["model"]), data, None, [])

@@ -56,9 +56,9 @@ def three_trainings(gpus, nodes=1, **training):
     return config
 
 
-def snakemake(*words, cwd=ROOT, timeout=None):
+def snakemake(*words, cwd=ROOT):
     """`snakemake WORDS` in a process forked from one that has imported it."""
-    return forked("snakemake", *words, imports=SNAKEMAKE, cwd=cwd, timeout=timeout)
+    return forked("snakemake", *words, imports=SNAKEMAKE, cwd=cwd)
 
 
 def planned(log):

@@ -4,10 +4,11 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import cells
 import numpy as np
 
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, CellSignal, CurvePoint, Gain, SignalPoint
+from mcgrpo.analyse.records import CellSignal, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import write_csv
 from mcgrpo.report.catalogue import FIGURES, stages
 from mcgrpo.report.figures import facets
@@ -18,28 +19,11 @@ SIX = ("grpo", "mc-grpo", "dapo", "mc-dapo", "dr-grpo", "mc-dr-grpo")
 BOTH = ("grpo", "mc-grpo")
 
 
-def cell(method, budget, mean, *, half=0.02, seeds=5, change=None, **other):
-    """One cell with an interval of `half` on either side; a mean of None is a missing cell."""
-    there = mean is not None
-    seeds = seeds if there else 0
-    over = (("seeds and problems" if seeds > 1 else "problems") if half is not None else None) if there else None
-    bounds = (mean - half, mean + half) if there and half is not None else (None, None)
-    shift = (change, change - 0.01, change + 0.015, seeds) if change is not None else (None, None, None, None)
-    names = {"setting": "toy_a", "variant": "default", "benchmark": "sums", "role": "in", "measure": "greedy"} | other
-    return Cell(
-        **names,
-        method=method,
-        num_generations=budget,
-        planned=5,
-        seeds=seeds,
-        n=100 if there else None,
-        mean=mean,
-        low=bounds[0],
-        high=bounds[1],
-        over=over,
-        baseline=METHODS[method].baseline if method in METHODS else None,
-        **dict.fromkeys(("difference", "difference_low", "difference_high", "difference_seeds")),
-        **dict(zip(("change", "change_low", "change_high", "change_seeds"), shift, strict=True)),
+def cell(method, budget, mean, *, seeds=5, change=None, **other):
+    """As `cells.cell`, with five seeds planned; a mean of None is a missing cell."""
+    shift = None if change is None else (change, change - 0.01, change + 0.015)
+    return cells.cell(
+        method, budget, mean, seeds=seeds if mean is not None else 0, change=shift, **{"planned": 5} | other
     )
 
 
@@ -107,9 +91,9 @@ def paired(row, difference=0.02, low=-0.01, high=0.05, word="inconclusive", **fi
     return replace(row, **numbers | told | fields)
 
 
-def gains_of(cells, spread=0.01):
+def gains_of(rows, spread=0.01):
     """A `Gain` for each seed of every paired difference: the mean, and as far above and below it."""
-    for row in cells:
+    for row in rows:
         for seed in range(row.difference_seeds or 0):
             key = {name: getattr(row, name) for name in ("setting", "method", "num_generations", "variant")}
             where = {name: getattr(row, name) for name in ("benchmark", "role", "measure", "baseline")}
@@ -147,16 +131,9 @@ def curves(settings=("toy_a", "toy_b"), methods=SIX, budgets=(2, 4), seeds=3, st
                         yield point(method, budget, seed, step, seconds, setting, reward)
 
 
-def summary_frame(folder, cells):
-    """The summary as every reader gets it: through the file."""
-    write_csv(folder / "summary.csv", Cell, cells)
-    return read_frame(folder / "summary.csv", Cell)
-
-
-def gains_frame(folder, cells, **options):
+def gains_frame(folder, rows):
     """The gains of these cells, through their file."""
-    write_csv(folder / "gains.csv", Gain, gains_of(cells, **options))
-    return read_frame(folder / "gains.csv", Gain)
+    return cells.gains_frame(folder, gains_of(rows))
 
 
 def curves_frame(folder, points):

@@ -12,7 +12,6 @@ from mcgrpo.analyse.records import Cell, Score
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.tracking.__main__ import NOTE_LIMIT, comparisons, track
-from mcgrpo.tracking.contents import curves, title
 
 MEAN = replace(RUN, method="grpo", estimator="mean-std")
 STARTED = 1_700_000_000.0
@@ -180,20 +179,3 @@ def test_more_metrics_than_mlflow_accepts_at_once_are_all_logged(tracked, result
     write_jsonl(results.run(RUN.name) / "metrics.jsonl", steps)
     run = tracked()["G4 MC-GRPO seed3 toy"]
     assert len(tracked.client.get_metric_history(run.info.run_id, "curve/loss")) == 2000
-
-
-@pytest.mark.parametrize(
-    ("changes", "name"),
-    [
-        ({}, "G4 MC-GRPO seed3 toy"),
-        ({"variant": "flip-0.1"}, "G4 MC-GRPO seed3 toy flip-0.1"),
-        ({"method": "none", "num_generations": 0}, "untrained seed3 toy"),
-    ],
-)
-def test_a_name_begins_with_what_differs(changes, name):
-    assert title(vars(replace(RUN, **changes))) == name
-
-
-def test_a_metric_that_a_step_lacks_is_left_out(tmp_path):
-    write_jsonl(tmp_path / "metrics.jsonl", [{"step": 1, "time": 5.0, "loss": 0.5, "learning_rate": 1.0}])
-    assert curves(tmp_path / "metrics.jsonl") == [("curve/loss", 0.5, 5.0, 1)]

@@ -2,12 +2,29 @@ import shutil
 
 import pytest
 from learning_trainings import LONG, killed_at, learned, run
+from tiny_training import digits_reward
 from training_jobs import job, make_inputs
+
+from mcgrpo.train.arguments import arguments_of
+from mcgrpo.train.assemble import trainer_of
 
 
 @pytest.fixture(scope="session")
 def inputs(made_once):
     return made_once("training-inputs", make_inputs)
+
+
+@pytest.fixture(scope="session")
+def assembled(inputs):
+    """Folder, run -> a study's trainer, not yet trained."""
+
+    def assembled(folder, run):
+        args = arguments_of(run, folder / "checkpoints", 0)
+        trainer = trainer_of(run, args, inputs / "model", inputs / "data.jsonl", None, [])
+        trainer.reward_funcs = [digits_reward]  # a random model's answers are all wrong: nothing to learn from
+        return trainer
+
+    return assembled
 
 
 @pytest.fixture(scope="session")

@@ -1,39 +1,14 @@
-import copy
-
 import pytest
 import studies
 import torch
 import yaml
-from training_jobs import RUN, changed
+from training_jobs import changed
 
-from mcgrpo.study import check as study
-from mcgrpo.study import plan
 from mcgrpo.train.arguments import OURS, arguments_of
 from mcgrpo.train.sharding import ZERO3
 
 SCHEMA = yaml.safe_load((studies.ROOT / "workflow/schemas/study.schema.yaml").read_text())
-MINI = studies.load("mini")
 LORA = {"r": 4, "lora_alpha": 8.0, "lora_dropout": 0.0, "target_modules": ["q_proj", "v_proj"]}
-
-
-def one_run(change, **config):
-    """The training of one run of the mini study, in a variant that changes it."""
-    grid = {
-        "settings": ["toy-qwen3"],
-        "methods": ["mc-grpo"],
-        "num_generations": [4],
-        "variants": ["own"],
-        "seeds": [0],
-    }
-    config = {
-        **copy.deepcopy(MINI),
-        "variants": {"own": {"training": change}},
-        "experiments": {"own": grid},
-        **config,
-    }
-    study.check(config, SCHEMA)
-    (run,) = [run for run in plan.runs(config) if run.method != "none"]
-    return run.training
 
 
 def test_what_is_ours_is_not_handed_to_trl(tmp_path):
@@ -43,20 +18,7 @@ def test_what_is_ours_is_not_handed_to_trl(tmp_path):
     assert not args.fsdp and args.deepspeed is None and args.eval_strategy == "no"
 
 
-@pytest.mark.parametrize(
-    ("protocol", "faults"),
-    [("paper", {}), ("released", {"group_by": "position"})],
-)
-def test_the_kl_term_is_not_multiplied_by_the_ratio(protocol, faults, tmp_path):
-    args = arguments_of(changed(**faults, beta=0.04), tmp_path, 0)
-    assert args.beta == 0.04 and args.use_bias_correction_kl is False
-    assert type(args).__name__ == {"paper": "MCGRPOConfig", "released": "ReleasedConfig"}[protocol]
-
-
 class TestGradientCheckpointing:
-    def test_it_is_off_unless_it_is_asked_for(self, tmp_path):
-        assert not arguments_of(RUN, tmp_path, 0).gradient_checkpointing
-
     def test_it_is_not_reentrant(self, tmp_path):
         args = arguments_of(changed(gradient_checkpointing=True), tmp_path, 0)
         assert args.gradient_checkpointing and args.gradient_checkpointing_kwargs == {"use_reentrant": False}
@@ -96,41 +58,6 @@ class TestSharding:
     def test_one_process_is_not_sharded(self, sharding, gpus, tmp_path):
         with pytest.raises(ValueError, match=f"sharding={sharding} divides the weights .* but gpus={gpus}"):
             arguments_of(changed(sharding=sharding), tmp_path, gpus)
-
-    def test_an_unknown_one_is_named(self, tmp_path):
-        with pytest.raises(ValueError, match="unknown sharding 'zero2'; there are: none, zero3, fsdp"):
-            arguments_of(changed(sharding="zero2"), tmp_path, 2)
-
-
-class TestStudies:
-    def test_a_variant_trains_adapters(self):
-        training = one_run({"lora": LORA, "sharding": "none", "attn_implementation": "sdpa"})
-        assert training["lora"] == LORA and training["attn_implementation"] == "sdpa"
-
-    def test_null_takes_adapters_away(self):
-        with_lora = {"training": {**MINI["training"], "lora": LORA}}
-        assert one_run({}, **with_lora)["lora"] == LORA
-        assert "lora" not in one_run({"lora": None}, **with_lora)
-
-    def test_a_group_that_would_straddle_two_processes_is_refused(self):
-        """One prompt at G=4 makes a batch of 4 rows, which G divides, and of 2 on each process, which it does not."""
-        assert one_run({"prompts_per_step": 2}, gpus=2)["per_device_train_batch_size"] == 4
-        with pytest.raises(study.StudyError, match=r"num_generations=4 does not divide the 2 rows that each of 2 proc"):
-            one_run({"prompts_per_step": 1}, gpus=2)
-
-    @pytest.mark.parametrize(
-        ("training", "message"),
-        [
-            ({"lora": {"r": 4, "alpha": 8}}, "lora: unknown key 'alpha'; did you mean 'lora_alpha'"),
-            ({"lora": {"lora_alpha": 8}}, "lora: 'r' is a required property"),
-            ({"lora": {"r": 0}}, "lora.r: 0 is less than the minimum of 1"),
-            ({"sharding": "zero2"}, "sharding: 'zero2' is not one of"),
-            ({"attn_implementation": "kernels-community/flash-attn2"}, "attn_implementation: .* is not one of"),
-        ],
-    )
-    def test_refused(self, training, message):
-        with pytest.raises(study.StudyError, match=message):
-            one_run(training)
 
 
 def test_schedules_are_those_of_transformers_that_need_no_arguments():

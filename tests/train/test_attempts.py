@@ -119,12 +119,6 @@ def test_another_training_does_not_go_on_from_it(killed, capsys):
     assert attempts.last_checkpoint(killed.checkpoints) is None and not (killed.home / "metrics.jsonl").exists()
 
 
-def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(killed):
-    assert attempts.last_checkpoint(killed.checkpoints) == killed.checkpoints / "checkpoint-4"
-    (killed.checkpoints / "checkpoint-4" / attempts.COMPLETE).unlink()
-    assert attempts.last_checkpoint(killed.checkpoints) is None
-
-
 def test_a_later_checkpoint_that_is_not_whole_does_not_outlive_those_to_come(killed):
     """Killed while it wrote that of step 6, and called again with checkpoints at other steps."""
     unfinished = killed.checkpoints / "checkpoint-6"

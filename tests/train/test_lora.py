@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_training import digits_reward
 from training_jobs import changed, job, outcome
 from transformers import AutoModelForCausalLM
 
-from mcgrpo.train.arguments import arguments_of
-from mcgrpo.train.assemble import save_weights, trainer_of
+from mcgrpo.train.assemble import save_weights
 from mcgrpo.train.job import run_job
 
 LORA = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}
@@ -20,22 +18,15 @@ def state(folder):
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).state_dict()
 
 
-def trainer(inputs, tmp_path, run=RUN):
-    args = arguments_of(run, tmp_path / "checkpoints", 0)
-    made = trainer_of(run, args, inputs / "model", inputs / "data.jsonl", None, [])
-    made.reward_funcs = [digits_reward]  # a random model's answers are all wrong: nothing to learn from
-    return made
-
-
 def adapters(made):
     return {name: value.detach().clone() for name, value in made.model.named_parameters() if "lora_" in name}
 
 
 @pytest.fixture(scope="module")
-def finished(inputs, tmp_path_factory):
+def finished(assembled, tmp_path_factory):
     """A trainer that has trained adapters, the adapters at its start, and the weights that it saved."""
     folder = tmp_path_factory.mktemp("finished")
-    made = trainer(inputs, folder)
+    made = assembled(folder, RUN)
     start = adapters(made)
     made.train()
     save_weights(made, folder / "weights")
@@ -49,13 +40,6 @@ class TestTraining:
         assert trained.keys() == start.keys() and len(start) == 4
         assert {weight.dtype for weight in trained.values()} == {torch.float32}
         assert any(not torch.equal(weight, start[name]) for name, weight in trained.items())
-
-    def test_the_base_is_not_touched(self, finished, inputs):
-        base = finished[0].model.get_base_model().state_dict()
-        before = state(inputs / "model")
-        names = {name.replace(".base_layer.", "."): value for name, value in base.items() if "lora_" not in name}
-        assert names.keys() == before.keys()
-        assert all(torch.equal(value, before[name]) for name, value in names.items())
 
     def test_the_reference_of_the_kl_term_is_the_base(self, finished):
         made, *_ = finished
@@ -77,28 +61,14 @@ class TestSaved:
             )
             torch.testing.assert_close(after[name], before[name] + LORA["lora_alpha"] / LORA["r"] * b @ a)
 
-    def test_its_folder_is_that_of_a_full_model(self, finished, inputs):
-        files = {path.name for path in finished[2].iterdir()}
-        assert {"config.json", "model.safetensors", "tokenizer.json"} <= files
-        assert not [name for name in files if "adapter" in name]
-        assert not [path for path in finished[2].parent.iterdir() if "adapter" in path.name]
-
-    def test_it_answers_as_the_trained_model_does(self, finished):
-        made, _, weights = finished
-        tokens = torch.arange(3, 23).unsqueeze(0)
-        with torch.no_grad():
-            expected = made.model.eval()(tokens).logits
-            found = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)(tokens).logits
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
 
 class TestSeeds:
-    def test_adapters_are_drawn_by_the_seed(self, inputs, tmp_path):
+    def test_adapters_are_drawn_by_the_seed(self, assembled, tmp_path):
         torch.manual_seed(1)
-        one = adapters(trainer(inputs, tmp_path))
+        one = adapters(assembled(tmp_path, RUN))
         torch.manual_seed(2)
-        same = adapters(trainer(inputs, tmp_path))
-        other = adapters(trainer(inputs, tmp_path, replace(RUN, seed=RUN.seed + 1)))
+        same = adapters(assembled(tmp_path, RUN))
+        other = adapters(assembled(tmp_path, replace(RUN, seed=RUN.seed + 1)))
         assert all(torch.equal(value, same[name]) for name, value in one.items())
         drawn = [name for name in one if "lora_A" in name]
         assert drawn and not any(torch.equal(one[name], other[name]) for name in drawn)
@@ -111,6 +81,6 @@ def test_a_job_leaves_what_a_full_training_leaves(inputs, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"run", "weights", "weights.sha256"}
 
 
-def test_a_module_that_is_not_there_is_named(inputs, tmp_path):
+def test_a_module_that_is_not_there_is_named(assembled, tmp_path):
     with pytest.raises(ValueError, match="no_such_proj"):
-        trainer(inputs, tmp_path, changed(lora={**LORA, "target_modules": ["no_such_proj"]}))
+        assembled(tmp_path, changed(lora={**LORA, "target_modules": ["no_such_proj"]}))

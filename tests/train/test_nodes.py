@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from learning_trainings import TWO_PROCESSES, arguments, learned, run, timeless, weights
 from pretend_machine import wait_until
-from training_jobs import changed, job, make_inputs, outcome, steps
+from training_jobs import changed, job, outcome, steps
 
 from mcgrpo.launch.server import free_port
 from mcgrpo.train import attempts
@@ -19,11 +19,6 @@ from mcgrpo.train import attempts
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 RUN = changed(max_steps=6, num_iterations=2, per_device_train_batch_size=8, lr_scheduler_type="cosine", beta=0.04)
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return make_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 def start(made, folder, environment):
@@ -75,10 +70,3 @@ def test_two_machines_train_as_two_processes_of_one_to_the_bit_though_one_died(i
     assert all("takes a" in log or "takes b" in log for log in logs)  # one GPU each
     assert outcome(made.output)["status"] == "finished" and outcome(made.output)["gpus"] == 2
     assert same_end(one_machine, made)
-
-
-def test_machines_that_cannot_meet_are_refused_at_once(inputs, tmp_path):
-    made = job(inputs, tmp_path, RUN)
-    (code,), (log,) = ended([start(made, tmp_path, {})])
-    assert code == 1 and log.splitlines()[-1].endswith("neither SLURM_JOB_ID nor PET_RDZV_ENDPOINT is set")
-    assert not made.home.exists()

@@ -3,15 +3,13 @@
 Skipped where its folder is not: `make resources/smollm2/source.json`, or its path in SMOLLM2.
 """
 
-import json
 import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
-from learning_trainings import assert_ended_alike, killed_at, run
+from learning_trainings import run
 from training_jobs import RUN, job, outcome, steps
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -84,27 +82,6 @@ def test_prompts_of_different_lengths_get_the_answers_that_each_gets_alone(token
     assert "4" in together[0][0] and together[0][1] == "stop"
 
 
-def test_its_generation_config_changes_neither_greedy_answers_nor_samples(tokenizer, tmp_path):
-    for file in FOLDER.iterdir():
-        (tmp_path / file.name).symlink_to(file.resolve())
-    (tmp_path / "generation_config.json").unlink()
-    own = json.loads((FOLDER / "generation_config.json").read_text())
-    odd = {"do_sample": True, "temperature": 0.2, "top_k": 1, "top_p": 0.1, "repetition_penalty": 1.5}
-    (tmp_path / "generation_config.json").write_text(json.dumps(own | odd))
-    for decoding in ("greedy", "sampled"):
-        drawn = [engine(tokenizer, folder).complete(ids_of(tokenizer), decoding, 0) for folder in (FOLDER, tmp_path)]
-        assert drawn[0] == drawn[1]
-
-
-def test_every_end_token_of_its_generation_config_ends_a_completion(tokenizer, tmp_path):
-    model = AutoModelForCausalLM.from_pretrained(FOLDER)
-    (answer,) = engine(tokenizer).complete(ids_of(tokenizer)[:1], "greedy", 0)
-    (first, *_) = tokenizer(answer[0])["input_ids"]
-    model.generation_config.eos_token_id = [tokenizer.eos_token_id, first]
-    (cut,) = TransformersEngine(model, tokenizer, SETTINGS).complete(ids_of(tokenizer)[:1], "greedy", 0)
-    assert cut[1] == "stop" and len(tokenizer(cut[0])["input_ids"]) <= 1
-
-
 @pytest.mark.parametrize("training", [{"beta": 0.0}, {"beta": 0.04}, {"bf16": True}], ids=str)
 def test_a_trained_adapter_is_merged_into_weights_that_plain_transformers_load(inputs, tokenizer, training):
     made = trained(inputs, "lora", lora={"r": 4, "target_modules": "all-linear"}, **training)
@@ -114,21 +91,3 @@ def test_a_trained_adapter_is_merged_into_weights_that_plain_transformers_load(i
     merged, base = (AutoModelForCausalLM.from_pretrained(folder) for folder in (made.weights, FOLDER))
     assert merged.num_parameters() == base.num_parameters() and not hasattr(merged, "peft_config")
     assert engine(tokenizer, made.weights).complete(ids_of(tokenizer), "greedy", 0)
-
-
-def test_a_resumed_training_ends_in_the_same_bits(inputs):
-    whole, broken = trained(inputs, "whole", max_steps=3), trained(inputs, "broken", max_steps=3)
-    assert run(whole).returncode == 0
-    killed_at(broken, 1)
-    assert run(broken).returncode == 0
-    assert_ended_alike(whole, broken)
-
-
-def test_saved_weights_give_the_logits_of_the_model(tokenizer, tmp_path):
-    model = AutoModelForCausalLM.from_pretrained(FOLDER, dtype=torch.float32)
-    with torch.no_grad():
-        model.model.layers[3].mlp.down_proj.weight.mul_(1.01)
-        rows = torch.tensor(ids_of(tokenizer)[:1])
-        model.save_pretrained(tmp_path)
-        again = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
-        assert torch.equal(model(rows).logits, again(rows).logits)

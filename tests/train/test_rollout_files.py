@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 import torch
 from recorded_trainings import RECIPES, by_group, recorded, telling_reward
-from tiny_training import Ours, Released, digits_reward, history, same_training, texts_of, trainer_of
+from tiny_training import Ours, Released, digits_reward, same_training, texts_of, trainer_of
 
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Group, Rollout
@@ -75,14 +75,6 @@ class TestGroups:
         for row in rows:
             places[row.step].append(row.group)
         assert all(found == list(range(len(found))) for found in places.values())
-
-    def test_have_the_mean_reward_that_is_logged(self, five):
-        folder, trainer = five
-        means = defaultdict(list)
-        for row in read_jsonl(folder / GROUPS, Group):
-            means[row.step] += row.rewards
-        logged = history(trainer, "drawn/reward")
-        assert [statistics.mean(means[step]) for step in range(1, 6)] == pytest.approx(logged)
 
     def test_without_a_reward_have_none(self, tmp_path):
         def reward(completions, **kwargs):

@@ -12,7 +12,7 @@ from mcgrpo.launch import environment
 from mcgrpo.records import Rollout
 from mcgrpo.train import attempts
 from mcgrpo.train.job import run_job
-from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS, spread
+from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS
 from mcgrpo.train.rollout_tables import RolloutTables, parse_tables
 
 SAVED = {"save_strategy": "steps", "save_steps": 1, "max_steps": 6}
@@ -57,9 +57,3 @@ class TestAsking:
         assert parse_tables(os.environ["MCGRPO_ROLLOUT_TABLES"]) == RolloutTables(5, 2)
         environment.prepare({})
         assert "MCGRPO_ROLLOUT_TABLES" not in os.environ and parse_tables("") is None
-
-    @pytest.mark.parametrize(
-        ("count", "chosen"), [(1, [1]), (2, [1, 9]), (3, [1, 5, 9]), (4, [1, 4, 6, 9]), (20, list(range(1, 10)))]
-    )
-    def test_steps_are_spread_evenly(self, count, chosen):
-        assert spread(list(range(1, 10)), count) == chosen

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 from tiny_training import Ours, dataset, same_training, texts_of, trained, trainer_of
-from trl import GRPOConfig
 
 from mcgrpo.study.fit import check_vllm as check
 from mcgrpo.train import vllm_server as rollouts
-from mcgrpo.train.vllm_server import engine_name, settled, wait_for_server
+from mcgrpo.train.vllm_server import settled
 from mcgrpo.trainer.seeds import seed_of
 from mcgrpo.trainer.vllm import prompt_by_prompt, random_state
 
@@ -61,10 +60,6 @@ def test_what_does_not_ask_for_vllm_is_left_as_it_is(capsys):
     assert settled(training) == training and capsys.readouterr().out == ""
 
 
-def test_with_vllm_it_draws(installed):
-    assert settled(COLOCATE) == COLOCATE
-
-
 def test_engines_are_shared_by_a_whole_number_of_processes(installed, monkeypatch):
     shared = {**COLOCATE, "vllm_tensor_parallel_size": 2}
     with pytest.raises(ValueError, match="vllm_tensor_parallel_size=2 does not divide the training's 1 processes"):
@@ -72,21 +67,6 @@ def test_engines_are_shared_by_a_whole_number_of_processes(installed, monkeypatc
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert settled(shared) == shared
     check({**shared, "vllm_mode": "server"}, 3)
-
-
-@pytest.mark.parametrize(("room", "fits"), [(8, False), (9, True)])
-def test_an_engine_has_room_for_a_prompt_beside_the_completion(room, fits):
-    training = {**COLOCATE, "vllm_max_model_length": room}
-    if fits:
-        check(training, 1)
-    else:
-        with pytest.raises(ValueError, match="vllm_max_model_length=8 leaves no room for a prompt"):
-            check(training, 1)
-
-
-def test_a_server_that_answers_is_taken(installed, server):
-    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_base_url": f"{server.url}/"}
-    assert settled(training) == training
 
 
 def test_a_server_that_does_not_answer_is_named_before_anything_is_loaded(installed, server):
@@ -107,17 +87,6 @@ def test_a_server_that_the_job_has_started_is_waited_for_and_has_a_port_of_its_o
     server.status = 503
     with pytest.raises(ConnectionError, match=r"within 0\.3 s: status 503"):
         settled(training)
-
-
-def test_a_server_that_is_not_ready_is_waited_for(server):
-    server.status = 503
-    with pytest.raises(ConnectionError, match="status 503"):
-        wait_for_server(server.url, 0.3)
-
-
-def test_engines_have_names(tmp_path):
-    assert engine_name(GRPOConfig(str(tmp_path), use_vllm=False, bf16=False)) == "transformers"
-    assert engine_name(GRPOConfig(str(tmp_path), use_vllm=True, vllm_mode="server", bf16=False)) == "vllm-server"
 
 
 def test_a_seed_depends_on_its_key_alone():
@@ -177,13 +146,6 @@ def with_dropout(tmp_path, seed):
         layer.self_attn.attention_dropout = 0.5
     trainer.train()
     return trainer
-
-
-@pytest.mark.slow
-def test_the_same_seed_trains_the_same_with_transformers(tmp_path):
-    first = trained(Ours, tmp_path)
-    torch.manual_seed(99)
-    assert same_training(first, trained(Ours, tmp_path))
 
 
 @pytest.mark.slow

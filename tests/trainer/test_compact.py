@@ -7,7 +7,6 @@ import torch
 from tiny_training import TRL, Ours, digits_reward, history, same_training, trained, trainer_of
 from transformers import TrainerCallback
 
-from mcgrpo import MCGRPOConfig
 from mcgrpo.trainer import compact
 
 
@@ -253,6 +252,3 @@ class TestWhereItIsNotExact:
         theirs = trained(TRL, tmp_path, num_iterations=2)
         ours = trained(Ours, tmp_path, num_iterations=2, estimator="mean-std")
         assert [loss.item() for loss in theirs.losses] == [loss.item() for loss in ours.losses]
-
-    def test_it_is_on_by_default(self):
-        assert MCGRPOConfig.compact_updates

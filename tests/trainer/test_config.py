@@ -35,18 +35,6 @@ def test_an_estimator_of_ones_own_can_be_named_on_a_command_line():
     assert (parsed.estimator, parsed.mad_zero) == ("my_estimators:midrange", "std")
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"estimator": "mean-std", "mad_zero": "std"}, "'mean-std' does not use mad_zero='std'"),
-        ({"estimator": "median", "advantage_epsilon": 0.1}, "'median' does not use .*advantage_epsilon"),
-    ],
-)
-def test_an_option_that_the_estimator_does_not_use_is_refused(tmp_path, option, message):
-    with pytest.raises(ValueError, match=message):
-        MCGRPOConfig(str(tmp_path), **SETTINGS, **option)
-
-
 def test_the_trainer_has_the_signature_of_trl():
     assert inspect.signature(MCGRPOTrainer) == inspect.signature(GRPOTrainer)
 

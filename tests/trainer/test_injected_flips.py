@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mcgrpo.estimators import ESTIMATORS, estimate
+from mcgrpo.estimators import ESTIMATORS, compute_estimate, estimate
 from mcgrpo.estimators.statistics import mad, median
-from mcgrpo.trainer.flips import check_flips, draw_flips
+from mcgrpo.trainer.flips import check_flips, draw_flips, inject_flips
 
 NAN = float("nan")
 LEVELS = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])
@@ -34,10 +34,6 @@ class TestFlips:
         assert flips[~self.KEEP].float().mean().item() == pytest.approx(0.25, abs=0.055)
         assert len(flips.sum(dim=1).unique()) > 2  # a number of its own in each group
 
-    @pytest.mark.parametrize("rate", [0.0, 1.0])
-    def test_bernoulli_at_its_ends(self, rate):
-        assert (draw_flips(self.KEEP, rate, "bernoulli", "0/0/0") == bool(rate)).all()
-
     @pytest.mark.parametrize("rule", ["bernoulli", "exact"])
     def test_only_the_key_decides(self, rule):
         before = torch.get_rng_state()
@@ -62,6 +58,12 @@ class TestFlips:
     def test_refused(self, rate, rule, message):
         with pytest.raises(ValueError, match=message):
             check_flips(rate, rule, 8)
+
+    def test_the_share_that_is_logged_is_of_kept_rows_with_a_sign(self):
+        plain = compute_estimate(torch.tensor([[0.0, 1.0, 1.0, 2.0]]), "mean", 4)
+        for key in "abcde":
+            flipped, share = inject_flips(plain, 0.5, "exact", key)
+            assert share == (flipped.advantages != plain.advantages).sum() / 2
 
     def test_a_rate_that_is_whole_but_for_rounding_is_taken(self):
         check_flips(0.07, "exact", 100)  # 7.000000000000001

@@ -85,6 +85,7 @@ def test_it_is_of_the_whole_step_however_it_is_divided(tmp_path):
 @pytest.mark.parametrize(
     "settings",
     [
+        {"beta": 0.0},
         {"loss_type": "cispo"},
         {"top_entropy_quantile": 0.5},
         {"off_policy_mask_threshold": 1.0},
@@ -94,7 +95,3 @@ def test_it_is_of_the_whole_step_however_it_is_divided(tmp_path):
 )
 def test_where_it_is_not_known_nothing_is_logged(settings, tmp_path):
     assert history(trained(Ours, tmp_path, max_steps=2, **settings), "gradient/kl_l1_share_logps") == []
-
-
-def test_without_a_penalty_nothing_is_logged(tmp_path):
-    assert history(trained(Ours, tmp_path, beta=0.0), "gradient/kl_l1_share_logps") == []

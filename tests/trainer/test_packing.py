@@ -34,21 +34,10 @@ def test_tokens_of_tools_do_not_make_a_row_active():
     assert packing.active(batch, drop_zeros=True).tolist() == [False, True]
 
 
-def test_the_shortest_others_fill_up():
-    active, lengths = torch.tensor([False, True, False, False, True]), torch.tensor([5, 9, 2, 3, 1])
-    assert sorted(packing.choose(active, lengths, 2).tolist()) == [1, 4]
-    assert sorted(packing.choose(active, lengths, 4).tolist()) == [1, 2, 3, 4]
-
-
 def test_like_lengths_go_together_in_as_few_parts_as_hold_them():
     lengths = torch.tensor([9, 1, 8, 2, 7, 3])
     parts = packing.divide(torch.arange(6), lengths, size=3, parts=4)
     assert [part.tolist() for part in parts] == [[], [], [1, 3, 5], [0, 2, 4]]
-
-
-def test_as_many_parts_as_are_asked_for_have_a_row():
-    parts = packing.divide(torch.arange(5), torch.arange(5), size=2, parts=4, least=4)
-    assert sorted(map(len, parts)) == [1, 1, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -77,29 +66,5 @@ def test_positions_of_real_models():
     assert packing.removable_padding(GPT2Config()) == (True, False)
 
 
-def test_what_fits_one_part_keeps_its_order():
-    assert packing.divide(torch.tensor([2, 0, 1]), torch.tensor([3, 1, 2]), 4, 1)[0].tolist() == [0, 1, 2]
-
-
-def test_columns_of_padding_are_cut_off():
-    cut = packing.trim(batch_of([1.0, 1.0], [2, 3], prompts=[1, 2]), prompts=True)
-    assert cut["completion_mask"].tolist() == [[1, 1, 0], [1, 1, 1]]
-    assert cut["prompt_mask"].tolist() == [[0, 1], [1, 1]]
-    assert cut["completion_ids"].shape == (2, 3) and cut["prompt_ids"].shape == (2, 2)
-    assert cut["importance_sampling_ratio"].shape == (2, 1)
-
-
-def test_widths_stay_multiples_of_what_trl_pads_to():
-    cut = packing.trim(batch_of([1.0], [3], prompts=[1]), prompts=True, multiple=2)
-    assert cut["completion_ids"].shape == (1, 4) and cut["prompt_ids"].shape == (1, 2)
-
-
 def test_positions_of_prompts_stay_where_they_count():
     assert packing.trim(batch_of([1.0], [3], prompts=[1]), prompts=False)["prompt_ids"].shape == (1, 4)
-
-
-@pytest.mark.parametrize(
-    ("steps_per_generation", "accumulated", "size"), [(4, 4, 4), (8, 4, 4), (2, 4, 2), (3, 2, 1), (1, 1, 1)]
-)
-def test_rows_stay_in_their_optimizer_step(steps_per_generation, accumulated, size):
-    assert packing.window(steps_per_generation, accumulated) == size

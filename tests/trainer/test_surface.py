@@ -58,14 +58,6 @@ class TestMethods:
         with pytest.raises(RuntimeError, match=r"Changed\._generate takes \(prompts, images\), not \(prompts\)"):
             check_trl(Changed)
 
-    def test_a_parameter_of_another_name_is_named(self):
-        class Changed(GRPOTrainer):
-            def _calculate_rewards(self, rows, prompts, completions, completion_ids_list):
-                pass
-
-        with pytest.raises(RuntimeError, match=r"Changed\._calculate_rewards takes \(rows, .*not \(inputs, "):
-            check_trl(Changed)
-
     def test_a_parameter_with_a_default_is_none_of_our_business(self):
         class Changed(GRPOTrainer):
             def _generate(self, prompts, images=None, **more):

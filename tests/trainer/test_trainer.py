@@ -6,7 +6,7 @@ from collections import Counter
 import pandas as pd
 import pytest
 import torch
-from tiny_training import TRL, Ours, dataset, digits_reward, history, same_training, texts_of, trained, trainer_of
+from tiny_training import TRL, Ours, dataset, digits_reward, history, same_training, texts_of, trained
 from trl import GRPOConfig
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
@@ -43,12 +43,6 @@ class TestMeanIsTRL:
         theirs = trained(TRL, tmp_path, bf16=True)
         ours = trained(Ours, tmp_path, bf16=True, estimator="mean-std", compact_updates=False)
         assert any(loss != 0 for loss in theirs.losses) and same_training(theirs, ours)
-
-    def test_the_median_is_not(self, tmp_path):
-        """So that the tests above can fail."""
-        theirs = trained(TRL, tmp_path)
-        ours = trained(Ours, tmp_path, estimator="median-mad")
-        assert not any(torch.equal(a, b) for a, b in zip(theirs.losses, ours.losses, strict=True))
 
 
 @pytest.mark.law
@@ -98,16 +92,6 @@ class TestGroups:
         with pytest.raises(ValueError, match="3 rows on this process do not divide into groups of 4"):
             trainer._generate_and_score_completions(rows[:3])
 
-    def test_advantages_belong_to_their_completions(self, tmp_path):
-        """Recomputed from the kept rows alone: the pivot's reward is the median, so centring on it must agree."""
-        trainer = trained(Ours, tmp_path, estimator="median", num_generations=8)
-        for batch in trainer.batches:
-            texts = texts_of(trainer, batch)
-            rewards = torch.tensor(digits_reward(texts))
-            centre = rewards - batch["advantages"]
-            assert (centre == centre[0]).all()
-            assert (rewards > centre[0]).sum() <= 4 and (rewards < centre[0]).sum() <= 4
-
 
 class TestFlips:
     """Sign flips, against the same run without them up to its first update."""
@@ -123,31 +107,6 @@ class TestFlips:
         assert torch.equal(plain.batches[0]["completion_ids"], flipped.batches[0]["completion_ids"])
         assert history(flipped, "advantage/frac_flipped") == [1.0]
         assert flipped.losses[0] != plain.losses[0]
-
-    def test_at_rate_0_the_global_random_state_is_not_touched(self, tmp_path):
-        plain = trained(Ours, tmp_path)
-        named = trained(Ours, tmp_path, advantage_flip_rate=0.0, advantage_flip_rule="exact")
-        assert same_training(plain, named)
-        assert not history(named, "advantage/frac_flipped")
-
-    def test_rollouts_of_the_next_step_do_not_depend_on_the_drawing_of_flips(self, tmp_path):
-        """With a learning rate of 0 nothing differs but signs."""
-        plain, flipped = (trained(Ours, tmp_path, advantage_flip_rate=rate, learning_rate=0.0) for rate in (0.0, 0.5))
-        for one, other in zip(plain.batches, flipped.batches, strict=True):
-            assert torch.equal(one["completion_ids"], other["completion_ids"])
-            assert torch.equal(one["advantages"].abs(), other["advantages"].abs())
-
-    def test_exactly_half_of_each_group(self, tmp_path):
-        settings = {"estimator": "mean", "learning_rate": 0.0, "advantage_flip_rule": "exact"}
-        plain = trained(Ours, tmp_path, **settings)
-        flipped = trained(Ours, tmp_path, advantage_flip_rate=0.5, **settings)
-        shares = history(flipped, "advantage/frac_flipped")
-        for one, other, share in zip(plain.batches, flipped.batches, shares, strict=True):
-            changed = one["advantages"] != other["advantages"]
-            assert share == pytest.approx((changed.sum() / (one["advantages"] != 0).sum()).item())
-            by_prompt = pd.Series((changed | (one["advantages"] == 0)).tolist()).groupby(prompts_of(plain, one)).sum()
-            assert (by_prompt >= 2).all()
-            assert (pd.Series(changed.tolist()).groupby(prompts_of(plain, one)).sum() <= 2).all()
 
     @pytest.mark.slow
     def test_seeds_and_steps_have_flips_of_their_own(self, tmp_path):
@@ -167,16 +126,6 @@ class TestFlips:
         assert first != signs(seed=4)
         assert len(set(first[1])) > 1
 
-    def test_a_resumed_run_draws_the_flips_of_an_uninterrupted_one(self, tmp_path):
-        settings = {"advantage_flip_rate": 0.5, "save_strategy": "steps", "save_steps": 2, "max_steps": 4}
-        whole = trained(Ours, tmp_path / "whole", **settings)
-        resumed = trainer_of(Ours, tmp_path / "resumed", **settings)
-        resumed.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-2"))
-        assert len(resumed.batches) == 2
-        for expected, found in zip(whole.batches[2:], resumed.batches, strict=True):
-            assert torch.equal(expected["advantages"], found["advantages"])
-        assert history(whole, "advantage/frac_flipped") == history(resumed, "advantage/frac_flipped")
-
     def test_two_generations_of_one_step_differ(self, tmp_path):
         def alternating(completions, **kwargs):
             return [float(row % 2) for row in range(len(completions))]
@@ -188,11 +137,6 @@ class TestFlips:
 
 
 class TestLosses:
-    def test_dapo_normalises_by_the_tokens_of_the_kept_rows(self, tmp_path):
-        trainer = trained(Ours, tmp_path, estimator="median-mad", loss_type="dapo")
-        for batch in trainer.batches:
-            assert batch["num_items_in_batch"] == batch["completion_mask"].sum()
-
     def test_evaluation_is_trls_own(self, tmp_path):
         trainer = trained(Ours, tmp_path, estimator="median-mad")
         trainer.args.per_device_eval_batch_size = 4
@@ -217,13 +161,6 @@ class TestLogs:
         assert history(trainer, "drawn/reward") == pytest.approx([sum(row) / len(row) for row in scored])
         assert len(scored[0]) == 12
         assert history(trainer, "reward") != history(trainer, "drawn/reward")  # TRL's is over the kept rows
-
-    def test_diagnostics_and_seconds_are_logged_at_every_step(self, tmp_path):
-        trainer = trained(Ours, tmp_path, estimator="median-mad")
-        for name in ("advantage/abs_max", "advantage/frac_scale_zero", "drawn/frac_reward_zero_std"):
-            assert len(history(trainer, name)) == 3
-        for phase in ("generation", "rewards", "logprobs", "update"):
-            assert all(seconds > 0 for seconds in history(trainer, f"seconds/{phase}"))
 
     def test_logged_completions_and_extras_stay_aligned(self, tmp_path):
         def annotated(prompts, completions, log_extra, **kwargs):
@@ -267,13 +204,9 @@ class TestRefused:
             ({"num_generations": 3}, "divisible by num_generations"),
             ({"extra_rollouts": 1.0}, r"a whole number of at least 0, not 1\.0"),
             ({"advantage_flip_rate": 1.1}, "a flip rate is a share"),
-            ({"advantage_flip_rate": 0.05, "advantage_flip_rule": "exact"}, "0.05 x 8 .* = 0.4 rollouts"),
             ({"scale_rewards": "none", "estimator": "median-mad"}, "leave scale_rewards out.*'mean' is what it means"),
-            (
-                {"scale_rewards": "batch", "estimator": "mean-std"},
-                "leave scale_rewards out.*'batch-std' is what it means",
-            ),
             ({"scale_rewards": "rows"}, "leave scale_rewards out"),
+            ({"estimator": "mean-std", "mad_zero": "std"}, "'mean-std' does not use mad_zero='std'"),
             ({"multi_objective_aggregation": "normalize_then_sum"}, "leave it out, and set reward_weights"),
         ],
     )

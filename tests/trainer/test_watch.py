@@ -17,6 +17,10 @@ def rare_reward(completions, **kwargs):
     return [float(row % 5 == 0) for row in range(len(completions))]
 
 
+def spread_reward(completions, **kwargs):
+    return [float(row % 5) for row in range(len(completions))]
+
+
 def scored_in(*batches):
     """A reward that scores nothing but in some batches, counted from 1."""
     calls = []
@@ -61,18 +65,18 @@ def test_a_scale_of_0_in_most_groups_is_warned_of_once(tmp_path):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"mad_zero": "std"}, {"max_advantage": 10.0}, {"estimator": "mean-std"}, {"estimator": "median"}],
-    ids=lambda settings: "-".join(map(str, next(iter(settings.items())))),
+    [
+        {"mad_zero": "std"},
+        {"max_advantage": 10.0},
+        {"estimator": "mean-std"},
+        {"estimator": "median"},
+        {"reward": spread_reward},
+        {"max_steps": 2},
+    ],
+    ids=["a standard deviation", "a bound", "the mean", "no scale", "most groups have a scale", "few groups"],
 )
-def test_where_something_takes_its_place_nothing_is_said(settings, tmp_path):
+def test_where_all_is_well_or_not_known_nothing_is_said(settings, tmp_path):
     assert said(tmp_path, **settings)[0] == []
-
-
-def test_where_most_groups_have_a_scale_nothing_is_said(tmp_path):
-    def spread(completions, **kwargs):
-        return [float(row % 5) for row in range(len(completions))]
-
-    assert said(tmp_path, spread)[0] == []
 
 
 def test_groups_with_one_scored_rollout_do_not_hide_it(tmp_path):
@@ -85,11 +89,6 @@ def test_groups_with_one_scored_rollout_do_not_hide_it(tmp_path):
     assert len(messages) == 1
     assert history(trainer, "drawn/frac_reward_differ") == [0.5] * 8
     assert history(trainer, "drawn/frac_reward_zero_std") == [0] * 8
-
-
-def test_of_few_groups_nothing_is_said(tmp_path):
-    """Two prompts a batch: by chance most of them have a MAD of 0."""
-    assert said(tmp_path, max_steps=2)[0] == []
 
 
 @pytest.mark.slow

@@ -1,12 +1,7 @@
 """Snakemake's command line as the documentation has it."""
 
-import os
-import shutil
-import subprocess
-import sys
-
 import pytest
-from studies import ROOT, snakemake
+from studies import snakemake
 
 from snakemake_logger_plugin_mcgrpo import targets_first
 
@@ -42,19 +37,6 @@ class TestValuesAndTargets:
     def test_several_resources(self, flow):
         assert made(flow, "--resources", "gpu=2", "mem_mb=100", "a.txt", "b.txt").startswith("gpu=2 mem=100 threads=1")
 
-    def test_between_others(self, flow):
-        shown = made(flow, "--resources", "gpu=2", "a.txt", "--set-threads", "made=2", "--config", "key=value")
-        assert shown == "gpu=2 mem=8000 threads=2 key"
-
-    def test_a_target_of_its_own_place(self, flow):
-        assert made(flow, "a.txt", "--resources", "gpu=2").startswith("gpu=2")
-        assert made(flow, "--resources", "gpu=2", "--", "a.txt").startswith("gpu=2")
-        assert made(flow, "--resources=gpu=2", "a.txt", "b.txt").startswith("gpu=2")
-
-    def test_a_rule_is_a_target(self, flow):
-        done = snakemake("--cores", "1", "--resources", "gpu=2", "made", cwd=flow)
-        assert done.returncode != 0 and "Target rules may not contain wildcards" in done.stderr
-
     def test_other_workflows_are_left_alone(self, flow, tmp_path):
         (tmp_path / "Snakefile").write_text((flow / "Snakefile").read_text().partition("\n")[2])
         done = snakemake("--cores", "1", "--resources", "gpu=2", "a.txt", cwd=tmp_path)
@@ -76,19 +58,3 @@ class TestValuesAndTargets:
 )
 def test_only_targets_after_resources_are_moved(line, expected):
     assert targets_first(line.split()) == expected.split()
-
-
-def test_an_editable_installation_has_it(tmp_path):
-    """Snakemake does not see plugins behind an import hook, which is how setuptools may install a folder."""
-    folder = tmp_path / "checkout"
-    for name in ("mcgrpo", "snakemake_logger_plugin_mcgrpo"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--ignore-installed"]
-    subprocess.run([*pip, "--prefix", tmp_path / "installed", "--editable", folder], check=True, capture_output=True)
-    (site,) = (tmp_path / "installed").glob("**/site-packages")
-    code = f"import site, pkgutil; site.addsitedir({str(site)!r}); print(*(m.name for m in pkgutil.iter_modules()))"
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert "snakemake_logger_plugin_mcgrpo" in found.stdout.split(), found.stderr

@@ -10,7 +10,7 @@ import sys
 from functools import partial
 
 import pytest
-from studies import ODD_FOLDER, ROOT, planned
+from studies import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -50,11 +50,6 @@ def dry_run(folder):
     """In a process of its own, which imports mcgrpo from that folder."""
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "rules", "--configfile", "config/mini.yaml"]
     return subprocess.run(command, capture_output=True, text=True, cwd=folder)
-
-
-def test_a_study_is_planned_in_an_odd_folder(checkout):
-    done = dry_run(checkout(ODD_FOLDER))
-    assert planned(done.stdout + done.stderr)["train"] > 100
 
 
 def test_a_checkout_in_a_folder_with_braces_says_so(checkout):

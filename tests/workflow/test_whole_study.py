@@ -9,14 +9,10 @@ from collections import Counter
 import pytest
 import yaml
 from document import DOCUMENT
-from studies import changed, load, planned, subset
+from studies import changed, load, planned
 
-from mcgrpo.analyse import signals
-from mcgrpo.commands.evidence import regenerate
-from mcgrpo.report.figures.__main__ import main as draw
-from mcgrpo.report.page.__main__ import main as write_page
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.plan import as_json, expand, figures
+from mcgrpo.study.plan import expand, figures
 
 pytestmark = pytest.mark.slow
 REPORT = ("tables", "signal_table", "claims", "figure", *DOCUMENT, "page")
@@ -49,28 +45,6 @@ def test_it_makes_every_table_and_figure(finished):
     page = (reports / "report.html").read_text()
     assert "Does the median help?" in page and page.count("data:image/png") == len(FIGURES)
     assert re.search(r"--configfile \S+/config/mini.yaml \S+/config/cut-down.yaml</code>", page)
-
-
-@pytest.mark.parametrize("method", ["grpo", "mc-grpo", "dapo"])
-def test_one_method_alone_reaches_its_report(finished, root, tmp_path, monkeypatch, method):
-    """Without a median, without its mean: by what the rules call, from what is trained already."""
-    monkeypatch.chdir(root)
-    config = subset([method])
-    planned, drawn = as_json(config), figures(config)
-    for step in regenerate.STEPS.values():
-        step(finished.folder, config, planned, tmp_path)
-    results, reports = tmp_path / "results/quick", tmp_path / "reports/quick"
-    for name in ("runs", "rollout-grades"):
-        (results / name).symlink_to(finished.folder / "results/quick" / name)
-    signal_curves, summary = str(results / "signal_curves.csv"), str(results / "summary.csv")
-    of_signals = ["--output", str(results / "signals.csv"), "--curves", signal_curves, "--summary", summary]
-    signals.main(["--plan", str(results / "plan.json"), "--results", str(results), *of_signals])
-    tables = [part for name in ("summary", "gains", "curves") for part in (f"--{name}", str(results / f"{name}.csv"))]
-    tables += ["--signal-curves", signal_curves]
-    for name in drawn:
-        draw([name, *tables, "--output", str(reports / "figures" / name)])
-    write_page(["--results", str(results), "--reports", str(reports), "--figures", *drawn])
-    assert all((reports / name).stat().st_size for name in ("tables.tex", "headline.md", "claims.md", "report.html"))
 
 
 def test_two_methods_without_theirs_reach_their_report(reported):
@@ -198,10 +172,6 @@ def test_a_copy_with_other_times_trains_and_generates_nothing(finished, tmp_path
     assert not {"train", "generate", "rollouts", "grade", "dataset", "model", "warm_start"} & study.jobs().keys()
 
 
-def test_a_figure_alone(finished):
-    assert finished.jobs("--force", "reports/quick/figures/rewards.pdf") == {"figure": 1}
-
-
 def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_path):
     """The trainings of a variant fail (the model has no such layer): the rest is made, and tables name the gap."""
     study = finished.copied(tmp_path / "copy")
@@ -264,15 +234,3 @@ def test_gsm8k_through_every_stage(empty, root):
     with (empty.folder / "gsm8k/test.jsonl").open("a") as file:
         file.write(json.dumps({"question": "1+1?", "answer": "#### 2"}) + "\n")
     assert study.jobs(*targets).keys() >= {"dataset", "generate", "grade"}
-
-
-def test_a_broken_line_of_data_is_named(empty, root):
-    data = empty.folder / "gsm8k"
-    data.mkdir()
-    (data / "train.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n{"question": "1+2?", answer}\n')
-    (data / "test.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n')
-    empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
-    done = empty.changed("tracking_uri: null").run("--config", f"datasets={{gsm8k: {{folder: {data}}}}}")
-    assert done.returncode != 0
-    assert f"{data}/train.jsonl:2: not valid JSON" in done.log
-    assert not (empty.folder / "results/smoke/runs").exists()

@@ -35,17 +35,6 @@ def test_folders_load_and_generate(architecture, tokenizer, tmp_path):
     assert generated.shape[0] == 2
 
 
-@pytest.mark.parametrize("tokenizer", ["word", "bytes"])
-def test_generation_stops_at_the_end_of_sequence(tokenizer, tmp_path):
-    models.build(spec(tokenizer=tokenizer), tmp_path / "tiny")
-    model = AutoModelForCausalLM.from_pretrained(tmp_path / "tiny", dtype=torch.float32)
-    words = AutoTokenizer.from_pretrained(tmp_path / "tiny")
-    prompt = words("Sam has 5 cards.", return_tensors="pt")
-    ended = model.generate(**prompt, max_new_tokens=6, sequence_bias={(words.eos_token_id,): 1e4})
-    assert ended[0, prompt["input_ids"].shape[1] :].tolist() == [words.eos_token_id]
-    assert model.generation_config.pad_token_id == words.pad_token_id
-
-
 @ARCHITECTURE
 def test_same_spec_same_weights(architecture):
     one, other, reseeded = (models.create(spec(architecture, seed=seed))[0] for seed in (0, 0, 1))

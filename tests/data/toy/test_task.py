@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcgrpo.data.toy import demonstrator, task
+from mcgrpo.data.toy import task
 from mcgrpo.data.toy.demonstrator import Habits, demonstrate
 from mcgrpo.data.toy.examples import examples
 
@@ -52,16 +52,6 @@ def test_splits_share_no_question_whatever_the_seeds(kind, seeds, count):
     assert len(set.union(*splits)) == 3 * count
 
 
-def test_whole_splits_hold_every_story_once_and_no_question_twice(monkeypatch):
-    monkeypatch.setattr(task, "NAMES", task.NAMES[:2])
-    monkeypatch.setattr(task, "ITEMS", task.ITEMS[:1])
-    whole = {split: task.problems("two-step", split, task.space("two-step", split), 0) for split in task.SPLITS}
-    questions = [problem.question for problems in whole.values() for problem in problems]
-    assert len(set(questions)) == len(questions)
-    stories = [{(problem.operators, problem.numbers) for problem in problems} for problems in whole.values()]
-    assert len(set.union(*stories)) == sum(map(len, stories)) == len(questions) / (2 * 1 * 3 * 3)
-
-
 @KIND
 def test_examples_follow_from_the_seed_alone(kind):
     code = (
@@ -71,11 +61,6 @@ def test_examples_follow_from_the_seed_alone(kind):
     here = [example.question for example in examples(kind, "test", 5, 3)]
     assert other.strip() == str(here)
     assert here != [example.question for example in examples(kind, "test", 5, 4)]
-
-
-def test_ids_are_unique_across_kinds_and_splits():
-    rows = [example for kind in task.KINDS for split in task.SPLITS for example in examples(kind, split, 300, 0)]
-    assert len({example.id for example in rows}) == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -90,38 +75,6 @@ def test_ids_are_unique_across_kinds_and_splits():
 def test_bad_requests_name_the_culprit(arguments, culprit):
     with pytest.raises(ValueError, match=re.escape(culprit)):
         examples(*arguments)
-
-
-def test_task_needs_only_the_standard_library_and_records():
-    code = (
-        "import sys, mcgrpo.data.toy.task; print([m for m in sys.modules if m in ('torch', 'transformers', 'numpy')])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    ("operators", "slipped"), [("+-", "++"), ("-+", "++"), ("*+", "++"), ("+-+", "+++"), ("-+-", "++-"), ("*+-", "++-")]
-)
-def test_a_slip_takes_the_first_other_operator_for_an_addition(operators, slipped):
-    assert task.slip(operators) == slipped
-
-
-def test_demonstrations_have_the_rates_of_their_habits():
-    rng, habits = random.Random(0), Habits()
-    drawn = [(problem, demonstrate(problem, rng, habits)) for problem in task.problems("two-step", "warm", 8000, 0)]
-    answers = [re.search("<answer>(.*)</answer>$", text)[1] for _, text in drawn]
-
-    def share(hits):
-        return sum(map(bool, hits)) / len(drawn)
-
-    assert share(answer.isdigit() for answer in answers) == pytest.approx(0.55, abs=0.02)
-    assert share(answer.endswith(".0") for answer in answers) == pytest.approx(0.25, abs=0.02)
-    assert share(demonstrator.OPEN_BOX in text for _, text in drawn) == pytest.approx(0.4, abs=0.02)
-    slips = share(
-        str(problem.steps[-1].value) != re.match(r"\d+", a)[0] for (problem, _), a in zip(drawn, answers, strict=True)
-    )
-    expected = sum(habits.slip_rate(problem) for problem, _ in drawn) / len(drawn)
-    assert slips == pytest.approx(expected, abs=0.02)
 
 
 def test_a_demonstration_without_slips_or_frills_is_exact():

@@ -10,11 +10,6 @@ from mcgrpo.data.toy.demonstrator import Habits, demonstrate
 from mcgrpo.data.toy.tokenizer import TOKENIZERS, byte_tokenizer, word_tokenizer
 
 WORD, BYTES = word_tokenizer(), byte_tokenizer()
-MESSAGES = [
-    {"role": "system", "content": "Think."},
-    {"role": "user", "content": "1+1?"},
-    {"role": "assistant", "content": "2"},
-]
 
 
 @pytest.mark.parametrize("kind", task.KINDS)
@@ -27,17 +22,6 @@ def test_words_hold_the_whole_task(kind):
             assert WORD.decode(ids) == text
 
 
-def test_words_know_every_word_of_the_task():
-    spoken = [*task.NAMES, *task.ITEMS, *(word for words in task.WORDS.values() for word in words)]
-    assert all(WORD.tokenize(word) == [word] for word in spoken)
-
-
-def test_numbers_are_single_tokens():
-    assert all(WORD.tokenize(str(number)) == [str(number)] for number in range(100))
-    assert WORD.tokenize("106") == ["10", "6"]
-    assert WORD.tokenize("05") == ["0", "5"]
-
-
 def test_words_outside_the_task_are_unknown():
     assert WORD("Sam has seven cards")["input_ids"].count(WORD.unk_token_id) == 1
 
@@ -48,24 +32,6 @@ def test_bytes_bring_any_text_back(text):
     ids = BYTES(text)["input_ids"]
     assert len(ids) == len(text.encode())
     assert BYTES.decode(ids) == text
-
-
-def test_the_chat_template_is_chatml():
-    text = BYTES.apply_chat_template(MESSAGES[:2], tokenize=False, add_generation_prompt=True)
-    assert text == "<|im_start|>system\nThink.<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n"
-    whole = BYTES.apply_chat_template(MESSAGES, tokenize=False)
-    assert whole == text + "2<|im_end|>\n"
-
-
-def test_chat_markers_are_single_tokens():
-    ids = BYTES.apply_chat_template(MESSAGES, return_dict=True)["input_ids"]
-    assert ids.count(BYTES.eos_token_id) == 3
-    assert ids.count(BYTES.convert_tokens_to_ids("<|im_start|>")) == 3
-
-
-def test_only_bytes_have_a_chat_template():
-    assert WORD.chat_template is None
-    assert BYTES.chat_template is not None
 
 
 @pytest.mark.parametrize("make", TOKENIZERS.values(), ids=TOKENIZERS)
