@@ -1,6 +1,7 @@
 """SHA-256 checksums: detect files that changed after they were written.
 
-Those of a folder are in `SHA256SUMS` in it, in the format of `sha256sum --check`. Standard library only.
+That of a file is in `NAME.sha256` beside it, those of a folder in `SHA256SUMS` in it, in the format of
+`sha256sum --check`. Standard library only.
 """
 
 import hashlib
@@ -45,22 +46,26 @@ def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
     return None
 
 
-def seal_folder(folder: Path) -> None:
-    """Write the checksums of a folder's files to its list."""
-    lines = (f"{value}  {name}\n" for name, value in sums_of(folder).items())
-    write_text(folder / FOLDER_LIST, "".join(lines))
+def seal(path: Path) -> None:
+    """Write the checksum of a file, or those of a folder's files, to its list."""
+    sums = sums_of(path) if path.is_dir() else {path.name: sha256(path)}
+    write_text(_list_of(path), "".join(f"{value}  {name}\n" for name, value in sums.items()))
 
 
-def check_sealed_folder(folder: Path) -> None:
-    """Refuse a folder in which a listed file is missing or has changed; one without a list is accepted.
+def check_seal(path: Path) -> None:
+    """Refuse a file that has changed, or a folder in which one has or is missing; without a list they are accepted.
 
     Raises:
         RecordError: naming the file.
     """
-    listed = folder / FOLDER_LIST
-    if not listed.is_file():
+    listed = _list_of(path)
+    if not (listed.is_file() and path.exists()):
         return
     rows = (line.partition("  ") for line in listed.read_text(encoding="utf-8", errors="replace").splitlines())
     sums = {name: value for value, _, name in rows}
-    if fault := damage(folder, sums) if sums else f"{listed} is empty":
-        raise RecordError(f"{fault} (its sum is in {listed}): remove {folder}, and it is made again")
+    if fault := damage(listed.parent, sums) if sums else f"{listed} is empty":
+        raise RecordError(f"{fault} (its sum is in {listed}): remove {path}, and it is made again")
+
+
+def _list_of(path: Path) -> Path:
+    return path / FOLDER_LIST if path.is_dir() else path.with_name(f"{path.name}.sha256")

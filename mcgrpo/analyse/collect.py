@@ -25,7 +25,7 @@ from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
 from mcgrpo.study.schedule import schedule
-from mcgrpo.sums import WEIGHTS_LIST, damage
+from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, seal
 
 
 def finished(path: Path, run: Run) -> dict[str, Any]:
@@ -162,6 +162,7 @@ def of_benchmark(key: dict[str, Any], protocol: str, files: ResultFiles, since: 
     if path.exists() and path.stat().st_mtime < since:
         raise RecordError(f"{path}: older than the training that it should be of")
     if protocol == "flips":
+        check_seal(path)
         found = [Measure(row.measure, row.values, row.problems) for row in read_jsonl(path, FlipRates)]
     else:
         found = measures(read_grades(path), str(path), protocol)
@@ -202,6 +203,8 @@ def main() -> None:
         results = collect(read_json(options.plan), options.results, options.partial, options.processes)
     write_jsonl(options.scores, results.scores)
     write_csv(options.curves, CurvePoint, results.curves)
+    for path in (options.scores, options.curves):
+        seal(path)
     for line in results.missing:
         print(f"missing: {line}")
     print(f"{len(results.scores)} scores and {len(results.curves)} steps")

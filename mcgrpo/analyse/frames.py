@@ -13,6 +13,7 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.files import RecordError, as_record
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.variants import DEFAULT
+from mcgrpo.sums import check_seal
 
 R = TypeVar("R")
 DECODINGS = ("greedy", "sampled")
@@ -25,8 +26,9 @@ def read_records(path: str | Path, kind: type[R]) -> list[R]:
 
     Raises:
         RecordError: for a missing file, other columns than the record's, a required field that is empty, or a value of
-            the wrong type, naming file, line and field.
+            the wrong type, naming file, line and field; for a sealed file that has changed.
     """
+    check_seal(Path(path))
     header, *rows = _read_rows(path)
     hints = typing.get_type_hints(kind)
     if header != list(hints):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from mcgrpo.files import RecordError, as_record, iter_json_lines
 from mcgrpo.grade.rewards import is_accurate
 from mcgrpo.records import Decoding, Grade
+from mcgrpo.sums import check_seal
 
 Problem = Sequence[Grade]
 """The grades of one problem's completions, drawn in one way."""
@@ -165,7 +166,12 @@ def problems_hash(ids: Iterable[str]) -> str:
 
 
 def read_grades(path: Path) -> Iterator[Grade]:
-    """The grades of a file; columns that `grade` carries through from its input are left out."""
+    """The grades of a file; columns that `grade` carries through from its input are left out.
+
+    Raises:
+        RecordError: for a file that has changed since it was written, or a row that is no grade.
+    """
+    check_seal(path)
     names = Grade.__dataclass_fields__
     for where, row in iter_json_lines(path):
         yield as_record(Grade, {name: row[name] for name in names if name in row}, where)

@@ -13,6 +13,7 @@ from mcgrpo.analyse.records import Score
 from mcgrpo.files import as_record, iter_json_lines
 from mcgrpo.records import Role, Run
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.sums import check_seal
 
 
 class Found(NamedTuple):
@@ -59,7 +60,8 @@ def planned_seeds(plan: Mapping[str, Any]) -> dict[CellKey, set[int]]:
 
 
 def read_scores(path: Path, planned: Planned) -> Scores:
-    """The scores of scores.jsonl; errors as in `found_scores`, and for a file that holds no scores."""
+    """The scores of scores.jsonl; errors as in `found_scores`, and for a file that has changed or holds no scores."""
+    check_seal(path)
     return found_scores((as_record(Score, row, where) for where, row in iter_json_lines(path)), planned)
 
 

@@ -54,6 +54,7 @@ from mcgrpo.analyse.measures import by_decoding, problems_hash, read_grades
 from mcgrpo.analyse.records import FlipRates
 from mcgrpo.files import RecordError, write_jsonl
 from mcgrpo.grade.rewards import reward_of
+from mcgrpo.sums import seal
 
 Counts = tuple[int, ...]
 """How many rollouts there are of each level."""
@@ -242,6 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rewards = read_rewards(options.grades)
         rates = list(flip_rates(rewards, options.k, options.subsamples, options.seed))
     write_jsonl(options.output, rates)
+    seal(options.output)
     print(f"{len(rates)} measures of {len(rewards)} problems; exact rates in percent, their mean over problems:")
     print(table(rates))
 

@@ -21,7 +21,7 @@ from mcgrpo import command_line
 from mcgrpo.data.prompts import as_prompt, render, sha256
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.records import Completion, Decoding, Example
-from mcgrpo.sums import check_sealed_folder
+from mcgrpo.sums import check_seal, seal
 
 
 class Batch(NamedTuple):
@@ -172,8 +172,9 @@ def generate(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     progress = options.output.with_name(f".{options.output.name}.progress")
     if options.sealed:
-        check_sealed_folder(options.model)
+        check_seal(options.model)
     engine = load(options.model, options.settings)
     made = complete(engine, examples, options.prompt, options.settings, options.seed, progress, options.code)
     write_jsonl(options.output, made)
+    seal(options.output)
     progress.unlink()

@@ -20,6 +20,7 @@ from mcgrpo.grade.answers import TASKS, Judgement, gold_text, has_hashes
 from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge
 from mcgrpo.grade.verifier import TIMEOUT, Verifier, WorkerError
 from mcgrpo.records import PROTOCOL_SUFFIXES, Completion, Example
+from mcgrpo.sums import check_seal, seal
 
 LONG_TEXTS = frozenset({"completion", "solution", "prompt", "question", "messages"})
 _COLUMNS = tuple(field.name for field in dataclasses.fields(Completion))
@@ -109,11 +110,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _check_outputs(options.input, options.output, parser)
     with command_line.errors(ValueError, WorkerError):
         verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
+        check_seal(options.input)
         rows = read_completions(options.input)
         with verifier or nullcontext():
             judged = by_protocol([completion for completion, _ in rows], options.task, protocols, verifier)
     for path, (protocol, judgements) in zip(options.output, judged.items(), strict=True):
         write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
+        seal(path)
         print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements)}")
 
 

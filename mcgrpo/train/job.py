@@ -30,7 +30,7 @@ from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.fit import check_prompts
 from mcgrpo.study.paths import METRICS, RECORD
 from mcgrpo.study.settings import selects_checkpoint
-from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, seal_folder, sha256
+from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, seal, sha256
 from mcgrpo.train import attempts
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
@@ -196,7 +196,7 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
 
 def seal_outputs(job: Job) -> dict[str, str]:
     """Write the checksums of the trained weights; returns the SHA-256 of that list and of the run's files."""
-    seal_folder(job.home / "weights")
+    seal(job.home / "weights")
     return {name: sha256(path) for name in (WEIGHTS_LIST, *GROWING) if (path := job.home / name).is_file()}
 
 

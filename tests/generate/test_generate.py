@@ -244,7 +244,7 @@ def test_the_command_completes_the_test_split(model_folder, tmp_path, monkeypatc
         ("b", 1, "sampled"),
     ]
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
-    assert [path.name for path in outputs[0].parent.iterdir()] == ["sums.jsonl"]
+    assert {path.name for path in outputs[0].parent.iterdir()} == {"sums.jsonl", "sums.jsonl.sha256"}
 
 
 def test_the_command_needs_a_test_split(tmp_path, monkeypatch):

@@ -1,0 +1,66 @@
+"""What a stage wrote and somebody changed is refused by the stage that reads it, though size and time are as before."""
+
+import json
+import os
+
+import pytest
+from collected import a_run, grades
+
+from mcgrpo.analyse.collect import collect
+from mcgrpo.analyse.frames import read_records
+from mcgrpo.analyse.measures import read_grades
+from mcgrpo.analyse.records import CurvePoint, FlipRates
+from mcgrpo.analyse.scored import read_scores
+from mcgrpo.files import RecordError, write_csv, write_jsonl
+from mcgrpo.grade.completions import main as grade
+from mcgrpo.sums import seal
+
+
+def change(path, old, new):
+    """Replace text by other text of the same length; the file keeps its times."""
+    assert len(old) == len(new) and old in path.read_text()
+    times = path.stat()
+    path.write_text(path.read_text().replace(old, new, 1))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_grades_are_sealed_by_their_stage_and_completions_checked(tmp_path):
+    completions, graded = tmp_path / "completions.jsonl", tmp_path / "grades.jsonl"
+    row = {"id": "a", "sample": 0, "completion": "<answer>7</answer>", "answer": "7"}
+    completions.write_text(json.dumps(row) + "\n")
+    seal(completions)
+    arguments = ["--task", "gsm8k", "--input", str(completions), "--output", str(graded)]
+    grade(arguments)
+    change(graded, '"a"', '"b"')
+    with pytest.raises(RecordError, match=r"grades\.jsonl has changed since it was written .* remove .*grades\.jsonl"):
+        list(read_grades(graded))
+    change(completions, ">7<", ">8<")
+    with pytest.raises(SystemExit, match=r"completions\.jsonl has changed since it was written"):
+        grade(arguments)
+
+
+def test_scores_and_curves_are_checked(tmp_path):
+    scores, curves = tmp_path / "scores.jsonl", tmp_path / "curves.csv"
+    write_jsonl(scores, grades()[:1])
+    write_csv(curves, CurvePoint, [])
+    for path, read in ((scores, lambda: read_scores(scores, {})), (curves, lambda: read_records(curves, CurvePoint))):
+        seal(path)
+        change(path, "s", "z")
+        with pytest.raises(RecordError, match=f"{path.name} has changed since it was written"):
+            read()
+
+
+def test_sign_flips_are_checked_when_collected(tmp_path):
+    run, path = a_run("none"), tmp_path / "flips" / a_run("none").name / "sums.jsonl"
+    write_jsonl(path, [FlipRates("mean/oracle-mean/zeros/k2/exact", [0.5], "abc")])
+    seal(path)
+    change(path, "0.5", "0.4")
+    plan = {
+        "runs": [vars(run)],
+        "benchmarks": {"toy": {"sums": "in"}},
+        "evaluations": {run.name: {}},
+        "flips": {run.name: {"benchmark": "sums"}},
+        "grading": ["paper"],
+    }
+    with pytest.raises(RecordError, match=r"sums\.jsonl has changed since it was written"):
+        collect(plan, tmp_path)
