@@ -44,17 +44,21 @@ def run(path: str, argv: list[str]) -> int | None:
 
     SIGINT and SIGTERM are passed on to the job; if this process dies, the job is killed.
     """
+    passed_on = signal.SIGINT, signal.SIGTERM
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)  # one that comes now waits for the job's number
         try:
             connection.connect(path)
             request = json.dumps({"argv": argv, "cwd": os.path.abspath("."), "env": dict(os.environ)})  # noqa: PTH100
             socket.send_fds(connection, [request.encode()], [0, 1, 2])
             pid = int(connection.recv(64))
+            for number in passed_on:
+                signal.signal(number, lambda number, _: os.killpg(pid, number))
         except (OSError, ValueError) as error:
             print(f"mcgrpo.launch: {argv[0]} runs without the preload server ({error})", file=sys.stderr)
             return None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, _: os.killpg(pid, number))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
             code = int(connection.recv(64))
         except (OSError, ValueError):

@@ -28,14 +28,14 @@ def start(folder, *job):
         return subprocess.Popen(command, env=os.environ | environment, stdout=log, stderr=log)
 
 
-@pytest.mark.parametrize(("number", "code"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("number", "code"), [(None, 0), (signal.SIGTERM, -15), (signal.SIGKILL, -9)])
 def test_a_job_draws_from_its_server_which_ends_with_it_however_that_ends(tmp_path, number, code):
     file = tmp_path / "found.json"
     process = start(tmp_path, "served", file, 5 if number is None else 600)
     assert wait_until(lambda: file.is_file() or process.poll() is not None, 1800)
     assert file.is_file(), (tmp_path / "log").read_text() + (tmp_path / "vllm.log").read_text()[-3000:]
     processes = psutil.Process(process.pid).children(recursive=True)
-    assert len(processes) >= 3  # the job, the server, its engine
+    assert len(processes) >= 3  # what watches over the server, the server, its engine
     if number is not None:
         process.send_signal(number)
     assert process.wait(120) == code and gone(processes)
