@@ -61,7 +61,8 @@ def claims() -> str:
     counts = re.search(r"By the paper's own numbers: .*", (REPORTS / "claims.md").read_text())
     if counts is None:
         raise SystemExit(f"{REPORTS}/claims.md does not say how many claims hold")
-    return f"How many of the paper's claims hold, each taken literally, accuracies decoded greedily (`mcgrpo claims`). {counts[0]}"
+    text = "How many of the paper's claims hold, each taken literally, accuracies decoded greedily (`mcgrpo claims`)."
+    return f"{text} {counts[0]}"
 
 
 def changes() -> str:
