@@ -12,7 +12,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import cell, curve, training_measures
@@ -26,6 +26,15 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
 from mcgrpo.study.schedule import schedule
 from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, seal
+
+
+class Input(NamedTuple):
+    """What a run was trained on, a data set or a model (`kind`), with the SHA-256 of its bytes."""
+
+    kind: str
+    name: str
+    sha256: str
+    run: str
 
 
 def finished(path: Path, run: Run) -> dict[str, Any]:
@@ -65,35 +74,32 @@ def check_files(folder: Path) -> None:
         raise RecordError(f"{fault} (its sum is in {folder / RECORD}): remove {folder}, and the run is trained again")
 
 
-def check_inputs(runs: Iterable[Run], files: ResultFiles) -> None:
-    """Refuse trainings of one data set or model that read different bytes, by the sums in their run.json.
+def check_inputs(inputs: Iterable[Input]) -> None:
+    """Refuse trainings of one data set or model that read different bytes.
 
     Raises:
-        RecordError: naming a training of each kind.
+        RecordError: naming up to three trainings of the rarer kind, and one of the other.
     """
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for run in runs:
-        if (path := files.run(run.name) / RECORD).is_file():
-            outcome = read_json(path).get("outcome", {})
-            for kind, name in (("data", run.dataset), ("model", run.model)):
-                if total := outcome.get(kind, {}).get("sha256"):
-                    found.setdefault((kind, name), {}).setdefault(total, []).append(run.name)
-    for (kind, name), names in found.items():
-        if len(names) > 1:
-            few, *_, many = sorted(names.values(), key=len)
+    for each in inputs:
+        found.setdefault((each.kind, each.name), {}).setdefault(each.sha256, []).append(each.run)
+    for (kind, name), runs in found.items():
+        if len(runs) > 1:
+            few, *_, many = sorted(runs.values(), key=len)
             raise RecordError(
-                f"{files.folder}: {', '.join(few[:3])} ({len(few)} in all) had other files of {kind} {name!r} than "
-                f"{many[0]} ({len(many)} in all): remove one or the other, and they are trained again"
+                f"{', '.join(few[:3])} ({len(few)} in all) had other files of {kind} {name!r} than {many[0]} "
+                f"({len(many)} in all): remove one or the other, and they are trained again"
             )
 
 
 @dataclass
 class Results:
-    """What a study's files amount to: the rows of scores.jsonl and curves.csv, and what was not there."""
+    """What a study's files amount to: the rows of scores.jsonl and curves.csv, what was read, what was not there."""
 
     scores: list[Score] = field(default_factory=list)
     curves: list[CurvePoint] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
 
     def extend(self, other: "Results") -> None:
         """Append the rows of another part of the study."""
@@ -118,12 +124,12 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False, proces
         RecordError: for trainings of different inputs; for a file that is missing or does not hold what it should,
             which is listed of an unfinished study.
     """
-    results, files = Results(), ResultFiles(folder)
-    check_inputs(runs_of(plan), files)
-    of_run = partial(collect_run, plan=plan, files=files, unfinished=unfinished)
+    results = Results()
+    of_run = partial(collect_run, plan=plan, files=ResultFiles(folder), unfinished=unfinished)
     with ProcessPoolExecutor(processes, get_context("fork")) if processes > 1 else nullcontext() as pool:
         for part in pool.map(of_run, runs_of(plan), chunksize=8) if pool else map(of_run, runs_of(plan)):
             results.extend(part)
+    check_inputs(results.inputs)
     return results
 
 
@@ -133,6 +139,9 @@ def collect_run(run: Run, plan: dict[str, Any], files: ResultFiles, unfinished: 
     with found.listing(unfinished):
         check_files(folder)
         outcome = finished(folder / RECORD, run) if run.method != UNTRAINED else {"started": 0.0}
+        for kind, name in (("data", run.dataset), ("model", run.model)):
+            if total := outcome.get(kind, {}).get("sha256"):
+                found.inputs.append(Input(kind, name, total, run.name))
         for benchmark, role in measured_on(plan, run):
             with found.listing(unfinished):
                 if role == "train":

@@ -1,6 +1,6 @@
 """A worker process for verification: a supervisor that forks a grader, limits it and kills it.
 
-Started by `mcgrpo.grade.verifier` as `python -m mcgrpo.grade.verify_worker TIMEOUT MEMORY_MB`. The supervisor loads
+Started by `mcgrpo.grade.worker` as `python -m mcgrpo.grade.verify_worker TIMEOUT MEMORY_MB`. The supervisor loads
 math-verify once and only passes model output on. The grader, forked from it, reads that output, and is replaced within
 milliseconds if it exceeds its time or memory, or dies. (Forking is safe here: one thread, no torch, no GPU.)
 

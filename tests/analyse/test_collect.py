@@ -141,6 +141,15 @@ def test_trainings_with_other_files_of_one_data_set_or_model_are_refused(results
         collect(plan(results), results, unfinished)
 
 
+def test_a_torn_record_is_listed_of_an_unfinished_study(results):
+    (results / "runs" / a_run().name / "run.json").write_text("{")
+    with pytest.raises(RecordError, match=r"seed0/run\.json"):
+        collect(plan(results), results)
+    found = collect(plan(results), results, unfinished=True)
+    assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
+    assert any("seed0/run.json" in line for line in found.missing)
+
+
 def test_grades_of_an_earlier_training_are_not_counted(results):
     write_run(results, a_run(), metrics(), started=time.time() + 60)
     with pytest.raises(RecordError, match=r"seed0/sums\.jsonl: older than the training that it should be of"):

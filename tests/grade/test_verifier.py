@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench import hostile
 from bench.hostile import processor_seconds
-from mcgrpo.grade import verifier, verify_worker
+from mcgrpo.grade import verify_worker, worker
 from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier
 from mcgrpo.records import VERDICTS
 
@@ -84,7 +84,7 @@ def test_a_gold_is_sent_once_for_its_rollouts(patient, monkeypatch):
         sent.extend((group["answer"], len(group["completions"])) for group in request)
         verify_worker.write_line(fd, request, seconds)
 
-    monkeypatch.setattr(verifier, "write_line", write_line)
+    monkeypatch.setattr(worker, "write_line", write_line)
     patient.judge(["7", "8"] * 20, [""] * 40, [f"\\boxed{{{n}}}" for n in range(40)])
     assert sorted(sent) == [("7", 20), ("8", 20)]
 

@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.hostile import descendants, processor_seconds
 from mcgrpo.grade import verifier as verifier_module
 from mcgrpo.grade.answers import Judgement
-from mcgrpo.grade.verifier import Verifier, WorkerError
+from mcgrpo.grade.verifier import Verifier
+from mcgrpo.grade.worker import WorkerError
 
 pytestmark = pytest.mark.slow
 by_pid = attrgetter("pid")
