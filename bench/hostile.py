@@ -80,11 +80,11 @@ def descendants() -> set[psutil.Process]:
 
 def processor_seconds(verifier: Verifier) -> float:
     """CPU time of a verifier's processes, and of those that they have replaced."""
-    workers = {worker._process.pid for worker in verifier._all if worker._process}
+    worker = verifier._process.pid if verifier._process else None
     seconds = 0.0
     for process in descendants():
         with suppress(psutil.NoSuchProcess):  # replaced just now: its parent counts it
-            if process.pid in workers or process.ppid() in workers:
+            if worker in (process.pid, process.ppid()):
                 seconds += sum(process.cpu_times()[:4])  # its own, and those of its children that have ended
     return seconds
 

@@ -18,8 +18,7 @@ from mcgrpo.files import RecordError, read_json, read_jsonl, write_json
 from mcgrpo.grade.answers import TASKS
 from mcgrpo.grade.completions import self_check
 from mcgrpo.grade.rewards import judge
-from mcgrpo.grade.verifier import Verifier
-from mcgrpo.grade.worker import WorkerError
+from mcgrpo.grade.verifier import Verifier, WorkerError
 from mcgrpo.records import Example
 
 FORMS: tuple[tuple[str, re.Pattern], ...] = tuple(

@@ -1,4 +1,9 @@
-"""Every way in which a group's rollouts can fall on reward levels, and what an estimator makes of each."""
+"""Every way in which a group's rollouts can fall on reward levels, and what an estimator makes of each.
+
+`keep_largest` drops, of rollouts equally far from the centre, the first drawn. They may lie on two levels, one on
+either side of the centre. Every order of the rollouts is equally likely, so the number dropped of either level is
+hypergeometric.
+"""
 
 import itertools
 import math
@@ -9,8 +14,8 @@ import torch
 from torch import Tensor
 
 from mcgrpo.estimators.estimation import check_options, compute_estimate
+from mcgrpo.estimators.keep import keep_largest
 from mcgrpo.estimators.registry import get_estimator
-from mcgrpo.estimators.ties_by_order import expected_kept, find_ties, orders_of_ties
 
 MOST_GROUPS = 250_000
 """Count vectors that are enumerated at most: seconds, and a few GB."""
@@ -95,22 +100,23 @@ def enumerate_groups(
     by_order = outcomes(rows)
     _check_alone(estimator, by_order, outcomes, rows)
     first = Outcomes(*(field[: len(counts)] for field in by_order))
-    ties = find_ties(counts, first.kept, by_order.kept[len(counts) : 2 * len(counts)])
-    tied_rows, tied_group, share = orders_of_ties(counts, ties)
-    split = outcomes(tied_rows) if len(tied_rows) else Outcomes(*(field[:0] for field in by_order))
-    untied = ~torch.isin(torch.arange(len(counts)), ties.group)
-    expected = [expected_kept(*each, counts, first.kept, ties) for each in ((rows, group), (tied_rows, tied_group))]
-    same_sums = torch.isclose(by_order.sums, first.sums[group], rtol=1e-9, atol=1e-9).all(dim=1) | ~untied[group]
-    if not same_sums.all() or not torch.equal(torch.cat([by_order.kept, split.kept]), torch.cat(expected)):
+    differ = first.kept != by_order.kept[len(counts) : 2 * len(counts)]  # in ascending and in descending order
+    tied = differ.any(dim=1)
+    same = torch.isclose(by_order.sums, first.sums[group], rtol=1e-9, atol=1e-9) & (by_order.kept == first.kept[group])
+    by_drop = rule.keep is keep_largest and (differ.sum(dim=1) <= 2).all()
+    if not (same.all(dim=1) | tied[group]).all() or (tied.any() and not by_drop):
         raise EnumerationError(
             f"estimator {estimator!r} depends on the order of a group's rollouts, beyond dropping the first drawn of "
             "equally close ones: its signal cannot be enumerated"
         )
     weight = _multinomial(counts)
+    if not tied.any():
+        return Enumeration(counts, weight, first)
+    tied_rows, tied_group, share = _orders_of_ties(counts, first.kept, differ)
     return Enumeration(
-        torch.cat([counts[untied], counts[tied_group]]),
-        torch.cat([weight[untied], weight[tied_group] * share]),
-        Outcomes(*(torch.cat([one[untied], other]) for one, other in zip(first, split, strict=True))),
+        torch.cat([counts[~tied], counts[tied_group]]),
+        torch.cat([weight[~tied], weight[tied_group] * share]),
+        Outcomes(*(torch.cat([one[~tied], other]) for one, other in zip(first, outcomes(tied_rows), strict=True))),
     )
 
 
@@ -145,6 +151,35 @@ def _orders(counts: Tensor) -> tuple[Tensor, Tensor]:
     ]
     orders = [ascending, ascending.flip(1), *shuffled]
     return torch.cat(orders), torch.arange(groups).repeat(len(orders))
+
+
+def _orders_of_ties(counts: Tensor, kept: Tensor, differ: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """One order for every number of rows that the lower of two tied levels can lose.
+
+    Args:
+        counts: (groups, levels) integers.
+        kept: (groups, levels), rows kept of each level.
+        differ: (groups, levels) booleans, the two tied levels of a group that has a tie.
+
+    Returns:
+        rows: (orders, n), the level of each rollout: those to drop first, then the others.
+        group: (orders,), the count vector of each.
+        share: (orders,) float64, the share of all orders of its group that have this outcome.
+    """
+    rows, groups, shares = [], [], []
+    for group in differ.any(dim=1).nonzero()[:, 0].tolist():
+        low, high = differ[group].nonzero()[:, 0].tolist()
+        rest, dropped = counts[group].tolist(), int((counts - kept)[group, [low, high]].sum())
+        lows, highs = rest[low], rest[high]
+        for lost in range(max(0, dropped - highs), min(dropped, lows) + 1):
+            left = list(rest)
+            left[low], left[high] = lows - lost, highs - (dropped - lost)
+            front = [low] * lost + [high] * (dropped - lost)
+            rows.append(front + [level for level, count in enumerate(left) for _ in range(count)])
+            groups.append(group)
+            ways = math.comb(lows, lost) * math.comb(highs, dropped - lost)
+            shares.append(ways / math.comb(lows + highs, dropped))
+    return torch.tensor(rows), torch.tensor(groups), torch.tensor(shares, dtype=torch.float64)
 
 
 def _sum_by_level(rows: Tensor, advantages: Tensor, keep: Tensor, levels: int) -> Outcomes:

@@ -18,8 +18,7 @@ from mcgrpo import command_line
 from mcgrpo.files import as_mapping, as_record, iter_json_lines, write_jsonl
 from mcgrpo.grade.answers import TASKS, Judgement, gold_text, has_hashes
 from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge
-from mcgrpo.grade.verifier import TIMEOUT, Verifier
-from mcgrpo.grade.worker import WorkerError
+from mcgrpo.grade.verifier import TIMEOUT, Verifier, WorkerError
 from mcgrpo.records import PROTOCOL_SUFFIXES, Completion, Example
 from mcgrpo.sums import check_seal, seal
 

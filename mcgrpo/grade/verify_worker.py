@@ -1,151 +1,121 @@
-"""A worker process for verification: a supervisor that forks a grader, limits it and kills it.
+"""The worker process of verification: a supervisor that forks graders, limits them and kills them.
 
-Started by `mcgrpo.grade.worker` as `python -m mcgrpo.grade.verify_worker TIMEOUT MEMORY_MB`. The supervisor loads
-math-verify once and only passes model output on. The grader, forked from it, reads that output, and is replaced within
-milliseconds if it exceeds its time or memory, or dies. (Forking is safe here: one thread, no torch, no GPU.)
+Started by `mcgrpo.grade.verifier` as `python -m mcgrpo.grade.verify_worker GRADERS TIMEOUT MEMORY_MB`. The supervisor
+loads math-verify once and only passes model output on. The graders, forked from it, read that output; each is replaced
+within milliseconds if it exceeds its time or memory, or dies. (Forking is safe here: one thread, no torch, no GPU.)
 
-Each line on stdin is a list of groups, `{"answer", "solution", "exact", "completions"}`. Each line on stdout is a
-reply: for each group `{"gold": bool}`, then, if the gold parses, `{"verdict", "extracted", "note"}` per completion, in
-order.
+A line on stdin is a list of groups, `{"answer", "solution", "exact", "completions": [[place, text], ...]}`. A line on
+stdout is a place with the fields of its `mcgrpo.grade.answers.Judgement`; groups are judged in any order.
 
-A grader that is killed from outside is replaced and asked again, once per completion.
+A grader that dies within its time, which may be by a signal from outside, is replaced and asked once more.
 """
 
 import gc
 import json
+import multiprocessing
 import os
 import resource
-import select
 import signal
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 GROWTH = 0.25
 """A grader whose peak memory exceeds this share of the limit is replaced before the next request."""
 
-OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
-"""Signals that come from outside a grader: no text can make it send them to itself."""
-KILLED_TWICE = "not judged: its process was killed from outside twice"
-
-
-class Lines:
-    """Lines read from a pipe, each with a time limit."""
-
-    def __init__(self, fd: int):
-        self.fd = fd
-        self._buffer = bytearray()
-
-    def read(self, seconds: float | None = None) -> bytes | None:
-        """One line; empty at the end of the pipe; None if no whole line arrived within `seconds`."""
-        deadline = None if seconds is None else time.monotonic() + seconds
-        searched = 0
-        while (end := self._buffer.find(b"\n", searched)) < 0:
-            searched = len(self._buffer)
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not select.select([self.fd], [], [], left)[0]:
-                return None
-            chunk = os.read(self.fd, 1 << 20)
-            if not chunk:
-                return b""
-            self._buffer += chunk
-        line = bytes(self._buffer[: end + 1])
-        del self._buffer[: end + 1]
-        return line
-
-
-def write_line(fd: int, content: Any, seconds: float | None = None) -> None:
-    """Write one JSON value as one ASCII line (lone surrogates stay escaped).
-
-    Raises:
-        TimeoutError: if it was not read within `seconds`.
-    """
-    deadline = None if seconds is None else time.monotonic() + seconds
-    data = memoryview(json.dumps(content).encode("ascii") + b"\n")
-    while data:
-        # A pipe that is writable by select accepts PIPE_BUF bytes without blocking.
-        if deadline is not None and not select.select([], [fd], [], max(0.0, deadline - time.monotonic()))[1]:
-            raise TimeoutError
-        data = data[os.write(fd, data[: select.PIPE_BUF]) :]
+_FORK = multiprocessing.get_context("fork")
 
 
 class Grader:
-    """A forked process that parses and compares; forked again after it was killed."""
+    """A forked process that judges one group at a time; forked again after it has ended.
+
+    Args:
+        timeout: seconds for the gold, and for each completion.
+        memory_mb: beyond what the supervisor uses.
+    """
 
     def __init__(self, timeout: float, memory_mb: int):
-        self.timeout, self.memory_mb = timeout, memory_mb
-        self._pid = 0
+        self.limits = timeout, memory_mb
+        self.left: deque[tuple[int, str]] = deque()
+        self._process: Any = None
 
-    def ask(self, groups: list[dict[str, Any]]) -> dict[str, Any]:
-        """Send groups; returns the reply on the gold of the first. All other replies follow without a request."""
-        if not self._pid:
+    def judge(self, group: dict[str, Any]) -> None:
+        """Begin with a group; `step` prints its judgements."""
+        self._group, self.left = group, deque(group["completions"])
+        self._gold_is_known = self._is_second_try = False
+        self._ask()
+
+    def step(self, has_reply: bool) -> None:
+        """Read a reply, if there is one; replace the process if it has ended, or is over its time."""
+        if has_reply:
+            try:
+                reply = json.loads(self.connection.recv_bytes())
+            except (EOFError, OSError):
+                return self._lost("error")
+            self._read(reply)
+        elif time.monotonic() > self.deadline:
+            self._lost("timeout")
+
+    def _read(self, reply: dict[str, Any]) -> None:
+        self._gold_is_known = True
+        self.deadline = time.monotonic() + self.limits[0]
+        if not reply["gold_parsable"]:
+            self._refuse_gold()
+        elif "verdict" in reply:
+            self._settle(reply["verdict"], extracted=reply["extracted"])
+            if reply["spent"]:
+                self.kill()
+                self._ask()
+
+    def _lost(self, verdict: str) -> None:
+        """There will be no reply: try again if it is not known why, else go on with the rest."""
+        self.kill()
+        if verdict == "error" and not self._is_second_try:
+            self._is_second_try = True
+        elif self._gold_is_known:
+            self._settle(verdict)
+        else:
+            self._refuse_gold()
+        self._ask()
+
+    def _settle(self, verdict: str, extracted: str | None = None, **others: Any) -> None:
+        place, _ = self.left.popleft()
+        self._is_second_try = False
+        print(json.dumps([place, {"verdict": verdict, "extracted": extracted, **others}]), flush=True)
+
+    def _refuse_gold(self) -> None:
+        while self.left:
+            self._settle("unparseable", gold_parsable=False)
+
+    def _ask(self) -> None:
+        """Send the gold and the completions that are left."""
+        if not self.left:
+            return
+        if self._process is None:
             self._fork()
-        try:
-            write_line(self._requests, groups, self.timeout)
-        except TimeoutError:
-            return self._lost("timeout")
-        except BrokenPipeError:
-            return self._lost("error")
-        return self.reply()
-
-    def reply(self) -> dict[str, Any]:
-        """The next reply, or the verdict `timeout` or `error` if the grader died first."""
-        if not self._pid:
-            return self._lost("error")
-        line = self._replies.read(self.timeout)
-        if not line:
-            return self._lost("timeout" if line is None else "error")
-        reply = json.loads(line)
-        if reply.pop("spent", False):
-            self.kill()
-        return reply
-
-    def verdict(self, groups: list[dict[str, Any]]) -> dict[str, Any]:
-        """The next verdict; a grader that died is replaced and sent the remaining completions."""
-        if not self.is_alive():
-            gold = self.ask(groups)
-            if "verdict" in gold:
-                return gold
-        return self.reply()
-
-    def is_alive(self) -> bool:
-        """Whether there is a process that can still reply."""
-        return self._pid > 0
-
-    def _lost(self, verdict: str) -> dict[str, Any]:
-        ended_by = self.kill()
-        outside = verdict == "error" and ended_by in OUTSIDE
-        return {"gold": False, "verdict": verdict, "extracted": None, "outside": outside}
-
-    def kill(self) -> int:
-        """Kill and reap the grader; returns the signal that ended it, which may be an earlier one."""
-        if not self._pid:
-            return 0
-        os.kill(self._pid, signal.SIGKILL)
-        _, status = os.waitpid(self._pid, 0)
-        os.close(self._requests)
-        os.close(self._replies.fd)
-        self._pid = 0
-        return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        self.deadline = time.monotonic() + self.limits[0]
+        request = json.dumps(self._group | {"completions": list(self.left)})
+        with suppress(OSError):  # that the process has ended is seen when its reply is read
+            self.connection.send_bytes(request.encode())
 
     def _fork(self) -> None:
-        requests, self._requests = os.pipe()
-        replies, replying = os.pipe()
-        self._replies = Lines(replies)
-        self._pid = os.fork()
-        if self._pid:
-            os.close(requests)
-            os.close(replying)
-            return
-        try:
-            os.close(self._requests)
-            os.close(replies)
-            _confine(self.memory_mb)
-            _reply_forever(requests, replying, self.timeout, self.memory_mb)
-        finally:
-            os._exit(1)
+        self.connection, theirs = _FORK.Pipe()
+        self._process = _FORK.Process(target=_reply_forever, args=(theirs, *self.limits), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def kill(self) -> None:
+        """Kill and reap the process, if there is one."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self.connection.close()
+            self._process = None
 
 
 def _confine(memory_mb: int) -> None:
@@ -163,56 +133,50 @@ def _confine(memory_mb: int) -> None:
         resource.setrlimit(limit, (0, 0))
 
 
-def _reply_forever(requests: int, replies: int, timeout: float, memory_mb: int) -> None:
+def _reply_forever(connection: Connection, timeout: float, memory_mb: int) -> None:
+    """A grader: for each group a reply on the gold, then, if it parses, one for each completion."""
     from mcgrpo.grade.math_grader import MathGrader
 
-    lines, start = Lines(requests), _peak_kb()
-    while line := lines.read():
-        for group in json.loads(line):
-            _set_alarm(timeout)
-            grader = MathGrader(group["answer"], group["solution"], group["exact"])
-            write_line(replies, {"gold": grader.gold_parsable})
-            for completion in group["completions"] if grader.gold_parsable else ():
-                _set_alarm(timeout)
-                verdict, extracted = grader.judge(completion)
-                spent = _peak_kb() - start > GROWTH * memory_mb * 1024
-                write_line(replies, {"verdict": verdict, "extracted": extracted, "spent": spent})
-                if spent:
-                    return
+    def set_alarm() -> None:
+        # The supervisor kills at the limit. If the supervisor is gone, the kernel ends this process soon after.
+        signal.setitimer(signal.ITIMER_REAL, timeout + 1)
+
+    def reply(**content: Any) -> None:
+        connection.send_bytes(json.dumps({"gold_parsable": grader.gold_parsable, **content}).encode())
+        set_alarm()
+
+    _confine(memory_mb)
+    start = _peak_kb()
+    while True:
+        group = json.loads(connection.recv_bytes())
+        set_alarm()
+        grader = MathGrader(group["answer"], group["solution"], group["exact"])
+        reply()
+        for _, completion in group["completions"] if grader.gold_parsable else ():
+            verdict, extracted = grader.judge(completion)
+            spent = _peak_kb() - start > GROWTH * memory_mb * 1024
+            reply(verdict=verdict, extracted=extracted, spent=spent)
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _set_alarm(timeout: float) -> None:
-    # The supervisor kills at the limit. If the supervisor is gone, the kernel ends this process soon after.
-    signal.setitimer(signal.ITIMER_REAL, timeout + 1)
 
 
 def _peak_kb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _grade(grader: Grader, groups: list[dict[str, Any]]) -> None:
-    """Reply on every group; what a dead grader left is sent to the next one."""
-    for place, group in enumerate(groups):
-        rest = groups[place + 1 :]
-        reply = grader.reply() if place and grader.is_alive() else grader.ask([group, *rest])
-        if reply.get("verdict") == "error":  # it died for another reason: no verdict on the gold
-            reply = grader.ask([group, *rest])
-        if reply.get("outside"):
-            sys.exit("the process that reads golds was killed from outside twice")
-        write_line(1, {"gold": reply["gold"]})
-        left = deque(group["completions"] if reply["gold"] else ())
-        killed = False
-        while left:
-            reply = grader.verdict([group | {"completions": list(left)}, *rest])
-            outside = reply.get("outside", False)
-            if outside and not killed:
-                killed = True
-                continue
-            note = KILLED_TWICE if outside else None
-            write_line(1, {"verdict": reply["verdict"], "extracted": reply["extracted"], "note": note})
-            left.popleft()
-            killed = False
+def serve(groups: Sequence[dict[str, Any]], graders: Sequence[Grader]) -> None:
+    """Print the judgement of every completion."""
+    waiting = deque(groups)
+    while True:
+        for grader in graders:
+            if waiting and not grader.left:
+                grader.judge(waiting.popleft())
+        busy = [grader for grader in graders if grader.left]
+        if not busy:
+            return
+        patience = min(grader.deadline for grader in busy) - time.monotonic()
+        ready = wait([grader.connection for grader in busy], max(0.0, patience))
+        for grader in busy:
+            grader.step(grader.connection in ready)
 
 
 def main() -> None:
@@ -223,16 +187,17 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
-    grader = Grader(timeout=float(sys.argv[1]), memory_mb=int(sys.argv[2]))
-    lines = Lines(0)
+    count, timeout, memory_mb = sys.argv[1:]
+    graders = [Grader(float(timeout), int(memory_mb)) for _ in range(int(count))]
     try:
-        write_line(1, {"ready": True})
-        while line := lines.read():
-            _grade(grader, json.loads(line))
-    except BrokenPipeError:
+        print("ready", flush=True)
+        for line in sys.stdin:
+            serve(json.loads(line), graders)
+    except BrokenPipeError:  # nobody reads the judgements any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     finally:
-        grader.kill()
+        for grader in graders:
+            grader.kill()
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ Here that worker draws the estimator's extra rollouts, and the rows of those tha
 queue: they are in no forward pass, no loss and none of its denominators.
 """
 
-import logging
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -23,15 +22,11 @@ from trl.experimental.async_grpo.async_rollout_worker import (
     _AsyncRolloutLoop,
 )
 
-from mcgrpo.estimators import Estimator, estimate, get_estimator
+from mcgrpo.estimators import compute_estimate, estimate
 from mcgrpo.trainer.config import EstimatorArguments
 from mcgrpo.trainer.signature import signed_as
 
-WARN_AFTER = 100
-"""Consecutive groups without a signal after which a worker that leaves them out says so."""
 _NO_TOKENS = TrainingSequence([], [], [], "")
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -40,14 +35,7 @@ class MCAsyncGRPOConfig(EstimatorArguments, AsyncGRPOConfig):
 
     Args:
         estimator, extra_rollouts, advantage_epsilon, mad_zero, max_advantage: as of `MCGRPOConfig`.
-        drop_groups_without_signal: leave out groups in which every kept rollout has an advantage of 0. More groups are
-            then drawn for each step; an epoch counts the groups trained on, and a resumed training starts again from
-            the first prompt that was left out.
     """
-
-    drop_groups_without_signal: bool = field(
-        default=False, metadata={"help": "Leave out groups in which every advantage is 0."}
-    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -61,21 +49,12 @@ class MCRolloutLoop(_AsyncRolloutLoop):
     The only change is `_score_group`: TRL's own method scores the group, then advantages are estimated from the rewards
     of its rollouts, and the rows of dropped rollouts are left out. A rollout may have several rows (its conversation
     was retokenized differently), which share its advantage, or none (no token to train on), and still counts as one of
-    its group. Diagnostics of all rollouts drawn are logged with TRL's metrics (`mcgrpo.estimators.diagnostics`), and
-    `drawn/groups_dropped_total`.
+    its group. Diagnostics of all rollouts drawn are logged with TRL's metrics (`mcgrpo.estimators.diagnostics`).
     """
 
-    def __init__(
-        self,
-        *,
-        num_generations: int,
-        estimation: EstimatorArguments,
-        drop_groups_without_signal: bool = False,
-        **others,
-    ):
+    def __init__(self, *, num_generations: int, estimation: EstimatorArguments, **others):
         super().__init__(num_generations=num_generations + estimation.num_extra_rollouts, **others)
-        self.estimation, self.kept, self.drops = estimation, num_generations, drop_groups_without_signal
-        self._without_signal = 0
+        self.estimation, self.kept = estimation, num_generations
 
     async def _score_group(self, group: RolloutGroup) -> list[RolloutSample]:
         sequences = [rows or [_NO_TOKENS] for rows in group.completions_sequences]  # a row at least, with the reward
@@ -92,11 +71,7 @@ class MCRolloutLoop(_AsyncRolloutLoop):
             mad_zero=args.mad_zero,
             max_advantage=args.max_advantage,
         )
-        has_signal = bool(advantages[keep].any())
-        self._count(has_signal)
         self._push_metrics({name: value.item() for name, value in diagnostics.items()})
-        if self.drops and not has_signal:
-            return []
         return [
             replace(row, advantage=advantage)
             for rows, has_tokens, kept, advantage in zip(
@@ -106,17 +81,6 @@ class MCRolloutLoop(_AsyncRolloutLoop):
             for row in rows
         ]
 
-    def _count(self, has_signal: bool) -> None:
-        self._without_signal = 0 if has_signal else self._without_signal + 1
-        if not self.drops:
-            return
-        self._counters["drawn/groups_dropped_total"] += not has_signal
-        if self._without_signal and self._without_signal % WARN_AFTER == 0:
-            logger.warning(
-                "the last %d groups had no signal and were left out: training waits for one that has",
-                self._without_signal,
-            )
-
 
 class MCRolloutWorker(AsyncRolloutWorker):
     """TRL's `AsyncRolloutWorker` with an estimator: `MCRolloutLoop` is what it runs.
@@ -124,7 +88,6 @@ class MCRolloutWorker(AsyncRolloutWorker):
     Args:
         estimation: the estimator and its options.
         num_generations: G, the rollouts of each prompt that are trained on.
-        drop_groups_without_signal: see `MCAsyncGRPOConfig`.
         others: arguments of `AsyncRolloutWorker`.
 
     Raises:
@@ -159,9 +122,7 @@ class MCAsyncGRPOTrainer(AsyncGRPOTrainer):
         if not isinstance(given, MCAsyncGRPOConfig):
             raise TypeError(f"MCAsyncGRPOTrainer needs args=MCAsyncGRPOConfig(...), not {type(given).__name__}")
         estimation = EstimatorArguments(**{each.name: getattr(given, each.name) for each in fields(EstimatorArguments)})
-        worker = partial(
-            MCRolloutWorker, estimation=estimation, drop_groups_without_signal=given.drop_groups_without_signal
-        )
+        worker = partial(MCRolloutWorker, estimation=estimation)
         with patch.object(async_grpo_trainer, "AsyncRolloutWorker", worker):  # there is no argument for its class
             super().__init__(*args, **kwargs)
 
@@ -172,24 +133,18 @@ def _check_trl() -> None:
 
 
 def _check_one_group(args: EstimatorArguments) -> None:
-    """Refuse an estimator whose centre or scale depends on other groups: a worker scores one group at a time."""
-    rule = get_estimator(args.estimator)
-    size = args.num_extra_rollouts + 4
+    """Refuse an estimator whose advantages depend on other groups: a worker scores one group at a time."""
+    size = 4 + args.num_extra_rollouts
     successes = (torch.arange(size) < torch.tensor([[1], [3]])).double()  # one success, three successes
     for groups in (successes, 2 * successes):
+        lengths = torch.ones_like(groups)
         try:
-            together = [part[:1].expand(1, size) for part in _parts(rule, groups)]
-            alone = [part.expand(1, size) for part in _parts(rule, groups[:1])]
+            together = compute_estimate(groups, args.estimator, 4, lengths=lengths, extra_rollouts=size - 4)
+            alone = compute_estimate(groups[:1], args.estimator, 4, lengths=lengths[:1], extra_rollouts=size - 4)
         except ValueError:  # an estimator of other rewards, such as `bnpo(high=2.0)`
             continue
-        if not all(map(torch.equal, together, alone)):
+        if not torch.equal(together.advantages[:1], alone.advantages):
             raise ValueError(
                 f"estimator {args.estimator!r} compares the groups of a batch, but asynchronous GRPO scores one at a "
                 "time: choose another, such as 'median-mad'"
             )
-
-
-def _parts(rule: Estimator, rewards: torch.Tensor) -> list[torch.Tensor]:
-    """The centre and, if there is one, the scale."""
-    centre = rule.centre(rewards, lengths=torch.ones_like(rewards)) if rule.needs_lengths else rule.centre(rewards)
-    return [centre] if rule.scale is None else [centre, rule.scale(rewards, centre)]

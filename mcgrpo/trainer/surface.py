@@ -1,19 +1,17 @@
-"""The parts of TRL and transformers that the trainer overrides or reads, compared with what it was written for.
+"""The methods of TRL and transformers that the trainer overrides, compared with what it was written for.
 
-A TRL outside `TRL_VERSIONS` warns. A method, an argument, an attribute or a key of a batch that is not as listed here
-is an error that names it: methods and arguments before a model is loaded, attributes before training, keys before the
-first update.
+A TRL outside `TRL_VERSIONS` warns. A method that is not as listed here is an error that names it before a model is
+loaded, and so is a key of a batch before the first update.
 """
 
 import inspect
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from typing import Any
 
 import trl
 from packaging.specifiers import SpecifierSet
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from mcgrpo.trainer.packing import COMPLETION_COLUMNS
 
@@ -42,50 +40,16 @@ METHODS = {
 }
 """Overridden methods of `GRPOTrainer`, with the parameters that are given by position; others have defaults."""
 
-ARGUMENTS = (
-    "delta",
-    "entropy_coef",
-    "epsilon_high",
-    "importance_sampling_level",
-    "loss_type",
-    "multi_objective_aggregation",
-    "off_policy_mask_threshold",
-    "scale_rewards",
-    "steps_per_generation",
-    "top_entropy_quantile",
-    "use_adaptive_entropy",
-    "use_bias_correction_kl",
-    "use_transformers_continuous_batching",
-)
-"""Of `GRPOConfig`, read by the overrides."""
-
-ATTRIBUTES = (
-    "_buffered_inputs",
-    "_logs",
-    "_metrics",
-    "_pending_extra_logs",
-    "_step",
-    "aux_loss_enabled",
-    "beta",
-    "environment_factories",
-    "environments",
-    "num_generations",
-    "pad_to_multiple_of",
-    "reward_weights",
-    "tools",
-)
-"""Of a `GRPOTrainer`, read or replaced by the overrides."""
-
 REQUIRED_KEYS = {"prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch"}
 KNOWN_KEYS = REQUIRED_KEYS | {*COMPLETION_COLUMNS}
 """Of a batch of text: rows are picked from these, and columns of padding cut off."""
 
 
-def check_trl(trainer: type = GRPOTrainer, config: type = GRPOConfig) -> None:
+def check_trl(trainer: type = GRPOTrainer) -> None:
     """Check the installed TRL before anything is loaded; warns of an unknown version.
 
     Raises:
-        RuntimeError: naming the method whose parameters differ, or what is missing.
+        RuntimeError: naming the method that is missing, or whose parameters differ.
     """
     if not SpecifierSet(TRL_VERSIONS).contains(trl.__version__, prereleases=True):
         warnings.warn(
@@ -105,16 +69,6 @@ def check_trl(trainer: type = GRPOTrainer, config: type = GRPOConfig) -> None:
             )
     if "_compute_loss" not in inspect.unwrap(trainer.compute_loss).__code__.co_names:  # as unsloth's, on a GPU
         raise _differs(f"{trainer.__name__}.compute_loss of {trainer.__module__} does not call _compute_loss")
-    _check_names("GRPOConfig has no argument", ARGUMENTS, {field.name for field in fields(config)})
-
-
-def check_attributes(trainer: GRPOTrainer) -> None:
-    """Check a trainer that TRL has set up.
-
-    Raises:
-        RuntimeError: naming the attribute that it lacks.
-    """
-    _check_names("GRPOTrainer has no attribute", ATTRIBUTES, {name for name in ATTRIBUTES if hasattr(trainer, name)})
 
 
 def check_batch(batch: Mapping[str, Any]) -> None:
@@ -123,13 +77,10 @@ def check_batch(batch: Mapping[str, Any]) -> None:
     Raises:
         RuntimeError: naming the key that is missing, or that nothing here knows.
     """
-    _check_names("a batch has no", REQUIRED_KEYS, batch.keys())
-    _check_names("the trainer does not know a batch's", batch.keys(), KNOWN_KEYS)
-
-
-def _check_names(what: str, wanted: Iterable[str], present: Iterable[str]) -> None:
-    if missing := sorted({*wanted} - {*present}):
-        raise _differs(f"{what} {', '.join(missing)}")
+    if missing := sorted(REQUIRED_KEYS - batch.keys()):
+        raise _differs(f"a batch has no {', '.join(missing)}")
+    if unknown := sorted(batch.keys() - KNOWN_KEYS):
+        raise _differs(f"the trainer does not know a batch's {', '.join(unknown)}")
 
 
 def _differs(what: str) -> RuntimeError:

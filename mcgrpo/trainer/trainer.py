@@ -19,7 +19,7 @@ from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.kl_share import KLShareTrainer
 from mcgrpo.trainer.packing import Batch
 from mcgrpo.trainer.signature import signed_as
-from mcgrpo.trainer.surface import check_attributes, check_batch, check_trl
+from mcgrpo.trainer.surface import check_batch, check_trl
 from mcgrpo.trainer.timing import PhaseTimer
 from mcgrpo.trainer.unsupported import (
     check_arguments,
@@ -66,7 +66,7 @@ class MCGRPOTrainer(KLShareTrainer):
         ValueError: for images; for a model with nothing to train; for a batch whose rows are not grouped by prompt; for
             continuous batching that would round the weights.
         ImportError: for Liger's kernels if they are not installed.
-        RuntimeError: if a part of TRL that is overridden or read here has changed (`mcgrpo.trainer.surface`).
+        RuntimeError: if a method of TRL that is overridden here has changed (`mcgrpo.trainer.surface`).
     """
 
     _tag_names = ["trl", "grpo", "mc-grpo"]  # noqa: RUF012 (TRL's own attribute)
@@ -83,7 +83,6 @@ class MCGRPOTrainer(KLShareTrainer):
         check_arguments(given)
         with vllm_rollouts.used_by(self):
             super().__init__(**given)
-        check_attributes(self)
         check_processor(self.processing_class)  # TRL may have loaded it
         check_precision(self.args, self.model)
         check_trainable(self.model)

@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 from grader_processes import PATIENCE_SECONDS, TOWER, linux, one
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench import hostile
 from bench.hostile import processor_seconds
-from mcgrpo.grade import verify_worker, worker
-from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier
-from mcgrpo.records import VERDICTS
+from mcgrpo.grade.verifier import Verifier
 
 pytestmark = pytest.mark.slow
 
@@ -77,18 +73,6 @@ def test_order_is_kept_and_equal_rollouts_agree(quick):
     assert expected in tried(quick, answers, completions)
 
 
-def test_a_gold_is_sent_once_for_its_rollouts(patient, monkeypatch):
-    sent = []
-
-    def write_line(fd, request, seconds):
-        sent.extend((group["answer"], len(group["completions"])) for group in request)
-        verify_worker.write_line(fd, request, seconds)
-
-    monkeypatch.setattr(worker, "write_line", write_line)
-    patient.judge(["7", "8"] * 20, [""] * 40, [f"\\boxed{{{n}}}" for n in range(40)])
-    assert sorted(sent) == [("7", 20), ("8", 20)]
-
-
 @linux
 @pytest.mark.parametrize("body", ["9^{9^{9^{9}}}", "100000000!", "(" * 3000])
 def test_a_completion_over_time_is_killed_and_the_next_is_not_hurt(quick, body):
@@ -121,11 +105,6 @@ def test_a_grader_is_confined(tmp_path, deed, allowed):
     assert not [path for path in tmp_path.iterdir() if path.stat().st_size]
 
 
-def test_a_completion_beyond_any_models_length_is_not_read(quick):
-    judgement = one(quick, "5", " " * MAX_CHARACTERS + "\\boxed{5}")
-    assert (judgement.verdict, judgement.gold_parsable) == ("unparseable", True)
-
-
 def test_from_many_threads_at_once(patient):
     found = {}
 
@@ -146,75 +125,13 @@ def test_limits_must_be_positive(options):
         Verifier(**options)
 
 
-def test_injections_run_nowhere(quick, tmp_path):
-    target = tmp_path / "touched"
-    shell = f"__import__('os').system('touch {target}')"
-    bodies = [shell, f"\\text{{{shell}}}", f"open('{target}','w')", f"eval({shell!r})", f"S({shell!r})", f"x.{shell}"]
-    completions = [frame % body for body in bodies for frame in ("\\boxed{%s}", "final answer is $%s$", "\\boxed{1+%s")]
-    judged = quick.judge(["5"] * len(completions), [shell] * len(completions), completions)
-    assert {j.verdict for j in judged} <= {"wrong", "unparseable", "error", "timeout"}
-    assert list(tmp_path.iterdir()) == []
-
-
-PIECES = [
-    "9^{",
-    "{",
-    "}",
-    "(",
-    ")",
-    "!",
-    "\\frac",
-    "\\sqrt{",
-    "\\boxed{",
-    "$",
-    "\\[",
-    "\0",
-    "\ud800",
-    "\\\\",
-    "&",
-    "x",
-    "0",
-]
-PIECES += [
-    "\\begin{pmatrix}",
-    "\\end{pmatrix}",
-    "\\int_0^",
-    "\\sum",
-    "=",
-    "<",
-    ",",
-    "answer is ",
-    "%",
-    "\\text{",
-    "1e9",
-    "_",
-]
-
-
 @linux
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(st.sampled_from(PIECES) | st.text(st.characters(codec=None), max_size=5), max_size=40), st.integers(1, 40)
-)
-def test_any_text_gets_a_verdict_in_time(quick, pieces, times):
-    start, spent = time.monotonic(), processor_seconds(quick)
-    judgement = one(quick, "\\frac{1}{2}", "\\boxed{" + "".join(pieces) * times + "}")
-    assert time.monotonic() - start < PATIENCE_SECONDS
-    assert processor_seconds(quick) - spent < 0.5 + 1
-    assert judgement.verdict in VERDICTS
-    assert judgement.gold_parsable or one(quick, "\\frac{1}{2}", "\\boxed{5}").gold_parsable
-    (judgement.extracted or "").encode("utf-8")
-
-
-@linux
-@pytest.mark.slow
 def test_many_hostile_completions():
     command = [sys.executable, hostile.__file__, "--count", "160", "--timeout", "0.2"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
 def test_every_rank_of_torchrun_grades(tmp_path):
     script = tmp_path / "rank.py"
     script.write_text(

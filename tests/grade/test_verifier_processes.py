@@ -12,15 +12,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from grader_processes import PATIENCE_SECONDS, TOWER, cold, linux, one
+from grader_processes import TOWER, cold, linux, one
 from pretend_machine import wait_until
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.hostile import descendants, processor_seconds
 from mcgrpo.grade import verifier as verifier_module
 from mcgrpo.grade.answers import Judgement
-from mcgrpo.grade.verifier import Verifier
-from mcgrpo.grade.worker import WorkerError
+from mcgrpo.grade.verifier import Verifier, WorkerError
 
 pytestmark = pytest.mark.slow
 by_pid = attrgetter("pid")
@@ -66,18 +65,6 @@ def killing(level, times, after=0.0):
 
 @linux
 @pytest.mark.parametrize("level", [0, 1])
-def test_a_process_killed_from_outside_costs_no_verdict(level):
-    with cold(timeout=20) as fragile:
-        if level:
-            fragile.start()
-        with killing(level, times=1) as killed:  # before it is ready, as the first one starts
-            assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
-            while not killed:  # it may be judged before it is killed
-                assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
-
-
-@linux
-@pytest.mark.parametrize("level", [0, 1])
 def test_a_process_killed_at_work_is_asked_again(level):
     others = descendants()
     with Verifier(1, timeout=3) as fragile:
@@ -95,35 +82,23 @@ def test_a_process_killed_at_work_is_asked_again(level):
 
 
 @linux
-def test_a_grader_killed_twice_over_one_completion_says_so():
+def test_a_grader_killed_twice_over_one_completion_is_an_error_of_that_one():
     with cold(timeout=20) as fragile, killing(1, times=2, after=1) as killed:
-        slow, right = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
+        judged = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
         assert len(killed) == 2
-    assert slow == Judgement("error", None, note="not judged: its process was killed from outside twice")
-    assert right == Judgement("correct", "5")
+    assert judged == [Judgement("error", None), Judgement("correct", "5")]
 
 
 @linux
-def test_a_worker_that_is_killed_every_time_is_an_error_and_no_verdict():
+def test_a_worker_that_is_killed_at_its_start_is_started_again_twice():
+    """And then it is an error, and no verdict."""
+    with cold(timeout=20) as fragile, killing(0, times=2) as killed:
+        assert one(fragile, "5", "\\boxed{5}").verdict == "correct"
+        assert len(killed) == 2
     with cold(timeout=20) as fragile, killing(0, times=10**6) as killed:
         with pytest.raises(WorkerError, match="killed 3 times"):
             one(fragile, "5", "\\boxed{5}")
         assert len(killed) == 3
-
-
-@linux
-def test_a_stopped_worker_is_killed_and_replaced():
-    others = descendants()
-    with Verifier(1, timeout=3) as stuck:
-        one(stuck, "5", "\\boxed{5}")
-        stopped = descendants() - others
-        for process in stopped:
-            process.suspend()
-        start = time.monotonic()
-        assert one(stuck, "5", "\\boxed{5}").verdict == "timeout"
-        assert time.monotonic() - start < PATIENCE_SECONDS
-        assert not stopped & descendants()
-        assert one(stuck, "5", "\\boxed{5}").verdict == "correct"
 
 
 @linux
@@ -163,7 +138,7 @@ def test_workers_end_with_their_parent(end):
     code = (
         f"import os, sys, threading, time; sys.path.insert(0, {str(Path(__file__).parents[1] / 'support')!r})\n"
         "from grader_processes import cold\n"
-        "verifier = cold(timeout=1); verifier.start(); print(verifier._all[0]._process.pid, flush=True)\n"
+        "verifier = cold(timeout=1); verifier.start(); print(verifier._process.pid, flush=True)\n"
         f"threading.Thread(target=verifier.judge, args=(['5'], [''], [{TOWER!r}]), daemon=True).start()\n"
         f"time.sleep(0.3); {end}"
     )
@@ -208,6 +183,6 @@ def test_a_forked_child_has_workers_of_its_own():
 
 def test_a_worker_that_cannot_start_is_an_error_not_a_zero(monkeypatch):
     broken = Verifier(1)
-    monkeypatch.setattr(broken._all[0], "_command", [sys.executable, "-c", "import no_such_module"])
+    monkeypatch.setattr(broken, "_command", [sys.executable, "-c", "import no_such_module"])
     with pytest.raises(WorkerError, match="did not start"):
         one(broken, "5", "\\boxed{5}")

@@ -14,10 +14,9 @@ COLD = "from mcgrpo.grade import math_grader, verify_worker; math_grader.warm_up
 
 
 def cold(workers=1, **limits):
-    """A verifier whose workers start in a third of the time: the first answers that they read take longer."""
+    """A verifier that starts in a third of the time: the first answers that it reads take longer."""
     verifier = Verifier(workers, **limits)
-    for worker in verifier._all:
-        worker._command[2:4] = ["-c", COLD]
+    verifier._command[2:4] = ["-c", COLD]
     return verifier
 
 

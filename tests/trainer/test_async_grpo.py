@@ -121,25 +121,13 @@ class TestGroups:
         assert scored([0.0, 1.0, 2.0, 3.0, 4.0])[0][:3] == samples
 
     @pytest.mark.parametrize("rewards", [[1.0] * 5, [None] * 5])
-    def test_without_a_signal_stay_unless_asked(self, rewards):
+    def test_without_a_signal_are_trained_on_as_with_trl(self, rewards):
         samples, _ = scored(rewards)
         assert len(samples) == 4 and not any(advantage for _, advantage in samples)
-        samples, loop = scored(rewards, drop_groups_without_signal=True)
-        assert samples == []
-        assert loop._metrics_queue.get_nowait()["drawn/groups_dropped_total"] == 1
 
     def test_log_all_rollouts_drawn(self):
-        _, loop = scored([0.0, 1.0, 2.0, 3.0, 9.0], drop_groups_without_signal=True)
-        logged = loop._metrics_queue.get_nowait()
-        assert logged["drawn/reward"] == 3.0 and logged["drawn/groups_dropped_total"] == 0
-
-    def test_a_worker_that_leaves_all_of_them_out_says_so(self, caplog):
-        loop = loop_of(reward_funcs=[given_reward], drop_groups_without_signal=True)
-        for _ in range(100):
-            assert asyncio.run(loop._score_group(group_of([1.0] * 5))) == []
-        assert [record.getMessage() for record in caplog.records if record.name == "mcgrpo.trainer.async_grpo"] == [
-            "the last 100 groups had no signal and were left out: training waits for one that has"
-        ]
+        _, loop = scored([0.0, 1.0, 2.0, 3.0, 9.0])
+        assert loop._metrics_queue.get_nowait()["drawn/reward"] == 3.0
 
 
 @contextmanager
