@@ -1,14 +1,9 @@
 """Baselines other than the mean and the median. Unscorable rollouts (NaN) are ignored."""
 
-from functools import partial
-from typing import Literal, get_args
-
 import torch
 from torch import Tensor
 
 from mcgrpo.estimators.statistics import mean
-
-Interpolation = Literal["linear", "inverted_cdf"]
 
 
 def leave_one_out(rewards: Tensor) -> Tensor:
@@ -83,33 +78,15 @@ def _without_own(values: Tensor) -> tuple[Tensor, Tensor]:
     return centre, torch.nanmean((others - centre) ** 2, dim=1, keepdim=True)
 
 
-def quantile_of(rewards: Tensor, level: float, interpolation: Interpolation = "linear") -> Tensor:
+def quantile_of(rewards: Tensor, level: float) -> Tensor:
     """The `level` quantile of each group; (groups, drawn) -> (groups, 1), NaN for a group without a scorable rollout.
 
-    QAE, arXiv 2509.22611, section 4.1. `inverted_cdf` is the paper's definition: the smallest reward r for which at
-    least a share `level` of the group is at most r. `linear` is its code (`torch.quantile`), whose 0.5 is the median.
+    QAE, arXiv 2509.22611, section 4.1, interpolated linearly as in its code (`torch.quantile`); 0.5 is the median.
     """
     missing = torch.isnan(rewards)
     ranked = rewards.masked_fill(missing, torch.inf).sort(dim=1).values
     count = (~missing).sum(dim=1, keepdim=True).clamp(min=1)
-    if interpolation == "inverted_cdf":
-        rank = torch.ceil(count.double() * level - 1e-9).long().sub(1).clamp(min=0)
-        quantile = ranked.gather(1, rank)
-    else:
-        rank = (count - 1).double() * level
-        lower, upper = ranked.gather(1, rank.floor().long()), ranked.gather(1, rank.ceil().long())
-        quantile = torch.where(lower == upper, lower, lower + (upper - lower) * (rank - rank.floor()).to(lower.dtype))
+    rank = (count - 1).double() * level
+    lower, upper = ranked.gather(1, rank.floor().long()), ranked.gather(1, rank.ceil().long())
+    quantile = torch.where(lower == upper, lower, lower + (upper - lower) * (rank - rank.floor()).to(lower.dtype))
     return torch.where(missing.all(dim=1, keepdim=True), torch.nan, quantile)
-
-
-def quantile_centre(level: float, interpolation: Interpolation = "linear") -> partial:
-    """`quantile_of` at that level, as an estimator's centre.
-
-    Raises:
-        ValueError: for a level outside (0, 1), or an unknown interpolation.
-    """
-    if not 0 < level < 1:
-        raise ValueError(f"a quantile's level is inside (0, 1), not {level!r}")
-    if interpolation not in get_args(Interpolation):
-        raise ValueError(f"unknown interpolation {interpolation!r}; there are: {', '.join(get_args(Interpolation))}")
-    return partial(quantile_of, level=level, interpolation=interpolation)

@@ -10,7 +10,7 @@ from mcgrpo.estimators.diagnostics import diagnose, differ
 from mcgrpo.estimators.estimator import Estimator
 from mcgrpo.estimators.keep import Ties
 from mcgrpo.estimators.options import check_options
-from mcgrpo.estimators.registry import EstimatorName, get_estimator
+from mcgrpo.estimators.registry import get_estimator
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero, divisor
 
 
@@ -35,7 +35,7 @@ class Estimate:
 
 def estimate(
     rewards: Tensor,
-    estimator: EstimatorName,
+    estimator: str,
     num_generations: int,
     *,
     lengths: Tensor | None = None,
@@ -86,7 +86,7 @@ def estimate(
 
 def compute_estimate(
     rewards: Tensor,
-    estimator: EstimatorName,
+    estimator: str,
     num_generations: int,
     *,
     lengths: Tensor | None = None,

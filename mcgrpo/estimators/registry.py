@@ -1,20 +1,17 @@
 """The estimators by name; `register` and `module:attribute` add your own."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
 
 from mcgrpo.estimators.baselines import (
-    Interpolation,
     batch_mean,
     james_stein,
     leave_one_out,
     length_weighted,
-    quantile_centre,
+    quantile_of,
     sign_baseline,
 )
 from mcgrpo.estimators.estimator import Estimator, Scale
@@ -29,7 +26,6 @@ def quantile(
     scale: Scale | None = spread,
     extra_rollouts: int = 0,
     epsilon: float = 1e-4,
-    interpolation: Interpolation = "linear",
 ) -> Estimator:
     """An estimator whose centre is the `level` quantile: QAE, arXiv 2509.22611, Eq. 3.
 
@@ -37,10 +33,12 @@ def quantile(
     quantile. `quantile(0.5, scale=mad, extra_rollouts=1, epsilon=1e-3)` is `median-mad`.
 
     Raises:
-        ValueError: for a level outside (0, 1), or an unknown interpolation.
+        ValueError: for a level outside (0, 1).
     """
+    if not 0 < level < 1:
+        raise ValueError(f"a quantile's level is inside (0, 1), not {level!r}")
     source = f"QAE, arXiv 2509.22611, Eq. 3, K = {level:g}"
-    return Estimator(quantile_centre(level, interpolation), scale, extra_rollouts, epsilon, source)
+    return Estimator(partial(quantile_of, level=level), scale, extra_rollouts, epsilon, source)
 
 
 def bnpo(alpha: float | None = None, beta: float | None = None, high: float = 1.0) -> Estimator:
@@ -71,31 +69,6 @@ ESTIMATORS: dict[str, Estimator] = {
         mean, std, 8, 1e-4, "PODS, arXiv 2504.13818: GRPO on the kept rows", keep_max_variance, centre_of_kept=True
     ),
 }
-
-EstimatorName = (
-    Literal[
-        "mean-std",
-        "mean",
-        "median-mad",
-        "median",
-        "mean-std-plus1",
-        "batch-std",
-        "rloo",
-        "reinforce++",
-        "mean-mad",
-        "quantile-0.4",
-        "quantile-0.6",
-        "james-stein",
-        "opo",
-        "bnpo",
-        "batch-mean",
-        "sign",
-        "maxrl",
-        "pods",
-    ]
-    | str
-)
-"""What `get_estimator` takes: a name of `ESTIMATORS` as it is here, which editors complete, or another text."""
 
 
 def register(name: str, estimator: Estimator) -> Estimator:
@@ -133,8 +106,12 @@ def get_estimator(name: str) -> Estimator:
         raise ValueError(
             f"unknown estimator {name!r}; there are: {', '.join(ESTIMATORS)}, and module:attribute for your own"
         )
+    here = str(Path.cwd())
     try:
-        with _current_folder():
+        with ExitStack() as at_end:
+            if here not in sys.path and "" not in sys.path:  # it is not on the path of an installed command
+                sys.path.append(here)
+                at_end.callback(sys.path.remove, here)
             estimator = getattr(import_module(module), attribute, None)
     except (Exception, SystemExit) as error:  # somebody's own code can raise anything
         why = error if isinstance(error, ImportError | ValueError) else f"{type(error).__name__}: {error}"
@@ -143,17 +120,3 @@ def get_estimator(name: str) -> Estimator:
         what = "there is none" if estimator is None else f"it is {estimator!r}"
         raise ValueError(f"estimator {name!r}: {attribute!r} of {module} should be an Estimator, but {what}")
     return estimator
-
-
-@contextmanager
-def _current_folder() -> Iterator[None]:
-    """Import from the current folder too: it is not on the path of an installed command."""
-    here = str(Path.cwd())
-    if here in sys.path or "" in sys.path:
-        yield
-        return
-    sys.path.append(here)
-    try:
-        yield
-    finally:
-        sys.path.remove(here)

@@ -150,7 +150,6 @@ def signal(
     levels: Numbers,
     probabilities: Sequence[Numbers] | Tensor,
     *,
-    correct: Sequence[bool] | None = None,
     rho: float = 1.0,
     **options: Any,
 ) -> Signal:
@@ -159,9 +158,8 @@ def signal(
     Args:
         estimator: a name that `get_estimator` knows, which compares rewards within a group only.
         num_generations: G.
-        levels: (levels,) distinct finite rewards, two or more.
+        levels: (levels,) distinct finite rewards, two or more; all but the lowest count as success.
         probabilities: (prompts, levels), each row adding up to 1.
-        correct: (levels,) booleans, the levels that count as success; None for all but the lowest.
         rho: variance of a score within its level; large where many different completions get the same reward.
         **options: `extra_rollouts`, `epsilon`, `mad_zero` and `max_advantage`, as in `estimate`.
 
@@ -176,9 +174,7 @@ def signal(
         raise ValueError(f"rho is a variance, at least 0, not {rho!r}")
     levels = _checked_levels(levels)
     chances = _checked_probabilities(probabilities, len(levels))
-    good = (levels > levels.min() if correct is None else torch.as_tensor(correct, dtype=torch.bool)).double()
-    if good.shape != levels.shape or good.unique().numel() < 2:
-        raise ValueError(f"correct should be true of some of the {len(levels)} levels, not of all: {correct}")
+    good = (levels > levels.min()).double()
     groups = enumerate_groups(estimator, num_generations, levels, **options)
     drawn = int(groups.counts[0].sum())
     climb = chances * (good - (chances * good).sum(dim=1, keepdim=True))

@@ -2,18 +2,13 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from trl import GRPOConfig
 
 from mcgrpo.estimators import MadZero, check_options, get_estimator
 from mcgrpo.estimators.statistics import median
 from mcgrpo.trainer.flips import FlipRule, check_flips
-
-if TYPE_CHECKING:
-    from mcgrpo.estimators import EstimatorName
-else:
-    EstimatorName = str  # HfArgumentParser would refuse all but the names
 
 SCALED = {"none": "mean", "batch": "batch-std"}
 """TRL's `scale_rewards` -> the estimator that it is; `group`, TRL's default, leaves the choice to `estimator`."""
@@ -23,9 +18,7 @@ SCALED = {"none": "mean", "batch": "batch-std"}
 class EstimatorArguments:
     """How rewards become advantages: fields of `MCGRPOConfig`, which describes them, and `MCAsyncGRPOConfig`."""
 
-    estimator: EstimatorName = field(
-        default="median-mad", metadata={"help": "Advantage estimator; see mcgrpo.estimators."}
-    )
+    estimator: str = field(default="median-mad", metadata={"help": "Advantage estimator; see mcgrpo.estimators."})
     extra_rollouts: int | None = field(
         default=None, metadata={"help": "Rollouts drawn beside num_generations; None for the estimator's own."}
     )
@@ -92,7 +85,7 @@ class MCGRPOConfig(EstimatorArguments, GRPOConfig):
         ValueError: for an invalid value, naming the field; for an option that the estimator does not use.
     """
 
-    estimator: EstimatorName = field(
+    estimator: str = field(
         default=cast("str", None),
         metadata={"help": "Advantage estimator; None for median-mad, or that of scale_rewards."},
     )

@@ -12,7 +12,6 @@ from hypothesis.extra.numpy import arrays
 
 from mcgrpo.estimators import estimate, quantile
 from mcgrpo.estimators.baselines import batch_mean, james_stein, leave_one_out, length_weighted, quantile_of
-from mcgrpo.estimators.statistics import mean
 
 NAN = float("nan")
 LEVELS = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])
@@ -25,14 +24,6 @@ class TestLeaveOneOut:
     def test_by_hand(self):
         found = leave_one_out(torch.tensor([[0.0, 1.0, 1.0, 2.0]]))
         assert found[0].tolist() == pytest.approx([4 / 3, 1, 1, 2 / 3])
-
-    @given(GROUPS)
-    def test_is_the_mean_but_for_a_factor(self, rewards):
-        count = (~rewards.isnan()).sum(dim=1, keepdim=True)
-        there = count.expand(rewards.shape) > 1
-        found = rewards - leave_one_out(rewards)
-        expected = count / (count - 1) * (rewards - mean(rewards))
-        torch.testing.assert_close(found[there], expected[there], equal_nan=True, rtol=1e-4, atol=1e-5)
 
 
 class TestJamesStein:
@@ -54,23 +45,6 @@ class TestJamesStein:
         torch.testing.assert_close(james_stein(with_one)[:3], james_stein(rewards))
         assert james_stein(with_one)[3].isnan().all()
 
-    @given(GROUPS)
-    def test_lies_between_the_others_of_its_group_and_the_other_groups(self, rewards):
-        own, found, means = leave_one_out(rewards), james_stein(rewards), mean(rewards)
-        assert torch.equal(found.isnan(), own.isnan())
-        for group in range(len(rewards)):
-            rest = torch.cat([means[:group], means[group + 1 :]])
-            other = rest[~rest.isnan()].mean() if (~rest.isnan()).any() else own[group]
-            low, high = torch.minimum(own[group], other) - 1e-5, torch.maximum(own[group], other) + 1e-5
-            inside = (found[group] >= low) & (found[group] <= high)
-            assert (inside | found[group].isnan()).all()
-
-    @given(GROUPS, st.sampled_from([0.0, 5.0]))
-    def test_depends_on_no_reward_of_its_own(self, rewards, other):
-        changed = rewards.clone()
-        changed[0, 0] = torch.where(rewards[0, 0].isnan(), NAN, other)
-        torch.testing.assert_close(james_stein(rewards)[0, 0], james_stein(changed)[0, 0], equal_nan=True)
-
 
 class TestBatchMean:
     REWARDS = torch.tensor([[2.0, 2.0], [0.0, NAN], [0.0, 1.0]])
@@ -81,19 +55,13 @@ class TestBatchMean:
         found, _, _ = estimate(self.REWARDS, "batch-mean", 2, epsilon=0.0)
         assert found.tolist() == [[1.0, 1.0], [-1.0, 0.0], [-1.0, 0.0]]
 
-    def test_a_batch_of_equal_rewards_has_no_signal(self):
-        assert not estimate(torch.full((3, 2), 2.0), "batch-mean", 2)[0].any()
-
 
 class TestSign:
     def test_by_hand(self):
         """2 r - 1 for rewards of 0 and 1, and of the accuracy reward whether a completion is accurate."""
-        found, keep, logged = estimate(torch.tensor([[0.0, 1.0], [0.0, 0.0], [2.0, 1.5], [NAN, 2.0]]), "sign", 2)
-        assert found.tolist() == [[-1.0, 1.0], [-1.0, -1.0], [1.0, 1.0], [0.0, 1.0]]
+        found, keep, logged = estimate(torch.tensor([[0.0, 1.0], [0.0, 0.0], [2.0, 0.5], [NAN, 2.0]]), "sign", 2)
+        assert found.tolist() == [[-1.0, 1.0], [-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]]
         assert keep.all() and logged["advantage/frac_groups_zero"] == 0
-
-    def test_the_reference_itself_has_none(self):
-        assert estimate(torch.tensor([[0.5, 0.75]]), "sign", 2)[0].tolist() == [[0.0, 1.0]]
 
 
 class TestBias:
@@ -138,32 +106,20 @@ class TestLengthWeighted:
         advantages, _, _ = estimate(rewards, "opo", 2, lengths=lengths)
         assert advantages.tolist() == [[-0.25, 0.75], [0.0, 0.0]]
 
-    @given(GROUPS, st.integers(1, 1000))
-    def test_is_the_mean_where_lengths_are_equal(self, rewards, length):
-        found = length_weighted(rewards, torch.full(rewards.shape, length))
-        torch.testing.assert_close(found, mean(rewards), equal_nan=True)
-
 
 class TestQuantile:
     def test_by_hand(self):
         rewards = torch.tensor([[4.0, 0.0, 3.0, 1.0, 2.0], [4.0, NAN, NAN, NAN, 2.0]])
         assert quantile_of(rewards, 0.4).flatten().tolist() == pytest.approx([1.6, 2.8])
-        assert quantile_of(rewards, 0.4, "inverted_cdf").flatten().tolist() == [1.0, 2.0]
 
-    @given(GROUPS, st.sampled_from([0.1, 0.4, 0.5, 0.6, 0.75]), st.sampled_from(["linear", "inverted_cdf"]))
-    def test_agrees_with_numpy(self, rewards, level, interpolation):
-        found = quantile_of(rewards.double(), level, interpolation)[:, 0].tolist()
+    @given(GROUPS, st.sampled_from([0.1, 0.4, 0.5, 0.6, 0.75]))
+    def test_agrees_with_numpy(self, rewards, level):
+        found = quantile_of(rewards.double(), level)[:, 0].tolist()
         for row, value in zip(rewards.tolist(), found, strict=True):
             scorable = [reward for reward in row if not math.isnan(reward)]
-            expected = np.quantile(scorable, level, method=interpolation) if scorable else NAN
-            assert value == pytest.approx(expected, nan_ok=True)
+            assert value == pytest.approx(np.quantile(scorable, level) if scorable else NAN, nan_ok=True)
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [((0.0,), r"inside \(0, 1\), not 0.0"), ((40,), "not 40"), ((NAN,), "not nan")],
-    )
-    def test_a_level_that_is_none_is_refused(self, arguments, message):
-        with pytest.raises(ValueError, match=message):
-            quantile(*arguments)
-        with pytest.raises(ValueError, match="unknown interpolation 'lower'; there are: linear, inverted_cdf"):
-            quantile(0.4, interpolation="lower")
+    @pytest.mark.parametrize("level", [0.0, 40, NAN])
+    def test_a_level_that_is_none_is_refused(self, level):
+        with pytest.raises(ValueError, match=rf"inside \(0, 1\), not {level}"):
+            quantile(level)

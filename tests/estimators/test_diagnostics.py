@@ -50,11 +50,10 @@ class TestEffectiveRows:
         assert found["advantage/frac_effective"].item() == pytest.approx(1 / 4, rel=0.01)
 
 
-class TestByHand:
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-    @pytest.mark.parametrize("reward", [0.1, 1 / 3, 1e4])
-    def test_equal_rewards_have_no_sign_to_lose(self, reward, dtype):
-        assert flips([reward] * 9, [reward] * 9, dtype=dtype) == [0, 0, 0, 0]
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("reward", [0.1, 1 / 3, 1e4])
+def test_equal_rewards_have_no_sign_to_lose(reward, dtype):
+    assert flips([reward] * 9, [reward] * 9, dtype=dtype) == [0, 0, 0, 0]
 
 
 def sign(value):
@@ -83,19 +82,9 @@ def test_against_the_definition(groups):
     assert flips(*groups) == pytest.approx(by_definition(groups), nan_ok=True)
 
 
-class TestDiagnose:
-    def test_the_centre_is_not_the_reward(self):
-        rewards = torch.tensor([[0.0, 1.5, 2.0], [2.0, 2.0, 0.0], [NAN, NAN, NAN]])
-        nothing = torch.zeros_like(rewards)
-        centre = torch.tensor([[1.5], [2.0], [NAN]])
-        found = diagnose(rewards, None, nothing, nothing == 0, centre=centre)
-        assert found["drawn/centre"].item() == 1.75
-        assert found["drawn/reward"].item() == 1.25
-        assert "drawn/centre" not in diagnose(rewards, None, nothing, nothing == 0)
-
-    @pytest.mark.parametrize("estimator", ["mean-std-plus1", "median-mad", "median"])
-    def test_flips_are_of_the_rewards_drawn_whatever_the_estimator(self, estimator):
-        rewards = torch.tensor([[0.0, 1.5, 2.0], [0.0, 0.0, 2.0], [0.0, NAN, 2.0]])
-        _, _, found = estimate(rewards, estimator, 2)
-        assert {name: found[name] for name in NAMES} == sign_flips(rewards)
-        assert all(value.dim() == 0 for value in found.values())
+@pytest.mark.parametrize("estimator", ["mean-std-plus1", "median-mad", "median"])
+def test_flips_are_of_the_rewards_drawn_whatever_the_estimator(estimator):
+    rewards = torch.tensor([[0.0, 1.5, 2.0], [0.0, 0.0, 2.0], [0.0, NAN, 2.0]])
+    _, _, found = estimate(rewards, estimator, 2)
+    assert {name: found[name] for name in NAMES} == sign_flips(rewards)
+    assert all(value.dim() == 0 for value in found.values())

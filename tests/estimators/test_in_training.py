@@ -28,19 +28,6 @@ def test_it_trains(name, tmp_path):
     assert largest == pytest.approx(batch["advantages"].abs().max().item())
 
 
-def test_lengths_are_those_of_the_completions(tmp_path):
-    """About the length-weighted mean, deviations times lengths add up to zero."""
-    trainer = trained(Ours, tmp_path, estimator="opo", num_generations=SIZE, max_completion_length=150)
-    weighted, lengths = Counter(), set()
-    for step, batch in enumerate(trainer.batches):  # whose rows TRL shuffled
-        of_rows = batch["completion_mask"].sum(dim=1)
-        lengths |= set(of_rows.tolist())
-        for prompt, part in zip(texts_of(trainer, batch, "prompt_ids"), of_rows * batch["advantages"], strict=True):
-            weighted[step, prompt] += part.item()
-    assert len(lengths) > 2
-    assert list(weighted.values()) == pytest.approx([0.0] * 6, abs=1e-3)
-
-
 @pytest.mark.parametrize("mad_zero", MAD_ZERO)
 def test_where_the_mad_is_zero_and_how_large_an_advantage_may_be_is_up_to_the_config(mad_zero, tmp_path):
     options = {"mad_zero": mad_zero, "max_advantage": 50.0, "estimator": "median-mad", "num_generations": SIZE}

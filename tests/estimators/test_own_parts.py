@@ -6,7 +6,7 @@ import pytest
 import torch
 from reward_batches import NOT_OF_ITS_GROUP
 
-from mcgrpo.estimators import ESTIMATORS, Estimator, bnpo, estimate, get_estimator
+from mcgrpo.estimators import ESTIMATORS, Estimator, bnpo, estimate
 from mcgrpo.estimators.baselines import mean
 from mcgrpo.estimators.scales import std
 
@@ -34,12 +34,6 @@ def test_a_function_that_would_mix_groups_is_named(monkeypatch, own, message):
     monkeypatch.setitem(ESTIMATORS, "own", own)
     with pytest.raises(ValueError, match=message):
         estimate(SQUARE, "own", 3)
-
-
-@pytest.mark.parametrize("name", [ESTIMATORS["median-mad"], None])
-def test_an_estimator_is_given_by_its_name(name):
-    with pytest.raises(ValueError, match=r"is given by its name, not .*: register\(name, estimator\)"):
-        get_estimator(name)
 
 
 ROUNDED = [*itertools.product([0.35, 0.7, 1000.1], [3, 7, 8])]

@@ -6,7 +6,7 @@ import statistics
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reward_batches import MEDIAN, NAN, NOT_OF_ITS_GROUP, OVER_BATCH, batches, of
+from reward_batches import MEDIAN, NAN, OVER_BATCH, batches, of
 
 from mcgrpo.estimators import ESTIMATORS
 from mcgrpo.estimators.statistics import median
@@ -14,13 +14,9 @@ from mcgrpo.estimators.statistics import median
 
 class TestProperties:
     @given(batches())
-    def test_exactly_g_rows_of_each_group_are_kept(self, batch):
-        _, keep, _ = of(batch)
+    def test_exactly_g_rows_of_each_group_are_kept_and_advantages_are_finite(self, batch):
+        advantages, keep, _ = of(batch)
         assert (keep.sum(dim=1) == batch[2]).all()
-
-    @given(batches())
-    def test_advantages_are_finite_and_zero_where_unscorable(self, batch):
-        advantages, _, _ = of(batch)
         assert torch.isfinite(advantages).all()
         assert (advantages[batch[0].isnan()] == 0).all()
 
@@ -50,30 +46,10 @@ class TestProperties:
         turned, _, _ = of((rewards.flip(1), estimator, num_generations, lengths.flip(1)))
         torch.testing.assert_close(turned.flip(1), advantages, rtol=1e-4, atol=1e-2)
 
-    @given(batches(set(ESTIMATORS) - set(NOT_OF_ITS_GROUP)), st.sampled_from([0.0, 1.0]))
-    def test_equal_rewards_carry_no_signal_about_their_own_centre(self, batch, level):
-        rewards, *rest = batch
-        rewards[0] = torch.where(rewards[0].isnan(), NAN, level)
-        advantages, _, _ = of((rewards, *rest))
-        assert (advantages[0] == 0).all()
-
     @given(batches(["mean", "mean-std", "batch-std", "rloo", "reinforce++", "mean-mad", "bnpo", "pods", "maxrl"]))
     def test_about_the_mean_the_advantages_of_a_group_add_up_to_zero(self, batch):
         advantages, _, _ = of(batch)
         assert (advantages.sum(dim=1).abs() <= 1e-5 * advantages.abs().sum(dim=1).clamp(min=1)).all()
-
-    @given(batches(set(ESTIMATORS) - {"bnpo", "sign"}), st.sampled_from([0.25, 2.0, 64.0]))
-    def test_rewards_in_another_unit_scale_the_advantages_of_estimators_without_a_scale_only(self, batch, unit):
-        rewards, estimator, num_generations, lengths = batch
-        advantages, keep, _ = of(batch)
-        changed = (rewards * unit, estimator, num_generations, lengths)
-        if ESTIMATORS[estimator].scale is None:
-            scaled, kept, _ = of(changed)
-            torch.testing.assert_close(scaled, advantages * unit)
-        else:
-            scaled, kept, _ = of(changed, epsilon=ESTIMATORS[estimator].epsilon * unit)
-            torch.testing.assert_close(scaled, advantages, rtol=1e-4, atol=1e-4)
-        assert torch.equal(kept, keep)
 
     @given(batches(set(ESTIMATORS) - {"bnpo", "sign", "maxrl"}), st.sampled_from([1.0, -2.0, 0.5]))
     def test_a_shift_of_all_rewards_changes_nothing(self, batch, shift):
@@ -90,15 +66,6 @@ class TestProperties:
         rewards = batch[0].masked_fill(~keep, NAN) if batch[1] == "pods" else batch[0]  # of its own rows only
         better = rewards[:, :, None] > rewards[:, None, :]  # false wherever either is unscorable
         assert (advantages[:, :, None] >= advantages[:, None, :])[better].all()
-
-    @given(batches([*MEDIAN, "mean-std-plus1"]))
-    def test_what_is_dropped_deviates_least(self, batch):
-        rewards, estimator, *_ = batch
-        _, keep, _ = of(batch)
-        deviations = (rewards - ESTIMATORS[estimator].centre(rewards)).abs().nan_to_num(nan=-1.0)
-        dropped = deviations.masked_fill(keep, -torch.inf).amax(dim=1)
-        kept = deviations.masked_fill(~keep, torch.inf).amin(dim=1)
-        assert (dropped <= kept).all()
 
     @given(batches(MEDIAN).filter(lambda batch: batch[2] % 2 == 0))
     def test_a_dropped_pivot_has_no_advantage(self, batch):

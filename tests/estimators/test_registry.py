@@ -64,12 +64,13 @@ class TestByModuleAndAttribute:
     def test_is_imported_from_the_current_folder(self, here):
         path = list(sys.path)
         advantages, keep, _ = estimate(torch.tensor([[0.0, 3.0, 4.0]]), "own_of_a_test:midrange", 2)
-        assert advantages.tolist() == [[-2.0, 1.0, 2.0]] and keep.tolist() == [[True, False, True]]
         assert sys.path == path
+        assert advantages.tolist() == [[-2.0, 1.0, 2.0]] and keep.tolist() == [[True, False, True]]
 
     @pytest.mark.parametrize(
         ("name", "message"),
         [
+            (None, r"is given by its name, not None: register\(name, estimator\)"),
             ("medain", "unknown estimator 'medain'; there are: mean-std, .*, and module:attribute"),
             ("nowhere_at_all:x", "estimator 'nowhere_at_all:x': cannot import 'nowhere_at_all': No module named"),
             (":x", "estimator ':x': cannot import ''"),

@@ -84,12 +84,6 @@ class TestBeta:
     def test_more_spread_than_any_beta_has(self):
         assert advantages([[1.0, 1.0], [0.0, 0.0], [NAN, NAN]], "bnpo").tolist() == [[0.0, 0.0]] * 3
 
-    def test_one_of_the_two_may_be_given(self, register):
-        register("alpha-2", bnpo(alpha=2.0))  # beta stays 3/2, fitted as above
-        share = torch.tensor([[0.25], [0.5], [0.75]])
-        density = torch.distributions.Beta(2.0, 1.5).log_prob(share).exp()
-        torch.testing.assert_close(advantages(SHARES, "alpha-2"), advantages(SHARES, "mean") / density)
-
     def test_rewards_of_zero_and_two(self, register):
         register("bnpo-2", bnpo(high=2.0))
         found = advantages([[2 * reward for reward in group] for group in SHARES], "bnpo-2")
@@ -150,12 +144,6 @@ class TestWhereNothingDivides:
         for bound in (None, 10.0):
             with pytest.raises(ValueError, match=message):
                 advantages(self.REWARDS, estimator, max_advantage=bound, **options)
-
-    @pytest.mark.parametrize("mad_zero", MAD_ZERO)
-    def test_the_ways_out_are_ways_out(self, register, mad_zero):
-        register("bare", Estimator(median, mad))
-        found = advantages(self.REWARDS, "bare", mad_zero=mad_zero, epsilon=1e-3 if mad_zero == "epsilon" else None)
-        assert found.abs().max() <= 2000 and found[0].any()
 
     @pytest.mark.parametrize("estimator", ["mean-std", "quantile-0.4", "batch-std", "reinforce++", "pods"])
     def test_a_std_needs_no_epsilon(self, estimator):
