@@ -6,7 +6,6 @@ Each input row has the fields of `mcgrpo.records.Completion` (`id`, `sample`, `c
 (`--protocol paper released`) take as many outputs, in the same order. No GPU is used.
 """
 
-import argparse
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
@@ -61,19 +60,10 @@ def self_check(examples: Sequence[Example], task: str, verifier: Verifier | None
     For an example of MATH without a short answer, the whole solution is graded.
     """
     wrap = "<answer>{}</answer>" if task == "gsm8k" else "\\boxed{{{}}}"
-    completions = [wrap.format(gold_text(e.answer)) if e.answer else e.solution for e in examples]
-    judgements = judge(
-        task,
-        completions,
-        [example.answer for example in examples],
-        [example.solution for example in examples],
-        verifier=verifier,
-    )
-    return [
-        example.id
-        for example, judgement in zip(examples, judgements, strict=True)
-        if judgement.verdict != "correct" or not judgement.gold_parsable
-    ]
+    texts = [wrap.format(gold_text(example.answer)) if example.answer else example.solution for example in examples]
+    rows = [Completion(e.id, 0, text, e.answer, e.solution) for e, text in zip(examples, texts, strict=True)]
+    judged = zip(rows, grade(rows, task, verifier=verifier), strict=True)
+    return [row.id for row, judgement in judged if judgement.verdict != "correct" or not judgement.gold_parsable]
 
 
 def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
@@ -107,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     protocols = [*dict.fromkeys(options.protocol)]
     if len(options.output) != len(protocols):
         parser.error(f"{len(protocols)} protocol(s) need as many outputs, not {len(options.output)}")
-    _check_outputs(options.input, options.output, parser)
+    files = [path.resolve() for path in (options.input, *options.output)]
+    if len(set(files)) < len(files):
+        parser.error("--input and each --output should be another file: one would be overwritten")
     with command_line.errors(ValueError, WorkerError):
         verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
         check_seal(options.input)
@@ -118,15 +110,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
         seal(path)
         print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements)}")
-
-
-def _check_outputs(source: Path, outputs: Sequence[Path], parser: argparse.ArgumentParser) -> None:
-    """Refuse to overwrite the completions (also through a link), or the grades of another protocol."""
-    for place, output in enumerate(outputs):
-        if output.exists() and source.exists() and output.samefile(source):
-            parser.error(f"--output {output} is the file of --input: it would be overwritten")
-        if output.resolve() in [earlier.resolve() for earlier in outputs[:place]]:
-            parser.error(f"--output {output} is there twice")
 
 
 def by_protocol(

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from signal import SIGKILL
 from typing import Any
@@ -43,7 +43,7 @@ class WorkerError(RuntimeError):
     """The worker did not start (for example, math-verify is missing; see stderr), or was killed every time."""
 
 
-class Verifier:
+class Verifier(AbstractContextManager):
     """A worker process with a pool of graders. Use as a context manager, or call `close`.
 
     Args:
@@ -146,9 +146,6 @@ class Verifier:
             process.stdout.close()
             with suppress(BrokenPipeError):
                 process.stdin.close()
-
-    def __enter__(self) -> "Verifier":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

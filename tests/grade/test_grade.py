@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,31 +74,18 @@ def test_gsm8ks_own_form_is_unparseable_and_counted(tmp_path, capsys):
     assert "2 of the unparseable completions hold an answer as GSM8K's own, `#### 7`" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["same", "symlink", "hardlink", "dots"])
-def test_the_completions_are_never_written_over(tmp_path, capsys, name):
+@pytest.mark.parametrize("output", ["completions.jsonl", "link.jsonl", "x/../completions.jsonl", "twice.jsonl"])
+def test_no_file_is_written_over(tmp_path, capsys, output):
     source = tmp_path / "completions.jsonl"
     write_jsonl(source, [ROW])
-    before, output = source.read_bytes(), tmp_path / "grades.jsonl"
-    if name == "symlink":
-        output.symlink_to(source)
-    elif name == "hardlink":
-        output.hardlink_to(source)
-    else:
-        output = source if name == "same" else tmp_path / "x" / ".." / "completions.jsonl"
-        (tmp_path / "x").mkdir()
+    before = source.read_bytes()
+    (tmp_path / "x").mkdir()
+    (tmp_path / "link.jsonl").symlink_to(source)
+    outputs = [str(tmp_path / "twice.jsonl"), str(tmp_path / output)]
     with pytest.raises(SystemExit) as raised:
-        main(["--task", "gsm8k", "--input", str(source), "--output", str(output)])
-    assert raised.value.code == 2 and "is the file of --input" in capsys.readouterr().err
-    assert source.read_bytes() == before
-
-
-def test_two_protocols_are_not_written_into_one_file(tmp_path, capsys):
-    source, output = tmp_path / "completions.jsonl", str(tmp_path / "grades.jsonl")
-    write_jsonl(source, [ROW])
-    protocols = ["--protocol", "paper", "released"]
-    with pytest.raises(SystemExit):
-        main(["--task", "gsm8k", "--input", str(source), "--output", output, output, *protocols])
-    assert "is there twice" in capsys.readouterr().err
+        main(["--task", "gsm8k", "--input", str(source), "--output", *outputs, "--protocol", "paper", "released"])
+    assert raised.value.code == 2 and "would be overwritten" in capsys.readouterr().err
+    assert source.read_bytes() == before and not Path(outputs[0]).exists()
 
 
 @pytest.mark.slow
@@ -161,16 +149,3 @@ def test_golds_grade_as_correct_against_themselves_or_are_listed(patient):
         example("nothing", ""),
     ]
     assert self_check(examples, "math", patient) == ["malformed", "nothing"]
-
-
-def test_several_protocols_at_once(tmp_path):
-    write_jsonl(tmp_path / "completions.jsonl", [{"id": "a", "sample": 0, "completion": "it is 6", "answer": "6"}])
-    files = [tmp_path / "paper.jsonl", tmp_path / "released.jsonl"]
-    common = ["--task", "gsm8k", "--input", str(tmp_path / "completions.jsonl"), "--protocol", "paper", "released"]
-    main([*common, "--output", *map(str, files)])
-    assert [json.loads(path.read_text())["verdict"] for path in files] == ["unparseable", "correct"]
-    twice = tmp_path / "twice.jsonl"
-    main([*common, "paper", "--output", str(twice), str(files[1])])
-    assert twice.read_text() == files[0].read_text()
-    with pytest.raises(SystemExit):
-        main([*common, "--output", str(files[0])])

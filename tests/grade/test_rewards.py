@@ -3,19 +3,13 @@ import math
 import pytest
 
 from mcgrpo.grade.answers import Judgement
-from mcgrpo.grade.rewards import REWARDS, count_verdicts, is_accurate, judge, reward_functions, reward_of, text_of
+from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge, reward_functions, reward_of, text_of
 from mcgrpo.records import VERDICTS
 
 
 def test_rewards_and_accuracy_follow_from_verdicts():
     rewards = {verdict: reward_of(Judgement(verdict, None)) for verdict in VERDICTS}
     assert rewards == {"correct": 2.0, "equivalent": 1.5, "wrong": 0, "unparseable": 0, "timeout": 0, "error": 0}
-    assert [verdict for verdict in VERDICTS if is_accurate(verdict)] == ["correct", "equivalent"]
-
-
-def test_what_is_right_does_not_depend_on_what_it_is_worth(monkeypatch):
-    monkeypatch.delitem(REWARDS, "equivalent")
-    monkeypatch.setitem(REWARDS, "wrong", 0.1)
     assert [verdict for verdict in VERDICTS if is_accurate(verdict)] == ["correct", "equivalent"]
 
 
