@@ -8,7 +8,6 @@ queue: they are in no forward pass, no loss and none of its denominators.
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
-from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -86,22 +85,10 @@ class MCRolloutWorker(AsyncRolloutWorker):
     """TRL's `AsyncRolloutWorker` with an estimator: `MCRolloutLoop` is what it runs.
 
     Args:
-        estimation: the estimator and its options.
-        num_generations: G, the rollouts of each prompt that are trained on.
-        others: arguments of `AsyncRolloutWorker`.
-
-    Raises:
-        RuntimeError: if TRL is older than 1.11.
-        ValueError: for an invalid option, or an estimator that compares the groups of a batch.
+        estimation: the estimator and its options; as the other arguments, it is for the loop.
     """
 
     _loop_cls = MCRolloutLoop
-
-    def __init__(self, *, num_generations: int, estimation: EstimatorArguments, **others: Any):
-        _check_trl()
-        estimation.check_estimator(num_generations)
-        _check_one_group(estimation)
-        super().__init__(num_generations=num_generations, estimation=estimation, **others)
 
 
 class MCAsyncGRPOTrainer(AsyncGRPOTrainer):
@@ -109,27 +96,22 @@ class MCAsyncGRPOTrainer(AsyncGRPOTrainer):
 
     Raises:
         RuntimeError: if TRL is older than 1.11.
-        TypeError: for arguments that are not an `MCAsyncGRPOConfig`, or another `rollout_worker`.
+        TypeError: for arguments that are not an `MCAsyncGRPOConfig`, or a `rollout_worker`.
     """
 
     @signed_as(AsyncGRPOTrainer.__init__)
     def __init__(self, *args, **kwargs):
-        _check_trl()
+        if not hasattr(AsyncRolloutWorker, "_loop_cls") or not hasattr(_AsyncRolloutLoop, "_push_metrics"):
+            raise RuntimeError(f"asynchronous GRPO needs TRL 1.11 or later: the loop of {trl.__version__} is fixed")
         given = kwargs.get("args") or next((each for each in args if isinstance(each, AsyncGRPOConfig)), None)
-        own_worker = kwargs.get("rollout_worker")
-        if own_worker is not None and not isinstance(own_worker, MCRolloutWorker):
-            raise TypeError(f"rollout_worker should be an MCRolloutWorker, not {type(own_worker).__name__}")
+        if kwargs.get("rollout_worker") is not None:
+            raise TypeError("MCAsyncGRPOTrainer makes its rollout_worker itself: leave it out")
         if not isinstance(given, MCAsyncGRPOConfig):
             raise TypeError(f"MCAsyncGRPOTrainer needs args=MCAsyncGRPOConfig(...), not {type(given).__name__}")
         estimation = EstimatorArguments(**{each.name: getattr(given, each.name) for each in fields(EstimatorArguments)})
         worker = partial(MCRolloutWorker, estimation=estimation)
         with patch.object(async_grpo_trainer, "AsyncRolloutWorker", worker):  # there is no argument for its class
             super().__init__(*args, **kwargs)
-
-
-def _check_trl() -> None:
-    if not hasattr(AsyncRolloutWorker, "_loop_cls") or not hasattr(_AsyncRolloutLoop, "_push_metrics"):
-        raise RuntimeError(f"asynchronous GRPO needs TRL 1.11 or later: the rollout loop of {trl.__version__} is fixed")
 
 
 def _check_one_group(args: EstimatorArguments) -> None:

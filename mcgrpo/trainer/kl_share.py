@@ -8,22 +8,21 @@ from torch import Tensor
 from mcgrpo.trainer.compact import CompactTrainer
 from mcgrpo.trainer.packing import Batch, loss_mask
 
-CLIPPED_LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo")
-"""Losses with PPO's clipped ratio."""
+CLIPPED_LOSSES = ("grpo", "dr_grpo", "dapo")
+"""Losses with PPO's clipped ratio of each token."""
 
 
 def is_known(args: Any) -> bool:
     """Whether `gradient_parts` is exact for these arguments: no mask over tokens or rows but the completion's."""
-    by_sequence = args.importance_sampling_level == "sequence" and args.use_bias_correction_kl
-    masked = args.top_entropy_quantile < 1 or args.off_policy_mask_threshold is not None
-    return args.loss_type in CLIPPED_LOSSES and not by_sequence and not masked
+    masked = args.top_entropy_quantile < 1 or args.off_policy_mask_threshold is not None or args.delta is not None
+    return args.loss_type in CLIPPED_LOSSES and args.importance_sampling_level == "token" and not masked
 
 
 def gradient_parts(batch: Batch, logps: Tensor, args: Any) -> Tensor:
     """L1 norms of the penalty's and the policy's gradient with respect to the tokens' log-probabilities: shape (2,).
 
     Each is the sum over tokens of the absolute derivative, weighted as the loss weights tokens (`grpo`: by the length
-    of their row, `bnpo`: by the tokens of the micro-batch). The policy's is |A| times the ratio, 0 where it is clipped;
+    of their row). The policy's is |A| times the ratio, 0 where it is clipped;
     the penalty's is beta |1 - exp(ref - logp)|, the derivative of TRL's estimator k3, or with `use_bias_correction_kl`
     beta * ratio * |logp - ref|.
 
@@ -34,19 +33,13 @@ def gradient_parts(batch: Batch, logps: Tensor, args: Any) -> Tensor:
     """
     mask = loss_mask(batch)
     advantages = batch["advantages"].unsqueeze(1)
-    log_ratio = logps - batch.get("old_per_token_logps", logps)
-    if args.importance_sampling_level == "sequence":
-        log_ratio = (log_ratio * mask).sum(dim=1, keepdim=True) / mask.sum(dim=1, keepdim=True).clamp(min=1)
-    ratio = torch.exp(log_ratio)
+    ratio = torch.exp(logps - batch.get("old_per_token_logps", logps))
     high = 1 + (args.epsilon if args.epsilon_high is None else args.epsilon_high)
     clipped = ((advantages > 0) & (ratio > high)) | ((advantages < 0) & (ratio < 1 - args.epsilon))
-    if args.delta is not None:
-        clipped |= ratio > args.delta
     policy = advantages.abs() * ratio * ~clipped * batch.get("importance_sampling_ratio", 1.0)
     ref = batch["ref_per_token_logps"]
     penalty = ratio * (logps - ref).abs() if args.use_bias_correction_kl else (1 - torch.exp(ref - logps)).abs()
-    tokens = {"grpo": mask.sum(dim=1, keepdim=True), "bnpo": mask.sum()}.get(args.loss_type)
-    weights = mask if tokens is None else mask / tokens.clamp(min=1)
+    weights = mask / mask.sum(dim=1, keepdim=True).clamp(min=1) if args.loss_type == "grpo" else mask
     return torch.stack([(args.beta * penalty * weights).sum(), (policy * weights).sum()])
 
 

@@ -23,7 +23,6 @@ from mcgrpo.trainer.surface import check_batch, check_trl
 from mcgrpo.trainer.timing import PhaseTimer
 from mcgrpo.trainer.unsupported import (
     check_arguments,
-    check_precision,
     check_processor,
     check_rollouts,
     check_row,
@@ -63,9 +62,7 @@ class MCGRPOTrainer(KLShareTrainer):
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
-        ValueError: for images; for a model with nothing to train; for a batch whose rows are not grouped by prompt; for
-            continuous batching that would round the weights.
-        ImportError: for Liger's kernels if they are not installed.
+        ValueError: for images; for a model with nothing to train; for a batch whose rows are not grouped by prompt.
         RuntimeError: if a method of TRL that is overridden here has changed (`mcgrpo.trainer.surface`).
     """
 
@@ -84,7 +81,6 @@ class MCGRPOTrainer(KLShareTrainer):
         with vllm_rollouts.used_by(self):
             super().__init__(**given)
         check_processor(self.processing_class)  # TRL may have loaded it
-        check_precision(self.args, self.model)
         check_trainable(self.model)
         self.observers: list[Callable[[Drawn], None]] = []
         self._watch = Watch(self.args, warns=self.accelerator.is_main_process)

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from textwrap import shorten
 from typing import Any
 
-import torch
 import trl
 from accelerate.utils import is_peft_model
 from datasets import Dataset
 from transformers import PreTrainedModel, ProcessorMixin
-from transformers.utils import is_liger_kernel_available
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from mcgrpo.trainer.config import MCGRPOConfig
 from mcgrpo.trainer.drawn import Rollouts
@@ -24,7 +22,6 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
         ValueError: for images, and for Liger's loss with compact updates.
-        ImportError: for Liger's kernels if they are not installed.
     """
     config = given["args"]
     if not isinstance(config, MCGRPOConfig):
@@ -34,8 +31,6 @@ def check_arguments(given: Mapping[str, Any]) -> None:
             f"TRL {trl.__version__} computes the loss of `use_liger_kernel` apart from the one that compact updates "
             "rescale: set compact_updates=False, or install TRL 1.14 or later"
         )
-    if config.use_liger_kernel and not is_liger_kernel_available():  # asked only after vLLM's engine was built
-        raise ImportError("use_liger_kernel=True needs the package liger-kernel, which is not installed")
     check_processor(given.get("processing_class"))
     if isinstance(dataset := given.get("train_dataset"), Dataset) and len(dataset):
         check_row(dataset[0])
@@ -51,21 +46,6 @@ def check_processor(processor: Any) -> None:
         raise ValueError(
             f"MCGRPOTrainer trains on text alone: pass processing_class=processor.tokenizer, not a "
             f"{type(processor).__name__}, which processes images too"
-        )
-
-
-def check_precision(args: GRPOConfig, model: PreTrainedModel) -> None:
-    """Refuse weights that transformers' continuous batching would round for good: TRL casts the model in place.
-
-    Raises:
-        ValueError: naming the option.
-    """
-    half = "bf16" if args.bf16 else "fp16" if args.fp16 else None
-    rounds = args.use_transformers_continuous_batching and not args.use_vllm and half
-    if rounds and any(weight.requires_grad and weight.dtype == torch.float32 for weight in model.parameters()):
-        raise ValueError(
-            f"use_transformers_continuous_batching with {half}=True turns the fp32 weights that are trained into "
-            f"{half} at the first generation: set use_vllm=True, or {half}=False, or load the model in {half}"
         )
 
 

@@ -48,7 +48,6 @@ def test_like_lengths_go_together_in_as_few_parts_as_hold_them():
         ({"rope_type": "dynamic", "factor": 2.0}, (False, False)),
         ({"full": {"rope_type": "default"}, "local": {"rope_type": "longrope"}}, (False, False)),
         ({"rope_type": "yarn", "llama_4_scaling_beta": 0.1}, (True, False)),
-        (None, (True, False)),
     ],
 )
 def test_padding_is_cut_off_where_the_model_does_not_see_it(rope, sees):
@@ -61,10 +60,15 @@ def test_padding_is_cut_off_where_the_model_does_not_see_it(rope, sees):
     assert packing.removable_padding(Config()) == sees
 
 
-def test_positions_of_real_models():
-    assert packing.removable_padding(Qwen3Config()) == (True, True)
-    assert packing.removable_padding(GPT2Config()) == (True, False)
+@pytest.mark.parametrize(("config", "sees"), [(Qwen3Config(), (True, True)), (GPT2Config(), (True, False))])
+def test_positions_of_real_models(config, sees):
+    assert packing.removable_padding(config) == sees
 
 
 def test_positions_of_prompts_stay_where_they_count():
     assert packing.trim(batch_of([1.0], [3], prompts=[1]), prompts=False)["prompt_ids"].shape == (1, 4)
+
+
+def test_widths_are_multiples_as_trl_pads():
+    trimmed = packing.trim(batch_of([1.0], [3], prompts=[1]), prompts=True, multiple=2)
+    assert trimmed["prompt_ids"].shape == (1, 2) and trimmed["completion_ids"].shape == (1, 4)

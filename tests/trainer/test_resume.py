@@ -95,13 +95,6 @@ def test_a_checkpoint_of_trl_is_resumed_with_a_warning(tmp_path):
         resumed(Ours, tmp_path, 1, {"max_steps": 2})
 
 
-def test_torch_loads_as_it_did_before_the_trainer_was_imported(tmp_path):
-    """A device that torch does not know is refused still, though processes on CPUs are numbered (cpu:1)."""
-    torch.save(torch.ones(1), tmp_path / "tensor.pt")
-    with pytest.raises(RuntimeError, match="don't know how to restore"):
-        torch.load(tmp_path / "tensor.pt", map_location="cpu:1")
-
-
 @pytest.mark.parametrize(
     "other",
     [

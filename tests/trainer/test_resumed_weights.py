@@ -105,27 +105,31 @@ def test_an_adapter_that_the_checkpoint_lacks_is_named(tmp_path):
         trainer_of(Ours, tmp_path, wrap=two).train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
 
 
+def saved_adapter(model, folder):
+    """Loaded as PEFT does by default, for inference."""
+    one(deepcopy(loaded()[0])).save_pretrained(folder)
+    return PeftModel.from_pretrained(model, folder)
+
+
+def idle(model, folder):
+    """The adapter that is not active would be trained."""
+    wrapped = two(model)
+    for name, weight in wrapped.named_parameters():
+        weight.requires_grad = ".other." in name
+    return wrapped
+
+
 @pytest.mark.parametrize("beta", [0.0, 0.04])
-class TestNothingToTrain:
-    """An error: with gradient checkpointing such a training ends normally, its weights unmoved."""
-
-    def test_a_loaded_adapter_that_is_not_trainable(self, beta, tmp_path):
-        one(deepcopy(loaded()[0])).save_pretrained(tmp_path)
-        with pytest.raises(
-            ValueError, match=r"nothing would be trained.* PeftModel.from_pretrained.* is_trainable=True"
-        ):
-            trainer_of(Ours, tmp_path, wrap=lambda model: PeftModel.from_pretrained(model, tmp_path), beta=beta)
-
-    def test_a_trainable_adapter_that_is_not_active(self, beta, tmp_path):
-        def idle(model):
-            wrapped = two(model)
-            for name, weight in wrapped.named_parameters():
-                weight.requires_grad = ".other." in name
-            return wrapped
-
-        with pytest.raises(ValueError, match=r"nothing would be trained.* set_adapter"):
-            trainer_of(Ours, tmp_path, wrap=idle, beta=beta)
-
-    def test_a_frozen_model(self, beta, tmp_path):
-        with pytest.raises(ValueError, match=r"nothing would be trained.*requires_grad_\(True\)"):
-            trainer_of(Ours, tmp_path, wrap=lambda model: model.requires_grad_(False), beta=beta)
+@pytest.mark.parametrize(
+    ("wrap", "remedy"),
+    [
+        (saved_adapter, r"PeftModel.from_pretrained.* is_trainable=True"),
+        (idle, "set_adapter"),
+        (lambda model, folder: model.requires_grad_(False), r"requires_grad_\(True\)"),
+    ],
+    ids=["not trainable", "not active", "frozen"],
+)
+def test_a_model_with_nothing_to_train_is_an_error(wrap, remedy, beta, tmp_path):
+    """With gradient checkpointing such a training ends normally, its weights unmoved."""
+    with pytest.raises(ValueError, match=rf"nothing would be trained.*{remedy}"):
+        trainer_of(Ours, tmp_path, wrap=lambda model: wrap(model, tmp_path), beta=beta)

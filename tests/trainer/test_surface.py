@@ -13,14 +13,10 @@ from trl import GRPOTrainer
 from trl.experimental.async_grpo.async_rollout_worker import AsyncRolloutWorker
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
-from mcgrpo.trainer import unsupported
 from mcgrpo.trainer.surface import TRL_VERSIONS, check_batch, check_trl
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"use_cpu": True, "bf16": False, "per_device_train_batch_size": 8, "num_generations": 4}
-BATCH = dict.fromkeys(
-    ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
-)
 
 
 class TestVersions:
@@ -33,9 +29,7 @@ class TestVersions:
             check_trl()
 
     @pytest.mark.filterwarnings("error")
-    @pytest.mark.parametrize("version", ["1.9.2", "1.13.0", "1.16.4"])
-    def test_of_a_known_one_nothing_is_said(self, version, monkeypatch):
-        monkeypatch.setattr(trl, "__version__", version)
+    def test_of_a_known_one_nothing_is_said(self):
         check_trl()
 
     def test_those_that_are_required_are_those_that_are_tested(self):
@@ -65,11 +59,8 @@ class TestMethods:
         check_trl(Changed)
 
     def test_one_that_is_missing_is_named(self):
-        class Older:
-            pass
-
-        with pytest.raises(RuntimeError, match=r"TRL .*: Older has no method _calculate_rewards\. Install"):
-            check_trl(Older)
+        with pytest.raises(RuntimeError, match=r"TRL .*: object has no method _calculate_rewards\. Install"):
+            check_trl(object)
 
     def test_a_loss_that_passes_them_by_is_named(self):
         """As where unsloth has replaced TRL's trainer: compact updates would not be rescaled."""
@@ -84,21 +75,13 @@ class TestMethods:
     def test_they_are_looked_at_before_a_model_is_loaded(self, tmp_path, monkeypatch):
         monkeypatch.setattr(GRPOTrainer, "_compute_loss", lambda self, model: None)
         with pytest.raises(RuntimeError, match=r"GRPOTrainer\._compute_loss"):
-            MCGRPOTrainer(
-                model="unused",
-                reward_funcs=digits_reward,
-                args=MCGRPOConfig(str(tmp_path), **SETTINGS),
-                train_dataset=dataset(),
-            )
+            MCGRPOTrainer("unused", digits_reward, MCGRPOConfig(str(tmp_path), **SETTINGS), dataset())
 
 
 class TestBatches:
-    def test_a_key_that_is_missing_or_unknown_is_named(self):
-        check_batch(BATCH)
-        with pytest.raises(RuntimeError, match="a batch has no prompt_mask"):
-            check_batch({name: None for name in BATCH if name != "prompt_mask"})
-        with pytest.raises(RuntimeError, match="does not know a batch's router_logits"):
-            check_batch(BATCH | {"router_logits": None})
+    def test_a_key_that_is_missing_is_named(self):
+        with pytest.raises(RuntimeError, match=r"a batch has no advantages, completion_ids, .*, prompt_mask"):
+            check_batch({"num_items_in_batch": None})
 
     def test_one_that_trl_adds_is_named_before_an_update(self, tmp_path, monkeypatch):
         theirs = GRPOTrainer._generate_and_score_completions
@@ -116,29 +99,13 @@ def test_ligers_loss_of_older_versions_is_refused_with_compact_updates(tmp_path,
     args = MCGRPOConfig(str(tmp_path), **SETTINGS)
     args.use_liger_kernel = True
     with pytest.raises(ValueError, match=r"set compact_updates=False, or install TRL 1\.14 or later"):
-        MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=args, train_dataset=dataset())
-
-
-def test_ligers_kernels_are_refused_before_a_model_is_loaded_if_they_are_not_installed(tmp_path, monkeypatch):
-    monkeypatch.setattr(unsupported, "is_liger_kernel_available", lambda: False)
-    args = MCGRPOConfig(str(tmp_path), **SETTINGS)
-    args.use_liger_kernel = True
-    with pytest.raises(ImportError, match="use_liger_kernel=True needs the package liger-kernel"):
-        MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=args, train_dataset=dataset())
-
-
-def test_continuous_batching_is_refused_where_it_would_round_the_weights(tmp_path):
-    with pytest.raises(ValueError, match="bf16=True turns the fp32 weights that are trained into bf16 at the first"):
-        trainer_of(Ours, tmp_path, use_transformers_continuous_batching=True, bf16=True)
-    trainer = trainer_of(Ours, tmp_path, use_transformers_continuous_batching=True)
-    trainer.args.bf16 = True
-    unsupported.check_precision(trainer.args, trainer.model.bfloat16())
+        MCGRPOTrainer("unused", digits_reward, args, dataset())
 
 
 @pytest.mark.law
 @pytest.mark.skipif(hasattr(AsyncRolloutWorker, "_loop_cls"), reason="TRL's loop can be replaced")
 def test_asynchronous_grpo_is_refused_where_trls_loop_cannot_be_replaced():
-    from mcgrpo.trainer.async_grpo import EstimatorArguments, MCRolloutWorker
+    from mcgrpo.trainer import MCAsyncGRPOTrainer
 
     with pytest.raises(RuntimeError, match=r"asynchronous GRPO needs TRL 1\.11 or later"):
-        MCRolloutWorker(num_generations=4, estimation=EstimatorArguments())
+        MCAsyncGRPOTrainer(model="unused")

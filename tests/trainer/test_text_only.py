@@ -30,15 +30,9 @@ class Both(ProcessorMixin):
 
 
 @pytest.mark.parametrize(("row", "message"), WITH_IMAGES.values(), ids=WITH_IMAGES)
-def test_images_in_the_first_row_are_refused_before_a_model_is_loaded(row, message, tmp_path):
-    args = MCGRPOConfig(str(tmp_path), **SETTINGS)
-    data = Dataset.from_list([row] * 4)
+def test_images_are_refused_before_a_model_is_loaded_or_a_later_row_is_drawn_from(row, message, tmp_path):
     with pytest.raises(ValueError, match=f"trains on text alone, but a row has a {message}"):
-        MCGRPOTrainer(model="unused", reward_funcs=digits_reward, args=args, train_dataset=data)
-
-
-@pytest.mark.parametrize(("row", "message"), WITH_IMAGES.values(), ids=WITH_IMAGES)
-def test_images_in_a_later_row_are_refused_before_it_is_drawn_from(row, message, tmp_path):
+        MCGRPOTrainer("unused", digits_reward, MCGRPOConfig(str(tmp_path), **SETTINGS), Dataset.from_list([row] * 4))
     trainer = trainer_of(Ours, tmp_path)
     trainer.model.train()
     with pytest.raises(ValueError, match=message):
@@ -49,10 +43,4 @@ def test_a_processor_of_images_is_refused(tmp_path):
     processor = Both(AutoTokenizer.from_pretrained(model_folder()))
     args = MCGRPOConfig(str(tmp_path), **SETTINGS)
     with pytest.raises(ValueError, match=r"pass processing_class=processor\.tokenizer, not a Both"):
-        MCGRPOTrainer(
-            model="unused",
-            reward_funcs=digits_reward,
-            args=args,
-            processing_class=processor,
-            train_dataset=dataset(),
-        )
+        MCGRPOTrainer("unused", digits_reward, args, dataset(), processing_class=processor)

@@ -79,18 +79,6 @@ def test_where_all_is_well_or_not_known_nothing_is_said(settings, tmp_path):
     assert said(tmp_path, **settings)[0] == []
 
 
-def test_groups_with_one_scored_rollout_do_not_hide_it(tmp_path):
-    """Of two groups of a batch, the rewards of one differ, and its MAD is 0."""
-
-    def half(completions, **kwargs):
-        return [None if row % 10 > 5 else reward for row, reward in enumerate(rare_reward(completions))]
-
-    messages, trainer = said(tmp_path, half, max_steps=8)
-    assert len(messages) == 1
-    assert history(trainer, "drawn/frac_reward_differ") == [0.5] * 8
-    assert history(trainer, "drawn/frac_reward_zero_std") == [0] * 8
-
-
 @pytest.mark.slow
 def test_a_resumed_training_bears_what_an_uninterrupted_one_does(tmp_path):
     """The batch after its checkpoint, which is not its first, has no scored rollout."""
