@@ -83,15 +83,6 @@ def test_the_pivot_is_in_no_loss_and_in_no_denominator():
     assert [row for row, each in enumerate(samples) if each.remove_sample] == [2, 7]
 
 
-def test_advantages_do_not_depend_on_the_order_of_samples():
-    samples = samples_of(REWARDS)
-    _, found = post_process_rewards(args_of(G + 1), samples)
-    again = samples_of(REWARDS)
-    order = torch.randperm(10, generator=torch.Generator().manual_seed(1)).tolist()
-    _, shuffled = post_process_rewards(args_of(G + 1), [again[row] for row in order])
-    assert shuffled == [found[row] for row in order]
-
-
 def test_the_parts_of_a_rollout_count_once_and_are_removed_together():
     samples = samples_of(REWARDS[:1])
     for each in samples:

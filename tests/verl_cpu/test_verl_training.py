@@ -23,11 +23,6 @@ def drawn(step, prompt):
     return group
 
 
-def drawn_once(step, prompt):
-    """The same without a second output, which verl's own trainer takes for another rollout."""
-    return [(outputs[:1], reward) for outputs, reward in drawn(step, prompt)]
-
-
 def kept(step, prompt):
     """Of the same group, the completions that are trained on, with their advantages in place of rewards."""
     group = drawn(step, prompt)
@@ -84,11 +79,3 @@ def test_what_was_drawn_is_logged(train):
     (first, second), _, _ = train(Ours, drawn, MEDIAN, "token-mean")
     assert first["drawn/reward"] == pytest.approx(39 / 9) and first["drawn/frac_unscorable"] == pytest.approx(0.1)
     assert second["drawn/frac_unscorable"] == pytest.approx(0.2)
-
-
-def test_in_verls_own_trainer_the_pivot_is_in_the_denominators_and_in_the_kl(train):
-    ours, _, _ = train(Ours, drawn_once, MEDIAN, "token-mean")
-    theirs, _, _ = train(Verls, drawn_once, MEDIAN, "token-mean")
-    kept, dropped = 1 + 2 + 2 + 3 + 1 + 2 + 2 + 3, 6 + 5
-    assert theirs[0]["actor/pg_loss"] == pytest.approx(ours[0]["actor/pg_loss"] * kept / (kept + dropped))
-    assert theirs[1]["actor/kl_loss"] != pytest.approx(ours[1]["actor/kl_loss"])

@@ -51,13 +51,9 @@ def drawn(client, key):
     return answer["completion_ids"]
 
 
-def test_a_server_draws_by_the_seed(client):
+def test_a_server_draws_by_the_seed_and_with_a_noise_of_its_own_for_each_prompt(client):
     first = drawn(client, "0/train/0/0/0")
     assert drawn(client, "0/train/0/0/0") == first
     assert drawn(client, "1/train/0/0/0") != first
-
-
-def test_prompts_of_a_batch_do_not_share_their_noise(client):
-    first = drawn(client, "0/train/1/0/0")
     assert first[:3] != first[3:6]
     assert len({tuple(ids) for ids in first[:3]}) > 1
