@@ -17,6 +17,7 @@ from trl.experimental.async_grpo import async_rollout_worker
 from trl.experimental.async_grpo.async_rollout_worker import AsyncRolloutWorker, RolloutGroup, TrainingSequence
 
 from mcgrpo import estimate
+from mcgrpo.estimators import ESTIMATORS, bnpo
 from mcgrpo.trainer.async_grpo import MCAsyncGRPOConfig, MCAsyncGRPOTrainer, MCRolloutLoop, MCRolloutWorker
 from mcgrpo.trainer.config import EstimatorArguments
 
@@ -168,15 +169,15 @@ def test_the_loop_leaves_the_dropped_rollout_out(given, calls):
 
 
 class TestWhatIsRefused:
-    @pytest.mark.parametrize("name", ["batch-std", "reinforce++", "batch-mean", "james-stein", "bnpo"])
-    def test_an_estimator_that_compares_groups(self, name, tmp_path):
+    @pytest.mark.parametrize("name", ["batch-std", "reinforce++", "batch-mean", "james-stein", "bnpo", "bnpo-2"])
+    def test_an_estimator_that_compares_groups(self, name, tmp_path, monkeypatch):
+        monkeypatch.setitem(ESTIMATORS, "bnpo-2", bnpo(high=2.0))
         with pytest.raises(ValueError, match=f"estimator '{name.replace('+', '[+]')}' compares the groups of a batch"):
             MCAsyncGRPOConfig(str(tmp_path), use_cpu=True, estimator=name)
 
     def test_arguments_of_trl_and_a_worker(self):
         with pytest.raises(TypeError, match=r"needs args=MCAsyncGRPOConfig\(\.\.\.\), not NoneType"):
             MCAsyncGRPOTrainer(model="unused")
-
         with pytest.raises(TypeError, match="makes its rollout_worker itself"):
             MCAsyncGRPOTrainer(model="unused", rollout_worker=object())
 

@@ -48,6 +48,7 @@ def test_like_lengths_go_together_in_as_few_parts_as_hold_them():
         ({"rope_type": "dynamic", "factor": 2.0}, (False, False)),
         ({"full": {"rope_type": "default"}, "local": {"rope_type": "longrope"}}, (False, False)),
         ({"rope_type": "yarn", "llama_4_scaling_beta": 0.1}, (True, False)),
+        (None, (True, False)),
     ],
 )
 def test_padding_is_cut_off_where_the_model_does_not_see_it(rope, sees):
