@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cache
 from signal import SIGKILL
@@ -30,13 +30,15 @@ MAX_CHARACTERS = 400_000
 UNREAD = f"not read: longer than {MAX_CHARACTERS:,} characters"
 AT_ONCE = 32
 """Completions given to a grader together; more of one gold are spread over the graders."""
+IN_A_LINE = 512
+"""Requests sent to the worker together, which holds their texts."""
 ATTEMPTS = 3
 """How often the worker is started for the same work, if it is killed."""
 
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 
-Gold = tuple[str, str]
-"""The answer and the solution of a row."""
+Groups = dict[tuple[str, str], dict[int, str]]
+"""(answer, solution) -> places of its completions -> their texts."""
 
 
 class WorkerError(RuntimeError):
@@ -56,8 +58,8 @@ class Verifier(AbstractContextManager):
         workers = workers or _default_workers()
         if timeout <= 0 or memory_mb <= 0 or workers < 0:
             raise ValueError(f"{workers=}, {timeout=} and {memory_mb=} must be positive")
-        limits = map(str, (workers, timeout, memory_mb))
-        self._command = [sys.executable, "-P", "-m", verify_worker.__name__, *limits]
+        limits = (workers, timeout, memory_mb)
+        self._command = [sys.executable, "-P", "-m", verify_worker.__name__, *map(str, limits)]
         self._process: subprocess.Popen | None = None
         self._lock = threading.Lock()
 
@@ -77,7 +79,7 @@ class Verifier(AbstractContextManager):
         for place, row in enumerate(rows):
             first.setdefault(row, place)
         judged: dict[int, Judgement] = {}
-        groups: dict[Gold, dict[int, str]] = defaultdict(dict)
+        groups: Groups = defaultdict(dict)
         for (answer, solution, text), place in first.items():
             if len(text) > MAX_CHARACTERS:
                 judged[place] = Judgement("unparseable", None, note=UNREAD)
@@ -87,14 +89,14 @@ class Verifier(AbstractContextManager):
             self._judge(groups, exact, judged)
         return [judged[first[row]] for row in rows]
 
-    def _judge(self, groups: Mapping[Gold, Mapping[int, str]], exact: bool, judged: dict[int, Judgement]) -> None:
+    def _judge(self, groups: Groups, exact: bool, judged: dict[int, Judgement]) -> None:
         """Add the judgement of every place.
 
         A worker that ends is replaced and asked again. It reads no model output itself (the graders that it forks do),
         so no completion caused its end, and none gets a verdict for it.
         """
         ended = 0
-        while requests := _requests(groups, exact, judged):
+        while requests := _requests(groups, exact, judged)[:IN_A_LINE]:
             before = len(judged)
             try:
                 self.start()
@@ -151,9 +153,7 @@ class Verifier(AbstractContextManager):
         self.close()
 
 
-def _requests(
-    groups: Mapping[Gold, Mapping[int, str]], exact: bool, judged: Mapping[int, Judgement]
-) -> list[dict[str, Any]]:
+def _requests(groups: Groups, exact: bool, judged: dict[int, Judgement]) -> list[dict[str, Any]]:
     """The groups of `verify_worker` with what is not judged yet, `AT_ONCE` completions in each."""
     requests = []
     for (answer, solution), texts in groups.items():
