@@ -8,7 +8,7 @@ made = cat $(1)/headline.md && echo "Page, tables, claims, figures: $(1)/report.
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini reference quick smoke smollm2 gpu-small gpu-check readme test test-fast test-trl test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
+.PHONY: help setup paper mini reference quick smoke smollm2 gpu-small gpu-check readme test test-fast test-trl test-trl-own test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -91,6 +91,13 @@ define over-venv
 .venv/bin/pip --python $(@D)/bin/python install --quiet --no-deps $(1)
 @touch $@
 endef
+
+test-trl-own: .venv-trl-own/ready ## TRL's own tests of GRPO with our trainer, table in docs/drop-in.md; TRL=/path/to/a/checkout
+	PYTHONPATH=$(CURDIR)/tests .venv-trl-own/bin/python -m trl_own $(TRL)
+
+# What TRL's tests of tools need, and nothing of ours.
+.venv-trl-own/ready: .venv/ready
+	$(call over-venv,jmespath==1.1.0)
 
 SLURM_PLUGIN = snakemake-executor-plugin-slurm==2.8.0 snakemake-executor-plugin-slurm-jobstep==0.6.1
 
