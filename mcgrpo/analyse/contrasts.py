@@ -87,7 +87,7 @@ class _Study:
 
     def rows(self, claim: Claim) -> Iterator[Contrast]:
         """The single comparisons of a claim, their averages, and what decides."""
-        of_claim = partial(Contrast, claim.id)
+        of_claim = partial(Contrast, claim.id, comparisons=1)
         measured: dict[int, list[Single]] = {}
         for number, comparison in enumerate(claim.comparisons, 1):
             singles = self.singles(claim, number, comparison)

@@ -2,31 +2,32 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from itertools import pairwise
 from statistics import median, stdev
 from typing import Any
 
-from mcgrpo.analyse.records import CurvePoint
+from mcgrpo.analyse.records import LOGGED, RUN, CurvePoint
 from mcgrpo.grade.rewards import is_accurate
-from mcgrpo.records import VERDICTS, Run, RunKey
+from mcgrpo.records import VERDICTS, Run
 
 Measures = Iterator[tuple[str, float]]
 """Names and values."""
 
-COLUMNS = {field.name: field.metadata["logged"] for field in fields(CurvePoint) if field.metadata}
-"""Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
-MEANS = tuple(field.name for field in fields(CurvePoint) if field.metadata.get("is_mean"))
+MEANS = (
+    "reward", "reward_first", "grad_norm", "frac_unscorable", "advantage_abs_max", "frac_scale_zero",
+    "frac_scale_zero_signal", "frac_advantage_zero", "frac_groups_zero", "frac_effective", "kl_l1_share_logps",
+    "flips_mean_median", "flips_loo_mean", "flips_loo_median", "clip_ratio",
+)  # fmt: skip
 """Columns whose mean over all steps is a measure of the training, under the same name."""
 NAMES = (*MEANS, "frac_grad_clipped", "reward_unsteadiness", "rollouts", "seconds", "seconds_per_step")
 """What the measures of a training are called."""
-PHASES = tuple(column for column in COLUMNS if column.startswith("seconds_"))
+PHASES = tuple(column for column in LOGGED if column.startswith("seconds_"))
 """The phases of a step; their seconds are those of the step."""
 
 
 def cell(run: Run) -> dict[str, Any]:
     """The columns that say which run a row belongs to."""
-    return {field.name: getattr(run, field.name) for field in fields(RunKey)}
+    return {name: getattr(run, name) for name in RUN}
 
 
 def curve(
@@ -49,7 +50,7 @@ def curve(
             **cell(run),
             step=row["step"],
             **drawn(row, processes * batches.get(row["step"], 1)),
-            **{column: row.get(name) for column, name in COLUMNS.items()},
+            **{column: row.get(name) for column, name in LOGGED.items()},
         )
         for row in metrics
     ]

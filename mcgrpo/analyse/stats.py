@@ -11,8 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from mcgrpo.analyse.records import GainVerdict
-
+GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 LEVEL = 0.95
 POWER = 0.8
 EQUIVALENCE_LEVEL = 0.9

@@ -19,7 +19,7 @@ from mcgrpo import command_line
 from mcgrpo.analyse import paired, stability
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.records import EXTRA_ROLLOUTS, Cell, Gain, IntervalOver
+from mcgrpo.analyse.records import EXTRA_ROLLOUTS, Cell, Gain
 from mcgrpo.analyse.scored import Planned, Scores, planned_seeds, read_scores, runs_of
 from mcgrpo.analyse.stats import Estimate, gain_verdict
 from mcgrpo.files import read_json, write_csv
@@ -164,7 +164,7 @@ def _excludes(estimate: Estimate, published: float | None) -> bool | None:
     return None if low is None or estimate.seeds == 1 or published is None else not low <= published <= high
 
 
-def _over(key: CellKey, scores: Scores) -> IntervalOver | None:
+def _over(key: CellKey, scores: Scores) -> str | None:
     """What the interval of the mean is taken over."""
     seeds = scores.get(key, {})
     first = next(iter(seeds.values()), None)

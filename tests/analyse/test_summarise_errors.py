@@ -60,22 +60,19 @@ def test_a_plan_with_a_run_that_is_none_is_refused(tmp_path):
         cells(tmp_path, study(), plan)
 
 
-ROW = "a,grpo,2,default,0,sums,in,greedy,{kind},grpo,{gain}"
+ROW = "a,grpo,2,default,0,sums,in,greedy,change,grpo,"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "column 'setting' is missing"),
-        ("setting,method\n", "column 'num_generations' is missing or unknown; Gain has"),
+        ("", r"x\.csv: not a table of Gain"),
+        ("setting,method\n", r"x\.csv: column 'num_generations' is missing or unknown; Gain has"),
         ("{header},more\n", "column 'more' is missing"),
-        ("{header}\na,grpo\n", "x.csv:2: 2 fields, not the header's 11"),
-        ("{header}\n" + ROW.format(kind="change", gain=""), "x.csv:2: field 'gain' should be float, not None"),
-        ("{header}\n" + ROW.format(kind="change", gain="high"), "x.csv:2: field 'gain' should be float, not 'high'"),
-        (
-            "{header}\n" + ROW.format(kind="rise", gain="1"),
-            "field 'kind' should be one of difference, change, not",
-        ),
+        ("{header}\n" + ROW + "1,2\n", r"x\.csv: not a table of Gain"),
+        ("{header}\na,grpo\n", "Integer column has NA values"),
+        ("{header}\n" + ROW, "column 'gain' has an empty field"),
+        ("{header}\n" + ROW + "high", "could not convert string to float: 'high'"),
     ],
 )
 def test_other_tables_are_refused(tmp_path, content, message):
