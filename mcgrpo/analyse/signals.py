@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 
 from mcgrpo import command_line
-from mcgrpo.analyse.bounds import DIGITS
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies, read_frame
 from mcgrpo.analyse.pass_rates import probabilities, trainings, windows
 from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
 from mcgrpo.analyse.scored import runs_of
 from mcgrpo.analyse.sign_flips import read_rewards
+from mcgrpo.analyse.stats import DIGITS
 from mcgrpo.estimators import Signal, signal
 from mcgrpo.estimators.enumeration import EnumerationError
 from mcgrpo.files import RecordError, read_json, write_csv

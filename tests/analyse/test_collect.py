@@ -13,7 +13,7 @@ from mcgrpo.analyse.curves import MEANS
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
 from mcgrpo.analyse.records import CurvePoint, FlipRates, Score
-from mcgrpo.analyse.scored import found_scores, planned_seeds
+from mcgrpo.analyse.scored import by_cell
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_json, write_jsonl
 from mcgrpo.records import Group, Run
@@ -63,7 +63,7 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
         write_jsonl(results / "runs" / run.name / "groups.jsonl", [group])
     found = collect(planned, results)
     assert [score.value for score in found.scores if score.measure == "extra_rollouts"] == [3, 3]
-    cells = summarise(planned | {"equivalence_margin": 0.01}, found_scores(found.scores, planned_seeds(planned))).cells
+    cells = summarise(planned | {"equivalence_margin": 0.01}, by_cell(found.scores)).cells
     assert {cell.extra_rollouts for cell in cells if cell.method != "none"} == {3}
     write_jsonl(results / "runs" / run.name / "groups.jsonl", [])
     with pytest.raises(RecordError, match=r"groups\.jsonl: holds no groups"):

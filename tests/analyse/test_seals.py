@@ -43,7 +43,7 @@ def test_scores_and_curves_are_checked(tmp_path):
     scores, curves = tmp_path / "scores.jsonl", tmp_path / "curves.csv"
     write_jsonl(scores, grades()[:1])
     write_csv(curves, CurvePoint, [])
-    for path, read in ((scores, lambda: read_scores(scores, {})), (curves, lambda: read_records(curves, CurvePoint))):
+    for path, read in ((scores, lambda: read_scores(scores)), (curves, lambda: read_records(curves, CurvePoint))):
         seal(path)
         change(path, "s", "z")
         with pytest.raises(RecordError, match=f"{path.name} has changed since it was written"):
