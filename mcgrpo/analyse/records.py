@@ -53,10 +53,10 @@ def table(name: str, doc: str, columns: dict[str, Any], optional: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class FlipRates:
-    """A line of `flips/{run}/{benchmark}.jsonl`: the sign-flip rate of each prompt under one convention.
+class Measure:
+    """A measure by its name, with a value for each problem; `problems` as in `Score`.
 
-    `measure` has the form of `mcgrpo.analyse.flip_measures.measure_name`; `problems` as in `Score`.
+    Lines of `flips/{run}/{benchmark}.jsonl` are sign-flip rates, with names of `mcgrpo.analyse.flip_measures`.
     """
 
     measure: str

@@ -50,8 +50,8 @@ from mcgrpo.analyse.flip_measures import (
     measure_name,
     parse_measure,
 )
-from mcgrpo.analyse.measures import by_decoding, problems_hash, read_grades
-from mcgrpo.analyse.records import FlipRates
+from mcgrpo.analyse.measures import problems_hash, read_grades
+from mcgrpo.analyse.records import Measure
 from mcgrpo.files import RecordError, write_jsonl
 from mcgrpo.grade.rewards import reward_of
 from mcgrpo.sums import seal
@@ -183,7 +183,7 @@ def _unit(size: int) -> int:
 
 def flip_rates(
     rewards: Mapping[str, Sequence[float]], sizes: Sequence[int], subsamples: int, seed: int
-) -> Iterator[FlipRates]:
+) -> Iterator[Measure]:
     """Every measure of the rewards of each problem (by id), each with a value per problem in their order.
 
     The random subsets of a problem depend on `seed`, k and its id alone, and are the same for all conventions.
@@ -204,10 +204,10 @@ def flip_rates(
         ]
         for part in itertools.product(BASELINES, ORACLES, CONVENTIONS):
             exact = [float(exact_rate(counted, *part, k)) for counted in tallies.values()]
-            yield FlipRates(measure_name(*part, k, "exact"), exact, problems)
+            yield Measure(measure_name(*part, k, "exact"), exact, problems)
             pairs = zip(tallies.values(), subsets, strict=True)
             sampled = [float(sampled_rate(counted, *part, k, drawn)) for counted, drawn in pairs]
-            yield FlipRates(measure_name(*part, k, "sampled"), sampled, problems)
+            yield Measure(measure_name(*part, k, "sampled"), sampled, problems)
 
 
 def read_rewards(path: Path) -> dict[str, list[float]]:
@@ -216,13 +216,13 @@ def read_rewards(path: Path) -> dict[str, list[float]]:
     Raises:
         RecordError: for a line that is no grade, no sampled completions, or problems with different numbers of them.
     """
-    problems = by_decoding(read_grades(path), str(path)).get("sampled")
+    problems = read_grades(path).get("sampled")
     if not problems:
         raise RecordError(f"{path}: no sampled completions")
     return {name: [reward_of(grade) for grade in problem] for name, problem in problems.items()}
 
 
-def table(rates: Iterable[FlipRates]) -> str:
+def table(rates: Iterable[Measure]) -> str:
     """The exact rates in percent, each a mean over problems: a column for each convention and k."""
     rows = [{**parse_measure(row.measure)._asdict(), "rate": 100 * fmean(row.values)} for row in rates]
     exact = pd.DataFrame(rows).query("how == 'exact'")

@@ -12,7 +12,7 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.curves import MEANS
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
-from mcgrpo.analyse.records import CurvePoint, FlipRates, Score
+from mcgrpo.analyse.records import CurvePoint, Measure, Score
 from mcgrpo.analyse.scored import by_cell
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_json, write_jsonl
@@ -42,7 +42,7 @@ def results(tmp_path):
         "grading": ["paper"],
         "measures": ["greedy", "avg@2"],
     }
-    rates = FlipRates("mean/oracle-mean/zeros/k2/exact", [0.5, 0.0, 0.25], "abc")
+    rates = Measure("mean/oracle-mean/zeros/k2/exact", [0.5, 0.0, 0.25], "abc")
     write_jsonl(tmp_path / f"flips/{runs[0].name}/sums.jsonl", [rates])
     write_json(tmp_path / "plan.json", study)
     return tmp_path

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, HOWS, ORACLES, measure_name, parse_measure
 from mcgrpo.analyse.measures import problems_hash
-from mcgrpo.analyse.records import FlipRates
+from mcgrpo.analyse.records import Measure
 from mcgrpo.analyse.sign_flips import (
     Tally,
     draw,
@@ -125,7 +125,7 @@ class TestFiles:
         found = []
         for seed in ("0", "0", "1"):
             main([*options, "--seed", seed, "--output", str(tmp_path / "flips.jsonl")])
-            found.append({row.measure: row for row in read_jsonl(tmp_path / "flips.jsonl", FlipRates)})
+            found.append({row.measure: row for row in read_jsonl(tmp_path / "flips.jsonl", Measure)})
         every = product(BASELINES, ORACLES, CONVENTIONS, (2, 1), HOWS)
         assert found[0] == found[1] and set(found[0]) == {measure_name(*part) for part in every}
         assert {name.split("/")[-1] for name in found[0] if found[2][name] != found[0][name]} == {"sampled"}
