@@ -4,13 +4,9 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
-from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,7 +17,7 @@ from mcgrpo.analyse.measures import measures, read_grades
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, Measure, Score
 from mcgrpo.analyse.scored import measured_on, runs_of
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json, read_jsonl, write_csv, write_jsonl
-from mcgrpo.records import Group, Run
+from mcgrpo.records import Group, Role, Run
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
@@ -66,19 +62,16 @@ def check_files(folder: Path) -> None:
         raise RecordError(f"{fault} (its sum is in {folder / RECORD}): remove {folder}, and the run is trained again")
 
 
-def check_inputs(inputs: Iterable[tuple[str, str, str, str]]) -> None:
+def check_inputs(inputs: Mapping[tuple[str, str], Mapping[str, list[str]]]) -> None:
     """Refuse trainings of one data set or model that read different bytes.
 
     Args:
-        inputs: what each run was trained on: "data" or "model", its name, the SHA-256 of its bytes, and the run.
+        inputs: ("data" or "model", its name) -> the SHA-256 of its bytes -> the runs that were trained on these.
 
     Raises:
         RecordError: naming up to three trainings of the rarer kind, and one of the other.
     """
-    found: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for kind, name, total, run in inputs:
-        found[kind, name][total].append(run)
-    for (kind, name), runs in found.items():
+    for (kind, name), runs in inputs.items():
         if len(runs) > 1:
             few, *_, many = sorted(runs.values(), key=len)
             raise RecordError(
@@ -89,15 +82,11 @@ def check_inputs(inputs: Iterable[tuple[str, str, str, str]]) -> None:
 
 @dataclass
 class Results:
-    """What a study's files amount to: the rows of scores.jsonl and curves.csv, and what was not there.
-
-    `inputs` are as in `check_inputs`.
-    """
+    """What a study's files amount to: the rows of scores.jsonl and curves.csv, and what was not there."""
 
     scores: list[Score] = field(default_factory=list)
     curves: list[CurvePoint] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    inputs: list[tuple[str, str, str, str]] = field(default_factory=list)
 
     @contextmanager
     def listing(self, unfinished: bool) -> Iterator[None]:
@@ -110,68 +99,66 @@ class Results:
             self.missing.append(str(error))
 
 
-def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False, processes: int = 1) -> Results:
+def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Results:
     """Every score and curve of the plan's runs; of an unfinished study, of those that are there.
+
+    A run whose training is wrong or unfinished has none.
 
     Raises:
         RecordError: for trainings of different inputs; for a file that is missing or does not hold what it should,
             which is listed of an unfinished study.
     """
-    results = Results()
-    collected = partial(collect_run, plan=plan, files=ResultFiles(folder), unfinished=unfinished)
-    with ProcessPoolExecutor(processes, get_context("fork")) if processes > 1 else nullcontext() as pool:
-        for part in pool.map(collected, runs_of(plan), chunksize=8) if pool else map(collected, runs_of(plan)):
-            for name, rows in vars(part).items():
-                getattr(results, name).extend(rows)
-    check_inputs(results.inputs)
+    results, files = Results(), ResultFiles(folder)
+    inputs: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs_of(plan):
+        with results.listing(unfinished):
+            check_files(files.run(run.name))
+            is_trained = run.method != UNTRAINED
+            outcome = finished(files.run(run.name) / RECORD, run) if is_trained else {"started": 0.0}
+            for kind, name in (("data", run.dataset), ("model", run.model)):
+                if total := outcome.get(kind, {}).get("sha256"):
+                    inputs[kind, name][total].append(run.name)
+            for benchmark, role in measured_on(plan, run):
+                with results.listing(unfinished):
+                    if role == "train":
+                        scores, points = of_training(run, outcome, files.run(run.name))
+                        results.curves += points
+                    else:
+                        scores = of_benchmark(run, benchmark, role, plan["grading"], files, outcome["started"])
+                    results.scores += scores
+    check_inputs(inputs)
     return results
 
 
-def collect_run(run: Run, plan: dict[str, Any], files: ResultFiles, unfinished: bool) -> Results:
-    """The scores and the curve of one run, see `collect`; none of a run whose training is wrong or unfinished."""
-    found, folder = Results(), files.run(run.name)
-    with found.listing(unfinished):
-        check_files(folder)
-        outcome = finished(folder / RECORD, run) if run.method != UNTRAINED else {"started": 0.0}
-        for kind, name in (("data", run.dataset), ("model", run.model)):
-            if total := outcome.get(kind, {}).get("sha256"):
-                found.inputs.append((kind, name, total, run.name))
-        for benchmark, role in measured_on(plan, run):
-            place = {**of_run(run), "benchmark": benchmark, "role": role}
-            with found.listing(unfinished):
-                if role == "train":
-                    found.curves, numbers = of_training(run, outcome, folder)
-                    for name, value in numbers.items():
-                        found.scores.append(Score(**place, measure=name, value=float(value), n=len(found.curves)))
-                    continue
-                protocols = ["flips"] if role == "flips" else plan["grading"]
-                each = [of_benchmark(run.name, benchmark, way, files, outcome["started"]) for way in protocols]
-                for row in chain.from_iterable(each):
-                    found.scores.append(Score(**place, **vars(row), value=fmean(row.values), n=len(row.values)))
-    return found
-
-
-def of_benchmark(run: str, benchmark: str, protocol: str, files: ResultFiles, since: float) -> list[Measure]:
-    """What a run is measured to be on a benchmark under a protocol of grading, or its sign-flip rates there.
+def of_benchmark(
+    run: Run, benchmark: str, role: Role, grading: list[str], files: ResultFiles, since: float
+) -> list[Score]:
+    """The scores of a run on a benchmark under each protocol of grading, or its sign-flip rates there.
 
     Args:
-        protocol: whose measures, see `mcgrpo.analyse.measures.MEASURES`; or `flips`.
         since: when the training started.
 
     Raises:
         RecordError: for a file that is wrong, or older than the training.
     """
-    path = files.flips(run, benchmark) if protocol == "flips" else files.grades(run, benchmark, protocol)
-    if path.exists() and path.stat().st_mtime < since:
-        raise RecordError(f"{path}: older than the training that it should be of")
-    if protocol != "flips":
-        return measures(read_grades(path), protocol)
-    check_seal(path)
-    return read_jsonl(path, Measure)
+    if role == "flips":
+        paths = {"flips": files.flips(run.name, benchmark)}
+    else:
+        paths = {protocol: files.grades(run.name, benchmark, protocol) for protocol in grading}
+    scores = []
+    for protocol, path in paths.items():
+        if path.exists() and path.stat().st_mtime < since:
+            raise RecordError(f"{path}: older than the training that it should be of")
+        if role == "flips":
+            check_seal(path)
+        for row in read_jsonl(path, Measure) if role == "flips" else measures(read_grades(path), protocol):
+            numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
+            scores.append(Score(**of_run(run), benchmark=benchmark, role=role, **numbers))
+    return scores
 
 
-def of_training(run: Run, outcome: dict[str, Any], folder: Path) -> tuple[list[CurvePoint], dict[str, float]]:
-    """The curve of a training, and its measures."""
+def of_training(run: Run, outcome: dict[str, Any], folder: Path) -> tuple[list[Score], list[CurvePoint]]:
+    """The measures of a training, with n steps, and its curve."""
     processes = max(outcome.get("gpus", 0), 1)
     batches = Counter(step for step, _ in schedule(run, processes, outcome["data"]["rows"]).generations())
     parts = {step: processes * count for step, count in batches.items()}
@@ -183,7 +170,8 @@ def of_training(run: Run, outcome: dict[str, Any], folder: Path) -> tuple[list[C
         if not (first := next(groups, None)):
             raise RecordError(f"{folder / GROUPS}: holds no groups")
         found[EXTRA_ROLLOUTS] = len(first.rewards) - run.num_generations
-    return points, found
+    key = {**of_run(run), "benchmark": "train", "role": "train", "n": len(points)}
+    return [Score(**key, measure=name, value=float(value)) for name, value in found.items()], points
 
 
 def main() -> None:
@@ -191,11 +179,10 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     for name in ("plan", "results", "scores", "curves"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--partial", action="store_true", help="take what is there, and name what is not")
     options = parser.parse_args()
     with command_line.errors(RecordError):
-        results = collect(read_json(options.plan), options.results, options.partial, options.processes)
+        results = collect(read_json(options.plan), options.results, options.partial)
     write_jsonl(options.scores, results.scores)
     write_csv(options.curves, CurvePoint, results.curves)
     for path in (options.scores, options.curves):

@@ -181,14 +181,6 @@ def test_values_that_are_not_finite_do_not_reach_means(results):
     assert norms == {0: (0.5, 20), 1: (0.5, 20)}
 
 
-def test_several_processes_collect_the_same_in_the_same_order(results):
-    one, several = (collect(plan(results), results, processes=processes) for processes in (1, 3))
-    assert one == several and one.scores and one.curves
-    (results / "runs/toy/grpo/G4/default/seed1/run.json").unlink()
-    with pytest.raises(RecordError, match=r"seed1/run\.json: no such file"):
-        collect(plan(results), results, processes=2)
-
-
 def test_the_command_writes_both_files_or_ends_in_one_line(results):
     files = {"plan": "plan.json", "results": ".", "scores": "scores.jsonl", "curves": "curves.csv"}
     flags = [part for key, name in files.items() for part in (f"--{key}", str(results / name))]
