@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median, stdev
 from typing import Any
 
-from mcgrpo.analyse.records import LOGGED, RUN, CurvePoint
+from mcgrpo.analyse.records import LOGGED, RUN_COLUMNS, CurvePoint
 from mcgrpo.grade.rewards import is_accurate
 from mcgrpo.records import VERDICTS, Run
 
@@ -24,7 +24,7 @@ PHASES = tuple(column for column in LOGGED if column.startswith("seconds_"))
 
 def of_run(run: Run) -> dict[str, Any]:
     """The columns that say which run a row belongs to."""
-    return {name: getattr(run, name) for name in RUN}
+    return {name: getattr(run, name) for name in RUN_COLUMNS}
 
 
 def curve(run: Run, metrics: list[dict[str, Any]], parts: Mapping[int, int]) -> list[CurvePoint]:

@@ -4,7 +4,7 @@ Each is a record, a row of a file, whose fields are the columns in their order. 
 files. Fractions are in [0, 1].
 """
 
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, make_dataclass
 from typing import Any, Literal
 
 Text, Whole, Number = str | None, int | None, float | None
@@ -14,9 +14,9 @@ GPUS = "gpus"
 """The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
 EXTRA_ROLLOUTS = "extra_rollouts"
 """The measure with the rollouts of each prompt beside G that somebody's own estimator drew."""
-CELL = {"setting": str, "method": str, "num_generations": int, "variant": str}
-RUN = {**CELL, "seed": int}
-PLACE = {"benchmark": str, "role": str, "measure": str}
+CELL_COLUMNS = {"setting": str, "method": str, "num_generations": int, "variant": str}
+RUN_COLUMNS = {**CELL_COLUMNS, "seed": int}
+PLACE_COLUMNS = {"benchmark": str, "role": str, "measure": str}
 LOGGED = {
     "reward": "drawn/reward",
     "reward_first": "drawn/reward_first",
@@ -47,7 +47,7 @@ LOGGED = {
 
 def table(name: str, doc: str, columns: dict[str, Any], optional: dict[str, Any] | None = None) -> type:
     """A record with these columns and their types; the `optional` ones come last and are None by default."""
-    defaults = [(column, kind, field(default=None)) for column, kind in (optional or {}).items()]
+    defaults = [(column, kind, None) for column, kind in (optional or {}).items()]
     namespace = {"__module__": __name__, "__doc__": doc}
     return make_dataclass(name, [*columns.items(), *defaults], frozen=True, namespace=namespace)
 
@@ -94,7 +94,7 @@ CurvePoint = table(
     are empty for a step that draws none, and without an accuracy reward. `reward` is the mean over ALL rollouts drawn,
     `reward_first` that over the first G of each prompt.
     """,
-    {**RUN, "step": int, "rollouts": Number, "accuracy": Number},
+    {**RUN_COLUMNS, "step": int, "rollouts": Number, "accuracy": Number},
     dict.fromkeys(LOGGED, Number),
 )
 Cell = table(
@@ -122,7 +122,7 @@ Cell = table(
     (`mcgrpo.analyse.stability.COLLAPSE`); for accuracies only. `extra_rollouts` are drawn of each prompt beside G.
     """,
     {
-        **CELL, **PLACE, "planned": int, "seeds": int, "n": Whole,
+        **CELL_COLUMNS, **PLACE_COLUMNS, "planned": int, "seeds": int, "n": Whole,
         "mean": Number, "low": Number, "high": Number, "over": Text, "baseline": Text,
         "difference": Number, "difference_low": Number, "difference_high": Number, "difference_seeds": Whole,
         "change": Number, "change_low": Number, "change_high": Number, "change_seeds": Whole,
@@ -143,7 +143,7 @@ Gain = table(
     `baseline` is the method (for a change: the variant) that the cell is compared with at the same seed, and `gain` the
     value of the cell minus that of the baseline; for an accuracy, a fraction.
     """,
-    {**RUN, **PLACE, "kind": str, "baseline": str, "gain": float},
+    {**RUN_COLUMNS, **PLACE_COLUMNS, "kind": str, "baseline": str, "gain": float},
 )
 CellSignal = table(
     "CellSignal",
