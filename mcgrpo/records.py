@@ -142,14 +142,3 @@ class Rollout:
     kept: bool
     pivot: bool
     length: int
-
-
-@dataclass(frozen=True)
-class RunKey:
-    """Which run a row belongs to; see `Run`."""
-
-    setting: str
-    method: str
-    num_generations: int
-    variant: str
-    seed: int

@@ -39,6 +39,16 @@ class CellKey(NamedTuple):
         return self._replace(role="train", benchmark="train", measure=measure)
 
     @property
+    def is_evaluation(self) -> bool:
+        """Whether it is measured on completions of a final model."""
+        return self.role in ("in", "out")
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether more is better, and the unit a share of problems."""
+        return self.is_evaluation and not self.measure.startswith("rate-")
+
+    @property
     def block(self) -> tuple[str, str, str, str]:
         """What cells that are compared share."""
         return self.setting, self.role, self.benchmark, self.measure

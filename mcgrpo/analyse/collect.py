@@ -3,38 +3,26 @@
 `python -m mcgrpo.analyse.collect --plan plan.json --results results/STUDY --scores FILE --curves FILE`
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.analyse.curves import cell, curve, training_measures
-from mcgrpo.analyse.measures import Measure, measures, read_grades
-from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, FlipRates, Score
+from mcgrpo.analyse.curves import curve, of_run, training_measures
+from mcgrpo.analyse.measures import measures, read_grades
+from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, Measure, Score
 from mcgrpo.analyse.scored import measured_on, runs_of
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json, read_jsonl, write_csv, write_jsonl
-from mcgrpo.records import Group, Run, run_name
+from mcgrpo.records import Group, Role, Run
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
 from mcgrpo.study.schedule import schedule
 from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, seal
-
-
-class Input(NamedTuple):
-    """What a run was trained on, a data set or a model (`kind`), with the SHA-256 of its bytes."""
-
-    kind: str
-    name: str
-    sha256: str
-    run: str
 
 
 def finished(path: Path, run: Run) -> dict[str, Any]:
@@ -74,16 +62,16 @@ def check_files(folder: Path) -> None:
         raise RecordError(f"{fault} (its sum is in {folder / RECORD}): remove {folder}, and the run is trained again")
 
 
-def check_inputs(inputs: Iterable[Input]) -> None:
+def check_inputs(inputs: Mapping[tuple[str, str], Mapping[str, list[str]]]) -> None:
     """Refuse trainings of one data set or model that read different bytes.
+
+    Args:
+        inputs: ("data" or "model", its name) -> the SHA-256 of its bytes -> the runs that were trained on these.
 
     Raises:
         RecordError: naming up to three trainings of the rarer kind, and one of the other.
     """
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for each in inputs:
-        found.setdefault((each.kind, each.name), {}).setdefault(each.sha256, []).append(each.run)
-    for (kind, name), runs in found.items():
+    for (kind, name), runs in inputs.items():
         if len(runs) > 1:
             few, *_, many = sorted(runs.values(), key=len)
             raise RecordError(
@@ -94,17 +82,11 @@ def check_inputs(inputs: Iterable[Input]) -> None:
 
 @dataclass
 class Results:
-    """What a study's files amount to: the rows of scores.jsonl and curves.csv, what was read, what was not there."""
+    """What a study's files amount to: the rows of scores.jsonl and curves.csv, and what was not there."""
 
     scores: list[Score] = field(default_factory=list)
     curves: list[CurvePoint] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    inputs: list[Input] = field(default_factory=list)
-
-    def extend(self, other: "Results") -> None:
-        """Append the rows of another part of the study."""
-        for name, rows in vars(other).items():
-            getattr(self, name).extend(rows)
 
     @contextmanager
     def listing(self, unfinished: bool) -> Iterator[None]:
@@ -117,99 +99,90 @@ class Results:
             self.missing.append(str(error))
 
 
-def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False, processes: int = 1) -> Results:
+def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Results:
     """Every score and curve of the plan's runs; of an unfinished study, of those that are there.
+
+    A run whose training is wrong or unfinished has none.
 
     Raises:
         RecordError: for trainings of different inputs; for a file that is missing or does not hold what it should,
             which is listed of an unfinished study.
     """
-    results = Results()
-    of_run = partial(collect_run, plan=plan, files=ResultFiles(folder), unfinished=unfinished)
-    with ProcessPoolExecutor(processes, get_context("fork")) if processes > 1 else nullcontext() as pool:
-        for part in pool.map(of_run, runs_of(plan), chunksize=8) if pool else map(of_run, runs_of(plan)):
-            results.extend(part)
-    check_inputs(results.inputs)
+    results, files = Results(), ResultFiles(folder)
+    inputs: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs_of(plan):
+        with results.listing(unfinished):
+            check_files(files.run(run.name))
+            is_trained = run.method != UNTRAINED
+            outcome = finished(files.run(run.name) / RECORD, run) if is_trained else {"started": 0.0}
+            for kind, name in (("data", run.dataset), ("model", run.model)):
+                if total := outcome.get(kind, {}).get("sha256"):
+                    inputs[kind, name][total].append(run.name)
+            for benchmark, role in measured_on(plan, run):
+                with results.listing(unfinished):
+                    if role == "train":
+                        scores, points = of_training(run, outcome, files.run(run.name))
+                        results.curves += points
+                    else:
+                        scores = of_benchmark(run, benchmark, role, plan["grading"], files, outcome["started"])
+                    results.scores += scores
+    check_inputs(inputs)
     return results
 
 
-def collect_run(run: Run, plan: dict[str, Any], files: ResultFiles, unfinished: bool) -> Results:
-    """The scores and the curve of one run, see `collect`; none of a run whose training is wrong or unfinished."""
-    found, folder = Results(), files.run(run.name)
-    with found.listing(unfinished):
-        check_files(folder)
-        outcome = finished(folder / RECORD, run) if run.method != UNTRAINED else {"started": 0.0}
-        for kind, name in (("data", run.dataset), ("model", run.model)):
-            if total := outcome.get(kind, {}).get("sha256"):
-                found.inputs.append(Input(kind, name, total, run.name))
-        for benchmark, role in measured_on(plan, run):
-            with found.listing(unfinished):
-                if role == "train":
-                    found.extend(of_training(run, outcome, folder))
-                    continue
-                key = {**cell(run), "benchmark": benchmark, "role": role}
-                protocols = ["flips"] if role == "flips" else plan["grading"]
-                each = [of_benchmark(key, protocol, files, outcome["started"]) for protocol in protocols]
-                found.scores += [score for scores in each for score in scores]
-    return found
-
-
-def of_benchmark(key: dict[str, Any], protocol: str, files: ResultFiles, since: float) -> list[Score]:
-    """The scores of a run on a benchmark under a protocol of grading, or (`flips`) its sign-flip rates there.
+def of_benchmark(
+    run: Run, benchmark: str, role: Role, grading: list[str], files: ResultFiles, since: float
+) -> list[Score]:
+    """The scores of a run on a benchmark under each protocol of grading, or its sign-flip rates there.
 
     Args:
-        key: the columns of `Score` up to the role.
-        protocol: whose measures, see `mcgrpo.analyse.measures.MEASURES`.
-        files: of the study.
         since: when the training started.
 
     Raises:
         RecordError: for a file that is wrong, or older than the training.
     """
-    where = run_name(key), key["benchmark"]
-    path = files.flips(*where) if protocol == "flips" else files.grades(*where, protocol)
-    if path.exists() and path.stat().st_mtime < since:
-        raise RecordError(f"{path}: older than the training that it should be of")
-    if protocol == "flips":
-        check_seal(path)
-        found = [Measure(row.measure, row.values, row.problems) for row in read_jsonl(path, FlipRates)]
+    if role == "flips":
+        paths = {"flips": files.flips(run.name, benchmark)}
     else:
-        found = measures(read_grades(path), str(path), protocol)
-    return [Score(**key, measure=name, value=fmean(v), n=len(v), values=v, problems=ids) for name, v, ids in found]
+        paths = {protocol: files.grades(run.name, benchmark, protocol) for protocol in grading}
+    scores = []
+    for protocol, path in paths.items():
+        if path.exists() and path.stat().st_mtime < since:
+            raise RecordError(f"{path}: older than the training that it should be of")
+        if role == "flips":
+            check_seal(path)
+        for row in read_jsonl(path, Measure) if role == "flips" else measures(read_grades(path), protocol):
+            numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
+            scores.append(Score(**of_run(run), benchmark=benchmark, role=role, **numbers))
+    return scores
 
 
-def of_training(run: Run, outcome: Mapping[str, Any], folder: Path) -> Results:
-    """The curve of a training, and its measures with n steps."""
-    gpus = outcome.get("gpus", 0)
-    processes = max(gpus, 1)
+def of_training(run: Run, outcome: dict[str, Any], folder: Path) -> tuple[list[Score], list[CurvePoint]]:
+    """The measures of a training, with n steps, and its curve."""
+    processes = max(outcome.get("gpus", 0), 1)
     batches = Counter(step for step, _ in schedule(run, processes, outcome["data"]["rows"]).generations())
-    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], processes, batches)
+    parts = {step: processes * count for step, count in batches.items()}
+    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], parts)
     found = training_measures(points, outcome["seconds"], run.training.get("max_grad_norm", 1.0))
-    own = [] if planned_extra(run) is not None else [(EXTRA_ROLLOUTS, _extra_rollouts(run, folder))]
-    key = {**cell(run), "benchmark": "train", "role": "train", "n": len(points)}
-    values = [*found, (GPUS, gpus), *own]
-    return Results([Score(**key, measure=name, value=float(value)) for name, value in values], points)
-
-
-def _extra_rollouts(run: Run, folder: Path) -> int:
-    """Those of somebody's own estimator, which is code: counted in its groups."""
-    for where, row in iter_json_lines(folder / GROUPS):
-        return len(as_record(Group, row, where).rewards) - run.num_generations
-    raise RecordError(f"{folder / GROUPS}: holds no groups")
+    found[GPUS] = outcome.get("gpus", 0)
+    if planned_extra(run) is None:  # those of somebody's own estimator, which is code: counted in its groups
+        groups = (as_record(Group, row, where) for where, row in iter_json_lines(folder / GROUPS))
+        if not (first := next(groups, None)):
+            raise RecordError(f"{folder / GROUPS}: holds no groups")
+        found[EXTRA_ROLLOUTS] = len(first.rewards) - run.num_generations
+    key = {**of_run(run), "benchmark": "train", "role": "train", "n": len(points)}
+    return [Score(**key, measure=name, value=float(value)) for name, value in found.items()], points
 
 
 def main() -> None:
     """Collect a study's results into scores.jsonl and curves.csv."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--plan", type=Path, required=True)
-    parser.add_argument("--results", type=Path, required=True)
-    parser.add_argument("--scores", type=Path, required=True)
-    parser.add_argument("--curves", type=Path, required=True)
-    parser.add_argument("--processes", type=int, default=1)
+    for name in ("plan", "results", "scores", "curves"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--partial", action="store_true", help="take what is there, and name what is not")
     options = parser.parse_args()
     with command_line.errors(RecordError):
-        results = collect(read_json(options.plan), options.results, options.partial, options.processes)
+        results = collect(read_json(options.plan), options.results, options.partial)
     write_jsonl(options.scores, results.scores)
     write_csv(options.curves, CurvePoint, results.curves)
     for path in (options.scores, options.curves):

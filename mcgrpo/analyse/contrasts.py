@@ -13,36 +13,38 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import pandas as pd
+import numpy as np
 
 from mcgrpo import command_line
-from mcgrpo.analyse import paired
+from mcgrpo.analyse import scored
 from mcgrpo.analyse.answer import questions
-from mcgrpo.analyse.bounds import DIGITS, in_unit, p_equivalent, p_values
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
 from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.records import GPUS, Contrast
-from mcgrpo.analyse.scored import Found, Scores, planned_seeds, read_scores
-from mcgrpo.analyse.stats import Estimate
+from mcgrpo.analyse.scored import Found, Scores
+from mcgrpo.analyse.stats import DIGITS, Estimate
 from mcgrpo.files import read_json, write_csv
+from mcgrpo.grade.rewards import REWARDS
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import EQUIVALENCE_MARGIN
 
 Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
-Weights = dict[CellKey, float]
+Weights = Mapping[CellKey, float]
 ON_CPU = "times are judged on GPUs"
 """Why a time is not judged: jobs on a CPU share its cores, so their times depend on what else ran."""
+ALL_RIGHT = {"points": 1.0, **dict.fromkeys(("reward", "reward_first", "reward_unsteadiness"), REWARDS["correct"])}
+"""By unit of a claim, what right answers to all problems amount to. The margin of equivalence is a share of it."""
 
 
 class Single(NamedTuple):
-    """A comparison in one scope: the weights of its cells, None where one of them is not there."""
+    """A comparison of a claim, counted from 1, in one scope: the weights of its cells, None where one is not there."""
 
+    number: int
     comparison: Comparison
     scope: Scope
     weights: Weights | None
@@ -68,9 +70,9 @@ def contrasts(
     return [row for claim in claims if not claim.unjudged for row in study.rows(claim)]
 
 
-def of_printed(claims: Iterable[Claim], cells: pd.DataFrame) -> list[Contrast]:
+def of_printed(claims: Iterable[Claim], cells: Mapping[CellKey, float]) -> list[Contrast]:
     """The rows of contrasts.csv for the paper's numbers, given by `mcgrpo.analyse.published.as_cells`."""
-    scores = {CellKey.of(row): {0: Found(row.mean, 1)} for row in cells.itertuples(index=False)}
+    scores = {key: {0: Found(value, 1)} for key, value in cells.items()}
     # The paper prints totals. Trainings that are compared have as many steps, so the ratio is that of a step
     scores |= {key._replace(measure="seconds_per_step"): v for key, v in scores.items() if key.measure == "seconds"}
     return contrasts(claims, scores, {key.without_measure for key in scores}, printed=True)
@@ -87,79 +89,73 @@ class _Study:
 
     def rows(self, claim: Claim) -> Iterator[Contrast]:
         """The single comparisons of a claim, their averages, and what decides."""
-        of_claim = partial(Contrast, claim.id)
-        measured: dict[int, list[Single]] = {}
-        for number, comparison in enumerate(claim.comparisons, 1):
-            singles = self.singles(claim, number, comparison)
-            measured[number] = [single for single in singles if single.weights]
-            for single in singles:
-                row = of_claim("single", number, *single.scope)
-                yield self.filled(row, [single]) if single.weights else row
-        for number, singles in measured.items():
-            if len(singles) > 1:
-                yield self.filled(of_claim("pooled", number, None, None), singles)
-        everywhere = [each for singles in measured.values() for each in singles]
+        singles = [each for number in range(1, len(claim.comparisons) + 1) for each in self.singles(claim, number)]
+        measured = [single for single in singles if single.weights]
+        for each in singles:
+            numbers = self.numbers([each], _capped) if each.weights else {"comparisons": 1}
+            yield Contrast(claim.id, "single", each.number, *each.scope, **numbers)
+        for number in range(1, len(claim.comparisons) + 1):
+            own = [each for each in measured if each.number == number]
+            if len(own) > 1:
+                yield Contrast(claim.id, "pooled", number, None, None, **self.numbers(own))
         if claim.quantifier == "some":
-            for setting in sorted({each.scope[0] for each in everywhere}):
-                own = [each for each in everywhere if each.scope[0] == setting]
-                yield self.filled(of_claim("setting", 0, setting, None), own)
-        elif chosen := measured[claim.primary] if claim.primary else everywhere:
-            yield self.filled(of_claim("primary", claim.primary, None, None), chosen)
+            for setting in sorted({each.scope[0] for each in measured}):
+                own = [each for each in measured if each.scope[0] == setting]
+                yield Contrast(claim.id, "setting", 0, setting, None, **self.numbers(own))
+        elif chosen := [each for each in measured if claim.primary in (0, each.number)]:
+            yield Contrast(claim.id, "primary", claim.primary, None, None, **self.numbers(chosen))
 
-    def singles(self, claim: Claim, number: int, comparison: Comparison) -> list[Single]:
-        """The comparison in each setting and benchmark that plans any of its terms; one empty row where none does."""
+    def singles(self, claim: Claim, number: int) -> list[Single]:
+        """A comparison in each setting and benchmark that plans any of its terms; one empty row where none does.
+
+        The times of settings that cannot be judged are left out where those of another setting can.
+        """
+        comparison = claim.comparisons[number - 1]
         cells = [cell for cell in self.planned if not claim.settings or cell.setting in claim.settings]
         columns = [_keys(term, cells) for term in comparison.terms]
         singles = []
         for scope in sorted(set().union(*columns)):
-            weights: Weights = defaultdict(float)
+            sums: dict[CellKey | None, float] = defaultdict(float)
             for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
                 for key, weight in _expanded(term, column.get(scope)):
-                    weights[key] += sign * weight
-            weights = {key: weight for key, weight in weights.items() if weight}
+                    sums[key] += sign * weight
+            weights = {key: weight for key, weight in sums.items() if weight}
             if not weights:
                 where = f"claim {claim.id}: comparison {number}"
                 raise ClaimError(f"{where}: its cells cancel, and nothing is left to compare")
-            singles.append(Single(comparison, scope, weights if all(key in self.scores for key in weights) else None))
-        return _judgeable(singles, self.scores) or [Single(comparison, (None, None), None)]
+            there = all(key in self.scores for key in weights)
+            singles.append(Single(number, comparison, scope, weights if there else None))
+        judged = [each for each in singles if each.weights and not is_unjudged(each.weights, self.scores)]
+        if judged:
+            singles = [each if each in judged else each._replace(weights=None) for each in singles]
+        return singles or [Single(number, comparison, (None, None), None)]
 
-    def filled(self, row: Contrast, singles: Sequence[Single]) -> Contrast:
-        """A row with the numbers of the average of single comparisons."""
+    def numbers(self, singles: Sequence[Single], tested: Any = lambda result: result) -> dict[str, Any]:
+        """The columns of the average of single comparisons; `tested` is what p-values of an estimate are taken of."""
         of, weights = average([single.comparison for single in singles]), defaultdict(float)
         for single in singles:
             for key, weight in single.weights.items():
                 weights[key] += weight / len(singles)
         result, over, lone = estimate(weights, self.scores, of.is_ratio)
         value, low, high = (in_unit(of, number) for number in (result.mean, *result.limits()))
-        tested = _capped(result) if row.kind == "single" else result
-        holds, fails = (1.0, 1.0) if lone and not self.printed else p_values(of, tested, self.printed)
+        holds, fails = (1.0, 1.0) if lone and not self.printed else p_values(of, tested(result), self.printed)
         seen = None if lone or of.is_ratio else result.detectable
         at_least, at_most = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
-        return replace(
-            row,
-            value=value,
-            low=low,
-            high=high,
-            p_holds=holds,
-            p_fails=fails,
-            seeds=None if self.printed else result.seeds,
-            over=over,
-            detectable=None if seen is None else round(of.scale * seen, DIGITS),
-            unjudged=ON_CPU if not self.printed and is_unjudged(weights, self.scores) else None,
-            comparisons=len({single.comparison for single in singles}),
-            at_least=at_least,
-            at_most=at_most,
-            p_equivalent=None if lone or self.printed else p_equivalent(of, result, self.margin),
-        )
-
-
-def _judgeable(singles: Sequence[Single], scores: Scores) -> list[Single]:
-    """Without the times of settings that cannot be judged, where those of another setting can."""
-    measured = [single for single in singles if single.weights]
-    unjudged = [single for single in measured if is_unjudged(single.weights, scores)]
-    if len(unjudged) == len(measured):
-        return [*singles]
-    return [single._replace(weights=None) if single in unjudged else single for single in singles]
+        return {
+            "value": value,
+            "low": low,
+            "high": high,
+            "p_holds": holds,
+            "p_fails": fails,
+            "seeds": None if self.printed else result.seeds,
+            "over": over,
+            "detectable": None if seen is None else round(of.scale * seen, DIGITS),
+            "unjudged": ON_CPU if not self.printed and is_unjudged(weights, self.scores) else None,
+            "comparisons": len({single.comparison for single in singles}),
+            "at_least": at_least,
+            "at_most": at_most,
+            "p_equivalent": None if lone or self.printed else p_equivalent(of, result, self.margin),
+        }
 
 
 def is_unjudged(weights: Weights, scores: Scores) -> bool:
@@ -195,45 +191,76 @@ def _capped(result: Estimate) -> Estimate:
     return replace(result, freedom=min(result.freedom, result.seeds - 1)) if result.seeds > 1 else result
 
 
-def estimate(weights: Mapping[CellKey, float], scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
+def estimate(weights: Weights, scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
     """The weighted sum of cells (of their logarithms, for a ratio).
 
     Also what its interval is over, and whether any part of it is of one seed of a training.
     """
     if ratio:
         scores = {key: {seed: _logarithm(key, seed, each) for seed, each in scores[key].items()} for key in weights}
-    strata: dict[tuple[str, bool], Weights] = defaultdict(dict)
+    strata: dict[tuple[str, bool], dict[CellKey, float]] = defaultdict(dict)
     for key, weight in weights.items():  # an untrained model has no noise of seeds, and is not paired by them
         strata[key.setting, key.method != UNTRAINED][key] = weight
     parts, seeds, unpaired, lone = [], [], False, False
     for (_, trained), own in sorted(strata.items()):
-        shared, fewest = paired.shared_seeds(own, scores), min(len(scores[key]) for key in own)
+        shared, fewest = scored.shared_seeds(own, scores), min(len(scores[key]) for key in own)
         lone |= trained and fewest == 1
         if len(shared) > 1 or (shared and fewest == 1):
-            parts.append(paired.part(own, scores, shared))
+            parts.append(scored.weighted_sum(own, scores, shared))
             fewest = len(shared)
         else:
-            parts += [paired.part({key: weight}, scores, scores[key]) for key, weight in own.items()]
+            parts += [scored.weighted_sum({key: weight}, scores, scores[key]) for key, weight in own.items()]
             unpaired = True
         seeds += [fewest] if trained else []
     only = next(iter(weights))
-    result = paired.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
+    result = scored.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
     if seeds:  # the one row of an untrained model is none
         result = replace(result, seeds=min(seeds))
-    return result, _over(result, any("" not in part for part in parts), unpaired), lone
-
-
-def _over(result: Estimate, problems: bool, unpaired: bool) -> str:
     if result.error is None:
-        return ""
-    over = "problems" if result.seeds == 1 else "seeds and problems" if problems else "seeds"
-    return f"{over}, seeds unpaired" if unpaired else over
+        return result, "", lone
+    has_problems = any("" not in part for part in parts)
+    over = "problems" if result.seeds == 1 else "seeds and problems" if has_problems else "seeds"
+    return result, f"{over}, seeds unpaired" if unpaired else over, lone
 
 
 def _logarithm(key: CellKey, seed: int, score: Found) -> Found:
     if score.value <= 0:
         raise ValueError(f"{key}: a ratio needs positive numbers, not {score.value:g} of seed {seed}")
     return Found(math.log(score.value), score.n)
+
+
+def p_values(comparison: Comparison, result: Estimate, certain: bool = False) -> tuple[float, float]:
+    """One-sided: of the test that the truth lies between the bounds, and of the test that it lies outside.
+
+    A number that is taken as it stands, or that all seeds agree on, is on one side for certain.
+    """
+    if certain or result.error == 0:
+        inside = comparison.holds_at(in_unit(comparison, result.mean))
+        return (0.0, 1.0) if inside else (1.0, 0.0)
+    low, high = comparison.low / comparison.scale, comparison.high / comparison.scale
+    if comparison.is_ratio:
+        low, high = (float(np.log(bound)) if bound > 0 else -math.inf for bound in (low, high))
+    holds = max(result.p_value(low, "greater"), result.p_value(high, "less"))
+    return holds, min(result.p_value(low, "less"), result.p_value(high, "greater"))
+
+
+def p_equivalent(comparison: Comparison, result: Estimate, margin: float) -> float | None:
+    """Of the two one-sided tests that the truth lies less than `margin` from a bound of 0 (the larger p-value).
+
+    None where the claim is not that a difference (of accuracies, flip rates or rewards) is above or below 0. In
+    rewards, the margin is that of the accuracy times the reward of a right answer (of weight 1).
+    """
+    if comparison.unit not in ALL_RIGHT or {comparison.low, comparison.high} not in ({0, math.inf}, {-math.inf, 0}):
+        return None
+    margin *= ALL_RIGHT[comparison.unit]
+    return max(result.p_value(-margin, "greater"), result.p_value(margin, "less"))
+
+
+def in_unit(comparison: Comparison, number: float | None) -> float | None:
+    """An estimate in the unit of the claim."""
+    if number is None:
+        return None
+    return round(math.exp(number) if comparison.is_ratio else comparison.scale * number, DIGITS)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -246,11 +273,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
         plan = read_json(options.plan)
-        planned = planned_seeds(plan)
-        scores = read_scores(options.scores, planned)
         claims = [*read_claims(options.claims), *(question.claim for question in questions(plan))]
-        found = contrasts(claims, scores, planned, margin=plan["equivalence_margin"])
-        write_csv(options.output, Contrast, found)
+        scores, planned = scored.read_scores(options.scores), scored.planned_seeds(plan)
+        write_csv(options.output, Contrast, contrasts(claims, scores, planned, margin=plan["equivalence_margin"]))
 
 
 if __name__ == "__main__":

@@ -1,55 +1,47 @@
 """The course of a training, from its metrics: the rows of curves.csv, and what they amount to."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import median, stdev
 from typing import Any
 
-from mcgrpo.analyse.records import CurvePoint
+from mcgrpo.analyse.records import LOGGED, RUN_COLUMNS, CurvePoint
 from mcgrpo.grade.rewards import is_accurate
-from mcgrpo.records import VERDICTS, Run, RunKey
+from mcgrpo.records import VERDICTS, Run
 
-Measures = Iterator[tuple[str, float]]
-"""Names and values."""
-
-COLUMNS = {field.name: field.metadata["logged"] for field in fields(CurvePoint) if field.metadata}
-"""Columns of curves.csv, and the names they are logged under in metrics.jsonl."""
-MEANS = tuple(field.name for field in fields(CurvePoint) if field.metadata.get("is_mean"))
+MEANS = (
+    "reward", "reward_first", "grad_norm", "frac_unscorable", "advantage_abs_max", "frac_scale_zero",
+    "frac_scale_zero_signal", "frac_advantage_zero", "frac_groups_zero", "frac_effective", "kl_l1_share_logps",
+    "flips_mean_median", "flips_loo_mean", "flips_loo_median", "clip_ratio",
+)  # fmt: skip
 """Columns whose mean over all steps is a measure of the training, under the same name."""
 NAMES = (*MEANS, "frac_grad_clipped", "reward_unsteadiness", "rollouts", "seconds", "seconds_per_step")
 """What the measures of a training are called."""
-PHASES = tuple(column for column in COLUMNS if column.startswith("seconds_"))
+PHASES = tuple(column for column in LOGGED if column.startswith("seconds_"))
 """The phases of a step; their seconds are those of the step."""
 
 
-def cell(run: Run) -> dict[str, Any]:
+def of_run(run: Run) -> dict[str, Any]:
     """The columns that say which run a row belongs to."""
-    return {field.name: getattr(run, field.name) for field in fields(RunKey)}
+    return {name: getattr(run, name) for name in RUN_COLUMNS}
 
 
-def curve(
-    run: Run, metrics: list[dict[str, Any]], processes: int = 1, batches: Mapping[int, int] | None = None
-) -> list[CurvePoint]:
+def curve(run: Run, metrics: list[dict[str, Any]], parts: Mapping[int, int]) -> list[CurvePoint]:
     """The rows of one run in curves.csv.
-
-    A step has logged the mean of its verdict counts, over the processes that trained together and over its generation
-    batches.
 
     Args:
         run: the training.
         metrics: rows of its metrics.jsonl.
-        processes: that trained together.
-        batches: step -> number of generation batches, of steps with several.
+        parts: step -> over how many it logs the mean of its verdict counts, where these are several: the processes that
+            trained together, times the generation batches of the step.
     """
-    batches = batches or {}
     return [
         CurvePoint(
-            **cell(run),
+            **of_run(run),
             step=row["step"],
-            **drawn(row, processes * batches.get(row["step"], 1)),
-            **{column: row.get(name) for column, name in COLUMNS.items()},
+            **drawn(row, parts.get(row["step"], 1)),
+            **{column: row.get(name) for column, name in LOGGED.items()},
         )
         for row in metrics
     ]
@@ -65,7 +57,7 @@ def drawn(row: dict[str, Any], parts: int) -> dict[str, float | None]:
     return {"rollouts": total * parts, "accuracy": accurate / total}
 
 
-def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> Measures:
+def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> dict[str, float]:
     """The measures of a training: its seconds, and means over steps (of the reward: over those that generate).
 
     `reward_unsteadiness` is that of `reward_first`, `rollouts` the sum over steps, `frac_grad_clipped` the share of
@@ -76,20 +68,21 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
     def of(column: str) -> list[float]:
         return [value for point in points if (value := getattr(point, column)) is not None]
 
-    yield "seconds", seconds
+    found = {"seconds": seconds}
     # Medians over steps, which a pause does not change. Not every step has every phase: of several updates, the first
     # generates. Such a phase counts by its share of steps.
     if step := sum(median(logged) * len(logged) / len(points) for phase in PHASES if (logged := of(phase))):
-        yield "seconds_per_step", step
+        found["seconds_per_step"] = step
     if counts := of("rollouts"):
-        yield "rollouts", sum(counts)
+        found["rollouts"] = sum(counts)
     if norms := of("grad_norm"):
-        yield "frac_grad_clipped", sum(not norm <= max_grad_norm for norm in norms) / len(norms)
+        found["frac_grad_clipped"] = sum(not norm <= max_grad_norm for norm in norms) / len(norms)
     for measure in MEANS:
         if values := [value for value in of(measure) if math.isfinite(value)]:
-            yield measure, sum(values) / len(values)
+            found[measure] = sum(values) / len(values)
     if (steady := unsteadiness(of("reward_first"))) is not None:
-        yield "reward_unsteadiness", steady
+        found["reward_unsteadiness"] = steady
+    return found
 
 
 def unsteadiness(rewards: Sequence[float]) -> float | None:

@@ -1,6 +1,5 @@
-"""The contract's CSV files as checked DataFrames, and the two accuracies that tables and figures show."""
+"""The CSV files as DataFrames, and the two accuracies that tables and figures show."""
 
-import csv
 import types
 import typing
 from pathlib import Path
@@ -10,76 +9,54 @@ import numpy as np
 import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.files import RecordError, as_record
+from mcgrpo.files import RecordError
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import check_seal
 
 R = TypeVar("R")
 DECODINGS = ("greedy", "sampled")
-BOOLEANS = {"True": True, "False": False}
-"""As `mcgrpo.files.write_csv` spells them."""
-
-
-def read_records(path: str | Path, kind: type[R]) -> list[R]:
-    """The rows of a CSV file of records `kind`; empty optional fields become None.
-
-    Raises:
-        RecordError: for a missing file, other columns than the record's, a required field that is empty, or a value of
-            the wrong type, naming file, line and field; for a sealed file that has changed.
-    """
-    check_seal(Path(path))
-    header, *rows = _read_rows(path)
-    hints = typing.get_type_hints(kind)
-    if header != list(hints):
-        odd = [name for name in hints if name not in header] or [name for name in header if name not in hints]
-        culprit = f"column {odd[0]!r} is missing or unknown" if odd else "columns are repeated or in another order"
-        raise RecordError(f"{path}: {culprit}; {kind.__name__} has {', '.join(hints)}")
-    bases = [_base(hint)[0] for hint in hints.values()]
-    records = []
-    for line, row in enumerate(rows, 2):
-        if len(row) != len(header):
-            raise RecordError(f"{path}:{line}: {len(row)} fields, not the header's {len(header)}")
-        values = map(_value, row, bases)
-        records.append(as_record(kind, dict(zip(hints, values, strict=True)), f"{path}:{line}"))
-    return records
 
 
 def read_frame(path: str | Path, kind: type) -> pd.DataFrame:
-    """The same as a DataFrame: empty optional fields become NaN, and dtypes follow the record's."""
-    records, columns = read_records(path, kind), {}
-    for name, hint in typing.get_type_hints(kind).items():
-        base, is_optional = _base(hint)
-        dtype = {int: "Int64" if is_optional else "int64", float: "float64"}.get(base, object)
-        columns[name] = pd.Series([getattr(record, name) for record in records], dtype=dtype)
-    return pd.DataFrame(columns)
+    """The rows of a CSV file of records `kind`. In an empty field there is NaN, in one of text None.
 
-
-def _read_rows(path: str | Path) -> list[list[str]]:
+    Raises:
+        RecordError: for a missing file, a sealed one that has changed, other columns than the record's, a required
+            number that is empty, or a value of the wrong type, naming the file.
+    """
+    check_seal(Path(path))
+    hints = typing.get_type_hints(kind)
+    dtypes = {name: _dtype(hint) for name, hint in hints.items()}
+    empty = {name: ["", "nan"] if dtype == "float64" else [""] for name, dtype in dtypes.items()}
     try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file, strict=True))
+        frame = pd.read_csv(path, dtype=dtypes, keep_default_na=False, na_values=empty)
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file") from None
-    except (csv.Error, ValueError) as error:
-        raise RecordError(f"{path}: not a CSV table with a header ({error})") from None
-    return rows or [[]]
+    except ValueError as error:
+        raise RecordError(f"{path}: not a table of {kind.__name__} ({error})") from None
+    if list(frame) != list(hints) or not isinstance(frame.index, pd.RangeIndex):
+        odd = [name for name in (*hints, *frame) if (name in hints) != (name in frame)]
+        culprit = f"column {odd[0]!r} is missing or unknown" if odd else "columns are not in this order"
+        raise RecordError(f"{path}: {culprit}; {kind.__name__} has {', '.join(hints)}")
+    if wanting := [name for name, hint in hints.items() if hint is float and frame[name].isna().any()]:
+        raise RecordError(f"{path}: column {wanting[0]!r} has an empty field")
+    texts = frame.select_dtypes(object)
+    frame[texts.columns] = texts.where(texts.notna(), None)
+    return frame
 
 
-def _base(hint: Any) -> tuple[Any, bool]:
-    """The type of a field's values, and whether it may be empty."""
-    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    return options[0], type(None) in options
+def read_records(path: str | Path, kind: type[R]) -> list[R]:
+    """The same as records, with None in empty fields."""
+    frame = read_frame(path, kind).astype(object)
+    return [kind(**row) for row in frame.where(frame.notna(), None).to_dict("records")]
 
 
-def _value(text: str, base: Any) -> Any:
-    """What a text stands for in a column of a type: None if it is empty, the text itself if it is no such value."""
-    if not text or base not in (int, float, bool):
-        return text or None
-    try:
-        return BOOLEANS[text] if base is bool else base(text)
-    except (ValueError, KeyError):
-        return text
+def _dtype(hint: Any) -> Any:
+    """The dtype of a column."""
+    if isinstance(hint, types.UnionType):
+        return {int: "Int64", float: "float64", bool: "boolean"}.get(typing.get_args(hint)[0], object)
+    return {int: "int64", float: "float64"}.get(hint, object)
 
 
 def is_among(rows: pd.DataFrame, others: pd.DataFrame, columns: list[str]) -> np.ndarray:

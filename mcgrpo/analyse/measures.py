@@ -9,10 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
+from mcgrpo.analyse.records import Measure
 from mcgrpo.files import RecordError, as_record, iter_json_lines
-from mcgrpo.grade.rewards import is_accurate
+from mcgrpo.grade.rewards import ACCURATE, is_accurate
 from mcgrpo.records import Decoding, Grade
 from mcgrpo.sums import check_seal
 
@@ -20,32 +20,19 @@ Problem = Sequence[Grade]
 """The grades of one problem's completions, drawn in one way."""
 Problems = dict[str, Problem]
 """By id, in the order of the benchmark."""
+Definition = tuple[str, Callable[[Problem], float], Problems]
+"""A measure: its name, its value for a problem, and the problems."""
 RATES = ("unparseable", "timeout", "error")
 """Verdicts whose rate is a measure."""
 NAMES = r"(exact-|robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+|maj@\d+|rate-({})".format(
     "|".join(RATES)
 )
 """What measures are called: a pattern."""
-Definition = tuple[str, Callable[[Problem], float], Problems]
-"""A measure: its name, its value for a problem, and the problems."""
 
 
-class Measure(NamedTuple):
-    """A named value for each problem, in the order of their ids (`problems`, hashed)."""
-
-    name: str
-    values: list[float]
-    problems: str
-
-
-def right(problem: Problem) -> int:
-    """How many completions are right: correct or equivalent."""
-    return sum(is_accurate(grade.verdict) for grade in problem)
-
-
-def accuracy(problem: Problem) -> float:
-    """Share of completions that are right: correct or equivalent."""
-    return right(problem) / len(problem)
+def rate(verdicts: Sequence[str], problem: Problem) -> float:
+    """Share of completions with one of these verdicts."""
+    return sum(grade.verdict in verdicts for grade in problem) / len(problem)
 
 
 def pass_at(k: int, problem: Problem) -> float:
@@ -53,13 +40,8 @@ def pass_at(k: int, problem: Problem) -> float:
 
     The unbiased estimator of pass@k (Chen et al. 2021, arXiv 2107.03374, Eq. 1), in exact integers.
     """
-    n = len(problem)
-    return 1 - math.comb(n - right(problem), k) / math.comb(n, k)
-
-
-def rate(verdict: str, problem: Problem) -> float:
-    """Share of completions with a verdict."""
-    return [grade.verdict for grade in problem].count(verdict) / len(problem)
+    wrong = sum(not is_accurate(grade.verdict) for grade in problem)
+    return 1 - math.comb(wrong, k) / math.comb(len(problem), k)
 
 
 def majority(problem: Problem) -> float:
@@ -72,9 +54,15 @@ def majority(problem: Problem) -> float:
         for grade in problem
         if is_accurate(grade.verdict) or grade.extracted
     )
-    most = max(votes.values(), default=0)
-    first = [answer for answer, count in votes.items() if count == most]
-    return (most > 0) and ("right" in first) / len(first)
+    first = [answer for answer, count in votes.items() if count == max(votes.values())]
+    return ("right" in first) / max(len(first), 1)
+
+
+def _accuracies(prefix: str, verdicts: Iterable[str], drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
+    """`greedy` and `avg@n`: the share of completions with one of these verdicts."""
+    for decoding, problems in drawn.items():
+        name = "greedy" if decoding == "greedy" else f"avg@{samples(problems)}"
+        yield prefix + name, partial(rate, verdicts), problems
 
 
 def _paper(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
@@ -82,17 +70,17 @@ def _paper(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
 
     k is 2, 4, 8, ... and n itself; a vote needs n of 3 or more. `exact-` counts correct, not equivalent, answers.
     """
-    for name, problems in _named(drawn):
-        yield name, accuracy, problems
-        yield f"exact-{name}", partial(rate, "correct"), problems
-    n = samples(drawn.get("sampled", {}))
-    for k in sorted({2**power for power in range(1, n.bit_length())} | ({n} if n > 1 else set())):
-        yield f"pass@{k}", partial(pass_at, k), drawn["sampled"]
+    for loose, exact in zip(_accuracies("", ACCURATE, drawn), _accuracies("exact-", ["correct"], drawn), strict=True):
+        yield from (loose, exact)
+    sampled = drawn.get("sampled", {})
+    n = samples(sampled)
+    for k in sorted({2**power for power in range(1, n.bit_length())} | {n} - {0, 1}):
+        yield f"pass@{k}", partial(pass_at, k), sampled
     if n >= 3:
-        yield f"maj@{n}", majority, drawn["sampled"]
+        yield f"maj@{n}", majority, sampled
     every = {id: [g for problems in drawn.values() for g in problems[id]] for id in next(iter(drawn.values()))}
     for verdict in RATES:
-        yield f"rate-{verdict}", partial(rate, verdict), every
+        yield f"rate-{verdict}", partial(rate, [verdict]), every
 
 
 def _released(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
@@ -106,34 +94,41 @@ def _released(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
         yield f"released-{name}", partial(pass_at, n), problems
 
 
-def _robust(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
-    for name, problems in _named(drawn):
-        yield f"robust-{name}", accuracy, problems
-
-
-MEASURES = {"paper": _paper, "released": _released, "robust": _robust}
+MEASURES = {"paper": _paper, "released": _released, "robust": partial(_accuracies, "robust-", ACCURATE)}
 """The measures of each protocol of evaluation."""
 
 
-def measures(grades: Iterable[Grade], where: str, protocol: str = "paper") -> list[Measure]:
-    """All measures of one benchmark under a protocol of `MEASURES`; errors, which name `where`, as in `by_decoding`."""
-    drawn = by_decoding(grades, where)
-    problems = problems_hash(next(iter(drawn.values())))
+def measures(drawn: dict[Decoding, Problems], protocol: str = "paper") -> list[Measure]:
+    """All measures of one benchmark under a protocol of `MEASURES`."""
+    ids = problems_hash(next(iter(drawn.values())))
     return [
-        Measure(name, [float(value(problem)) for problem in each.values()], problems)
-        for name, value, each in MEASURES[protocol](drawn)
+        Measure(name, [float(value(problem)) for problem in problems.values()], ids)
+        for name, value, problems in MEASURES[protocol](drawn)
     ]
-
-
-def _named(drawn: dict[Decoding, Problems]) -> Iterator[tuple[str, Problems]]:
-    """The name of the accuracy of each decoding."""
-    for decoding, problems in drawn.items():
-        yield "greedy" if decoding == "greedy" else f"avg@{samples(problems)}", problems
 
 
 def samples(problems: Problems) -> int:
     """How many completions each problem has; 0 without problems."""
     return len(next(iter(problems.values()), ()))
+
+
+def problems_hash(ids: Iterable[str]) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of problems' ids, in their order."""
+    return hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]
+
+
+def read_grades(path: Path) -> dict[Decoding, Problems]:
+    """The graded problems of a file; columns that `grade` carries through from its input are left out.
+
+    Raises:
+        RecordError: for a file that has changed since it was written, or a row that is no grade; and as `by_decoding`.
+    """
+    check_seal(path)
+    names = Grade.__dataclass_fields__
+    rows = iter_json_lines(path)
+    return by_decoding(
+        (as_record(Grade, {name: row[name] for name in names if name in row}, where) for where, row in rows), str(path)
+    )
 
 
 def by_decoding(grades: Iterable[Grade], where: str) -> dict[Decoding, Problems]:
@@ -158,20 +153,3 @@ def by_decoding(grades: Iterable[Grade], where: str) -> dict[Decoding, Problems]
     if len({tuple(problems) for problems in grouped.values()}) > 1:
         raise RecordError(f"{where}: greedy and sampled completions are of different problems")
     return {decoding: dict(problems) for decoding, problems in grouped.items()}
-
-
-def problems_hash(ids: Iterable[str]) -> str:
-    """The first 16 hexadecimal digits of the SHA-256 of problems' ids, in their order."""
-    return hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]
-
-
-def read_grades(path: Path) -> Iterator[Grade]:
-    """The grades of a file; columns that `grade` carries through from its input are left out.
-
-    Raises:
-        RecordError: for a file that has changed since it was written, or a row that is no grade.
-    """
-    check_seal(path)
-    names = Grade.__dataclass_fields__
-    for where, row in iter_json_lines(path):
-        yield as_record(Grade, {name: row[name] for name in names if name in row}, where)

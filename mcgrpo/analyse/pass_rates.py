@@ -6,7 +6,7 @@ of a beta distribution with the moments of a beta-binomial (Griffiths 1973, Biom
 tenth of the steps and of all seeds.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,13 +54,18 @@ def windows(runs: Sequence[Run], files: ResultFiles) -> Iterator[tuple[str, list
     for begin in TIMES if groups else ():
         first = 1 + int(begin * steps)
         last = max(first, int((begin + 0.1) * steps + 0.5))
-        drawn = [
-            [each for each in group.rewards if each is not None] for group in groups if first <= group.step <= last
-        ]
+        there = (group.rewards for group in groups if first <= group.step <= last)
+        drawn = [[reward for reward in rewards if reward is not None] for rewards in there]
         yield f"steps {first}-{last}", [rewards for rewards in drawn if rewards]
 
 
-def probabilities(groups: Iterable[Sequence[float]]) -> tuple[tuple[float, ...], Tensor]:
+def by_level(groups: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], np.ndarray]:
+    """Reward levels, ascending from a failure (0), and how often each is in each group: (groups, levels)."""
+    levels = tuple(sorted({0.0, 2.0}.union(*groups)))
+    return levels, np.array([[group.count(level) for level in levels] for group in groups])
+
+
+def probabilities(groups: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], Tensor]:
     """Reward levels, ascending from a failure (0), and (`POINTS`, levels) probabilities of prompts.
 
     Successes are spread over the levels above 0 as in all groups together.
@@ -68,9 +73,7 @@ def probabilities(groups: Iterable[Sequence[float]]) -> tuple[tuple[float, ...],
     Args:
         groups: the rewards of each group, of one size; a reward above 0 is a success.
     """
-    groups = [*groups]
-    levels = tuple(sorted({0.0, 2.0}.union(*groups)))
-    counts = np.array([[list(group).count(level) for level in levels] for group in groups])
+    levels, counts = by_level(groups)
     rates = _spread(counts[:, 1:].sum(axis=1), counts.sum(axis=1))
     successes = counts[:, 1:].sum(axis=0)
     shares = successes / successes.sum() if successes.any() else np.eye(len(levels) - 1)[-1]

@@ -1,6 +1,5 @@
-"""The study's runs and what each is measured on, and its scores by cell and by seed, checked against that."""
+"""The study's runs and what each is measured on; its scores by cell and by seed, and weighted sums of them."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -9,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.crossed import Part, Weighted, contrast, share
 from mcgrpo.analyse.records import Score
-from mcgrpo.files import as_record, iter_json_lines
+from mcgrpo.analyse.stats import Estimate
+from mcgrpo.files import as_record, read_jsonl
 from mcgrpo.records import Role, Run
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.sums import check_seal
@@ -59,41 +60,59 @@ def planned_seeds(plan: Mapping[str, Any]) -> dict[CellKey, set[int]]:
     return seeds
 
 
-def read_scores(path: Path, planned: Planned) -> Scores:
-    """The scores of scores.jsonl; errors as in `found_scores`, and for a file that has changed or holds no scores."""
+def read_scores(path: Path) -> Scores:
+    """The scores of scores.jsonl; errors as in `by_cell`, and for a file that has changed or holds no scores."""
     check_seal(path)
-    return found_scores((as_record(Score, row, where) for where, row in iter_json_lines(path)), planned)
+    return by_cell(read_jsonl(path, Score))
 
 
-def found_scores(rows: Iterable[Score], planned: Planned) -> Scores:
+def by_cell(rows: Iterable[Score]) -> Scores:
     """Scores by cell and seed.
 
     Raises:
-        ValueError: naming the row and the seed, for one that is not planned, stands twice or is not finite, and where
-            seeds, or cells that are compared, are not over the same problems (or as many steps).
+        ValueError: naming cell and seed, where seeds, or cells that are compared, are not over the same problems (or as
+            many steps).
     """
-    by_cell: Scores = defaultdict(dict)
-    for row in rows:
+    scores: Scores = defaultdict(dict)
+    known: dict[tuple, tuple[str, Score]] = {}
+    for row in sorted(rows, key=lambda row: row.seed):
         key = CellKey.of(row)
-        if row.seed not in planned.get(key.without_measure, ()):
-            raise ValueError(f"{key}: seed {row.seed} is not in the plan")
-        if row.seed in by_cell[key]:
-            raise ValueError(f"{key}: seed {row.seed} is scored twice")
+        where, first = known.setdefault(key.block if row.problems else key, (f"seed {row.seed} of {key}", row))
+        if (row.problems, row.n) != (first.problems, first.n):
+            raise ValueError(f"{key}: seed {row.seed} is on other problems than {where}")
         values = None if row.values is None else np.array(row.values, dtype=float)
-        if not math.isfinite(row.value) or (values is not None and not np.isfinite(values).all()):
-            raise ValueError(f"{key}: the value of seed {row.seed} is {row.value}, a mean needs finite numbers")
-        by_cell[key][row.seed] = Found(row.value, row.n, values, row.problems)
-    scores = {key: dict(sorted(by_cell[key].items())) for key in sorted(by_cell, key=lambda key: key.order)}
-    _check_problems(scores)
-    return scores
+        scores[key][row.seed] = Found(row.value, row.n, values, row.problems)
+    return dict(scores)
 
 
-def _check_problems(scores: Scores) -> None:
-    known: dict[tuple, tuple[str, str, int]] = {}
-    for key, seeds in scores.items():
-        for seed, score in seeds.items():
-            where, *over = known.setdefault(
-                key.block if score.problems else key, (f"seed {seed} of {key}", score.problems, score.n)
-            )
-            if over != [score.problems, score.n]:
-                raise ValueError(f"{key}: seed {seed} is on other problems than {where}")
+def mean(key: CellKey, scores: Scores) -> Estimate:
+    """The mean of a cell over its seeds and problems."""
+    seeds = scores.get(key, {})
+    if not seeds:
+        return Estimate()
+    ((problems, weighted),) = weighted_sum({key: 1.0}, scores, seeds).items()
+    return share(weighted.values) if problems else contrast([{problems: weighted}])
+
+
+def difference(key: CellKey, other: CellKey | None, scores: Scores) -> Estimate:
+    """The difference of two cells over the seeds that both have; empty if they share none."""
+    seeds = shared_seeds([key, other], scores)
+    return contrast([weighted_sum({key: 1.0, other: -1.0}, scores, seeds)]) if seeds else Estimate()
+
+
+def shared_seeds(keys: Iterable[CellKey | None], scores: Scores) -> list[int]:
+    """The seeds that all of these cells have, in ascending order."""
+    return sorted(set.intersection(*(set(scores.get(key, ())) for key in keys)))
+
+
+def weighted_sum(weights: Mapping[CellKey, float], scores: Scores, seeds: Iterable[int]) -> Part:
+    """The weighted sum of cells at these seeds, by the problems that they are on. Values on problems are in [0, 1]."""
+    parts: dict[str, Weighted] = {}
+    for key, weight in weights.items():
+        cells = [scores[key][seed] for seed in seeds]
+        values = np.array([[cell.value] if cell.values is None else cell.values for cell in cells])
+        before = parts.get(cells[0].problems, Weighted(np.zeros_like(values), 0.0, 0.0))
+        parts[cells[0].problems] = Weighted(
+            before.values + weight * values, before.least + min(weight, 0.0), before.most + max(weight, 0.0)
+        )
+    return parts

@@ -7,7 +7,7 @@ the rate is the share of a group's k rollouts for which they disagree. Rewards t
 how many rollouts it holds of each level, c_1 + ... + c_L = k, and the mean over all C(N, k) subsets is a sum over these
 compositions, each with its hypergeometric weight prod C(n_v, c_v) / C(N, k).
 
-The paper leaves open what follows; every combination is computed, under the name that `measure_name` spells.
+The paper leaves open what follows; every combination is computed, under its name in `mcgrpo.analyse.flip_measures`.
 
 baseline: of the group. `mean` and `median` of its k rollouts (two middle ones are averaged: at k = 2 the median is the
     mean); `median-plus1` and `mean-plus1` of k + 1 rollouts, of which the one closest to the baseline is dropped, as
@@ -40,18 +40,9 @@ import numpy as np
 import pandas as pd
 
 from mcgrpo import command_line
-from mcgrpo.analyse.flip_measures import (
-    BASELINES,
-    CONVENTIONS,
-    ORACLES,
-    Baseline,
-    Convention,
-    Oracle,
-    measure_name,
-    parse_measure,
-)
-from mcgrpo.analyse.measures import by_decoding, problems_hash, read_grades
-from mcgrpo.analyse.records import FlipRates
+from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, HOWS, ORACLES, FlipMeasure, parse_measure
+from mcgrpo.analyse.measures import problems_hash, read_grades
+from mcgrpo.analyse.records import Measure
 from mcgrpo.files import RecordError, write_jsonl
 from mcgrpo.grade.rewards import reward_of
 from mcgrpo.sums import seal
@@ -61,55 +52,24 @@ Counts = tuple[int, ...]
 
 
 class Tally(NamedTuple):
-    """A prompt's rewards: distinct levels, ascending, as integers from 0 without a common factor; how often each."""
+    """A prompt's rewards: distinct levels, ascending, as integers in a common unit; how often each."""
 
     levels: tuple[int, ...]
     counts: Counts
 
 
 def tally(rewards: Iterable[float]) -> Tally:
-    """Count rewards by level; no sign of an advantage changes with their unit and zero.
-
-    Raises:
-        ValueError: for no rewards, or one that is not finite.
-    """
-    rewards = list(rewards)
-    if bad := [reward for reward in rewards if not math.isfinite(reward)]:
-        raise ValueError(f"rewards hold {bad[0]}, which has no sign under a baseline")
-    if not rewards:
-        raise ValueError("no rewards")
+    """Count finite rewards by level; no sign of an advantage changes with their unit."""
     counts = sorted(Counter(map(Fraction, rewards)).items())
     unit = math.lcm(*(level.denominator for level, _ in counts))
-    heights = [int((level - counts[0][0]) * unit) for level, _ in counts]
-    factor = math.gcd(*heights) or 1
-    return Tally(tuple(height // factor for height in heights), tuple(count for _, count in counts))
+    return Tally(tuple(int(level * unit) for level, _ in counts), tuple(count for _, count in counts))
 
 
-def exact_rate(rewards: Tally, baseline: Baseline, oracle: Oracle, convention: Convention, k: int) -> Fraction:
-    """The expected sign-flip rate of one prompt, over all subsets of its rollouts.
-
-    Raises:
-        ValueError: for fewer rollouts than the baseline's group has.
-    """
-    size, total = group_size(baseline, k), sum(rewards.counts)
-    if total < size:
-        raise ValueError(f"{total} rollouts: a {baseline} baseline at k = {k} needs {size}")
-    signs = _oracle_signs(rewards, oracle)
-    flips = sum(
-        subsets * _flips(counts, rewards.levels, baseline, signs, convention)
-        for counts, subsets in compositions(rewards.counts, size)
-    )
-    return Fraction(flips, _unit(size) * k * math.comb(total, size))
-
-
-def sampled_rate(
-    rewards: Tally, baseline: Baseline, oracle: Oracle, convention: Convention, k: int, drawn: np.ndarray
-) -> Fraction:
-    """The sign-flip rate of one prompt, over the subsets that `draw` drew."""
-    size, signs = group_size(baseline, k), _oracle_signs(rewards, oracle)
-    counts = (drawn[:, :size, None] == np.arange(len(rewards.levels))).sum(axis=1).tolist()
-    flips = sum(_flips(tuple(each), rewards.levels, baseline, signs, convention) for each in counts)
-    return Fraction(flips, _unit(size) * k * len(drawn))
+@cache
+def every_group(counts: Counts, size: int) -> dict[Counts, int]:
+    """Every way to take `size` rollouts from these, by level, and the number of subsets that it describes."""
+    groups = itertools.product(*(range(min(size, count) + 1) for count in counts))
+    return {group: math.prod(map(math.comb, counts, group)) for group in groups if sum(group) == size}
 
 
 def draw(rewards: Tally, k: int, subsamples: int, generator: np.random.Generator) -> np.ndarray:
@@ -121,30 +81,38 @@ def draw(rewards: Tally, k: int, subsamples: int, generator: np.random.Generator
     return generator.permuted(np.tile(rollouts, (subsamples, 1)), axis=1)[:, : k + 1]
 
 
-def group_size(baseline: Baseline, k: int) -> int:
-    """The rollouts that a baseline is taken of, where k reach the update."""
-    return k + baseline.endswith("-plus1")
+def drawn_groups(drawn: np.ndarray, levels: int) -> dict[Counts, int]:
+    """As `every_group`, of the groups that were drawn: integers of shape (groups, size), below `levels`."""
+    return Counter(map(tuple, (drawn[:, :, None] == np.arange(levels)).sum(axis=1).tolist()))
+
+
+def rate(rewards: Tally, baseline: str, oracle: str, convention: str, groups: Mapping[Counts, int]) -> Fraction:
+    """The sign-flip rate of one prompt, over groups of its rollouts and how often each is taken."""
+    signs = _signs(_distances(rewards, oracle.removeprefix("oracle-")))
+    flips = (times * _flips(group, rewards.levels, baseline, signs, convention) for group, times in groups.items())
+    return Fraction(sum(flips), sum(groups.values()))
 
 
 @cache
-def compositions(counts: Counts, size: int) -> list[tuple[Counts, int]]:
-    """Every way to take `size` rollouts from these, by level, and the number of subsets that it describes."""
-    if len(counts) == 1:
-        return [((size,), math.comb(counts[0], size))] if size <= counts[0] else []
-    return [
-        ((first, *others), math.comb(counts[0], first) * subsets)
-        for first in range(min(size, counts[0]) + 1)
-        for others, subsets in compositions(counts[1:], size - first)
-    ]
+def _flips(group: Counts, levels: tuple[int, ...], baseline: str, oracle: tuple[int, ...], convention: str) -> Fraction:
+    """The share of a group's kept rollouts that flip; of equally close ones, each is dropped in part."""
+    distances = _distances(Tally(levels, group), baseline.removesuffix("-plus1"))
+    pairs = zip(_signs(distances), oracle, strict=True)
+    flips = [ours * theirs < 0 if convention == "strict" else ours != theirs for ours, theirs in pairs]
+    flipped = Fraction(sum(itertools.compress(group, flips)))
+    if not baseline.endswith("-plus1"):
+        return flipped / sum(group)
+    least = min(map(abs, itertools.compress(distances, group)))
+    closest = [count * (abs(distance) == least) for count, distance in zip(group, distances, strict=True)]
+    return (flipped - Fraction(sum(itertools.compress(closest, flips)), sum(closest))) / (sum(group) - 1)
 
 
 def _distances(group: Tally, centre: str) -> list[int]:
     """The distance of each level from a group's mean or median, in a positive unit; even groups have two medians."""
     size = sum(group.counts)
-    if centre == "mean":
-        total = sum(count * level for level, count in zip(*group, strict=True))
-        return [size * level - total for level in group.levels]
     ranked = [level for level, count in zip(*group, strict=True) for _ in range(count)]
+    if centre == "mean":
+        return [size * level - sum(ranked) for level in group.levels]
     return [2 * level - ranked[(size - 1) // 2] - ranked[size // 2] for level in group.levels]
 
 
@@ -152,38 +120,9 @@ def _signs(distances: Iterable[int]) -> tuple[int, ...]:
     return tuple((distance > 0) - (distance < 0) for distance in distances)
 
 
-@cache
-def _oracle_signs(rewards: Tally, oracle: Oracle) -> tuple[int, ...]:
-    """The sign of each level under the baseline of all rollouts."""
-    return _signs(_distances(rewards, oracle.removeprefix("oracle-")))
-
-
-@cache
-def _flips(
-    counts: Counts, levels: tuple[int, ...], baseline: Baseline, oracle: tuple[int, ...], convention: Convention
-) -> int:
-    """How many of a group's kept rollouts flip, in parts of one; of equally close ones, each is dropped in part."""
-    distances = _distances(Tally(levels, counts), baseline.removesuffix("-plus1"))
-    pairs = zip(_signs(distances), oracle, strict=True)
-    flips = [ours * theirs < 0 if convention == "strict" else ours != theirs for ours, theirs in pairs]
-    unit = _unit(sum(counts))
-    flipped = unit * sum(itertools.compress(counts, flips))
-    if not baseline.endswith("-plus1"):
-        return flipped
-    least = min(map(abs, itertools.compress(distances, counts)))
-    closest = [count * (abs(distance) == least) for count, distance in zip(counts, distances, strict=True)]
-    return flipped - unit // sum(closest) * sum(itertools.compress(closest, flips))
-
-
-@cache
-def _unit(size: int) -> int:
-    """The parts of a rollout: they can be shared among any number of a group's rollouts."""
-    return math.lcm(*range(1, size + 1))
-
-
 def flip_rates(
     rewards: Mapping[str, Sequence[float]], sizes: Sequence[int], subsamples: int, seed: int
-) -> Iterator[FlipRates]:
+) -> Iterator[Measure]:
     """Every measure of the rewards of each problem (by id), each with a value per problem in their order.
 
     The random subsets of a problem depend on `seed`, k and its id alone, and are the same for all conventions.
@@ -191,23 +130,23 @@ def flip_rates(
     Raises:
         RecordError: naming a problem with fewer rollouts than the largest k + 1.
     """
-    needed = group_size("median-plus1", max(sizes))
+    most = max(sizes)
     for problem, drawn in rewards.items():
-        if len(drawn) < needed:
-            raise RecordError(f"problem {problem!r} has {len(drawn)} rollouts; k = {max(sizes)} needs {needed}")
-    problems = problems_hash(rewards)
-    tallies = {problem: tally(drawn) for problem, drawn in rewards.items()}
+        if len(drawn) <= most:
+            raise RecordError(f"problem {problem!r} has {len(drawn)} rollouts; k = {most} needs {most + 1}")
+    problems, tallies = problems_hash(rewards), [tally(drawn) for drawn in rewards.values()]
     for k in sizes:
-        subsets = [
-            draw(counted, k, subsamples, np.random.default_rng([seed, k, *problem.encode()]))
-            for problem, counted in tallies.items()
-        ]
-        for part in itertools.product(BASELINES, ORACLES, CONVENTIONS):
-            exact = [float(exact_rate(counted, *part, k)) for counted in tallies.values()]
-            yield FlipRates(measure_name(*part, k, "exact"), exact, problems)
-            pairs = zip(tallies.values(), subsets, strict=True)
-            sampled = [float(sampled_rate(counted, *part, k, drawn)) for counted, drawn in pairs]
-            yield FlipRates(measure_name(*part, k, "sampled"), sampled, problems)
+        generators = (np.random.default_rng([seed, k, *problem.encode()]) for problem in rewards)
+        subsets = [draw(each, k, subsamples, own) for each, own in zip(tallies, generators, strict=True)]
+        groups = {}
+        for size in (k, k + 1):
+            pairs = zip(subsets, tallies, strict=True)
+            groups[size, "exact"] = [every_group(each.counts, size) for each in tallies]
+            groups[size, "sampled"] = [drawn_groups(own[:, :size], len(each.levels)) for own, each in pairs]
+        for baseline, oracle, convention, how in itertools.product(BASELINES, ORACLES, CONVENTIONS, HOWS):
+            pairs = zip(tallies, groups[k + baseline.endswith("-plus1"), how], strict=True)
+            values = [float(rate(each, baseline, oracle, convention, own)) for each, own in pairs]
+            yield Measure(str(FlipMeasure(baseline, oracle, convention, k, how)), values, problems)
 
 
 def read_rewards(path: Path) -> dict[str, list[float]]:
@@ -216,13 +155,13 @@ def read_rewards(path: Path) -> dict[str, list[float]]:
     Raises:
         RecordError: for a line that is no grade, no sampled completions, or problems with different numbers of them.
     """
-    problems = by_decoding(read_grades(path), str(path)).get("sampled")
+    problems = read_grades(path).get("sampled")
     if not problems:
         raise RecordError(f"{path}: no sampled completions")
     return {name: [reward_of(grade) for grade in problem] for name, problem in problems.items()}
 
 
-def table(rates: Iterable[FlipRates]) -> str:
+def table(rates: Iterable[Measure]) -> str:
     """The exact rates in percent, each a mean over problems: a column for each convention and k."""
     rows = [{**parse_measure(row.measure)._asdict(), "rate": 100 * fmean(row.values)} for row in rates]
     exact = pd.DataFrame(rows).query("how == 'exact'")

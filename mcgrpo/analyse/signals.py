@@ -11,7 +11,7 @@ out: `mcgrpo.estimators.signals`.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,18 @@ import torch
 from torch import Tensor
 
 from mcgrpo import command_line
-from mcgrpo.analyse.bounds import DIGITS
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies, read_frame
-from mcgrpo.analyse.pass_rates import probabilities, trainings, windows
+from mcgrpo.analyse.pass_rates import by_level, probabilities, trainings, windows
 from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
 from mcgrpo.analyse.scored import runs_of
 from mcgrpo.analyse.sign_flips import read_rewards
+from mcgrpo.analyse.stats import DIGITS
 from mcgrpo.estimators import Signal, signal
 from mcgrpo.estimators.enumeration import EnumerationError
 from mcgrpo.files import RecordError, read_json, write_csv
 from mcgrpo.grade.rewards import UNPARSABLE_GOLD
-from mcgrpo.records import Run, cell_name
+from mcgrpo.records import CELL, Run, cell_name
 from mcgrpo.study.estimators import options_of
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
@@ -71,8 +71,8 @@ def read_probabilities(path: Path, run: Run, benchmark: str) -> Rewards:
     drawn = [rewards for rewards in read_rewards(path).values() if UNPARSABLE_GOLD not in rewards]
     if not drawn:
         raise RecordError(f"{path}: no prompt has an answer to compare with")
-    levels = tuple(sorted({0.0, 2.0}.union(*drawn)))
-    shares = [[rewards.count(level) / len(rewards) for level in levels] for rewards in drawn]
+    levels, counts = by_level(drawn)
+    shares = counts / counts.sum(axis=1, keepdims=True)
     return Rewards(run.name, run.setting, benchmark, levels, torch.tensor(shares, dtype=torch.float64), len(drawn))
 
 
@@ -84,15 +84,14 @@ def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) ->
         rewards: of one model.
         summary: a row per `Cell`.
     """
-    cells = cells_of(plan, rewards)
-    once = {trained: _signal(rewards, trained, rewards.probabilities) for trained in dict.fromkeys(cells.values())}
-    found = {key: own for key, trained in cells.items() if (own := once[trained]) is not None}
+    of = cache(partial(_signal, rewards, rewards.probabilities))  # an estimator is one signal in all of its cells
+    found = {key: own for key, trained in cells_of(plan, rewards).items() if (own := of(trained)) is not None}
     measured = _sampled(summary)
     for key, own in found.items():
         numbers = {name: getattr(own, name) for name in ("per_step", "per_rollout", "per_row", "of_best", "drawn")}
-        place = {name: getattr(key, name) for name in ("setting", "method", "num_generations", "variant")}
-        shared = {"source": rewards.source, "prompts": rewards.prompts, "success": rewards.success}
-        yield CellSignal(**place, **shared, **numbers, **_compared(key, found, measured.get(key, {})))
+        numbers |= {name: getattr(rewards, name) for name in ("source", "prompts", "success")}
+        numbers |= {name: getattr(key, name) for name in CELL}
+        yield CellSignal(**numbers, **_compared(key, found, measured.get(key, {})))
 
 
 def _compared(key: CellKey, found: Mapping[CellKey | None, Signal], measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,9 +100,9 @@ def _compared(key: CellKey, found: Mapping[CellKey | None, Signal], measured: Ma
     for kind, name, other in (("difference", "method", key.baseline), ("change", "variant", key.default)):
         beside = found.get(other, own)
         if beside is not own and beside.per_step:
-            predicted = round(own.per_step / beside.per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
             gains = {f"gain_{end}": measured.get(f"{kind}_{end}") for end in ("low", "high", "verdict")}
             gains |= {"measure": measured.get("measure"), "gain": measured.get(kind)}
+            predicted = round(own.per_step / beside.per_step - 1, DIGITS) + 0.0  # without the sign of -0.0
             return {"kind": kind, "baseline": getattr(other, name), "predicted": predicted, **gains}
     return {}
 
@@ -125,7 +124,7 @@ def cells_of(plan: Mapping[str, Any], rewards: Rewards) -> dict[CellKey, Trained
     return cells
 
 
-def _signal(rewards: Rewards, trained: Trained, probabilities: Tensor) -> Signal | None:
+def _signal(rewards: Rewards, probabilities: Tensor, trained: Trained) -> Signal | None:
     """None, with the reason printed, for an estimator whose signal cannot be enumerated."""
     estimator, size, options = trained
     try:
@@ -152,7 +151,7 @@ def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
     points = rates * successes / successes.sum()
     points[:, 0] = 1 - rates[:, 0]
     for key, trained in cells_of(plan, rewards).items():
-        signal = _signal(rewards, trained, points) if key.variant == DEFAULT else None
+        signal = _signal(rewards, points, trained) if key.variant == DEFAULT else None
         if signal is None:
             continue
         slope = signal.gain / signal.climb.square().sum(dim=1)

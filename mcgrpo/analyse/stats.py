@@ -11,9 +11,10 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from mcgrpo.analyse.records import GainVerdict
-
+GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 LEVEL = 0.95
+DIGITS = 9
+"""Decimals of a number that is printed: differences of printed numbers are exact at these."""
 POWER = 0.8
 EQUIVALENCE_LEVEL = 0.9
 """Two one-sided tests at 5% are the 90% interval (Schuirmann 1987, J. Pharmacokinetics and Biopharmaceutics 15)."""
@@ -27,7 +28,7 @@ class Estimate:
         mean: None where there is no value at all.
         seeds: how many it is the mean of.
         error: its standard error; None where nothing is known of it, and there is no interval.
-        freedom: degrees of freedom of `error`.
+        freedom: degrees of freedom of `error`, where there is one.
         trials: of a share of problems, the effective number of independent problems (Korn and Graubard 1998, Survey
             Methodology 24(2)): limits are then those of Clopper and Pearson.
     """
@@ -35,7 +36,7 @@ class Estimate:
     mean: float | None = None
     seeds: int = 0
     error: float | None = None
-    freedom: float = math.inf
+    freedom: float = math.nan
     trials: float | None = None
 
     def limits(self, level: float = LEVEL) -> tuple[float, float] | tuple[None, None]:
@@ -63,7 +64,7 @@ class Estimate:
             beyond = (self.mean - bound) * (1 if alternative == "greater" else -1)
             if not self.error:
                 return 0.0 if beyond > 0 else 1.0
-            return t_share(-beyond / self.error, self.freedom)
+            return float(special.stdtr(self.freedom, -beyond / self.error))
         right, wrong = self._counts() if alternative == "greater" else self._counts()[::-1]
         share = min(max(bound if alternative == "greater" else 1 - bound, 0.0), 1.0)
         return float(special.betainc(right, wrong + 1, share)) if right else 1.0
@@ -80,22 +81,14 @@ class Estimate:
         return self.mean * self.trials, (1 - self.mean) * self.trials
 
 
-def t_share(below: float, freedom: float) -> float:
-    """The share of Student's t distribution that lies below a value."""
-    return float(special.stdtr(freedom, below) if math.isfinite(freedom) else special.ndtr(below))
-
-
 def t_quantile(share: float, freedom: float) -> float:
     """A quantile of Student's t distribution."""
-    return float(special.stdtrit(freedom, share) if math.isfinite(freedom) else special.ndtri(share))
+    return float(special.stdtrit(freedom, share))
 
 
 def detectable(error: float, freedom: float) -> float:
     """See `Estimate.detectable`."""
-    quantile = t_quantile((1 + LEVEL) / 2, freedom)
-    if math.isinf(freedom):
-        return (quantile + t_quantile(POWER, freedom)) * error
-    return float(special.nctdtrinc(freedom, 1 - POWER, quantile)) * error
+    return float(special.nctdtrinc(freedom, 1 - POWER, t_quantile((1 + LEVEL) / 2, freedom))) * error
 
 
 def gain_verdict(gain: Estimate, margin: float) -> GainVerdict | None:

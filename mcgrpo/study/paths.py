@@ -71,7 +71,7 @@ class ResultFiles:
         return self.folder / f"rollout-grades/{run}/{benchmark}.jsonl"
 
     def flips(self, run: str, benchmark: str) -> Path:
-        """One `FlipRates` a line."""
+        """One `Measure` a line."""
         return self.folder / f"flips/{run}/{benchmark}.jsonl"
 
     def benchmark(self, rule: str, job: str = "") -> Path:

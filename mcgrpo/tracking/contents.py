@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.analyse.curves import COLUMNS
+from mcgrpo.analyse.records import LOGGED
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
 from mcgrpo.records import Run, cell_name
 from mcgrpo.study import methods
@@ -118,7 +118,7 @@ def curves(path: Path) -> list[tuple[str, float, float, int]]:
     Raises:
         RecordError: for a row without a step or a time.
     """
-    columns = {column: COLUMNS[column] for column in CURVES}
+    columns = {column: LOGGED[column] for column in CURVES}
     points = []
     for where, row in iter_json_lines(path):
         if not {"step", "time"} <= row.keys():

@@ -12,8 +12,8 @@ from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.curves import MEANS
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
-from mcgrpo.analyse.records import CurvePoint, FlipRates, Score
-from mcgrpo.analyse.scored import found_scores, planned_seeds
+from mcgrpo.analyse.records import CurvePoint, Measure, Score
+from mcgrpo.analyse.scored import by_cell
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_json, write_jsonl
 from mcgrpo.records import Group, Run
@@ -42,7 +42,7 @@ def results(tmp_path):
         "grading": ["paper"],
         "measures": ["greedy", "avg@2"],
     }
-    rates = FlipRates("mean/oracle-mean/zeros/k2/exact", [0.5, 0.0, 0.25], "abc")
+    rates = Measure("mean/oracle-mean/zeros/k2/exact", [0.5, 0.0, 0.25], "abc")
     write_jsonl(tmp_path / f"flips/{runs[0].name}/sums.jsonl", [rates])
     write_json(tmp_path / "plan.json", study)
     return tmp_path
@@ -63,7 +63,7 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
         write_jsonl(results / "runs" / run.name / "groups.jsonl", [group])
     found = collect(planned, results)
     assert [score.value for score in found.scores if score.measure == "extra_rollouts"] == [3, 3]
-    cells = summarise(planned | {"equivalence_margin": 0.01}, found_scores(found.scores, planned_seeds(planned))).cells
+    cells = summarise(planned | {"equivalence_margin": 0.01}, by_cell(found.scores)).cells
     assert {cell.extra_rollouts for cell in cells if cell.method != "none"} == {3}
     write_jsonl(results / "runs" / run.name / "groups.jsonl", [])
     with pytest.raises(RecordError, match=r"groups\.jsonl: holds no groups"):
@@ -179,14 +179,6 @@ def test_values_that_are_not_finite_do_not_reach_means(results):
     found = collect(plan(results), results)
     norms = {s.seed: (s.value, s.n) for s in found.scores if s.measure == "grad_norm"}
     assert norms == {0: (0.5, 20), 1: (0.5, 20)}
-
-
-def test_several_processes_collect_the_same_in_the_same_order(results):
-    one, several = (collect(plan(results), results, processes=processes) for processes in (1, 3))
-    assert one == several and one.scores and one.curves
-    (results / "runs/toy/grpo/G4/default/seed1/run.json").unlink()
-    with pytest.raises(RecordError, match=r"seed1/run\.json: no such file"):
-        collect(plan(results), results, processes=2)
 
 
 def test_the_command_writes_both_files_or_ends_in_one_line(results):

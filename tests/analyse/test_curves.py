@@ -9,7 +9,7 @@ from mcgrpo.analyse.curves import MEANS, curve, training_measures, unsteadiness
 
 
 def test_curve_takes_the_logged_names():
-    (point,) = curve(a_run(), [{"step": 3, "drawn/reward": 0.25, "reward": 0.9, "loss": 0.1}])
+    (point,) = curve(a_run(), [{"step": 3, "drawn/reward": 0.25, "reward": 0.9, "loss": 0.1}], {})
     assert (point.step, point.reward, point.loss, point.kl) == (3, 0.25, 0.1, None)
 
 
@@ -18,32 +18,32 @@ def test_rollouts_and_their_accuracy_are_those_of_the_verdicts():
     verdicts = {"correct": 7.0, "equivalent": 3.0, "wrong": 9.0, "unparseable": 1.0, "timeout": 0.0, "error": 0.0}
     row = {"step": 1} | {f"verdicts/{name}": count for name, count in verdicts.items()}
     row["verdicts/gold_unparsable"] = 5.0  # rows that have a verdict as well
-    one, none = curve(a_run(), [row, {"step": 2}])
+    one, none = curve(a_run(), [row, {"step": 2}], {})
     assert (one.rollouts, one.accuracy) == (20, 0.5)
     assert (none.rollouts, none.accuracy) == (None, None)
-    assert curve(a_run(), [row], processes=4)[0].rollouts == 80
-    assert [point.rollouts for point in curve(a_run(), [row, row | {"step": 2}], batches={1: 3})] == [60, 20]
-    assert dict(training_measures([one, none, one], 1.0))["rollouts"] == 40
+    assert curve(a_run(), [row], {1: 4})[0].rollouts == 80
+    assert [point.rollouts for point in curve(a_run(), [row, row | {"step": 2}], {1: 3})] == [60, 20]
+    assert training_measures([one, none, one], 1.0)["rollouts"] == 40
 
 
 def test_a_gradient_that_is_longer_than_allowed_or_not_finite_was_clipped():
     norms = [0.5, 1.0, 1.5, float("inf")]
-    points = curve(a_run(), [{"step": step, "grad_norm": norm} for step, norm in enumerate(norms)])
-    assert dict(training_measures(points, 1.0))["frac_grad_clipped"] == 0.5
-    assert dict(training_measures(points, 1.0, max_grad_norm=0.1))["frac_grad_clipped"] == 1.0
+    points = curve(a_run(), [{"step": step, "grad_norm": norm} for step, norm in enumerate(norms)], {})
+    assert training_measures(points, 1.0)["frac_grad_clipped"] == 0.5
+    assert training_measures(points, 1.0, max_grad_norm=0.1)["frac_grad_clipped"] == 1.0
 
 
 def test_a_pause_does_not_change_the_seconds_per_step():
     """Of two updates on the same rollouts, the first generates; one step waited for a minute."""
     generates = {"seconds/generation": 2.0, "seconds/update": 1.0}
     rows = [generates, {"seconds/update": 1.0}, generates, {"seconds/update": 61.0}, generates, {"seconds/update": 1.0}]
-    points = curve(a_run(), [{"step": step} | row for step, row in enumerate(rows)])
-    assert dict(training_measures(points, 75.0))["seconds_per_step"] == 2.0 / 2 + 1.0
+    points = curve(a_run(), [{"step": step} | row for step, row in enumerate(rows)], {})
+    assert training_measures(points, 75.0)["seconds_per_step"] == 2.0 / 2 + 1.0
 
 
 def test_training_measures_by_hand():
-    points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}))
-    found = dict(training_measures(points, 12.5))
+    points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}), {})
+    found = training_measures(points, 12.5)
     by_hand = {
         "seconds": 12.5,
         "seconds_per_step": 2.0,  # four phases of half a second
@@ -54,8 +54,8 @@ def test_training_measures_by_hand():
         "reward_unsteadiness": 0.0,  # it rises by a tenth at every step
     }
     assert found == pytest.approx(dict.fromkeys(MEANS, 0.5) | by_hand, abs=1e-12)
-    points = curve(a_run(), [{"step": 1, "drawn/reward": 1.0, "grad_norm": float("nan")}])
-    assert list(training_measures(points, 1.0)) == [("seconds", 1.0), ("frac_grad_clipped", 1.0), ("reward", 1.0)]
+    points = curve(a_run(), [{"step": 1, "drawn/reward": 1.0, "grad_norm": float("nan")}], {})
+    assert training_measures(points, 1.0) == {"seconds": 1.0, "frac_grad_clipped": 1.0, "reward": 1.0}
 
 
 def test_unsteadiness_is_the_noise_of_a_level_curve():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcgrpo.analyse.measures import majority, measures, pass_at, problems_hash
+from mcgrpo.analyse.measures import by_decoding, majority, measures, pass_at, problems_hash
 from mcgrpo.files import RecordError
 from mcgrpo.records import Grade
 
@@ -31,7 +31,7 @@ FILE = [
 
 
 def test_by_hand():
-    found = {measure.name: measure for measure in measures(FILE, "file")}
+    found = {measure.measure: measure for measure in measures(by_decoding(FILE, "file"))}
     assert {name: fmean(measure.values) for name, measure in found.items()} == pytest.approx(
         {
             "greedy": 2 / 4,
@@ -74,7 +74,7 @@ def test_pass_at_k_is_the_share_of_all_draws_with_a_right_one(verdicts, data):
 
 
 def test_the_release_counts_any_of_its_samples():
-    assert [(measure.name, measure.values) for measure in measures(FILE, "file", "released")] == [
+    assert [(measure.measure, measure.values) for measure in measures(by_decoding(FILE, "file"), "released")] == [
         ("released-greedy", [1, 1, 0, 0]),
         ("released-any@4", [1, 1, 0, 1]),
     ]
@@ -82,7 +82,7 @@ def test_the_release_counts_any_of_its_samples():
 
 def test_the_number_of_samples_decides_what_is_measured():
     def names(n):
-        return [measure.name for measure in measures(problem(*["wrong"] * n), "file")][2:-3]
+        return [measure.measure for measure in measures(by_decoding(problem(*["wrong"] * n), "file"))][2:-3]
 
     assert names(1) == []
     assert names(2) == ["pass@2"]
@@ -101,4 +101,4 @@ def test_the_number_of_samples_decides_what_is_measured():
 )
 def test_grades_that_are_not_of_one_evaluation_are_named(grades, message):
     with pytest.raises(RecordError, match=rf"g\.jsonl: {message}"):
-        measures(grades, "g.jsonl")
+        by_decoding(grades, "g.jsonl")

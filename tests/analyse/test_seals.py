@@ -9,7 +9,7 @@ from collected import a_run, grades
 from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.measures import read_grades
-from mcgrpo.analyse.records import CurvePoint, FlipRates
+from mcgrpo.analyse.records import CurvePoint, Measure
 from mcgrpo.analyse.scored import read_scores
 from mcgrpo.files import RecordError, write_csv, write_jsonl
 from mcgrpo.grade.completions import main as grade
@@ -33,7 +33,7 @@ def test_grades_are_sealed_by_their_stage_and_completions_checked(tmp_path):
     grade(arguments)
     change(graded, '"a"', '"b"')
     with pytest.raises(RecordError, match=r"grades\.jsonl has changed since it was written .* remove .*grades\.jsonl"):
-        list(read_grades(graded))
+        read_grades(graded)
     change(completions, ">7<", ">8<")
     with pytest.raises(SystemExit, match=r"completions\.jsonl has changed since it was written"):
         grade(arguments)
@@ -43,7 +43,7 @@ def test_scores_and_curves_are_checked(tmp_path):
     scores, curves = tmp_path / "scores.jsonl", tmp_path / "curves.csv"
     write_jsonl(scores, grades()[:1])
     write_csv(curves, CurvePoint, [])
-    for path, read in ((scores, lambda: read_scores(scores, {})), (curves, lambda: read_records(curves, CurvePoint))):
+    for path, read in ((scores, lambda: read_scores(scores)), (curves, lambda: read_records(curves, CurvePoint))):
         seal(path)
         change(path, "s", "z")
         with pytest.raises(RecordError, match=f"{path.name} has changed since it was written"):
@@ -52,7 +52,7 @@ def test_scores_and_curves_are_checked(tmp_path):
 
 def test_sign_flips_are_checked_when_collected(tmp_path):
     run, path = a_run("none"), tmp_path / "flips" / a_run("none").name / "sums.jsonl"
-    write_jsonl(path, [FlipRates("mean/oracle-mean/zeros/k2/exact", [0.5], "abc")])
+    write_jsonl(path, [Measure("mean/oracle-mean/zeros/k2/exact", [0.5], "abc")])
     seal(path)
     change(path, "0.5", "0.4")
     plan = {

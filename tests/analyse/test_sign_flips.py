@@ -10,17 +10,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, HOWS, ORACLES, measure_name, parse_measure
+from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, HOWS, ORACLES, FlipMeasure, parse_measure
 from mcgrpo.analyse.measures import problems_hash
-from mcgrpo.analyse.records import FlipRates
+from mcgrpo.analyse.records import Measure
 from mcgrpo.analyse.sign_flips import (
     Tally,
     draw,
-    exact_rate,
+    drawn_groups,
+    every_group,
     flip_rates,
     main,
+    rate,
     read_rewards,
-    sampled_rate,
     tally,
 )
 from mcgrpo.files import RecordError, read_jsonl, write_jsonl
@@ -53,14 +54,9 @@ def by_brute_force(rewards, baseline, oracle, convention, k):
     return Fraction(flips, kept_rollouts)
 
 
-def test_levels_are_integers_without_a_unit():
+def test_levels_are_told_apart_however_close_they_are():
     assert tally([2.0, 0.0, 1.5, 2]) == ((0, 3, 4), (1, 1, 2))
-    assert tally([2.0, 0.0, 0.0]) == tally([1, -1, -1]) == ((0, 1), (2, 1))
-    levels, counts = tally([0.1 + 0.2, 0.3, 0.3, 1e6])  # 0.1 + 0.2 is above 0.3 by 2**-54
-    assert counts == (2, 1, 1) and levels[1] == 1 and levels[2] > 2**60
-    for rewards, message in (([0.0, float("nan")], "hold nan"), ([], "no rewards")):
-        with pytest.raises(ValueError, match=message):
-            tally(rewards)
+    assert tally([0.1 + 0.2, 0.3, 0.3]).counts == (2, 1)  # by 2**-54
 
 
 class TestProperties:
@@ -69,20 +65,23 @@ class TestProperties:
     def test_the_closed_form_is_the_mean_over_all_subsets(self, rewards, baseline, oracle, convention, data):
         most = min(len(rewards) - baseline.endswith("plus1"), 3 if "plus1" in baseline else 8)
         k = data.draw(st.integers(1, most))
-        found = exact_rate(tally(rewards), baseline, oracle, convention, k)
+        counted = tally(rewards)
+        groups = every_group(counted.counts, k + baseline.endswith("plus1"))
+        found = rate(counted, baseline, oracle, convention, groups)
         assert found == by_brute_force(rewards, baseline, oracle, convention, k)
 
 
 class TestSampled:
     @given(REWARDS, st.sampled_from(BASELINES), st.sampled_from(ORACLES), st.sampled_from(CONVENTIONS))
     def test_over_all_subsets_it_is_exact(self, rewards, baseline, oracle, convention):
-        """`draw` replaced by every ordered subset: what `sampled` averages over random ones."""
+        """With every ordered subset in place of random ones."""
         assume(len(rewards) <= 6)
         counted = tally(rewards)
         rollouts = np.repeat(np.arange(len(counted.levels)), counted.counts)
-        every = np.array(list(itertools.permutations(rollouts, 3)))
-        found = sampled_rate(counted, baseline, oracle, convention, 2, every)
-        assert found == exact_rate(counted, baseline, oracle, convention, 2)
+        size = 2 + baseline.endswith("plus1")
+        every = drawn_groups(np.array(list(itertools.permutations(rollouts, size))), len(counted.levels))
+        exact = every_group(counted.counts, size)
+        assert rate(counted, baseline, oracle, convention, every) == rate(counted, baseline, oracle, convention, exact)
 
     def test_subsets_are_drawn_without_replacement(self):
         drawn = draw(Tally((0, 1, 2), (1, 3, 1)), 4, 50, np.random.default_rng(0))
@@ -92,7 +91,7 @@ class TestSampled:
 
 def test_a_name_is_read_as_it_is_written():
     for part in product(BASELINES, ORACLES, CONVENTIONS, (1, 2, 10), HOWS):
-        assert parse_measure(measure_name(*part)) == part
+        assert parse_measure(str(FlipMeasure(*part))) == part
     for name in ("avg@8", "mode/oracle-mean/strict/k2/exact", "mean/oracle-mean/strict/k02/exact"):
         with pytest.raises(ValueError, match=f"'{name}' is no measure of sign flips, like 'mean/oracle-mean/"):
             parse_measure(name)
@@ -125,9 +124,9 @@ class TestFiles:
         found = []
         for seed in ("0", "0", "1"):
             main([*options, "--seed", seed, "--output", str(tmp_path / "flips.jsonl")])
-            found.append({row.measure: row for row in read_jsonl(tmp_path / "flips.jsonl", FlipRates)})
+            found.append({row.measure: row for row in read_jsonl(tmp_path / "flips.jsonl", Measure)})
         every = product(BASELINES, ORACLES, CONVENTIONS, (2, 1), HOWS)
-        assert found[0] == found[1] and set(found[0]) == {measure_name(*part) for part in every}
+        assert found[0] == found[1] and set(found[0]) == {str(FlipMeasure(*part)) for part in every}
         assert {name.split("/")[-1] for name in found[0] if found[2][name] != found[0][name]} == {"sampled"}
         assert found[0]["mean/oracle-mean/strict/k2/exact"].values == [1 / 6, 0.0]
         assert {row.problems for row in found[0].values()} == {problems_hash(["b", "a"])}
@@ -146,8 +145,6 @@ class TestFiles:
         with pytest.raises(SystemExit, match=r"error: problem 'a/7' has 4 rollouts; k = 4 needs 5"):
             main(["--grades", str(path), "--k", "2", "4", "--output", str(tmp_path / "flips.jsonl")])
         assert not (tmp_path / "flips.jsonl").exists()
-        with pytest.raises(ValueError, match="4 rollouts: a median-plus1 baseline at k = 4 needs 5"):
-            exact_rate(tally([0, 2, 2, 2]), "median-plus1", "oracle-mean", "zeros", 4)
         write_grades(path, [("a", "correct")], decoding="greedy")
         with pytest.raises(RecordError, match="no sampled completions"):
             read_rewards(path)

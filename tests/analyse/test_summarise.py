@@ -124,7 +124,7 @@ def test_published_numbers_stand_beside_ours(tmp_path):
     printed = {"grpo": 78.92, "mc-grpo": 83.54, "grpo-plus1": 81.0}
     rows = [published("toy_a", method, value) for method, value in printed.items()]
     rows += [published("toy_b", "grpo", 1.0), published("toy_a", "mc-grpo", 1521.0, "train", "seconds")]
-    found = cells(tmp_path, study(), published=as_cells(rows))
+    found = cells(tmp_path, study(), printed=as_cells(rows))
     ours = cell(found, "mc-grpo")
     assert (ours.published, ours.published_difference) == (pytest.approx(0.8354), pytest.approx(0.0462))
     assert (cell(found, "grpo").published, cell(found, "grpo").published_difference) == (pytest.approx(0.7892), None)
@@ -145,10 +145,10 @@ def gain_of(folder, ours, theirs, margin=0.01, **options):
 def test_a_gain_excludes_the_published_gain_or_does_not(tmp_path):
     for printed, excluded in ((60.0, False), (90.0, True), (40.0, True)):
         numbers = as_cells([published("toy_a", "grpo", 50.0), published("toy_a", "mc-grpo", printed)])
-        found = gain_of(tmp_path, (0.61, 0.60, 0.62), (0.5, 0.5, 0.5), published=numbers)
+        found = gain_of(tmp_path, (0.61, 0.60, 0.62), (0.5, 0.5, 0.5), printed=numbers)
         assert found.difference_excludes_published is excluded
     assert gain_of(tmp_path, (0.61, 0.60, 0.62), (0.5, 0.5, 0.5)).difference_excludes_published is None
-    one_seed = gain_of(tmp_path, (0.6,), (0.5,), published=numbers)
+    one_seed = gain_of(tmp_path, (0.6,), (0.5,), printed=numbers)
     assert one_seed.difference_low is not None
     assert one_seed.difference_excludes_published is None
     assert one_seed.difference_verdict is None and one_seed.difference_detectable is None

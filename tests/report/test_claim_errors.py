@@ -34,9 +34,11 @@ ERROR = 0.01
 
 def printed_gains():
     """(setting, method, G) -> the gain in accuracy that the paper prints."""
-    rows = PRINTED[(PRINTED.measure == "greedy") & (PRINTED.role == "in") & (PRINTED.variant == "default")]
-    rows = rows[rows.difference.notna()]
-    return {(row.setting, row.method, row.num_generations): row.difference for row in rows.itertuples()}
+    return {
+        (key.setting, key.method, key.num_generations): value - PRINTED[key.baseline]
+        for key, value in PRINTED.items()
+        if (key.measure, key.role, key.variant) == ("greedy", "in", "default") and key.baseline in PRINTED
+    }
 
 
 def study(generator, gains=None, late=0.0, seeds=SEEDS, parts=(1, 1, 1), losses=tuple(LOSSES)):

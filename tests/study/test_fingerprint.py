@@ -163,7 +163,7 @@ def test_no_stage_imports_tracking():
         ("trainer/trainer.py", ("class MCGRPOTrainer", "# a comment\n\nclass MCGRPOTrainer")),
         ("records.py", ('"""The contract:', '"""This is the contract:')),
         ("train/job.py", ('{"status": "running", ', "{'status':\n'running', ")),
-        ("analyse/records.py", ("    planned: int", "    planned: float")),
+        ("analyse/records.py", ('"planned": int', '"planned": float')),
         ("__init__.py", ("0.1.0", "0.2.0")),
     ],
 )

@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 
 from runs import RUN
 
-from mcgrpo.analyse.curves import COLUMNS
+from mcgrpo.analyse.records import LOGGED
 from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.records import Grade
 
@@ -42,9 +42,9 @@ def metrics(steps=20, **changed):
     """
     rows = []
     for step in range(1, steps + 1):
-        values = dict.fromkeys(COLUMNS, 0.5) | {"reward": step / 20, "reward_first": step / 10}
+        values = dict.fromkeys(LOGGED, 0.5) | {"reward": step / 20, "reward_first": step / 10}
         values |= {column: each[step] for column, each in changed.items() if step in each}
-        rows.append({"step": step} | {COLUMNS[column]: value for column, value in values.items()})
+        rows.append({"step": step} | {LOGGED[column]: value for column, value in values.items()})
     return rows
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from mcgrpo.analyse.records import Score
-from mcgrpo.analyse.scored import Scores, planned_seeds, read_scores
+from mcgrpo.analyse.scored import Scores, read_scores
 from mcgrpo.analyse.summarise import main, summarise
 from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.records import Run
@@ -48,9 +48,9 @@ def write_scores(folder: Path, rows: list[Score], spread=0.0) -> Path:
     return folder / "scores.jsonl"
 
 
-def scores_by_cell(folder: Path, rows: list[Score], spread=0.0, plan=None) -> Scores:
+def scores_by_cell(folder: Path, rows: list[Score], spread=0.0) -> Scores:
     """The scores as every reader gets them: through the file."""
-    return read_scores(write_scores(folder, rows, spread), planned_seeds(plan or plan_of(rows)))
+    return read_scores(write_scores(folder, rows, spread))
 
 
 def with_values(rows: list[Score], spread=0.0) -> list[Score]:
@@ -98,7 +98,7 @@ def plan_of(rows: list[Score]) -> dict:
 
 def cells(folder, rows, plan=None, spread=0.0, **options):
     plan = plan or plan_of(rows)
-    found = summarise(plan, scores_by_cell(folder, rows, spread, plan), **options)
+    found = summarise(plan, scores_by_cell(folder, rows, spread), **options)
     return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found.cells}
 
 

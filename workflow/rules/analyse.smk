@@ -45,17 +45,16 @@ rule collect:
         FILES.log("collect"),
     benchmark:
         RESULTS.benchmark("collect")
-    threads: workflow.resource_settings.cores or 1
+    threads: 1
     params:
-        environment=ONE_THREAD,
         results=subpath(output.scores, parent=True),
         partial="--partial" if PARTIAL else "",
         mtimes=lambda wildcards: mtimes(MEASURED) if PARTIAL else [],
         code=fingerprint("mcgrpo.analyse.collect"),
     shell:
-        "{params.environment} python -m mcgrpo.launch mcgrpo.analyse.collect "
+        "python -m mcgrpo.launch mcgrpo.analyse.collect "
         "--plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
-        "--curves {output.curves:q} --processes {threads} {params.partial} > {log:q} 2>&1"
+        "--curves {output.curves:q} {params.partial} > {log:q} 2>&1"
 
 
 rule summarise:

@@ -38,8 +38,6 @@ if re.search("[{}]", str(shipped.PAGE)):
 
 # What a study file says, as the parameter of a job: in another order of its keys it is the same.
 as_json = partial(json.dumps, sort_keys=True)
-# For a job of several processes with one thread each, where Snakemake sets the job's `threads`.
-ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1"
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
 REPORTS = str(Path(config["reports"]))

@@ -59,13 +59,12 @@ def make_scores(source: Path, config: Config, planned: dict[str, Any], output: P
 def make_summary(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:
     """summary.csv, gains.csv and contrasts.csv, from the scores made before."""
     made = StudyFiles(config["study"], output).results
-    seeds = planned_seeds(planned)
-    scores = read_scores(made.scores, seeds)
+    scores = read_scores(made.scores)
     summary = summarise.summarise(planned, scores, as_cells(read_published(shipped.PUBLISHED)))
     write_csv(made.summary, Cell, summary.cells)
     write_csv(made.gains, Gain, summary.gains)
     claims = [*read_claims(shipped.CLAIMS), *(question.claim for question in questions(planned))]
-    rows = contrasts(claims, scores, seeds, margin=planned["equivalence_margin"])
+    rows = contrasts(claims, scores, planned_seeds(planned), margin=planned["equivalence_margin"])
     write_csv(made.contrasts, Contrast, rows)
 
 

@@ -13,13 +13,12 @@ from typing import Literal
 import numpy as np
 
 from mcgrpo import shipped
-from mcgrpo.analyse.bounds import DIGITS
 from mcgrpo.analyse.claims import Claim, average, bounds, describe
 from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Contrast, ContrastKind
-from mcgrpo.analyse.stats import LEVEL
+from mcgrpo.analyse.stats import DIGITS, LEVEL
 from mcgrpo.files import RecordError
 from mcgrpo.report import wording
 
