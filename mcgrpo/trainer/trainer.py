@@ -63,6 +63,7 @@ class MCGRPOTrainer(KLShareTrainer):
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
         ValueError: for images; for a model with nothing to train; for a batch whose rows are not grouped by prompt.
+        ImportError: for Liger's kernels if they are not installed.
         RuntimeError: if a method of TRL that is overridden here has changed (`mcgrpo.trainer.surface`).
     """
 

@@ -10,6 +10,7 @@ import trl
 from accelerate.utils import is_peft_model
 from datasets import Dataset
 from transformers import PreTrainedModel, ProcessorMixin
+from transformers.utils import is_liger_kernel_available
 from trl import GRPOTrainer
 
 from mcgrpo.trainer.config import MCGRPOConfig
@@ -22,6 +23,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
         ValueError: for images, and for Liger's loss with compact updates.
+        ImportError: for Liger's kernels if they are not installed.
     """
     config = given["args"]
     if not isinstance(config, MCGRPOConfig):
@@ -31,6 +33,8 @@ def check_arguments(given: Mapping[str, Any]) -> None:
             f"TRL {trl.__version__} computes the loss of `use_liger_kernel` apart from the one that compact updates "
             "rescale: set compact_updates=False, or install TRL 1.14 or later"
         )
+    if config.use_liger_kernel and not is_liger_kernel_available():  # asked only after vLLM's engine was built
+        raise ImportError("use_liger_kernel=True needs the package liger-kernel, which is not installed")
     check_processor(given.get("processing_class"))
     if isinstance(dataset := given.get("train_dataset"), Dataset) and len(dataset):
         check_row(dataset[0])
