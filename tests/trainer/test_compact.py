@@ -130,6 +130,23 @@ class TestGradients:
         trainer, _ = gradients(tmp_path, True, num_iterations=2, max_steps=2)
         assert computed == rows(trainer)[:1] and computed[0] < 8
 
+    @pytest.mark.parametrize("beta", [0.0, 0.04])
+    def test_only_tokens_of_completions_are_projected_on_the_vocabulary(self, beta, tmp_path, monkeypatch):
+        utils = pytest.importorskip("trl.trainer.utils")
+        if not hasattr(utils, compact.IN_LOSS_ONLY):
+            pytest.skip("this TRL projects the same tokens on all devices")
+        projected, theirs = [], utils._ChunkedLogProbFunction.apply
+
+        def counted(hidden, *args):
+            projected.append(len(hidden))
+            return theirs(hidden, *args)
+
+        monkeypatch.setattr(utils._ChunkedLogProbFunction, "apply", counted)
+        trainer, _ = gradients(tmp_path, True, beta=beta, max_steps=1)
+        in_loss = sum(int(batch["completion_mask"].sum()) for batch in trainer.batches)
+        assert len(projected) == (2 if beta else 1) and {*projected} == {in_loss}
+        assert compact.trl.trainer.utils._use_triton(torch.device("cpu")) is False, "put back"
+
 
 PENALTY = {"beta": 0.04, **WINDOWS["reused and accumulated"]}
 
