@@ -1,4 +1,4 @@
-"""A study as Snakemake reads it: its files merged, checked, and pinned by their lock files."""
+"""A study as Snakemake reads it: its files merged, and checked."""
 
 import argparse
 import os
@@ -7,7 +7,6 @@ from pathlib import Path
 
 from mcgrpo import shipped
 from mcgrpo.study.check import StudyError, check, load
-from mcgrpo.study.lock import lock_file, pin, read_lock
 from mcgrpo.study.plan import Config
 
 DEFAULT = Path("config/config.yaml")
@@ -26,10 +25,8 @@ def read(files: Sequence[str | Path] = ()) -> Config:
     Raises:
         StudyError: naming the file that cannot be read, or the key at fault.
     """
-    config, layers = merged(files)
+    config, _ = merged(files)
     check(config, schema())
-    for file in reversed(layers):  # what is on top is pinned by its own lock
-        pin(config, read_lock(lock_file(file)))
     return config
 
 

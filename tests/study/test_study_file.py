@@ -8,10 +8,8 @@ from studies import ROOT, snakemake
 
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
-from mcgrpo.study.lock import lock_file
 
 MINI, CUT_DOWN = ROOT / "config/mini.yaml", ROOT / "config/cut-down.yaml"
-OLD, NEW = "a" * 40, "b" * 40
 
 
 def write(path, content):
@@ -50,16 +48,6 @@ def test_snakemake_lays_it_over_the_default_one_too(tmp_path):
     done = snakemake(*where, "--dry-run", "--printshellcmds", "--configfile", top, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "results/smoke/runs/tiny-random/grpo/G2/default/seed7" in done.stdout + done.stderr
-
-
-def test_a_lock_is_applied_and_that_of_the_file_on_top_wins(tmp_path):
-    config = yaml.safe_load(MINI.read_text())
-    config["models"]["toy-llama"] = {"hub": "org/one"}
-    base, top = write(tmp_path / "base.yaml", config), write(tmp_path / "top.yaml", {"seeds": [1]})
-    write(lock_file(base), {"models": {"toy-llama": {"hub": "org/one", "commit": OLD}}})
-    assert study_file.read([base, top])["models"]["toy-llama"]["revision"] == OLD
-    write(lock_file(top), {"models": {"toy-llama": {"hub": "org/one", "commit": NEW}}})
-    assert study_file.read([base, top])["models"]["toy-llama"]["revision"] == NEW
 
 
 @pytest.mark.parametrize(

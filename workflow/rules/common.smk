@@ -13,7 +13,7 @@ from pathlib import Path
 from mcgrpo import shipped, tracking
 from mcgrpo.launch import environment, gpus, nodes, preload
 from mcgrpo.report import catalogue
-from mcgrpo.study import fit, lock, plan, read, settings
+from mcgrpo.study import fit, plan, read, settings
 from mcgrpo.study.check import StudyError, check, load
 from mcgrpo.study.fingerprint import fingerprint, training_code
 from mcgrpo.study.methods import UNTRAINED
@@ -25,9 +25,6 @@ try:
     for file in workflow.configfiles:
         load(file)
     check(config, read.schema())
-    # The file on top is pinned by its own lock. The default `configfile:` is last in the list, but lowest in priority.
-    for file in sorted(reversed(workflow.configfiles), key=lambda file: Path(file).resolve() == read.DEFAULT.resolve()):
-        lock.pin(config, lock.read_lock(lock.lock_file(file)))
 except StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
