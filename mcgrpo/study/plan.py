@@ -94,11 +94,10 @@ def _runs(config: Config, experiment: Config) -> Iterator[Run]:
 
 
 def variants(experiment: Config) -> list[str]:
-    """The variants of an experiment: those it names, or those of its sweep of injected sign flips."""
-    if "injected_flips" in experiment:
-        sweep = experiment["injected_flips"]
-        return [flip_variant(Flips(rate, rule)) for rule in sweep for rate in sweep[rule]]
-    return experiment.get("variants", [DEFAULT])
+    """The variants of an experiment: those it names, and those of its sweep of injected sign flips."""
+    sweep = experiment.get("injected_flips", {})
+    flips = [flip_variant(Flips(rate, rule)) for rule in sweep for rate in sweep[rule]]
+    return [*experiment.get("variants", []), *flips] or [DEFAULT]
 
 
 def _run(config: Config, setting: str, method: str, num_generations: int, variant: str, seed: int) -> Run:

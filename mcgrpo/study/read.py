@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcgrpo import shipped
-from mcgrpo.study.check import StudyError, check, load
-from mcgrpo.study.plan import Config
+from mcgrpo.study.check import check
+from mcgrpo.study.settings import Config, StudyError
+from mcgrpo.study.strict_yaml import load
 
 DEFAULT = Path("config/config.yaml")
 """The study of a call that names none, or where there is no such file the paper's.

@@ -66,7 +66,7 @@ def test_shipped_studies_are_sound(name, tmp_path, monkeypatch):
         ({True: 3}, "the study: unknown key True; known keys: "),
         (
             {"datasets": {"two-step.released": {"task": "gsm8k", "toy": {"kind": "two-step", "seed": 2}}}},
-            "datasets.two-step.released: grades under another protocol end in .released, choose another name",
+            "datasets: 'two-step.released' should not be valid under {'pattern': '[.](released|robust)$'}",
         ),
         (
             {"models": {"toy-qwen3": {"warm_start": {"datasets": ["one-step"]}}}},
@@ -105,7 +105,7 @@ def test_an_unknown_key_is_named_with_a_suggestion(change, message):
     [
         ({"seeds": "0"}, "seeds: '0' is not of type 'array'"),
         ({"seeds": [0, 0]}, "seeds: [0, 0] has non-unique elements"),
-        ({"training": {"learning_rate": "6e-3"}}, "training.learning_rate: YAML reads 6e-3 as text; write 6.0e-3"),
+        ({"training": {"learning_rate": "6e-3"}}, "training.learning_rate: '6e-3' is text; YAML wants"),
         ({"study": "a/b"}, "study: 'a/b' does not match"),
         ({"experiments": {"main": {"num_generations": [1]}}}, "experiments.main.num_generations.0: 1 is less than"),
         (
@@ -135,18 +135,9 @@ def test_a_wrong_value_is_named(change, message):
             "experiments.main.variants: no 'fromat' under variants (there is: default, composite, ",
         ),
         ({"evaluation": {"by_benchmark": {"gsm8": {}}}}, "evaluation.by_benchmark: no 'gsm8' under datasets"),
-        ({"models": {"mine": {"folder": "no/where"}}}, "models.mine.folder: no/where is not a folder"),
-        (
-            {"datasets": {"mine": {"task": "math", "folder": "no/where"}}},
-            "datasets.mine.folder: no/where is not a folder",
-        ),
         (
             {"settings": {"toy-qwen3": {"dataset": "three-step"}}},
             "datasets.three-step.splits: no 'train', which settings.toy-qwen3 needs",
-        ),
-        (
-            {"datasets": {"mine": {"task": "math", "toy": {"kind": "two-step", "seed": 0}}}},
-            "datasets.mine.splits.train.rows: needed",
         ),
     ],
 )
@@ -173,37 +164,15 @@ def test_a_missing_part_is_named(missing):
             {"experiments": {"main": {"num_generations": []}}},
             "experiments.main: methods and num_generations are",
         ),
-        ({"experiments": {"more": {"settings": ["toy-qwen3"]}}}, "experiments.more: neither methods nor sign_flips"),
-        (
-            {"experiments": {"injected-flips": {"variants": ["composite"]}}},
-            "experiments.injected-flips: injected_flips makes its own variants",
-        ),
-        ({"variants": {"flip-0.5": {}}}, "variants.flip-0.5: this name is taken"),
-        (
-            {"experiments": {"injected-flips": {"injected_flips": {"bernoulli": [0.12345678]}}}},
-            "experiments.injected-flips.injected_flips.bernoulli: 0.12345678 has too many digits",
-        ),
-        (
-            {"experiments": {"injected-flips": {"injected_flips": {"exact": [0.3]}}}},
-            "experiments.injected-flips.injected_flips.exact: 0.3 x 8 (num_generations) = 2.4 rollouts of each group",
-        ),
+        ({"variants": {"flip-0.5": {}}}, "variants: 'flip-0.5' should not be valid"),
         (
             {"experiments": {"sign-flips": {"sign_flips": {"rollouts": 8}}}},
             "experiments.sign-flips.sign_flips: rollouts=8 is not above subset_sizes=[2, 4, 8]",
         ),
         (
-            {"experiments": {"sign-flips-trained": {"sign_flips": {"prompts": 64}}}},
-            "experiments: sign_flips of toy-qwen3 have prompts=64 and 128: their rates are compared",
-        ),
-        (
-            {"settings": {"toy-qwen3": {"benchmarks": {"out": ["two-step"]}}}},
-            "settings.toy-qwen3.benchmarks: 'two-step' is named twice: a benchmark is `in` or `out`",
-        ),
-        (
             {"evaluation": {"vllm_max_model_length": 24}},
             "evaluation of three-step: vllm_max_model_length=24 leaves no room for a prompt beside max_new_tokens=30",
         ),
-        ({"variants": {"default": {}}}, "variants.default: this name is taken"),
         (
             {"variants": {"composite": {"settings": {"toy": {}}}}},
             "variants.composite.settings: no 'toy' under",
@@ -212,12 +181,3 @@ def test_a_missing_part_is_named(missing):
 )
 def test_a_grid_that_makes_no_sense_is_refused(change, message):
     assert refused(changed(MINI, change)).startswith(message)
-
-
-@pytest.mark.parametrize("evaluate", [[], ["out"]])
-def test_a_study_that_measures_nothing_is_refused(evaluate):
-    study_file = changed(MINI, {})
-    main = MINI["experiments"]["main"] | {"settings": ["toy-llama"], "evaluate": evaluate}
-    study_file["experiments"] = {"main": main}
-    del study_file["settings"]["toy-llama"]["benchmarks"]["out"]
-    assert refused(study_file).startswith("experiments: no training is evaluated and no sign flips are measured")

@@ -49,5 +49,3 @@ def test_rows_that_lie_here_are_counted(tmp_path):
     few["datasets"]["two-step"] = {"task": "gsm8k", "folder": str(tmp_path)}
     (tmp_path / "train.jsonl").write_text(row * 3)
     assert "and two-step has 3 to train on" in refused(few)
-    (tmp_path / "test.jsonl").unlink()
-    assert refused(few) == f"datasets.two-step.folder: no test.jsonl in {tmp_path}"

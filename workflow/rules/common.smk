@@ -14,10 +14,12 @@ from mcgrpo import shipped, tracking
 from mcgrpo.launch import environment, gpus, nodes, preload
 from mcgrpo.report import catalogue
 from mcgrpo.study import fit, plan, read, settings
-from mcgrpo.study.check import StudyError, check, load
+from mcgrpo.study.check import check
 from mcgrpo.study.fingerprint import fingerprint, training_code
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
+from mcgrpo.study.settings import StudyError
+from mcgrpo.study.strict_yaml import load
 from mcgrpo.sums import sha256
 
 try:
