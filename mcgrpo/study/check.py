@@ -13,7 +13,7 @@ from jsonschema.exceptions import best_match
 
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_prompts, check_room
-from mcgrpo.study.plan import benchmarks, evaluations, expand
+from mcgrpo.study.plan import benchmarks, expand
 from mcgrpo.study.primary import primary
 from mcgrpo.study.rows import rows_of
 from mcgrpo.study.settings import Config, StudyError, evaluation, splits_of
@@ -30,15 +30,15 @@ def check(config: Config, schema: Config) -> None:
         StudyError: for the first mistake found.
     """
     check_form(config, schema)
-    runs = [entry.run for entry in expand(config).values()]
-    primary(config, runs, evaluations(config))
+    entries = expand(config).values()
+    primary(config, entries)
     where = ""
     try:
         for name in sorted({each for setting in config["settings"] for each in benchmarks(config, setting)}):
             where = f"evaluation of {name}"
             check_room(evaluation(config, name), "max_new_tokens")
-        rows = {name: rows_of(config, name).get("train") for name in {run.dataset for run in runs}}
-        for run in filter(lambda run: run.estimator, runs):
+        rows = {name: rows_of(config, name).get("train") for name in config["datasets"]}
+        for run in [entry.run for entry in entries if entry.run.estimator]:
             where = f"run {run.name.rpartition('/')[0]}"
             check_estimator(run)
             if (count := rows[run.dataset]) is not None:

@@ -238,11 +238,3 @@ def test_the_plan_is_written_as_it_is_read(tmp_path):
     assert [as_record(Run, row, "plan") for row in found["runs"]] == plan.runs(MINI)
     assert found == plan.as_json(MINI)
     assert plan.plan_part(changed(MINI, {"title": "x", "evaluation": {"top_p": 0.5}})) == part
-
-
-def test_a_study_that_is_changed_in_place_is_expanded_anew():
-    study = changed(MINI, {})
-    before = plan.expand(study)
-    assert plan.expand(study) == before
-    study["seeds"] = [77]
-    assert {run.seed for run in plan.runs(study)} - {entry.run.seed for entry in before.values()} == {77}

@@ -115,6 +115,10 @@ def test_a_second_call_runs_no_job_however_often_checkpoints_are_written(finishe
         ("primary: {num_generations: [2]}", {"all", "plan", "overlap", *ANALYSIS}),
         ("title: Another", {"all", "tables", "signal_table", "claims", *DOCUMENT, "page", "track"}),
         ("variants: {other: {rewards: {format: 1.0}}}", {"all", *PLAN, *ANALYSIS}),
+        (
+            "models: {toy-qwen3: {toy: {intermediate_size: 64}}}",
+            {"all", "model", "warm_start", "train", "generate", "grade", *SIGN_FLIPS, *ANALYSIS},
+        ),
         ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", *SIGN_FLIPS, *ANALYSIS}),
         (
             "experiments: {sign-flips: {sign_flips: {subsamples: 5}}}",

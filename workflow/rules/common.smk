@@ -18,7 +18,6 @@ from mcgrpo.study.check import check
 from mcgrpo.study.fingerprint import fingerprint, training_code
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.settings import StudyError
 from mcgrpo.study.strict_yaml import load
 from mcgrpo.sums import sha256
 
@@ -27,13 +26,9 @@ try:
     for file in workflow.configfiles:
         load(file)
     check(config, read.schema())
-except StudyError as error:
+except settings.StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
-
-if re.search("[{}]", str(shipped.PAGE)):
-    sys.exit(f"error: {shipped.PAGE}: Snakemake takes braces in names for wildcards: mcgrpo needs a folder without")
-
 
 # What a study file says, as the parameter of a job: in another order of its keys it is the same.
 as_json = partial(json.dumps, sort_keys=True)
@@ -47,38 +42,24 @@ RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that their times are comparable.
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
-IN_ORDER = sorted(TRAINED, key=lambda name: NEIGHBOURS(RUNS[name]))
-TURNS = {name: turn for turn, name in enumerate(IN_ORDER)}
-EVALUATIONS = plan.evaluations(config)
+TURNS = {run.name: turn for turn, run in enumerate(sorted(RUNS.values(), key=NEIGHBOURS))}
 FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
 GRADING = plan.grading(config)
-GRADES = [RESULTS.grades(name, each, by) for name, names in EVALUATIONS.items() for each in names for by in GRADING]
+GRADES = [
+    RESULTS.grades(name, each, by) for name, entry in PLANNED.items() for each in entry.evaluated for by in GRADING
+]
 FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
-DATASETS = sorted(
-    {run.dataset for run in RUNS.values()}
-    | {benchmark for run in RUNS.values() for benchmark in plan.benchmarks(config, run.setting)}
-)
-AUDITS = [*map(FILES.audit, DATASETS)]
-
-environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
-tracking.use_store(config)
-
+DATASETS = sorted({each for run in RUNS.values() for each in (run.dataset, *plan.benchmarks(config, run.setting))})
 GPUS = config.get("gpus", 0)
 NODES = config.get("nodes", 1)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
-
-SERVER_GPUS = max((fit.server_gpus(run.training) for run in RUNS.values()), default=0)
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
-if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
-    try:  # Snakemake would lower a job's GPUs to what it may use
-        most = max(GENERATION_GPUS, GPUS + SERVER_GPUS if NODES == 1 else 0)
-        gpus.check_given(most, workflow.global_resources["gpu"].value)
-    except gpus.GPUError as error:
-        sys.exit(f"error: {error}")
+environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
+tracking.use_store(config)
 
 # Trained weights are large: they are removed after evaluation unless the study keeps them.
 weights_output = directory if config.get("keep_models") else lambda path: temp(directory(path))
@@ -87,21 +68,24 @@ weights_output = directory if config.get("keep_models") else lambda path: temp(d
 wildcard_constraints:
     # Not an alternation of all names: Snakemake would compile a long expression for every pattern.
     run="[^/]+/[^/]+/G[0-9]+/[^/]+/seed[0-9]+",
-    setting="|".join(map(re.escape, config["settings"])),
     model="|".join(map(re.escape, config["models"])),
     dataset="|".join(map(re.escape, config["datasets"])),
     benchmark="|".join(map(re.escape, config["datasets"])),
 
 
 def check_gpus():
-    """Refuse jobs that need more GPUs or machines than there are, before any starts."""
-    if not ON_CLUSTER:
-        jobs = list(workflow.dag.needrun_jobs())
-        try:
+    """Refuse jobs that need more GPUs or machines than there are or than Snakemake may use, before any starts."""
+    jobs = list(workflow.dag.needrun_jobs())
+    server = max((fit.server_gpus(run.training) for run in RUNS.values()), default=0)
+    most = max(GENERATION_GPUS, GPUS + server if NODES == 1 else 0)  # not the jobs', which Snakemake has lowered
+    try:
+        if not PARTIAL and "gpu" in workflow.global_resources:
+            gpus.check_given(most, workflow.global_resources["gpu"].value)
+        if not ON_CLUSTER:
             gpus.check(max((job.resources.get("gpu", 0) for job in jobs), default=0))
             nodes.check(max((job.resources.get("nodes", 1) for job in jobs), default=1))
-        except (gpus.GPUError, ValueError) as error:
-            sys.exit(f"error: {error}")
+    except (gpus.GPUError, ValueError) as error:
+        sys.exit(f"error: {error}")
 
 
 def start_preload():
@@ -117,6 +101,11 @@ def sums(*paths):
     a param that is a `Path`.
     """
     return [sha256(path) for path in paths]
+
+
+def local_sums(dataset):
+    """The SHA-256 of the local files of a data set, as far as they are there."""
+    return sums(*filter(Path.is_file, settings.local_files(config["datasets"][dataset])))
 
 
 def mtimes(paths):
@@ -164,7 +153,7 @@ def vllm_server(wildcards, input):
 
 
 # Snakemake compares folders by time only, and a copied study has other times. So models that are made here are `ancient`:
-# a trained model is compared by its checksums, an initial model by its entry in the study and the code that makes it.
+# a trained model is compared by its checksums, an initial model by what it is made from.
 def initial_model(name, warm=True):
     """The folder of a model before training, as an input: after its warm start if it has one; a local one in place."""
     spec = config["models"][name]
@@ -179,30 +168,22 @@ def model_code(name):
     return "" if "folder" in spec else fingerprint("mcgrpo.data.fetch" if "hub" in spec else "mcgrpo.data.models")
 
 
-def warm_start_source(name):
-    """What a warm start is made from, beside the model."""
-    spec = settings.warm_start(config, name)
-    data = [config["datasets"][dataset] for dataset in spec["datasets"]]
-    files = [sums(*filter(Path.is_file, settings.local_files(each))) for each in data]
-    return [as_json(spec), as_json(data), files, fingerprint("mcgrpo.data.warm_start")]
-
-
-def start_model_source(wildcards):
-    """What the initial model of a run is made from."""
-    name = run_of(wildcards).model
-    spec = config["models"][name]
-    return [as_json(spec), model_code(name), *(warm_start_source(name) if "warm_start" in spec else [])]
+def source(name):
+    """What an initial model is made from: its entry in the study, the data of its warm start, and code."""
+    spec, found = config["models"][name], [as_json(config["models"][name]), model_code(name)]
+    if "warm_start" not in spec:
+        return found
+    data = spec["warm_start"]["datasets"]
+    taught = [as_json(settings.warm_start(config, name)), as_json([config["datasets"][each] for each in data])]
+    return [*found, *taught, *map(local_sums, data), fingerprint("mcgrpo.data.warm_start")]
 
 
 def final_model(wildcards):
-    """The model that generates the completions of a run."""
+    """The model that generates the completions of a run, and the checksums of one that is trained."""
     run = run_of(wildcards)
-    return initial_model(run.model) if run.method == UNTRAINED else ancient(RESULTS.model(run.name))
-
-
-def final_model_sums(wildcards):
-    """The checksums of the model that generates the completions of a run, if it is trained."""
-    return [] if run_of(wildcards).method == UNTRAINED else RESULTS.model_sums(wildcards.run)
+    if run.method == UNTRAINED:
+        return {"model": initial_model(run.model)}
+    return {"model": ancient(RESULTS.model(run.name)), "sums": RESULTS.model_sums(run.name)}
 
 
 def selection_data(wildcards):
