@@ -12,10 +12,11 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
 from mcgrpo.study.estimators import check_estimator
-from mcgrpo.study.fit import check_prompts, check_room
+from mcgrpo.study.fit import check_room
 from mcgrpo.study.plan import benchmarks, expand
 from mcgrpo.study.primary import primary
 from mcgrpo.study.rows import rows_of
+from mcgrpo.study.schedule import schedule
 from mcgrpo.study.settings import Config, StudyError, evaluation, splits_of
 from mcgrpo.study.variants import DEFAULT
 
@@ -42,7 +43,7 @@ def check(config: Config, schema: Config) -> None:
             where = f"run {run.name.rpartition('/')[0]}"
             check_estimator(run)
             if (count := rows[run.dataset]) is not None:
-                check_prompts(count, run.dataset, run.training, max(config.get("gpus", 0), 1), run.num_generations)
+                schedule(run, max(config.get("gpus", 0), 1), count)
     except ValueError as error:
         raise StudyError(f"{where}: {error}") from None
 

@@ -24,7 +24,7 @@ def test_g_that_does_not_divide_the_batch_is_refused_with_the_arithmetic():
 NO_STEP = (
     "run toy-llama/{}: not one optimizer step would be taken: rollouts are generated for 1000 prompts at a time "
     "(per_device_train_batch_size={} x steps_per_generation=1 x 1 process(es) / num_generations={}), "
-    "and two-step has {} to train on"
+    "and there are {} to train on"
 )
 
 
@@ -32,7 +32,7 @@ def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():
     many = changed(MINI, {"training": {"prompts_per_step": 1000}})
     assert refused(many) == NO_STEP.format("grpo-plus1/G2/default", 2000, 2, 960)
     check(changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 1000}}}}}), SCHEMA)
-    assert "and two-step has 999 to" in refused(
+    assert "and there are 999 to" in refused(
         changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 999}}}}})
     )
 
@@ -45,7 +45,7 @@ def test_rows_that_lie_here_are_counted(tmp_path):
         (tmp_path / f"{split}.jsonl").write_text(row * 20)
     for kind, spec in {"folder": str(tmp_path), "hub": "someone/sums"}.items():
         few["datasets"]["two-step"] = {"task": "gsm8k", kind: spec, "splits": {"train": {"rows": 15}, "test": {}}}
-        assert "and two-step has 15 to train on" in refused(few)
+        assert "and there are 15 to train on" in refused(few)
     few["datasets"]["two-step"] = {"task": "gsm8k", "folder": str(tmp_path)}
     (tmp_path / "train.jsonl").write_text(row * 3)
-    assert "and two-step has 3 to train on" in refused(few)
+    assert "and there are 3 to train on" in refused(few)
