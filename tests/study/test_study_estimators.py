@@ -9,13 +9,7 @@ import yaml
 
 from mcgrpo.estimators import ESTIMATORS, EstimatorName, uses_mad_zero
 from mcgrpo.study.check import StudyError, check
-from mcgrpo.study.estimators import (
-    EXTRA_ROLLOUTS,
-    USED_BY,
-    check_estimator,
-    drawn,
-    planned_extra,
-)
+from mcgrpo.study.estimators import EXTRA_ROLLOUTS, USED_BY, check_estimator, drawn, planned_extra
 from mcgrpo.study.fingerprint import training_code
 from mcgrpo.study.plan import expand
 
@@ -80,14 +74,6 @@ class TestOnesOwn:
     def test_has_code_of_its_own_which_is_read_without_being_imported(self, here):
         assert training_code("my_estimators:midrange") != training_code("median")
         assert "my_estimators" not in sys.modules
-
-    def test_counts_its_rollouts_in_the_plan(self, here):
-        study = studies.changed(
-            MINI, {"variants": {"fixed-rows": {"training": {"estimator": "my_estimators:midrange"}}}}
-        )
-        run = expand(study)["toy-qwen3/grpo/G4/fixed-rows/seed0"].run
-        assert run.estimator == "my_estimators:midrange"
-        assert drawn(replace(run, num_generations=4)) == 6
 
     @pytest.mark.parametrize(
         ("file", "change", "trains_anew"),

@@ -56,7 +56,15 @@ DATASETS = sorted({each for run in RUNS.values() for each in (run.dataset, *plan
 GPUS = config.get("gpus", 0)
 NODES = config.get("nodes", 1)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
+SERVER_GPUS = max((fit.server_gpus(run.training) for run in RUNS.values()), default=0)
 ON_CLUSTER = workflow.resource_settings.nodes is not None
+
+if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
+    try:  # Snakemake would lower a job's GPUs to what it may use
+        most = max(GENERATION_GPUS, GPUS + SERVER_GPUS if NODES == 1 else 0)
+        gpus.check_given(most, workflow.global_resources["gpu"].value)
+    except gpus.GPUError as error:
+        sys.exit(f"error: {error}")
 
 environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
 tracking.use_store(config)
@@ -74,18 +82,14 @@ wildcard_constraints:
 
 
 def check_gpus():
-    """Refuse jobs that need more GPUs or machines than there are or than Snakemake may use, before any starts."""
-    jobs = list(workflow.dag.needrun_jobs())
-    server = max((fit.server_gpus(run.training) for run in RUNS.values()), default=0)
-    most = max(GENERATION_GPUS, GPUS + server if NODES == 1 else 0)  # not the jobs', which Snakemake has lowered
-    try:
-        if not PARTIAL and "gpu" in workflow.global_resources:
-            gpus.check_given(most, workflow.global_resources["gpu"].value)
-        if not ON_CLUSTER:
+    """Refuse jobs that need more GPUs or machines than there are, before any starts."""
+    if not ON_CLUSTER:
+        jobs = list(workflow.dag.needrun_jobs())
+        try:
             gpus.check(max((job.resources.get("gpu", 0) for job in jobs), default=0))
             nodes.check(max((job.resources.get("nodes", 1) for job in jobs), default=1))
-    except (gpus.GPUError, ValueError) as error:
-        sys.exit(f"error: {error}")
+        except (gpus.GPUError, ValueError) as error:
+            sys.exit(f"error: {error}")
 
 
 def start_preload():
