@@ -24,7 +24,7 @@ def main() -> None:
         claims = read_claims(shipped.CLAIMS)
         rulings = [judge_published(claims)]
         if options.studies:
-            config = study_file.read(study_file.resolve(options))
+            config = study_file.read(options.studies)
             contrasts = StudyFiles(config["study"]).results.contrasts
             if not contrasts.exists():
                 run = ["snakemake", "--cores", "all", "--configfile", *map(str, options.studies), "--", str(contrasts)]

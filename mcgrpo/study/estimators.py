@@ -46,20 +46,19 @@ OPTIONS = {
     "max_advantage": "max_advantage",
 }
 """Options of an estimator in `training`, and their names in `mcgrpo.estimators.estimate`."""
-HIGHEST = {"accuracy": 2.0, "format": 1.0}
-"""The largest value of each reward of `mcgrpo.grade.rewards`."""
 
 
 def check_estimator(run: Run) -> None:
-    """Refuse an estimator that training would fail with, and options that it does not use.
-
-    One of somebody's own is imported, and tried on groups of the rewards of this run.
+    """Refuse an estimator that is not there, and options that it does not use; one of somebody's own is imported.
 
     Raises:
         ValueError: naming the key of `training`, the estimator and what is wrong.
     """
     if ":" in run.estimator:
-        return _try_own(run)
+        from mcgrpo.estimators import get_estimator
+
+        get_estimator(run.estimator)
+        return
     if run.estimator not in EXTRA_ROLLOUTS:
         raise ValueError(
             f"training.estimator: unknown estimator {run.estimator!r}; there are: {', '.join(EXTRA_ROLLOUTS)}, and "
@@ -76,23 +75,6 @@ def check_estimator(run: Run) -> None:
 def options_of(run: Run) -> dict[str, Any]:
     """The options that a run gives its estimator, by their names in `mcgrpo.estimators.estimate`."""
     return {name: run.training[key] for key, name in OPTIONS.items() if run.training.get(key) is not None}
-
-
-def _try_own(run: Run) -> None:
-    """Estimate groups of every number of correct rollouts, one of them with a rollout that could not be scored."""
-    import torch
-
-    from mcgrpo.estimators import estimate
-
-    try:
-        size = drawn(run)
-        highest = sum(weight * HIGHEST[name] for name, weight in run.rewards.items())
-        rewards = highest * (torch.arange(size) < torch.arange(size + 1).unsqueeze(1)).float()
-        rewards[1, -1] = torch.nan
-        estimate(rewards, run.estimator, run.num_generations, lengths=torch.ones_like(rewards), **options_of(run))
-    except Exception as error:  # of somebody's own code
-        why = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        raise ValueError(f"training.estimator: {run.estimator!r}, tried on small groups of rewards: {why}") from error
 
 
 def planned_extra(run: Run) -> int | None:

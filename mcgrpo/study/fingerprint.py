@@ -2,7 +2,8 @@
 
 Snakemake reruns a job when its declared params change. It cannot see imports behind `python -m`, and a file's time
 changes with every checkout; so each rule declares the fingerprint of its stage: a hash of the stage's module and of
-every module of ours that it imports, without comments, docstrings and layout.
+every module of ours that it imports, without comments, docstrings and layout. Another Python may print the same code
+in another way, and then runs it anew.
 """
 
 import ast
@@ -16,8 +17,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 VIEWS = frozenset({"mcgrpo"})
 """Modules that cannot change what comes out: the package's front, a version."""
-SKIPPED = frozenset({"ctx", "type_comment", "kind"})
-"""Fields of a syntax tree that follow from where a node stands, or that change nothing."""
 
 
 @cache
@@ -67,28 +66,20 @@ def _digest(found: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def text_of(node: ast.AST) -> str:
-    """Code as one text: unlike `ast.dump`, the same in every version of Python, and without docstrings."""
-    parts = []
-    for name in node._fields:
-        value = getattr(node, name, None)
-        values = [each for each in (value if isinstance(value, list) else [value]) if not is_docstring(each)]
-        if value is not None and values and name not in SKIPPED:
-            texts = (text_of(each) if isinstance(each, ast.AST) else repr(each) for each in values)
-            parts.append(f"{name}={','.join(texts)}")
-    return f"{type(node).__name__}({';'.join(parts)})"
-
-
-def is_docstring(node: object) -> bool:
-    """Whether a statement is a bare string."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
 @cache
 def _parsed(source: str) -> tuple[str, list[str]]:
-    """The code of a module as text, and the names that it may import, at its top or in a function."""
+    """The code of a module without its docstrings, and the names that it may import, at its top or in a function."""
     tree = ast.parse(source)
-    return text_of(tree), sorted({name for node in ast.walk(tree) for name in _imported(node)})
+    imported = set()
+    for node in ast.walk(tree):
+        imported.update(_imported(node))
+        if isinstance(statements := getattr(node, "body", None), list):
+            node.body = [each for each in statements if not _is_string(each)]
+    return ast.dump(tree), sorted(imported)
+
+
+def _is_string(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _imported(node: ast.AST) -> Iterator[str]:

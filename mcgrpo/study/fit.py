@@ -53,32 +53,6 @@ def _set_batch(training: dict[str, Any], num_generations: int, processes: int) -
         )
 
 
-def check_prompts(rows: int, data: str, training: Mapping[str, Any], processes: int, num_generations: int) -> None:
-    """Refuse a training whose data set has fewer prompts than rollouts are generated for at a time.
-
-    TRL leaves out what does not fill such a batch, so that nothing would be left to train on.
-
-    Args:
-        rows: of the data set, to train on.
-        data: its name, or its file.
-        training: `per_device_train_batch_size`, and `steps_per_generation` or else `gradient_accumulation_steps`.
-        processes: that train together.
-        num_generations: G.
-
-    Raises:
-        ValueError: with the arithmetic.
-    """
-    size = training["per_device_train_batch_size"]
-    steps = training.get("steps_per_generation", training.get("gradient_accumulation_steps", 1))
-    prompts = size * steps * processes // num_generations
-    if rows < prompts:
-        raise ValueError(
-            f"not one optimizer step would be taken: rollouts are generated for {prompts} prompts at a time "
-            f"(per_device_train_batch_size={size} x steps_per_generation={steps} x {processes} process(es) / "
-            f"num_generations={num_generations}), and {data} has {rows} to train on"
-        )
-
-
 def check_vllm(training: dict[str, Any], processes: int) -> None:
     """Refuse settings of vLLM that do not fit the rest of the run.
 
@@ -91,11 +65,18 @@ def check_vllm(training: dict[str, Any], processes: int) -> None:
             f"vllm_tensor_parallel_size={size} does not divide the training's {processes} processes: each of vLLM's "
             "engines is shared by that many"
         )
-    room, completion = training.get("vllm_max_model_length"), training.get("max_completion_length", 0)
-    if room is not None and room <= completion:
-        raise ValueError(
-            f"vllm_max_model_length={room} leaves no room for a prompt beside max_completion_length={completion}"
-        )
+    check_room(training, "max_completion_length")
+
+
+def check_room(settings: Mapping[str, Any], completion: str) -> None:
+    """Refuse a length of vLLM's sequences in which a `completion`, a key of the settings, leaves no room for a prompt.
+
+    Raises:
+        ValueError: with both.
+    """
+    room, longest = settings.get("vllm_max_model_length"), settings.get(completion, 0)
+    if room is not None and room <= longest:
+        raise ValueError(f"vllm_max_model_length={room} leaves no room for a prompt beside {completion}={longest}")
 
 
 def server_gpus(training: Mapping[str, Any]) -> int:
@@ -121,11 +102,6 @@ def check_machines(gpus: int, nodes: int, server: int) -> None:
         raise ValueError(f"nodes={nodes}: each machine trains on as many GPUs as the others, but gpus={gpus}")
     if server and not gpus:
         raise ValueError("vllm_mode=server: the server needs GPUs of its own, and so does the training, but gpus=0")
-    if nodes > 1 and server > gpus // nodes:
-        raise ValueError(
-            f"vllm_tensor_parallel_size={server}: the server has a machine of its own, with {gpus // nodes} GPUs like "
-            f"the others (gpus={gpus}, nodes={nodes})"
-        )
 
 
 def check_sharding(sharding: str, gpus: int) -> None:

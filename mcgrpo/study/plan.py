@@ -7,7 +7,6 @@ The study is one that `mcgrpo.study.check` has passed; it is all that a plan dep
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from mcgrpo import command_line
@@ -31,37 +30,32 @@ EQUIVALENCE_MARGIN = 0.01
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run, the roles of the benchmarks that it is evaluated on, and how its sign flips are measured, if they are.
+    """One run, the benchmarks that it is evaluated on with their roles, and how its sign flips are measured, if so.
 
     `flips` holds `benchmark` and the keys of an experiment's `sign_flips`.
     """
 
     run: Run
-    roles: frozenset[Role] = frozenset()
+    evaluated: dict[str, Role]
     flips: Config | None = None
 
 
 def expand(config: Config) -> dict[str, PlannedRun]:
     """Every run of the study by its name, once, however many experiments share it, in alphabetical order.
 
-    The untrained model is a run of every setting that is used. Results are cached: leave them unchanged.
+    The untrained model is a run of every setting that is used.
 
     Raises:
         StudyError: naming the run and the key at fault.
     """
-    return dict(_expand(json.dumps({key: config[key] for key in PLAN_KEYS if key in config})))
-
-
-@lru_cache(maxsize=16)
-def _expand(study: str) -> dict[str, PlannedRun]:
-    config = json.loads(study)
     entries: dict[str, PlannedRun] = {}
     for experiment in config["experiments"].values():
-        roles = frozenset(experiment.get("evaluate", ["in"]))
+        roles = experiment.get("evaluate", ["in"])
         for run in _runs(config, experiment):
-            entry = PlannedRun(run, roles, _flips(config, experiment, run))
+            evaluated = {name: role for name, role in benchmarks(config, run.setting).items() if role in roles}
+            entry = PlannedRun(run, evaluated, _flips(config, experiment, run))
             entries[run.name] = _merged(entries[run.name], entry) if run.name in entries else entry
-    return {name: entries[name] for name in sorted(entries)}
+    return dict(sorted(entries.items()))
 
 
 def _flips(config: Config, experiment: Config, run: Run) -> Config | None:
@@ -75,7 +69,7 @@ def _merged(entry: PlannedRun, other: PlannedRun) -> PlannedRun:
     """The same run, planned by two experiments."""
     if entry.flips and other.flips and entry.flips != other.flips:
         raise StudyError(f"run {entry.run.name}: two experiments measure its sign flips, each in its own way")
-    return PlannedRun(entry.run, entry.roles | other.roles, entry.flips or other.flips)
+    return PlannedRun(entry.run, entry.evaluated | other.evaluated, entry.flips or other.flips)
 
 
 def runs(config: Config) -> list[Run]:
@@ -94,11 +88,10 @@ def _runs(config: Config, experiment: Config) -> Iterator[Run]:
 
 
 def variants(experiment: Config) -> list[str]:
-    """The variants of an experiment: those it names, or those of its sweep of injected sign flips."""
-    if "injected_flips" in experiment:
-        sweep = experiment["injected_flips"]
-        return [flip_variant(Flips(rate, rule)) for rule in sweep for rate in sweep[rule]]
-    return experiment.get("variants", [DEFAULT])
+    """The variants of an experiment: those it names, and those of its sweep of injected sign flips."""
+    sweep = experiment.get("injected_flips", {})
+    flips = [flip_variant(Flips(rate, rule)) for rule in sweep for rate in sweep[rule]]
+    return [*experiment.get("variants", []), *flips] or [DEFAULT]
 
 
 def _run(config: Config, setting: str, method: str, num_generations: int, variant: str, seed: int) -> Run:
@@ -152,10 +145,7 @@ def benchmarks(config: Config, setting: str) -> dict[str, Role]:
 
 def evaluations(config: Config) -> dict[str, dict[str, Role]]:
     """Run name -> the benchmarks that the run is evaluated on, and what each is to its setting."""
-    return {
-        name: {b: role for b, role in benchmarks(config, entry.run.setting).items() if role in entry.roles}
-        for name, entry in expand(config).items()
-    }
+    return {name: entry.evaluated for name, entry in expand(config).items()}
 
 
 def grading(config: Config) -> list[str]:
@@ -181,7 +171,7 @@ def figures(config: Config) -> list[str]:
         "budget": of_grpo and "accuracy" in config.get("rewards", {"accuracy": 1.0}),
         "rewards": bool(plain),
         "latency": {"grpo", "mc-grpo"} <= plain,
-        "ood": any("out" in entry.roles and entry.run.method != UNTRAINED for entry in entries),
+        "ood": any("out" in entry.evaluated.values() and entry.run.method != UNTRAINED for entry in entries),
         "injected-flips": bool(swept),
         "variants": bool(others - swept),
         "sign-flips": any(entry.flips for entry in entries),
@@ -198,17 +188,17 @@ def title(config: Config) -> str:
 def as_json(config: Config) -> Config:
     """The content of plan.json: runs, what each is evaluated on, and how evaluations are graded and compared."""
     samples = config["evaluation"]["samples"]
-    entries, evaluated = expand(config), evaluations(config)
+    entries = expand(config)
     return {
         "study": config["study"],
         "runs": [vars(entry.run) for entry in entries.values()],
         "benchmarks": {setting: benchmarks(config, setting) for setting in config["settings"]},
-        "evaluations": evaluated,
+        "evaluations": {name: entry.evaluated for name, entry in entries.items()},
         "flips": {name: entry.flips for name, entry in entries.items() if entry.flips},
         "grading": grading(config),
         "equivalence_margin": config.get("equivalence_margin", EQUIVALENCE_MARGIN),
         "measures": ["greedy", *([f"avg@{samples}"] if samples else [])],
-        "primary": primary(config, runs(config), evaluated),
+        "primary": primary(config, entries.values()),
     }
 
 

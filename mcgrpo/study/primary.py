@@ -1,17 +1,19 @@
 """What a study's answer rests on, written down before it runs: the key `primary` of a study file."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from mcgrpo.records import Role, Run
 from mcgrpo.study.settings import Config, StudyError
 from mcgrpo.study.variants import DEFAULT
+
+if TYPE_CHECKING:
+    from mcgrpo.study.plan import PlannedRun
 
 METHOD, CONTROL, MEAN = "mc-grpo", "grpo-plus1", "grpo"
 """The method that is asked about, its control (as many rollouts, centred on the mean), and the mean at G rollouts."""
 
 
-def primary(config: Config, runs: Iterable[Run], evaluations: Mapping[str, Mapping[str, Role]]) -> dict[str, Any]:
+def primary(config: Config, entries: Iterable["PlannedRun"]) -> dict[str, Any]:
     """The `measure` of the primary endpoint, and the planned `comparisons`.
 
     Each of these has a `baseline`, `num_generations`, and the `settings` that train `METHOD` and this baseline there
@@ -24,8 +26,8 @@ def primary(config: Config, runs: Iterable[Run], evaluations: Mapping[str, Mappi
     given, samples = config.get("primary", {}), config["evaluation"]["samples"]
     if given.get("decoding") == "sampled" and not samples:
         raise StudyError("primary.decoding: 'sampled', but evaluation.samples is 0")
-    plain = [run for run in runs if run.variant == DEFAULT and "in" in evaluations[run.name].values()]
-    cells = {(run.setting, run.num_generations, run.method) for run in plain}
+    evaluated = [entry.run for entry in entries if "in" in entry.evaluated.values()]
+    cells = {(run.setting, run.num_generations, run.method) for run in evaluated if run.variant == DEFAULT}
     compared = [
         (baseline, size, setting)
         for baseline in (CONTROL, MEAN)

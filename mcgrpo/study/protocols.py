@@ -9,34 +9,26 @@ MATH. Hyper-parameters that a recipe sets per model (learning rate, batch size) 
 from dataclasses import dataclass
 from typing import Any
 
-from mcgrpo.study.methods import METHODS
-
-PROTOCOLS: dict[str, str] = {
-    "paper": "the paper's text; where it is silent, our default",
-    "released": "the authors' release, its faults included",
-}
-TASKS = ("gsm8k", "math")
-"""How answers are graded, which here also says which of the release's two trainers a run belongs to."""
-
 MEDIAN = ("mc-grpo", "mc-dapo", "mc-dr-grpo")
 MEAN = ("grpo", "dapo", "dr-grpo")
 PLUS1 = ("grpo-plus1",)
+ALL = (*MEAN, *MEDIAN, *PLUS1)
 
 
 @dataclass(frozen=True)
 class Switch:
-    """One choice: where it applies, the paper sets `key` to `paper` and the release to `released`.
+    """One choice: the paper sets `key` to `paper` and, where it applies, the release to `released`.
 
     `key` is a field of `mcgrpo.train.released.ReleasedConfig`, whose default is the paper's value; or `estimator`, of
-    which each method has its own; or `select_checkpoint`. `tasks` and `methods` say where the release differs; `source`
-    names the paper's line (P:n of its LaTeX source) and the release's file (trainers below `src/open_r1`).
+    which each method has its own; or `select_checkpoint`. `where` says in which of the release's two trainers, by task,
+    and for which methods the release differs; `source` names the paper's line (P:n of its LaTeX source) and the
+    release's file (trainers below `src/open_r1`).
     """
 
     key: str
     paper: Any
     released: Any
-    tasks: tuple[str, ...]
-    methods: tuple[str, ...]
+    where: dict[str, tuple[str, ...]]
     meaning: str
     source: str
 
@@ -46,8 +38,7 @@ SWITCHES: tuple[Switch, ...] = (
         "estimator",
         "the method's own: mean-std, or mean for dr-grpo",
         "mean-std-plus1",
-        ("gsm8k",),
-        MEAN,
+        {"gsm8k": MEAN},
         "G + 1 rollouts are drawn for mean-centred methods too and one is dropped, so that plain GRPO cannot be run "
         "and grpo is grpo-plus1; dr-grpo is divided by the std",
         "P:132, G rollouts; P:556, dr-grpo not normalised; grpo_trainer_gsm.py",
@@ -56,8 +47,7 @@ SWITCHES: tuple[Switch, ...] = (
         "estimator",
         "mean",
         "mean-std",
-        ("math",),
-        ("dr-grpo",),
+        {"math": ("dr-grpo",)},
         "Dr. GRPO's advantages are divided by the std: TRL's scale_rewards is left at its default",
         "P:556, no normalisation; grpo_trainer_math.py",
     ),
@@ -65,8 +55,7 @@ SWITCHES: tuple[Switch, ...] = (
         "estimator",
         "median",
         "median-mad",
-        TASKS,
-        ("mc-dr-grpo",),
+        {"gsm8k": ("mc-dr-grpo",), "math": ("mc-dr-grpo",)},
         "median-centred Dr. GRPO is divided by the MAD",
         "P:556, no normalisation; grpo_trainer_gsm.py and grpo_trainer_math.py",
     ),
@@ -74,26 +63,16 @@ SWITCHES: tuple[Switch, ...] = (
         "group_by",
         "prompt",
         "position",
-        ("gsm8k",),
-        (*MEAN, *MEDIAN, *PLUS1),
-        "extra rollouts stand at the end of a process's rows and groups are G + 1 rows in sequence: they mix prompts",
-        "P:200, a group is one prompt's rollouts; grpo_trainer_gsm.py",
-    ),
-    Switch(
-        "group_by",
-        "prompt",
-        "position",
-        ("math",),
-        MEDIAN,
-        "the same; mean-centred methods draw no extra rollout in this trainer, so their groups are pure",
-        "P:200, a group is one prompt's rollouts; grpo_trainer_math.py",
+        {"gsm8k": ALL, "math": MEDIAN},
+        "extra rollouts stand at the end of a process's rows and groups are G + 1 rows in sequence: they mix prompts; "
+        "on math, mean-centred methods draw no extra rollout, so their groups are pure",
+        "P:200, a group is one prompt's rollouts; grpo_trainer_gsm.py and grpo_trainer_math.py",
     ),
     Switch(
         "rescale_by_nonzero",
         False,
         True,
-        ("gsm8k",),
-        MEDIAN,
+        {"gsm8k": MEDIAN},
         "advantages are multiplied by the group's size over the number of those that are not 0",
         "absent from the paper; grpo_trainer_gsm.py",
     ),
@@ -101,8 +80,7 @@ SWITCHES: tuple[Switch, ...] = (
         "drop_rule",
         "advantage",
         "reward",
-        ("gsm8k",),
-        (*MEAN, *PLUS1),
+        {"gsm8k": (*MEAN, *PLUS1)},
         "the row dropped is that of the smallest absolute reward, a failure, not of the smallest absolute advantage",
         "P:499, smallest absolute advantage; grpo_trainer_gsm.py",
     ),
@@ -110,26 +88,16 @@ SWITCHES: tuple[Switch, ...] = (
         "count_dropped_tokens",
         False,
         True,
-        ("gsm8k",),
-        ("dapo", "mc-dapo"),
-        "DAPO's normaliser counts the dropped rows' tokens, so the loss shrinks by about G / (G + 1)",
-        "P:244, only kept rows enter the loss; grpo_trainer_gsm.py",
-    ),
-    Switch(
-        "count_dropped_tokens",
-        False,
-        True,
-        ("math",),
-        ("mc-dapo",),
-        "the same; dapo drops no row in this trainer",
-        "P:244, only kept rows enter the loss; grpo_trainer_math.py",
+        {"gsm8k": ("dapo", "mc-dapo"), "math": ("mc-dapo",)},
+        "DAPO's normaliser counts the dropped rows' tokens, so the loss shrinks by about G / (G + 1); on math, dapo "
+        "drops no row",
+        "P:244, only kept rows enter the loss; grpo_trainer_gsm.py and grpo_trainer_math.py",
     ),
     Switch(
         "select_checkpoint",
         "last",
         "best-on-test",
-        TASKS,
-        (*MEAN, *MEDIAN, *PLUS1),
+        {"gsm8k": ALL, "math": ALL},
         "the weights that are evaluated: those of the last step, or the best on the test split among evaluations in "
         "training",
         "the paper is silent, the last step is our choice; save_strategy in scripts/ and metric in recipes/",
@@ -144,11 +112,8 @@ def training_changes(protocol: str, method: str, task: str) -> dict[str, Any]:
     changes nothing. Rows of the paper and the release that agree are in neither.
 
     Raises:
-        ValueError: for an unknown protocol, method or task; for GRPO+1 on MATH, which the release cannot run.
+        ValueError: for GRPO+1 on MATH, which the release cannot run.
     """
-    for kind, value, known in (("protocol", protocol, PROTOCOLS), ("method", method, METHODS), ("task", task, TASKS)):
-        if value not in known:
-            raise ValueError(f"unknown {kind} {value!r}; there are: {', '.join(known)}")
     if protocol == "paper":
         return {}
     if method in PLUS1 and task == "math":
@@ -156,18 +121,18 @@ def training_changes(protocol: str, method: str, task: str) -> dict[str, Any]:
             f"{method} cannot be run as released on math: the release's MATH trainer draws an extra rollout for "
             "median-centred methods only (its GSM8K trainer can)"
         )
-    return {switch.key: switch.released for switch in SWITCHES if method in switch.methods and task in switch.tasks}
+    return {switch.key: switch.released for switch in SWITCHES if method in switch.where.get(task, ())}
 
 
 def table() -> str:
     """The switches as a Markdown table, for `config/README.md`."""
-    head = "| switch | paper | release | of the release's trainer for | methods | what it does | source |"
-    rows = [
-        f"| `{switch.key}` | {switch.paper} | {switch.released} | {', '.join(switch.tasks)} | "
-        f"{', '.join(switch.methods)} | {switch.meaning} | {switch.source} |"
-        for switch in SWITCHES
-    ]
-    return "\n".join([head, "|---" * 7 + "|", *rows])
+    head = "| switch | paper | release | where, by task of the release's trainers | what it does | source |"
+    lines = [head, "|---" * 6 + "|"]
+    for switch in SWITCHES:
+        where = "; ".join(f"{task}: {', '.join(methods)}" for task, methods in switch.where.items())
+        cells = (f"`{switch.key}`", switch.paper, switch.released, where, switch.meaning, switch.source)
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
-"""A study as Snakemake reads it: its files merged, checked, and pinned by their lock files."""
+"""A study as Snakemake reads it: its files merged, and checked."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from mcgrpo import shipped
-from mcgrpo.study.check import StudyError, check, load
-from mcgrpo.study.lock import lock_file, pin, read_lock
-from mcgrpo.study.plan import Config
+from mcgrpo.study.check import check
+from mcgrpo.study.settings import Config, StudyError
+from mcgrpo.study.strict_yaml import load
 
 DEFAULT = Path("config/config.yaml")
 """The study of a call that names none, or where there is no such file the paper's.
@@ -24,32 +23,18 @@ def read(files: Sequence[str | Path] = ()) -> Config:
         files: the last one on top; none for `DEFAULT`.
 
     Raises:
-        StudyError: naming the file that cannot be read, or the key at fault.
-    """
-    config, layers = merged(files)
-    check(config, schema())
-    for file in reversed(layers):  # what is on top is pinned by its own lock
-        pin(config, read_lock(lock_file(file)))
-    return config
-
-
-def merged(files: Sequence[str | Path]) -> tuple[Config, list[Path]]:
-    """The files merged, unchecked, and which they were, from the bottom up.
-
-    Raises:
-        StudyError: naming the file that cannot be read, and the line at fault.
+        StudyError: naming the file that cannot be read and the line at fault, or the key.
     """
     from snakemake.utils import update_config
 
-    layers = [Path(file) for file in files]
-    contents = [load(file) for file in layers]
+    contents = [load(file) for file in files]
     if not any("study" in content for content in contents):
-        base = DEFAULT if DEFAULT.is_file() else shipped.STUDY
-        layers, contents = [base, *layers], [load(base), *contents]
+        contents.insert(0, load(DEFAULT if DEFAULT.is_file() else shipped.STUDY))
     config: Config = {}
     for content in contents:
         update_config(config, content)
-    return config, layers
+    check(config, schema())
+    return config
 
 
 def made(config: Config, path: Path) -> Path:
@@ -69,7 +54,7 @@ def schema() -> Config:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give a command the options that `resolve` reads."""
+    """Give a command the argument `studies`, of files for `read`."""
     parser.add_argument(
         "studies",
         type=Path,
@@ -77,15 +62,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="STUDY.yaml",
         help=f"study files, each merged over the one before (default: {DEFAULT})",
     )
-    parser.add_argument("--directory", type=Path, help="where the study is run, as Snakemake's option (default: here)")
-
-
-def resolve(options: argparse.Namespace) -> list[Path]:
-    """The study files that a command line names, from here; then go to where the study is run."""
-    files = [path.absolute() for path in options.studies]
-    if options.directory is not None:
-        try:
-            os.chdir(options.directory)
-        except OSError as error:
-            raise StudyError(f"--directory {options.directory}: {error.strerror}") from None
-    return files

@@ -47,16 +47,21 @@ def schedule(run: Run, processes: int, rows: int) -> Schedule:
     """The schedule of a run on this number of processes, with this number of rows of training data.
 
     Raises:
-        RecordError: for fewer rows than a generation batch takes.
+        RecordError: for fewer rows than a generation batch takes: TRL leaves out what does not fill one, so that
+            nothing would be left to train on.
     """
-    training = run.training
+    training, size = run.training, run.training["per_device_train_batch_size"]
     accumulation = training.get("gradient_accumulation_steps", 1)
     per_generation = training.get("steps_per_generation", accumulation)
     every = per_generation * training.get("num_iterations", 1)
-    groups = training["per_device_train_batch_size"] * per_generation * processes // run.num_generations
+    groups = size * per_generation * processes // run.num_generations
     epoch = rows // max(groups, 1) * every
     if not groups or not epoch:
-        raise RecordError(f"{rows} rows of training data do not make a batch of {groups} groups")
+        raise RecordError(
+            f"not one optimizer step would be taken: rollouts are generated for {groups} prompts at a time "
+            f"(per_device_train_batch_size={size} x steps_per_generation={per_generation} x {processes} process(es) / "
+            f"num_generations={run.num_generations}), and there are {rows} to train on"
+        )
     updates = math.ceil(epoch / accumulation)
     steps = training.get("max_steps") or math.ceil(training.get("num_train_epochs", 3.0) * updates)
     return Schedule(steps, groups, accumulation, every, epoch)

@@ -9,8 +9,10 @@ from typing import Any
 
 import yaml
 
+from mcgrpo.study.settings import StudyError
 
-class YamlError(ValueError):
+
+class YamlError(StudyError):
     """A file that holds no plain data; the message names the file and, where there is one, the line."""
 
 

@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--reports", type=Path, help="its tables and figures")
     options = parser.parse_args()
     with command_line.errors(StudyError):
-        config = {} if options.results else study_file.read(study_file.resolve(options))
+        config = {} if options.results else study_file.read(options.studies)
         results = ResultFiles(options.results) if options.results else StudyFiles(config["study"]).results
         study_file.made({"study": results.folder.name}, results.runs)
     if not (uri := store_of(config)):

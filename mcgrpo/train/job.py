@@ -27,8 +27,8 @@ from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.launch.parents import die_with_parent, is_first
 from mcgrpo.records import Run
 from mcgrpo.study.fingerprint import fingerprint
-from mcgrpo.study.fit import check_prompts
 from mcgrpo.study.paths import METRICS, RECORD
+from mcgrpo.study.schedule import schedule
 from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, seal, sha256
 from mcgrpo.train import attempts
@@ -171,7 +171,7 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     checkpoints = Checkpoints(earlier)
     callbacks = [StopAtNonFinite(), MetricsFile(job.home / METRICS), checkpoints]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
-    check_prompts(outcome["data"]["rows"], str(job.data), vars(args), args.world_size, args.num_generations)
+    schedule(job.run, args.world_size, outcome["data"]["rows"])  # refuses fewer prompts than a batch takes
     outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
     RolloutFiles(trainer, job.home, job.rollout_tables)

@@ -113,37 +113,27 @@ def test_the_closure_holds_every_module_that_is_loaded(loaded, stage):
     assert seen <= set(closure.closure(f"mcgrpo.{stage}"))
 
 
-def test_the_closure_of_training_is_small():
-    found = {module.removeprefix("mcgrpo.") for module in closure.closure("mcgrpo.train")}
-    graders = {"grade.rewards", "grade.answers", "grade.verify_worker", "grade.math_grader"}
-    assert {"train.job", "trainer.trainer", "estimators", "data.prompts", *graders} <= found
-    views = {"report", "analyse", "study.check", "study.plan", "tracking", "generate", "grade.completions", "data.toy"}
-    assert not found & views
-    assert {"mcgrpo.data.toy", "mcgrpo.data.toy.models", "mcgrpo.data.toy.task"} <= set(
-        closure.closure("mcgrpo.data.models")
-    )
+OF_REWARDS = ("rewards", "answers", "verify_worker", "math_grader")
+GRADERS = {"grade.completions", "grade.answers", "grade.math_grader", "grade.verifier"}
 
 
-def test_no_audit_and_no_grader_makes_data_or_models_anew():
-    """Whatever is made from them, trained models too, would be made anew as well."""
-    inputs = {*closure.closure("mcgrpo.data"), *closure.closure("mcgrpo.data.models")}
-    assert "mcgrpo.study.hub" in inputs
-    assert not inputs & {
-        f"mcgrpo.{name}"
-        for name in (
-            "data.audit",
-            "data.overlap",
-            "grade.completions",
-            "grade.answers",
-            "grade.math_grader",
-            "grade.verifier",
-        )
-    }
-
-
-def test_no_toy_makes_a_model_of_the_hub_anew():
-    assert not [name for name in closure.closure("mcgrpo.data.fetch") if name.startswith("mcgrpo.data.toy")]
-    assert "mcgrpo.data.fetch" in closure.closure("mcgrpo.data.models")
+@pytest.mark.parametrize(
+    ("stage", "needed", "others"),
+    [
+        (
+            "train",
+            {"train.job", "trainer.trainer", "estimators", "data.prompts", *(f"grade.{name}" for name in OF_REWARDS)},
+            {"report", "analyse", "study.check", "study.plan", "tracking", "generate", "grade.completions", "data.toy"},
+        ),
+        ("data", {"study.hub"}, {"data.audit", "data.overlap", *GRADERS}),
+        ("data.models", {"data.toy.models", "data.toy.task", "data.fetch"}, {"data.audit", "data.overlap", *GRADERS}),
+        ("data.fetch", set(), {"data.toy", "data.toy.models"}),
+    ],
+)
+def test_the_closure_is_small(stage, needed, others):
+    """What is made from data or a model, trained models too, would be made anew with it."""
+    found = {module.removeprefix("mcgrpo.") for module in closure.closure(f"mcgrpo.{stage}")}
+    assert needed <= found and not found & others
 
 
 def test_no_stage_imports_tracking():

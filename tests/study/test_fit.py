@@ -1,32 +1,70 @@
-"""GPUs, machines and vLLM servers that a training does not fit are refused."""
+"""Batches, GPUs, machines and vLLM servers that a training does not fit are refused, with the arithmetic."""
 
 import pytest
+from studies import changed, load, refused
 
+from mcgrpo.study.check import check
 from mcgrpo.study.fit import fit, server_gpus
+from mcgrpo.study.read import schema
 
 TRAINING = {"prompts_per_step": 40}
+ROWS = {"per_device_train_batch_size": 24}
 SERVER = {"use_vllm": True, "vllm_mode": "server"}
+MINI = load("mini")
 
 
 @pytest.mark.parametrize(
     ("gpus", "nodes", "training", "fault"),
     [
-        (3, 2, {}, "nodes=2: each machine trains on as many GPUs as the others, but gpus=3"),
-        (0, 2, {}, "nodes=2: .* but gpus=0"),
-        (0, 1, SERVER, "vllm_mode=server: the server needs GPUs of its own, and so does the training, but gpus=0"),
-        (2, 2, SERVER | {"vllm_tensor_parallel_size": 2}, "a machine of its own, with 1 GPUs like the others"),
-        (6, 2, {}, r"rows do not divide among 6 process\(es\)"),
+        (3, 2, TRAINING, "nodes=2: each machine trains on as many GPUs as the others, but gpus=3"),
+        (0, 2, TRAINING, "nodes=2: .* but gpus=0"),
+        (0, 1, TRAINING | SERVER, "vllm_mode=server: the server needs GPUs of its own, and so does the training, but"),
+        (6, 2, TRAINING, r"prompts_per_step=40 x num_generations=16 rows do not divide among 6 process\(es\)"),
+        (0, 1, ROWS, r"=16 does not divide the 24 rows .* \(per_device_train_batch_size=24 x steps_per_generation=1\)"),
+        (0, 1, {}, "training needs prompts_per_step or per_device_train_batch_size"),
+        (2, 1, TRAINING | {"use_vllm": True, "vllm_tensor_parallel_size": 3}, "=3 does not divide the training's 2 pr"),
+        (
+            2,
+            1,
+            TRAINING | {"use_vllm": True, "vllm_max_model_length": 24, "max_completion_length": 24},
+            "=24 leaves no",
+        ),
+        (1, 1, TRAINING | {"sharding": "zero3"}, "sharding=zero3 divides the weights among processes"),
     ],
 )
-def test_machines_and_servers_that_do_not_fit_are_refused(gpus, nodes, training, fault):
+def test_what_does_not_fit_is_refused(gpus, nodes, training, fault):
     with pytest.raises(ValueError, match=fault):
-        fit(TRAINING | training, 2, gpus, nodes)
+        fit({**training}, 16, gpus, nodes)
 
 
-def test_those_that_fit_are_not():
+def test_what_fits_is_not():
     fit(TRAINING | SERVER | {"vllm_tensor_parallel_size": 2}, 2, 4, 2)
+    fit(ROWS | {"gradient_accumulation_steps": 2}, 16, 0)
 
 
 def test_a_server_that_is_named_is_not_started():
     assert server_gpus(SERVER | {"vllm_server_base_url": "http://there"}) == 0
     assert server_gpus(SERVER) == 1
+
+
+def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():
+    many = changed(MINI, {"training": {"prompts_per_step": 1000}})
+    assert refused(many) == (
+        "run toy-llama/grpo-plus1/G2/default: not one optimizer step would be taken: rollouts are generated for 1000 "
+        "prompts at a time (per_device_train_batch_size=2000 x steps_per_generation=1 x 1 process(es) / "
+        "num_generations=2), and there are 960 to train on"
+    )
+    check(changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 1000}}}}}), schema())
+
+
+def test_rows_of_a_folder_are_counted_and_of_the_hub_the_study_says_how_many_it_takes(tmp_path):
+    few, row = changed(MINI, {"training": {"prompts_per_step": 16}}), '{"question": "1 + 1?", "answer": "#### 2"}\n'
+    few["models"] = {name: {"toy": spec["toy"]} for name, spec in few["models"].items()}
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.jsonl").write_text(row * 20)
+    for kind, spec in {"folder": str(tmp_path), "hub": "someone/sums"}.items():
+        few["datasets"]["two-step"] = {"task": "gsm8k", kind: spec, "splits": {"train": {"rows": 15}, "test": {}}}
+        assert "and there are 15 to train on" in refused(few)
+    few["datasets"]["two-step"] = {"task": "gsm8k", "folder": str(tmp_path)}
+    (tmp_path / "train.jsonl").write_text(row * 3)
+    assert "and there are 3 to train on" in refused(few)

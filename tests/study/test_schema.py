@@ -33,6 +33,8 @@ def test_the_schema_knows_what_the_code_knows():
     assert setting["prompt"]["enum"] == list(SYSTEM_PROMPTS)
     protocols = SCHEMA["properties"]["grading"]["items"]["enum"]
     assert protocols == list(PROTOCOL_SUFFIXES) == list(MEASURES)
+    of_training = SCHEMA["properties"]["variants"]["additionalProperties"]["properties"]["protocol"]["enum"]
+    assert of_training == [name for name in protocols if name != "robust"]  # which only grades
     assert {method.estimator for method in METHODS.values()} <= set(ESTIMATORS)
     assert {method.baseline for method in METHODS.values()} - {None} <= set(METHODS)
     names = list(SCHEMA["$defs"]["rewards"]["properties"])

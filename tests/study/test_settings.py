@@ -4,12 +4,7 @@ import pytest
 from studies import changed, load
 
 from mcgrpo.study import plan
-from mcgrpo.study.settings import (
-    completion_settings,
-    evaluation,
-    rollout_settings,
-    selects_checkpoint,
-)
+from mcgrpo.study.settings import completion_settings, evaluation, rollout_settings, selects_checkpoint
 
 MINI = load("mini")
 SETTING, BENCHMARK = "toy-qwen3", "two-step"

@@ -1,17 +1,12 @@
-import argparse
-from pathlib import Path
-
 import pytest
 import yaml
 from snakemake.settings.types import ConfigSettings
 from studies import ROOT, snakemake
 
 from mcgrpo.study import read as study_file
-from mcgrpo.study.check import StudyError
-from mcgrpo.study.lock import lock_file
+from mcgrpo.study.check import StudyError, check
 
 MINI, CUT_DOWN = ROOT / "config/mini.yaml", ROOT / "config/cut-down.yaml"
-OLD, NEW = "a" * 40, "b" * 40
 
 
 def write(path, content):
@@ -22,9 +17,9 @@ def write(path, content):
 
 @pytest.mark.parametrize("files", [[MINI], [MINI, CUT_DOWN]])
 def test_files_are_laid_over_one_another_as_snakemake_does(files):
-    config, layers = study_file.merged(files)
-    assert config == ConfigSettings(configfiles=files).overwrite_config and layers == files
-    assert study_file.read(files) == config
+    theirs = ConfigSettings(configfiles=files).overwrite_config
+    check(theirs, study_file.schema())
+    assert study_file.read(files) == theirs
 
 
 def default_study(folder):
@@ -52,16 +47,6 @@ def test_snakemake_lays_it_over_the_default_one_too(tmp_path):
     assert "results/smoke/runs/tiny-random/grpo/G2/default/seed7" in done.stdout + done.stderr
 
 
-def test_a_lock_is_applied_and_that_of_the_file_on_top_wins(tmp_path):
-    config = yaml.safe_load(MINI.read_text())
-    config["models"]["toy-llama"] = {"hub": "org/one"}
-    base, top = write(tmp_path / "base.yaml", config), write(tmp_path / "top.yaml", {"seeds": [1]})
-    write(lock_file(base), {"models": {"toy-llama": {"hub": "org/one", "commit": OLD}}})
-    assert study_file.read([base, top])["models"]["toy-llama"]["revision"] == OLD
-    write(lock_file(top), {"models": {"toy-llama": {"hub": "org/one", "commit": NEW}}})
-    assert study_file.read([base, top])["models"]["toy-llama"]["revision"] == NEW
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -78,17 +63,3 @@ def test_what_cannot_be_read_is_named_in_one_line(tmp_path, text, message):
     with pytest.raises(StudyError) as raised:
         study_file.read([path])
     assert message in str(raised.value) and "\n" not in str(raised.value)
-
-
-def options(*arguments):
-    parser = argparse.ArgumentParser()
-    study_file.add_arguments(parser)
-    return parser.parse_args(arguments)
-
-
-def test_files_are_named_from_here_and_the_study_is_run_in_the_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    assert study_file.resolve(options("config/mini.yaml", "--directory", str(tmp_path))) == [MINI]
-    assert Path.cwd() == tmp_path.resolve()
-    with pytest.raises(StudyError, match="--directory nowhere: No such file or directory"):
-        study_file.resolve(options("--directory", "nowhere"))

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from mcgrpo.study import check, fit, lock, plan  # noqa: F401
+from mcgrpo.study import check, fit, plan  # noqa: F401
 from mcgrpo.study.fingerprint import fingerprint
 
 RULES = Path(__file__).parents[2] / "workflow/rules"

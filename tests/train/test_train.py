@@ -64,7 +64,7 @@ def test_a_training_without_an_update_is_refused_before_its_model_is_loaded(inpu
     few = changed(per_device_train_batch_size=8, gradient_accumulation_steps=6)
     message = r"24 prompts at a time \(per_device_train_batch_size=8 x steps_per_generation=6 x 1 process\(es\) / "
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=message + r"num_generations=2\), and .*data\.jsonl has 16 to train on"):
+    with pytest.raises(ValueError, match=message + r"num_generations=2\), and there are 16 to train on"):
         run_job(replace(job(inputs, tmp_path, few), model=tmp_path / "empty"))
     assert outcome(tmp_path / "unfinished")["status"] == "failed" and not (tmp_path / "weights").exists()
 

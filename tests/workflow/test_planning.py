@@ -94,21 +94,6 @@ def test_the_papers_study(root):
     }  # fmt: skip
 
 
-def test_the_papers_report(paper):
-    jobs = paper.jobs("--resources", "gpu=2")
-    assert {name: jobs[name] for name in REPORT | CHECKS} == REPORT | CHECKS
-    assert jobs["audit"] == 5
-
-
-def test_a_piece_of_the_papers_study_is_a_target_of_its_own(paper):
-    one = paper.changed("seeds: [0]")  # the smaller DAG takes a fifth of the time
-    run = "results/paper/runs/qwen2.5-7b-math/mc-dapo/G2/default/seed0"
-    assert one.jobs(run, "--resources", "gpu=2") == {"model": 1, "dataset": 1, "train": 1}
-    flips = "results/paper/flips/llama-3.2-3b-math/none/G0/default/seed0/math500.jsonl"
-    wanted = {"model": 1, "dataset": 1, "rollouts": 1, "grade_rollouts": 1, "sign_flips": 1}
-    assert one.jobs(flips, "--resources", "gpu=2") == wanted
-
-
 def test_a_benchmark_is_decoded_as_the_study_says(paper):
     folder = "results/paper/completions/qwen3-4b-math/mc-grpo/G2/default/seed0"
     targets = [f"{folder}/{benchmark}.jsonl" for benchmark in ("aime24", "math500")]

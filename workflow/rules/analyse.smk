@@ -122,4 +122,4 @@ rule signals:
         "--summary {input.summary:q} --output {output.signals:q} --curves {output.curves:q} > {log:q} 2>&1"
 
 
-CHECKS = [*AUDITS, *rules.overlap.output]
+CHECKS = [*map(FILES.audit, DATASETS), *rules.overlap.output]

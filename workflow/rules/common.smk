@@ -13,11 +13,12 @@ from pathlib import Path
 from mcgrpo import shipped, tracking
 from mcgrpo.launch import environment, gpus, nodes, preload
 from mcgrpo.report import catalogue
-from mcgrpo.study import fit, lock, plan, read, settings
-from mcgrpo.study.check import StudyError, check, load
+from mcgrpo.study import fit, plan, read, settings
+from mcgrpo.study.check import check
 from mcgrpo.study.fingerprint import fingerprint, training_code
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
+from mcgrpo.study.strict_yaml import load
 from mcgrpo.sums import sha256
 
 try:
@@ -25,16 +26,9 @@ try:
     for file in workflow.configfiles:
         load(file)
     check(config, read.schema())
-    # The file on top is pinned by its own lock. The default `configfile:` is last in the list, but lowest in priority.
-    for file in sorted(reversed(workflow.configfiles), key=lambda file: Path(file).resolve() == read.DEFAULT.resolve()):
-        lock.pin(config, lock.read_lock(lock.lock_file(file)))
-except StudyError as error:
+except settings.StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
-
-if re.search("[{}]", str(shipped.PAGE)):
-    sys.exit(f"error: {shipped.PAGE}: Snakemake takes braces in names for wildcards: mcgrpo needs a folder without")
-
 
 # What a study file says, as the parameter of a job: in another order of its keys it is the same.
 as_json = partial(json.dumps, sort_keys=True)
@@ -46,29 +40,20 @@ RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that their times are comparable.
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
-IN_ORDER = sorted(TRAINED, key=lambda name: NEIGHBOURS(RUNS[name]))
-TURNS = {name: turn for turn, name in enumerate(IN_ORDER)}
-EVALUATIONS = plan.evaluations(config)
+TURNS = {run.name: turn for turn, run in enumerate(sorted(RUNS.values(), key=NEIGHBOURS))}
 FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
 GRADING = plan.grading(config)
-GRADES = [RESULTS.grades(name, each, by) for name, names in EVALUATIONS.items() for each in names for by in GRADING]
+GRADES = [
+    RESULTS.grades(name, each, by) for name, entry in PLANNED.items() for each in entry.evaluated for by in GRADING
+]
 FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
 MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
-DATASETS = sorted(
-    {run.dataset for run in RUNS.values()}
-    | {benchmark for run in RUNS.values() for benchmark in plan.benchmarks(config, run.setting)}
-)
-AUDITS = [*map(FILES.audit, DATASETS)]
-
-environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
-tracking.use_store(config)
-
+DATASETS = sorted({each for run in RUNS.values() for each in (run.dataset, *plan.benchmarks(config, run.setting))})
 GPUS = config.get("gpus", 0)
 NODES = config.get("nodes", 1)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
-
 SERVER_GPUS = max((fit.server_gpus(run.training) for run in RUNS.values()), default=0)
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
@@ -79,6 +64,9 @@ if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resourc
     except gpus.GPUError as error:
         sys.exit(f"error: {error}")
 
+environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
+tracking.use_store(config)
+
 # Trained weights are large: they are removed after evaluation unless the study keeps them.
 weights_output = directory if config.get("keep_models") else lambda path: temp(directory(path))
 
@@ -86,7 +74,6 @@ weights_output = directory if config.get("keep_models") else lambda path: temp(d
 wildcard_constraints:
     # Not an alternation of all names: Snakemake would compile a long expression for every pattern.
     run="[^/]+/[^/]+/G[0-9]+/[^/]+/seed[0-9]+",
-    setting="|".join(map(re.escape, config["settings"])),
     model="|".join(map(re.escape, config["models"])),
     dataset="|".join(map(re.escape, config["datasets"])),
     benchmark="|".join(map(re.escape, config["datasets"])),
@@ -116,6 +103,11 @@ def sums(*paths):
     a param that is a `Path`.
     """
     return [sha256(path) for path in paths]
+
+
+def local_sums(dataset):
+    """The SHA-256 of the local files of a data set, as far as they are there."""
+    return sums(*filter(Path.is_file, settings.local_files(config["datasets"][dataset])))
 
 
 def mtimes(paths):
@@ -163,7 +155,7 @@ def vllm_server(wildcards, input):
 
 
 # Snakemake compares folders by time only, and a copied study has other times. So models that are made here are `ancient`:
-# a trained model is compared by its checksums, an initial model by its entry in the study and the code that makes it.
+# a trained model is compared by its checksums, an initial model by what it is made from.
 def initial_model(name, warm=True):
     """The folder of a model before training, as an input: after its warm start if it has one; a local one in place."""
     spec = config["models"][name]
@@ -178,30 +170,22 @@ def model_code(name):
     return "" if "folder" in spec else fingerprint("mcgrpo.data.fetch" if "hub" in spec else "mcgrpo.data.models")
 
 
-def warm_start_source(name):
-    """What a warm start is made from, beside the model."""
-    spec = settings.warm_start(config, name)
-    data = [config["datasets"][dataset] for dataset in spec["datasets"]]
-    files = [sums(*filter(Path.is_file, settings.local_files(each))) for each in data]
-    return [as_json(spec), as_json(data), files, fingerprint("mcgrpo.data.warm_start")]
-
-
-def start_model_source(wildcards):
-    """What the initial model of a run is made from."""
-    name = run_of(wildcards).model
-    spec = config["models"][name]
-    return [as_json(spec), model_code(name), *(warm_start_source(name) if "warm_start" in spec else [])]
+def source(name):
+    """What an initial model is made from: its entry in the study, the data of its warm start, and code."""
+    spec, found = config["models"][name], [as_json(config["models"][name]), model_code(name)]
+    if "warm_start" not in spec:
+        return found
+    data = spec["warm_start"]["datasets"]
+    taught = [as_json(settings.warm_start(config, name)), as_json([config["datasets"][each] for each in data])]
+    return [*found, *taught, *map(local_sums, data), fingerprint("mcgrpo.data.warm_start")]
 
 
 def final_model(wildcards):
-    """The model that generates the completions of a run."""
+    """The model that generates the completions of a run, and the checksums of one that is trained."""
     run = run_of(wildcards)
-    return initial_model(run.model) if run.method == UNTRAINED else ancient(RESULTS.model(run.name))
-
-
-def final_model_sums(wildcards):
-    """The checksums of the model that generates the completions of a run, if it is trained."""
-    return [] if run_of(wildcards).method == UNTRAINED else RESULTS.model_sums(wildcards.run)
+    if run.method == UNTRAINED:
+        return {"model": initial_model(run.model)}
+    return {"model": ancient(RESULTS.model(run.name)), "sums": RESULTS.model_sums(run.name)}
 
 
 def selection_data(wildcards):

@@ -12,7 +12,7 @@ rule dataset:
     threads: 1
     params:
         spec=lambda wildcards: as_json(config["datasets"][wildcards.dataset]),
-        files=lambda wildcards: sums(*filter(Path.is_file, settings.local_files(config["datasets"][wildcards.dataset]))),
+        files=lambda wildcards: local_sums(wildcards.dataset),
         code=fingerprint("mcgrpo.data"),
     shell:
         "python -m mcgrpo.data --spec {params.spec:q} --output {output.data:q} > {log:q} 2>&1"
@@ -67,7 +67,7 @@ rule warm_start:
         gpu=int(GPUS > 0 and NODES == 1),
     params:
         spec=lambda wildcards: as_json(settings.warm_start(config, wildcards.model)),
-        source=lambda wildcards: warm_start_source(wildcards.model),
+        source=lambda wildcards: source(wildcards.model),
     shell:
         "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.data.warm_start --spec {params.spec:q} "
         "--model {input.model:q} --data {input.data:q} --output {output:q} --threads {threads} > {log:q} 2>&1"

@@ -3,8 +3,7 @@
 
 rule generate:
     input:
-        model=final_model,
-        sums=final_model_sums,
+        unpack(final_model),
         data=FILES.data("{benchmark}"),
     output:
         RESULTS.completions("{run}", "{benchmark}"),
@@ -17,7 +16,7 @@ rule generate:
         gpu=GENERATION_GPUS,
     params:
         options=lambda wildcards: generation_options(wildcards, settings.completion_settings, wildcards.benchmark),
-        start=start_model_source,
+        start=lambda wildcards: source(run_of(wildcards).model),
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
     shell:
@@ -53,7 +52,7 @@ use rule generate as rollouts with:
         RESULTS.benchmark("rollouts", "{run}/{benchmark}")
     params:
         options=lambda wildcards: generation_options(wildcards, settings.rollout_settings, FLIPS[wildcards.run]),
-        start=start_model_source,
+        start=lambda wildcards: source(run_of(wildcards).model),
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
 

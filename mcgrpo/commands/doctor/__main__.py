@@ -20,7 +20,7 @@ from mcgrpo.study.plan import runs
 def examine(options: argparse.Namespace) -> Iterator[Check]:
     """All checks of a study on this machine."""
     try:
-        config = study_file.read(study_file.resolve(options))
+        config = study_file.read(options.studies)
     except StudyError as error:
         yield Check("error", "study", str(error), "correct the study file")
         return

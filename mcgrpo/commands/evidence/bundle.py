@@ -109,7 +109,7 @@ def main() -> None:
     if output and not output.name.endswith(archive.SUFFIX):
         parser.error(f"--output {options.output}: the archive is a {archive.SUFFIX}")
     with command_line.errors(StudyError, RecordError):
-        path, lacking = bundle(study_file.resolve(options), output, options.completions)
+        path, lacking = bundle(options.studies, output, options.completions)
     print(f"{options.output or path}: {path.stat().st_size / 1e6:,.1f} MB, sha256 {archive.sha256(path)}")
     print(*(f"missing: {line}" for line in lacking[:SHOWN]), sep="\n", end="\n" if lacking else "")
     if len(lacking) > SHOWN:

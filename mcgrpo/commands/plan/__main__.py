@@ -146,7 +146,7 @@ def main() -> None:
     """Print what a study will take: trainings, optimizer steps and hours of each experiment, and detectable gains."""
     options = _parser().parse_args()
     with command_line.errors(StudyError):
-        config = study_file.read(study_file.resolve(options))
+        config = study_file.read(options.studies)
         gpus = config.get("nodes", 1) * job_gpus(config, runs(config))
         left = forecasts(config)
         below = list(notes(left, _at_once(gpus, options)))
