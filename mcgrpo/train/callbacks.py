@@ -68,15 +68,16 @@ class Checkpoints(TrainerCallback):
             control.should_save = False
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Seal the checkpoint: all processes have written their parts (see `ResumableTrainer`)."""
-        if args.save_only_model or not state.is_world_process_zero:
+        """Seal the checkpoint: all processes have written their parts (see `ResumableTrainer`).
+
+        That of the last step is not sealed: from there transformers would take one step more.
+        """
+        if args.save_only_model or not state.is_world_process_zero or state.global_step >= state.max_steps:
             return
         folder = Path(args.output_dir)
         seconds = self.earlier.seconds + time.time() - self.begun
-        so_far = Earlier(self.earlier.started or self.begun, seconds)
         checkpoint = folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
-        seal_checkpoint(checkpoint, state.max_steps, so_far)
+        seal_checkpoint(checkpoint, Earlier(self.earlier.started or self.begun, seconds))
         # Not earlier: until now the previous one was the last to resume from
-        if state.global_step < state.max_steps:
-            for other in {*checkpoints(folder)} - {checkpoint, Path(state.best_model_checkpoint or checkpoint)}:
-                shutil.rmtree(other, ignore_errors=True)
+        for other in {*checkpoints(folder)} - {checkpoint, Path(state.best_model_checkpoint or checkpoint)}:
+            shutil.rmtree(other, ignore_errors=True)
