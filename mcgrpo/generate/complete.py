@@ -5,8 +5,7 @@ sample of n problems is used, the same for every run.
 
 `python -m mcgrpo.generate --model FOLDER --data FILE --prompt plain --settings JSON --seed 0 --output FILE`
 
-Each batch is a pure function of its prompts and its own seed. Finished batches are stored in a hidden file beside the
-output: a killed job resumes where it stopped and ends with the same rows.
+Each batch is a pure function of its prompts and its own seed.
 """
 
 import argparse
@@ -37,43 +36,6 @@ class Batch(NamedTuple):
         return int.from_bytes(digest[:4], "big") >> 1
 
 
-class Progress:
-    """Finished batches, in a file beside the output; those of another model, prompts or settings are discarded.
-
-    Args:
-        path: the hidden file; its first line is the identity of the others.
-        identity: what must be the same for a batch to be reused.
-    """
-
-    def __init__(self, path: Path, identity: dict[str, Any]):
-        self.path, self.done = path, {}
-        if path.is_file():
-            self._read(identity)
-        if not self.done:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(identity) + "\n")
-
-    def _read(self, identity: dict[str, Any]) -> None:
-        lines = self.path.read_text().splitlines()
-        for number, line in enumerate(lines):
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError:  # the last line, if the job was killed while writing
-                self.path.write_text("\n".join(lines[:number]) + "\n")
-                return
-            if number == 0 and row != identity:
-                return
-            if number:
-                batch = Batch(row["decoding"], row["sample"], tuple(row["positions"]))
-                self.done[batch] = [tuple(drawn) for drawn in row["drawn"]]
-
-    def add(self, batch: Batch, drawn: list[tuple[str, str]]) -> None:
-        """Store a finished batch."""
-        self.done[batch] = drawn
-        with self.path.open("a") as file:
-            file.write(json.dumps({**batch._asdict(), "drawn": drawn}) + "\n")
-
-
 def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
     """All batches: of the same prompts first a greedy one, if any, then by sample; prompts are of similar length."""
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
@@ -85,31 +47,17 @@ def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
 
 
 def complete(
-    engine: Any,
-    examples: Sequence[Example],
-    prompt: str,
-    settings: dict[str, Any],
-    seed: int,
-    progress: Path,
-    code: str = "",
+    engine: Any, examples: Sequence[Example], prompt: str, settings: dict[str, Any], seed: int
 ) -> Iterator[Completion]:
-    """The rows of a completions file: greedy ones first, then by sample, with problems in order.
-
-    Batches of an attempt that was killed are taken from `progress`, if `code` and all else was the same.
-    """
+    """The rows of a completions file: greedy ones first, then by sample, with problems in order."""
     prompts = [as_prompt(prompt, example.question) for example in examples]
     texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
     plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
     ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
-    identity = {"settings": settings, "seed": seed, "texts": sha256("\0".join(texts)), "weights": weights_of(engine)}
-    identity |= {"code": code, "engine": type(engine).__name__}
-    saved = Progress(progress, identity)
     rows = {}
     for batch in batches(texts, settings):
-        if batch not in saved.done:
-            saved.add(batch, engine.complete([ids[p] for p in batch.positions], batch.decoding, batch.seed(seed)))
-        for position, drawn in zip(batch.positions, saved.done[batch], strict=True):
-            rows[batch.decoding, batch.sample, position] = drawn
+        drawn = engine.complete([ids[p] for p in batch.positions], batch.decoding, batch.seed(seed))
+        rows |= {(batch.decoding, batch.sample, p): row for p, row in zip(batch.positions, drawn, strict=True)}
     for (decoding, sample, position), (completion, reason) in sorted(rows.items()):
         example = examples[position]
         yield Completion(
@@ -129,12 +77,6 @@ def some(examples: Sequence[Example], count: int | None) -> list[Example]:
     if count is None or count >= len(examples):
         return list(examples)
     return [examples[index] for index in sorted(random.Random(0).sample(range(len(examples)), count))]
-
-
-def weights_of(engine: Any) -> list[list[Any]]:
-    """Names, sizes and modification times of a model's weights: they change when the model is trained again."""
-    folder = Path(engine.tokenizer.name_or_path)
-    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(folder.glob("*.safetensors"))]
 
 
 def main() -> None:
@@ -170,11 +112,8 @@ def generate(options: argparse.Namespace) -> None:
     from mcgrpo.generate.engines import load
 
     torch.set_num_threads(options.threads)
-    progress = options.output.with_name(f".{options.output.name}.progress")
     if options.sealed:
         check_seal(options.model)
     engine = load(options.model, options.settings)
-    made = complete(engine, examples, options.prompt, options.settings, options.seed, progress, options.code)
-    write_jsonl(options.output, made)
+    write_jsonl(options.output, complete(engine, examples, options.prompt, options.settings, options.seed))
     seal(options.output)
-    progress.unlink()

@@ -61,9 +61,7 @@ def check_weights(folder: Path) -> None:
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="pt") as weights:
             for name in weights.keys():  # noqa: SIM118
-                weight = weights.get_tensor(name)
-                weight = weight.float() if weight.element_size() == 1 else weight  # fp8 is a storage format only
-                if weight.numel() and not all(torch.isfinite(bound) for bound in torch.aminmax(weight)):
+                if not torch.isfinite(weights.get_tensor(name).float()).all():  # fp8 is a storage format only
                     raise ValueError(f"{file}: the weight {name} holds NaN or infinite values")
 
 
@@ -99,20 +97,13 @@ class TransformersEngine:
         sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if decoding == "sampled":
             sampling = {"do_sample": True, "top_k": 0} | {n: self.settings[n] for n in ("temperature", "top_p")}
-        longest, pad = max(map(len, prompts)), self.tokenizer.pad_token_id
-        rows = [[pad] * (longest - len(ids)) + list(ids) for ids in prompts]  # on the left
-        padded = torch.tensor(rows, dtype=torch.long, device=self.model.device)
-        lengths = torch.tensor([*map(len, prompts)], device=padded.device)
-        mask = (torch.arange(longest, 0, -1, device=padded.device) <= lengths.unsqueeze(1)).long()
+        padded = self.tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
         set_seed(seed)
         with torch.inference_mode():
             output = self.model.generate(
-                input_ids=padded,
-                attention_mask=mask,
-                max_new_tokens=self.settings["max_new_tokens"],
-                **sampling,
+                **padded.to(self.model.device), max_new_tokens=self.settings["max_new_tokens"], **sampling
             )
-        return list(self._texts(output[:, longest:].tolist()))
+        return list(self._texts(output[:, padded["input_ids"].size(1) :].tolist()))
 
     def _texts(self, rows: list[list[int]]) -> Iterator[tuple[str, str]]:
         for row in rows:
