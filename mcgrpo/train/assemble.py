@@ -1,6 +1,5 @@
 """Build the trainer of a run from its model and data."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,8 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
     from mcgrpo.trainer.trainer import MCGRPOTrainer
 
     # fp32 master weights: AdamW in bf16 does not move a 0.02 weight at a learning rate of 1e-6
-    policy = AutoModelForCausalLM.from_pretrained(
-        model, dtype=torch.float32, attn_implementation=attention_of(run, args)
-    )
+    attention = run.training.get("attn_implementation", "sdpa")
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation=attention)
     trainer = (ReleasedTrainer if isinstance(args, ReleasedConfig) else MCGRPOTrainer)(
         model=policy,
         reward_funcs=reward_functions(run.task, list(run.rewards)),
@@ -46,26 +44,6 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
-
-
-def attention_of(run: Run, args: Any) -> str:
-    """The attention implementation of a run: the one that it sets, or else the fastest available; printed.
-
-    The fastest is FlashAttention 2 if its package is installed and training is in bf16 on CUDA, else torch's `sdpa`.
-
-    Raises:
-        ValueError: if FlashAttention is set but not installed; transformers would download a kernel from the hub.
-    """
-    from transformers.utils import is_flash_attn_2_available
-
-    installed = is_flash_attn_2_available()
-    fastest = "flash_attention_2" if installed and args.bf16 and args.device.type == "cuda" else "sdpa"
-    chosen = run.training.get("attn_implementation", fastest)
-    if chosen == "flash_attention_2" and not installed:
-        raise ValueError("attn_implementation=flash_attention_2 needs the package flash-attn, and a GPU")
-    if args.process_index == 0:
-        print(f"attention: {chosen}", file=sys.stderr, flush=True)
-    return chosen
 
 
 def save_weights(trainer: Any, folder: Path) -> None:

