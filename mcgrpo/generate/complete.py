@@ -14,36 +14,27 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.data.prompts import as_prompt, render, sha256
+from mcgrpo.data.prompts import as_prompt, render
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.records import Completion, Decoding, Example
 from mcgrpo.sums import check_seal, seal
 
 
-class Batch(NamedTuple):
-    """One unit of work: the index of the sample, and the positions of its problems in the benchmark."""
+def batches(texts: Sequence[str], settings: dict[str, Any]) -> Iterator[tuple[Decoding, int, tuple[int, ...]]]:
+    """The decoding, the sample and the positions of each batch.
 
-    decoding: Decoding
-    sample: int
-    positions: tuple[int, ...]
-
-    def seed(self, run_seed: int) -> int:
-        """The seed of the batch, in [0, 2^31)."""
-        digest = hashlib.sha256(repr((run_seed, *self)).encode()).digest()
-        return int.from_bytes(digest[:4], "big") >> 1
-
-
-def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
-    """All batches: of the same prompts first a greedy one, if any, then by sample; prompts are of similar length."""
+    Prompts of a batch are of similar length; the same prompts first have a greedy one, if any, then those by sample.
+    """
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
     size = settings["batch_size"]
-    parts = [tuple(order[start : start + size]) for start in range(0, len(order), size)]
-    rounds: list[tuple[Decoding, int]] = [("greedy", 0)] if settings.get("greedy", True) else []
-    rounds += [("sampled", k) for k in range(settings["samples"])]
-    return [Batch(decoding, sample, part) for part in parts for decoding, sample in rounds]
+    for start in range(0, len(order), size):
+        positions = tuple(order[start : start + size])
+        if settings.get("greedy", True):
+            yield "greedy", 0, positions
+        yield from (("sampled", k, positions) for k in range(settings["samples"]))
 
 
 def complete(
@@ -55,9 +46,11 @@ def complete(
     plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
     ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
     rows = {}
-    for batch in batches(texts, settings):
-        drawn = engine.complete([ids[p] for p in batch.positions], batch.decoding, batch.seed(seed))
-        rows |= {(batch.decoding, batch.sample, p): row for p, row in zip(batch.positions, drawn, strict=True)}
+    for decoding, sample, positions in batches(texts, settings):
+        digest = hashlib.sha256(repr((seed, decoding, sample, positions)).encode()).digest()
+        own_seed = int.from_bytes(digest[:4], "big") >> 1  # in [0, 2^31)
+        drawn = engine.complete([ids[position] for position in positions], decoding, own_seed)
+        rows |= {(decoding, sample, position): row for position, row in zip(positions, drawn, strict=True)}
     for (decoding, sample, position), (completion, reason) in sorted(rows.items()):
         example = examples[position]
         yield Completion(
@@ -67,7 +60,7 @@ def complete(
             answer=example.answer,
             solution=example.solution,
             decoding=decoding,
-            prompt_sha256=sha256(texts[position]),
+            prompt_sha256=hashlib.sha256(texts[position].encode()).hexdigest(),
             finish_reason=reason,
         )
 

@@ -105,10 +105,8 @@ def problems(kind: str, split: str, count: int, seed: int) -> list[Problem]:
     Raises:
         ValueError: for an unknown kind or split, or a count that is negative or larger than the split's space.
     """
-    if kind not in KINDS:
-        raise ValueError(f"unknown kind {kind!r} of toy problem (known: {', '.join(KINDS)})")
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r} of the toy task (known: {', '.join(SPLITS)})")
+    if kind not in KINDS or split not in SPLITS:
+        raise ValueError(f"no toy problems {kind!r} of split {split!r} (there are: {', '.join((*KINDS, *SPLITS))})")
     size = space(kind, split)
     if not 0 <= count <= size:
         raise ValueError(f"count {count} of {kind} {split} problems is not within 0..{size}")

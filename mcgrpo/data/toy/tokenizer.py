@@ -1,6 +1,7 @@
 """Two tokenizers built in code: words for the toy task, bytes for any text. Both pad on the left."""
 
 from collections.abc import Callable
+from itertools import chain
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -32,17 +33,7 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
 
     Text outside the toy task's vocabulary becomes `<unk>`.
     """
-    spoken = [
-        "has",
-        "with",
-        "each",
-        "and",
-        "more",
-        "How",
-        "many",
-        *ITEMS,
-        *(word for each in WORDS.values() for word in each),
-    ]
+    spoken = ["has", "with", "each", "and", "more", "How", "many", *ITEMS, *chain(*WORDS.values())]
     words = [form for word in [*NAMES, *spoken] for form in (word, f" {word}")]
     numbers = [str(number) for number in range(LARGEST + 1)]
     specials = ["<pad>", "<eos>", "<unk>"]
