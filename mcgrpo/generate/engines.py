@@ -33,10 +33,10 @@ def dtype() -> Any:
     return torch.bfloat16 if torch.cuda.is_available() else torch.float32
 
 
-def ends_of(generation_config: Any) -> set[int]:
-    """The token ids of a generation config that end a completion."""
+def ends_of(generation_config: Any, tokenizer: Any) -> set[int]:
+    """The token ids that end a completion: those of a model's generation config, and the tokenizer's."""
     ends = generation_config.eos_token_id
-    return {ends} if isinstance(ends, int) else set(ends or [])
+    return {tokenizer.eos_token_id, *([ends] if isinstance(ends, int) else ends or [])}
 
 
 def generation_config_of(folder: Path) -> Any:
@@ -66,28 +66,25 @@ def check_weights(folder: Path) -> None:
 
 
 class TransformersEngine:
-    """`model.generate` on one padded batch."""
+    """`model.generate` on one padded batch. The tokenizer's end token ends completions too, as in TRL."""
 
     def __init__(self, model: Any, tokenizer: Any, settings: dict[str, Any]):
         from transformers import GenerationConfig
 
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
-        self.ends = ends_of(model.generation_config)
+        self.ends = ends_of(model.generation_config, tokenizer)
         # Drop the rest of the folder's generation config, such as a repetition penalty (Qwen's is 1.1)
         model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
 
     @classmethod
     def load(cls, folder: Path, settings: dict[str, Any]) -> "TransformersEngine":
-        """Load a model folder: bf16 on a GPU, else fp32. The tokenizer's end token ends completions too, as in TRL."""
+        """Load a model folder: bf16 on a GPU, else fp32."""
         import torch
         from transformers import AutoModelForCausalLM
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype()).to(device).eval()
-        engine = cls(model, load_tokenizer(folder), settings)
-        engine.ends.add(engine.tokenizer.eos_token_id)
-        model.generation_config.eos_token_id = sorted(engine.ends)
-        return engine
+        return cls(model, load_tokenizer(folder), settings)
 
     def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
         """See the module."""
@@ -121,7 +118,7 @@ class VLLMEngine:
         from vllm import LLM
 
         self.tokenizer, self.settings = load_tokenizer(folder), settings
-        self.ends = ends_of(generation_config_of(folder)) | {self.tokenizer.eos_token_id}
+        self.ends = ends_of(generation_config_of(folder), self.tokenizer)
         self.llm = LLM(
             model=str(folder),
             dtype=dtype(),
