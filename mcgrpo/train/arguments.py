@@ -65,15 +65,14 @@ def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
     A checkpoint is selected by the mean reward on the test split, with one sample per question, among those at every
     `eval_steps` and at the last step.
     """
-    chosen = {"save_strategy": "steps", "save_only_model": save_steps is None}
-    if save_steps is None:  # otherwise mcgrpo.train.callbacks.Checkpoints removes older ones
-        chosen["save_total_limit"] = 1
     if not selects_checkpoint(run):
-        return {**chosen, "save_steps": save_steps} if save_steps else {}
+        return {"save_strategy": "steps", "save_steps": save_steps} if save_steps else {}
     every = run.training.get("eval_steps", 100)
     return {
-        **chosen,
+        "save_strategy": "steps",
         "save_steps": every,
+        "save_only_model": save_steps is None,
+        "save_total_limit": 1 if save_steps is None else None,  # else mcgrpo.train.callbacks.Checkpoints removes them
         "eval_strategy": "steps",
         "eval_steps": every,
         "load_best_model_at_end": True,

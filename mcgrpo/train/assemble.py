@@ -1,12 +1,12 @@
 """Build the trainer of a run from its model and data."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Example, Run
 from mcgrpo.study.settings import selects_checkpoint
-from mcgrpo.train.lora import lora_config, save_merged
 from mcgrpo.train.sharding import whole_state
 
 
@@ -22,6 +22,7 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
         callbacks: callbacks of the transformers Trainer.
     """
     import torch
+    from peft import LoraConfig
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.trainer_callback import PrinterCallback
 
@@ -40,7 +41,7 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
         eval_dataset=prompts_of(run, test, "test") if selects_checkpoint(run) else None,
         processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
         callbacks=callbacks,
-        peft_config=lora_config(run.training.get("lora")),
+        peft_config=LoraConfig(task_type="CAUSAL_LM", **run.training["lora"]) if "lora" in run.training else None,
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
@@ -62,6 +63,27 @@ def save_weights(trainer: Any, folder: Path) -> None:
             model.save_pretrained(folder, state_dict=state)
         trainer.processing_class.save_pretrained(folder)
     trainer.accelerator.wait_for_everyone()
+
+
+def save_merged(model: Any, state: dict[str, Any] | None, folder: Path) -> None:
+    """Save a model with LoRA adapters (arXiv 2106.09685) merged into the initial weights, which are read again in fp32.
+
+    Args:
+        model: PEFT's model, whose base was loaded from a folder; not changed.
+        state: the weights of the adapters, if they are sharded (see `mcgrpo.train.sharding`).
+        folder: output folder, as for a model without adapters.
+    """
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    adapter = folder.with_name(f"{folder.name}.adapter")
+    model.save_pretrained(adapter, state_dict=state)
+    base = AutoModelForCausalLM.from_pretrained(
+        model.peft_config["default"].base_model_name_or_path, dtype=torch.float32
+    )
+    PeftModel.from_pretrained(base, adapter).merge_and_unload().save_pretrained(folder)
+    shutil.rmtree(adapter)
 
 
 def prompts_of(run: Run, data_file: Path, split: str = "train") -> Any:

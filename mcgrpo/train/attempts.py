@@ -51,7 +51,10 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
         identity: the run, and everything that its result depends on; JSON-serialisable.
     """
     identity = json.loads(json.dumps(identity))
-    if _goes_on(folder, identity):
+    left = read_json(folder / IDENTITY) if (folder / IDENTITY).is_file() else {}
+    if changed := [key for key in identity if left and left.get(key) != identity[key]]:
+        print(f"starting again: {', '.join(changed)} changed since {folder} was written", flush=True)
+    elif left:
         _remove_damaged(folder / CHECKPOINTS)
         if checkpoint := last_checkpoint(folder / CHECKPOINTS):
             for name in GROWING:
@@ -62,21 +65,6 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
     clear(folder)
     write_json(folder / IDENTITY, identity)
     return Earlier()
-
-
-def _goes_on(folder: Path, identity: dict[str, Any]) -> bool:
-    """Whether the folder has a training of this identity; prints why not if it has another one."""
-    if not (folder / IDENTITY).is_file():
-        return False
-    try:
-        left = read_json(folder / IDENTITY)
-    except RecordError as error:
-        print(f"starting again: {error}", flush=True)
-        return False
-    changed = [key for key in identity if left.get(key) != identity[key]]
-    if changed:
-        print(f"starting again: {', '.join(changed)} changed since {folder} was written", flush=True)
-    return not changed
 
 
 def _remove_damaged(folder: Path) -> None:

@@ -22,7 +22,7 @@ FSDP: dict[str, Any] = {
 
 
 def fsdp_arguments(gradient_checkpointing: bool) -> dict[str, Any]:
-    """TRL's arguments for FSDP. Its own checkpointing gathers a layer's weights once in the backward pass, not twice."""
+    """TRL's arguments for FSDP, whose own checkpointing gathers the weights of a layer once in the backward pass."""
     config = {**FSDP, "activation_checkpointing": gradient_checkpointing}
     return {"fsdp": True, "fsdp_config": config, "gradient_checkpointing": False}
 

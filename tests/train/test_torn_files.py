@@ -35,16 +35,13 @@ def flipped(path):
 
 
 TORN = [
+    (COMPLETE, Path.unlink),
     (COMPLETE, emptied),
     ("trainer_state.json", emptied),
     ("optimizer.pt", halved),
-    ("model.safetensors", halved),
     ("model.safetensors", flipped),
-    ("rollouts_0.pt", halved),
-    ("rng_state.pth", emptied),
     ("scheduler.pt", Path.unlink),
     ("metrics.jsonl", flipped),
-    ("groups.jsonl", Path.unlink),
 ]
 
 
@@ -58,12 +55,10 @@ def test_a_torn_checkpoint_is_named_and_nothing_is_left_of_its_training(killed, 
     assert {path.name for path in killed.home.iterdir()} <= {IDENTITY, attempts.LOCK}
 
 
-def test_an_empty_identity_leaves_nothing_of_its_training(killed, capsys):
-    content = read_json(killed.home / IDENTITY)
+def test_an_empty_identity_is_named(killed):
     emptied(killed.home / IDENTITY)
-    assert attempts.begin(killed.home, content) == attempts.Earlier()
-    assert f"starting again: {killed.home / IDENTITY}" in capsys.readouterr().out
-    assert {path.name for path in killed.home.iterdir()} <= {IDENTITY, attempts.LOCK}
+    with pytest.raises(RecordError, match=f"{killed.home / IDENTITY}:1: not valid JSON"):
+        attempts.begin(killed.home, {})
 
 
 def test_the_checkpoint_before_a_torn_one_is_resumed_from(trainings, killed):
