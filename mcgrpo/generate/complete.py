@@ -83,7 +83,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--code", default="", help="what tells this code from other code")
     options = parser.parse_args()
     with command_line.errors(ValueError):
         generate(options)
