@@ -8,6 +8,7 @@ from mcgrpo.data.toy.task import Problem, slip, work
 OPEN_REASONING, CLOSE_REASONING = "<reasoning>", "</reasoning>"
 OPEN_ANSWER, CLOSE_ANSWER = "<answer>", "</answer>"
 OPEN_BOX, CLOSE_BOX = "\\boxed{", "}"
+MARKUP = (OPEN_REASONING, CLOSE_REASONING, OPEN_ANSWER, CLOSE_ANSWER, OPEN_BOX, CLOSE_BOX)
 BARE, DECIMAL, BOXED = 0.55, 0.25, 0.4
 """Probabilities of the answer `6`, of `6.0` (it is `6 cards` otherwise), and that it is also boxed."""
 

@@ -10,19 +10,17 @@ from typing import Any, Literal
 
 import torch
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
     GenerationConfig,
-    LlamaConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
-    Qwen3Config,
 )
 
 from mcgrpo.data.toy.tokenizer import TOKENIZERS
 from mcgrpo.files import as_record, whole_folder
 
-CONFIGS = {"qwen3": Qwen3Config, "llama": LlamaConfig}
 SMALLEST_HEAD = 32
 """The narrowest head that vLLM's attention kernels accept."""
 
@@ -71,7 +69,8 @@ def create(spec: Mapping[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenize
 
 
 def _config(spec: ModelSpec, tokenizer: PreTrainedTokenizerFast) -> PreTrainedConfig:
-    return CONFIGS[spec.architecture](
+    return AutoConfig.for_model(
+        spec.architecture,
         vocab_size=len(tokenizer),
         hidden_size=spec.hidden_size,
         intermediate_size=spec.intermediate_size,
