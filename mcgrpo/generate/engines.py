@@ -76,16 +76,6 @@ class TransformersEngine:
         # Drop the rest of the folder's generation config, such as a repetition penalty (Qwen's is 1.1)
         model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
 
-    @classmethod
-    def load(cls, folder: Path, settings: dict[str, Any]) -> "TransformersEngine":
-        """Load a model folder: bf16 on a GPU, else fp32."""
-        import torch
-        from transformers import AutoModelForCausalLM
-
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype()).to(device).eval()
-        return cls(model, load_tokenizer(folder), settings)
-
     def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
         """See the module."""
         import torch
@@ -157,10 +147,14 @@ def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEng
         ValueError: if the weights of the model are not all finite.
     """
     import torch
+    from transformers import AutoModelForCausalLM
 
     check_weights(folder)
-    backend = settings.get("backend", "auto")
+    on_gpu, backend = torch.cuda.is_available(), settings.get("backend", "auto")
     if backend == "auto":
-        backend = "vllm" if find_spec("vllm") and torch.cuda.is_available() else "transformers"
+        backend = "vllm" if find_spec("vllm") and on_gpu else "transformers"
     print(f"drawing completions with {backend}", flush=True)
-    return VLLMEngine(folder, settings) if backend == "vllm" else TransformersEngine.load(folder, settings)
+    if backend == "vllm":
+        return VLLMEngine(folder, settings)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype()).to("cuda" if on_gpu else "cpu").eval()
+    return TransformersEngine(model, load_tokenizer(folder), settings)
