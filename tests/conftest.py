@@ -27,7 +27,6 @@ LONGEST = (
     "workflow/test_whole_study.py",
     "grade/",
     "workflow/test_killed_study.py",
-    "train/test_nodes.py",
     "tracking/",
     "workflow/test_deployed.py",
     "train/test_attempts.py",

@@ -1,4 +1,4 @@
-r"""Audit of a data set: unreadable or unusual answers, repeated questions, overlap of train and test.
+"""Audit of a data set: unreadable answers and repeated questions.
 
 It is a job of its own, so that a change of the audit does not rebuild data and rerun trainings.
 
@@ -6,46 +6,19 @@ It is a job of its own, so that a change of the audit does not rebuild data and 
 """
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.data.overlap import listed, normalised, overlap
+from mcgrpo.data.overlap import listed, normalised
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_json
 from mcgrpo.grade.answers import TASKS
 from mcgrpo.grade.completions import self_check
 from mcgrpo.grade.rewards import judge
 from mcgrpo.grade.verifier import Verifier, WorkerError
 from mcgrpo.records import Example
-
-FORMS: tuple[tuple[str, re.Pattern], ...] = tuple(
-    (name, re.compile(pattern))
-    for name, pattern in (
-        ("none", r"^$"),
-        ("integer", r"^-?\d+$"),
-        ("decimal", r"^-?\d*\.\d+$"),
-        ("integer with commas", r"^-?\d{1,3}(,\\?!?\d{3})+$"),
-        ("fraction", r"^-?(\\[dt]?frac\{?-?\d+\}?\{?\d+\}?|\d+/\d+)$"),
-        ("mixed number", r"^-?\d+ ?\\[dt]?frac"),
-        ("number in a base", r"^\d+_\{?\d+\}?$"),
-        ("matrix", r"\\begin\{"),
-        ("text", r"\\(text|mbox)|^[A-Za-z ]{2,}$"),
-        ("unit or currency", r"\\circ|[$%]"),
-        ("equation or relation", r"=|<|>|\\(le|ge|ne|in)\b"),
-        ("interval or tuple", r"^\\?(left)?[(\[].*,.*\\?(right)?[)\]]$"),
-        ("list", r","),
-    )
-)
-USUAL = {"gsm8k": {"integer"}, "math": {"integer", "decimal", "fraction", "none", "expression"}}
-"""Forms that are not reported. A MATH row may have no short answer: its gold is the box in its solution."""
-
-
-def form(answer: str) -> str:
-    """The form of an answer: the first of `FORMS` that it matches, else `expression`."""
-    return next((name for name, pattern in FORMS if pattern.search(answer)), "expression")
 
 
 def repeated(examples: Sequence[Example]) -> list[str]:
@@ -54,28 +27,17 @@ def repeated(examples: Sequence[Example]) -> list[str]:
     return [e.id for e in examples if (text := normalised(e.question)) in seen or seen.add(text)]
 
 
-def unusual(examples: Sequence[Example], task: str) -> dict[str, Any]:
-    """Ids of examples by the form of their answer, without the usual forms."""
-    by_form: dict[str, list[str]] = defaultdict(list)
-    for example in examples:
-        by_form[form(example.answer)].append(example.id)
-    return {name: listed(ids) for name, ids in sorted(by_form.items()) if name not in USUAL[task]}
-
-
 def audit(examples: Sequence[Example], task: str, source: Any, verifier: Verifier | None = None) -> dict[str, Any]:
-    """The audit of a data set: its source, the description of each split, and test questions in the training split."""
+    """The audit of a data set: its source, and the description of each split."""
     splits: dict[str, list[Example]] = defaultdict(list)
     for example in examples:
         splits[example.split].append(example)
     described = {name: describe(part, task, verifier) for name, part in splits.items()}
-    report = {"source": source, "task": task, "splits": described}
-    if {"train", "test"} <= set(splits):
-        report["overlap"] = overlap(splits["train"], splits["test"])
-    return report
+    return {"source": source, "task": task, "splits": described}
 
 
 def describe(examples: Sequence[Example], task: str, verifier: Verifier | None = None) -> dict[str, Any]:
-    """Describe one split: rows, golds that the grader does not parse or accept, repeated questions, unusual answers.
+    """Describe one split: rows, golds that the grader does not parse or accept, repeated questions.
 
     Every gold is checked: the 7500 of MATH take about 13 seconds on one core.
     """
@@ -89,7 +51,6 @@ def describe(examples: Sequence[Example], task: str, verifier: Verifier | None =
         "golds_unparsable": listed(unparsable),
         "golds_not_correct": listed(example.id for example in suspects),
         "repeated_questions": listed(repeated(examples)),
-        "unusual_answers": unusual(examples, task),
     }
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
+from mcgrpo.data.toy.examples import examples as toy_examples
 from mcgrpo.files import RecordError, iter_json_lines, write_json, write_jsonl
 from mcgrpo.records import Example
 from mcgrpo.study.hub import commit, named
@@ -32,13 +33,9 @@ def rows(spec: dict[str, Any], split: str) -> Iterator[Row]:
     elif "hub" in spec:
         raw = _hub_rows(spec, name)
     else:
-        raw = _toy_rows(spec["toy"], split, wanted.get("rows"))
+        made = toy_examples(split=split, count=wanted["rows"], **spec["toy"])
+        raw = ((f"toy {split}[{index}]", vars(example)) for index, example in enumerate(made))
     return islice(raw, wanted.get("rows"))
-
-
-def source(spec: dict[str, Any]) -> str:
-    """The origin of a data set, for messages."""
-    return spec.get("folder") or spec.get("hub") or f"toy {spec['toy']['kind']}"
 
 
 def _hub_rows(spec: dict[str, Any], name: str) -> Iterator[Row]:
@@ -48,15 +45,6 @@ def _hub_rows(spec: dict[str, Any], name: str) -> Iterator[Row]:
     with named(f"{spec['hub']}, split {name!r}", DatasetsError):
         dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"))
     return ((f"{spec['hub']}/{name}[{index}]", row) for index, row in enumerate(dataset))
-
-
-def _toy_rows(spec: dict[str, Any], split: str, count: int | None) -> Iterator[Row]:
-    from mcgrpo.data.toy.examples import examples
-
-    if count is None:
-        raise RecordError(f"splits.{split}.rows: a toy data set needs the number of rows to make")
-    made = examples(split=split, count=count, **spec)
-    return ((f"toy {spec['kind']} {split}[{index}]", vars(example)) for index, example in enumerate(made))
 
 
 def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Example:
@@ -107,7 +95,7 @@ def examples(spec: dict[str, Any]) -> list[Example]:
             first[example.id] = where
             checked.append(example)
         if not first:
-            raise RecordError(f"{source(spec)}: split {split!r} is empty")
+            raise RecordError(f"{spec.get('folder') or spec.get('hub') or 'toy'}: split {split!r} is empty")
     return checked
 
 
@@ -116,13 +104,6 @@ def resolve(spec: dict[str, Any]) -> dict[str, Any]:
     if "hub" not in spec or Path(spec["hub"]).exists():
         return spec
     return {**spec, "revision": commit("datasets", spec)}
-
-
-def provenance(spec: dict[str, Any]) -> dict[str, Any]:
-    """The origin of the rows: the resolved spec, and the hash of every file read from a folder."""
-    if "folder" not in spec:
-        return spec
-    return {**spec, "sha256": {file.name: sha256(file) for file in local_files(spec)}}
 
 
 def main() -> None:
@@ -134,6 +115,6 @@ def main() -> None:
     with command_line.errors(ValueError):
         spec = resolve(options.spec)
         content = examples(spec)
-        origin = provenance(spec)
     write_jsonl(options.output, content)
-    write_json(options.output.with_suffix(".source.json"), origin)
+    sums = {"sha256": {file.name: sha256(file) for file in local_files(spec)}} if "folder" in spec else {}
+    write_json(options.output.with_suffix(".source.json"), spec | sums)

@@ -18,10 +18,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     if "hub" in options.spec:
-        try:
+        with command_line.errors(HubError):
             fetch(options.spec, options.output)
-        except HubError as error:
-            raise SystemExit(f"error: model {error}") from None
     else:
         from mcgrpo.data.toy.models import build
 

@@ -5,7 +5,6 @@ question, rendered with the model's chat template. `chat` is the user turn alone
 their own. `plain` is the bare question without a template.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,8 +54,3 @@ def render(prompts: Sequence[Prompt], tokenizer: Any, chat_template_kwargs: dict
         else tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True, **chat_template_kwargs)
         for prompt in prompts
     ]
-
-
-def sha256(text: str) -> str:
-    """The hash of a prompt's text, as recorded with each completion."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

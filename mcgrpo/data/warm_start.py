@@ -72,6 +72,7 @@ def demonstrations(paths: Sequence[Path], spec: WarmStart) -> Dataset:
     Raises:
         RecordError: for a data set without a `warm` split, or a problem without a solution.
     """
+    more = {"chat_template_kwargs": spec.chat_template_kwargs} if spec.chat_template_kwargs else {}
     pairs = []
     for path in paths:
         chosen = [example for example in read_jsonl(path, Example) if example.split == "warm"]
@@ -80,7 +81,6 @@ def demonstrations(paths: Sequence[Path], spec: WarmStart) -> Dataset:
         for example in chosen:
             prompt, text = as_prompt(spec.prompt, example.question), completion(example)
             answer = text if isinstance(prompt, str) else [{"role": "assistant", "content": text}]
-            more = {"chat_template_kwargs": spec.chat_template_kwargs} if spec.chat_template_kwargs else {}
             pairs.append({"prompt": prompt, "completion": answer, **more})
     return Dataset.from_list(pairs)
 

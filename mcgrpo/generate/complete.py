@@ -5,8 +5,7 @@ sample of n problems is used, the same for every run.
 
 `python -m mcgrpo.generate --model FOLDER --data FILE --prompt plain --settings JSON --seed 0 --output FILE`
 
-Each batch is a pure function of its prompts and its own seed. Finished batches are stored in a hidden file beside the
-output: a killed job resumes where it stopped and ends with the same rows.
+Each batch is a pure function of its prompts and its own seed.
 """
 
 import argparse
@@ -15,101 +14,43 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.data.prompts import as_prompt, render, sha256
+from mcgrpo.data.prompts import as_prompt, render
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.records import Completion, Decoding, Example
 from mcgrpo.sums import check_seal, seal
 
 
-class Batch(NamedTuple):
-    """One unit of work: the index of the sample, and the positions of its problems in the benchmark."""
+def batches(texts: Sequence[str], settings: dict[str, Any]) -> Iterator[tuple[Decoding, int, tuple[int, ...]]]:
+    """The decoding, the sample and the positions of each batch.
 
-    decoding: Decoding
-    sample: int
-    positions: tuple[int, ...]
-
-    def seed(self, run_seed: int) -> int:
-        """The seed of the batch, in [0, 2^31)."""
-        digest = hashlib.sha256(repr((run_seed, *self)).encode()).digest()
-        return int.from_bytes(digest[:4], "big") >> 1
-
-
-class Progress:
-    """Finished batches, in a file beside the output; those of another model, prompts or settings are discarded.
-
-    Args:
-        path: the hidden file; its first line is the identity of the others.
-        identity: what must be the same for a batch to be reused.
+    Prompts of a batch are of similar length; the same prompts first have a greedy one, if any, then those by sample.
     """
-
-    def __init__(self, path: Path, identity: dict[str, Any]):
-        self.path, self.done = path, {}
-        if path.is_file():
-            self._read(identity)
-        if not self.done:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(identity) + "\n")
-
-    def _read(self, identity: dict[str, Any]) -> None:
-        lines = self.path.read_text().splitlines()
-        for number, line in enumerate(lines):
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError:  # the last line, if the job was killed while writing
-                self.path.write_text("\n".join(lines[:number]) + "\n")
-                return
-            if number == 0 and row != identity:
-                return
-            if number:
-                batch = Batch(row["decoding"], row["sample"], tuple(row["positions"]))
-                self.done[batch] = [tuple(drawn) for drawn in row["drawn"]]
-
-    def add(self, batch: Batch, drawn: list[tuple[str, str]]) -> None:
-        """Store a finished batch."""
-        self.done[batch] = drawn
-        with self.path.open("a") as file:
-            file.write(json.dumps({**batch._asdict(), "drawn": drawn}) + "\n")
-
-
-def batches(texts: Sequence[str], settings: dict[str, Any]) -> list[Batch]:
-    """All batches: of the same prompts first a greedy one, if any, then by sample; prompts are of similar length."""
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
     size = settings["batch_size"]
-    parts = [tuple(order[start : start + size]) for start in range(0, len(order), size)]
-    rounds: list[tuple[Decoding, int]] = [("greedy", 0)] if settings.get("greedy", True) else []
-    rounds += [("sampled", k) for k in range(settings["samples"])]
-    return [Batch(decoding, sample, part) for part in parts for decoding, sample in rounds]
+    for start in range(0, len(order), size):
+        positions = tuple(order[start : start + size])
+        if settings.get("greedy", True):
+            yield "greedy", 0, positions
+        yield from (("sampled", k, positions) for k in range(settings["samples"]))
 
 
 def complete(
-    engine: Any,
-    examples: Sequence[Example],
-    prompt: str,
-    settings: dict[str, Any],
-    seed: int,
-    progress: Path,
-    code: str = "",
+    engine: Any, examples: Sequence[Example], prompt: str, settings: dict[str, Any], seed: int
 ) -> Iterator[Completion]:
-    """The rows of a completions file: greedy ones first, then by sample, with problems in order.
-
-    Batches of an attempt that was killed are taken from `progress`, if `code` and all else was the same.
-    """
+    """The rows of a completions file: greedy ones first, then by sample, with problems in order."""
     prompts = [as_prompt(prompt, example.question) for example in examples]
     texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
     plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
     ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
-    identity = {"settings": settings, "seed": seed, "texts": sha256("\0".join(texts)), "weights": weights_of(engine)}
-    identity |= {"code": code, "engine": type(engine).__name__}
-    saved = Progress(progress, identity)
     rows = {}
-    for batch in batches(texts, settings):
-        if batch not in saved.done:
-            saved.add(batch, engine.complete([ids[p] for p in batch.positions], batch.decoding, batch.seed(seed)))
-        for position, drawn in zip(batch.positions, saved.done[batch], strict=True):
-            rows[batch.decoding, batch.sample, position] = drawn
+    for decoding, sample, positions in batches(texts, settings):
+        digest = hashlib.sha256(repr((seed, decoding, sample, positions)).encode()).digest()
+        own_seed = int.from_bytes(digest[:4], "big") >> 1  # in [0, 2^31)
+        drawn = engine.complete([ids[position] for position in positions], decoding, own_seed)
+        rows |= {(decoding, sample, position): row for position, row in zip(positions, drawn, strict=True)}
     for (decoding, sample, position), (completion, reason) in sorted(rows.items()):
         example = examples[position]
         yield Completion(
@@ -119,7 +60,7 @@ def complete(
             answer=example.answer,
             solution=example.solution,
             decoding=decoding,
-            prompt_sha256=sha256(texts[position]),
+            prompt_sha256=hashlib.sha256(texts[position].encode()).hexdigest(),
             finish_reason=reason,
         )
 
@@ -129,12 +70,6 @@ def some(examples: Sequence[Example], count: int | None) -> list[Example]:
     if count is None or count >= len(examples):
         return list(examples)
     return [examples[index] for index in sorted(random.Random(0).sample(range(len(examples)), count))]
-
-
-def weights_of(engine: Any) -> list[list[Any]]:
-    """Names, sizes and modification times of a model's weights: they change when the model is trained again."""
-    folder = Path(engine.tokenizer.name_or_path)
-    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(folder.glob("*.safetensors"))]
 
 
 def main() -> None:
@@ -148,7 +83,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--code", default="", help="what tells this code from other code")
     options = parser.parse_args()
     with command_line.errors(ValueError):
         generate(options)
@@ -170,11 +104,8 @@ def generate(options: argparse.Namespace) -> None:
     from mcgrpo.generate.engines import load
 
     torch.set_num_threads(options.threads)
-    progress = options.output.with_name(f".{options.output.name}.progress")
     if options.sealed:
         check_seal(options.model)
     engine = load(options.model, options.settings)
-    made = complete(engine, examples, options.prompt, options.settings, options.seed, progress, options.code)
-    write_jsonl(options.output, made)
+    write_jsonl(options.output, complete(engine, examples, options.prompt, options.settings, options.seed))
     seal(options.output)
-    progress.unlink()

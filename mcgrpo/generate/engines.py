@@ -33,10 +33,10 @@ def dtype() -> Any:
     return torch.bfloat16 if torch.cuda.is_available() else torch.float32
 
 
-def ends_of(generation_config: Any) -> set[int]:
-    """The token ids of a generation config that end a completion."""
+def ends_of(generation_config: Any, tokenizer: Any) -> set[int]:
+    """The token ids that end a completion: those of a model's generation config, and the tokenizer's."""
     ends = generation_config.eos_token_id
-    return {ends} if isinstance(ends, int) else set(ends or [])
+    return {tokenizer.eos_token_id, *([ends] if isinstance(ends, int) else ends or [])}
 
 
 def generation_config_of(folder: Path) -> Any:
@@ -61,35 +61,20 @@ def check_weights(folder: Path) -> None:
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="pt") as weights:
             for name in weights.keys():  # noqa: SIM118
-                weight = weights.get_tensor(name)
-                weight = weight.float() if weight.element_size() == 1 else weight  # fp8 is a storage format only
-                if weight.numel() and not all(torch.isfinite(bound) for bound in torch.aminmax(weight)):
+                if not torch.isfinite(weights.get_tensor(name).float()).all():  # fp8 is a storage format only
                     raise ValueError(f"{file}: the weight {name} holds NaN or infinite values")
 
 
 class TransformersEngine:
-    """`model.generate` on one padded batch."""
+    """`model.generate` on one padded batch. The tokenizer's end token ends completions too, as in TRL."""
 
     def __init__(self, model: Any, tokenizer: Any, settings: dict[str, Any]):
         from transformers import GenerationConfig
 
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
-        self.ends = ends_of(model.generation_config)
+        self.ends = ends_of(model.generation_config, tokenizer)
         # Drop the rest of the folder's generation config, such as a repetition penalty (Qwen's is 1.1)
         model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
-
-    @classmethod
-    def load(cls, folder: Path, settings: dict[str, Any]) -> "TransformersEngine":
-        """Load a model folder: bf16 on a GPU, else fp32. The tokenizer's end token ends completions too, as in TRL."""
-        import torch
-        from transformers import AutoModelForCausalLM
-
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype()).to(device).eval()
-        engine = cls(model, load_tokenizer(folder), settings)
-        engine.ends.add(engine.tokenizer.eos_token_id)
-        model.generation_config.eos_token_id = sorted(engine.ends)
-        return engine
 
     def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
         """See the module."""
@@ -99,20 +84,13 @@ class TransformersEngine:
         sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if decoding == "sampled":
             sampling = {"do_sample": True, "top_k": 0} | {n: self.settings[n] for n in ("temperature", "top_p")}
-        longest, pad = max(map(len, prompts)), self.tokenizer.pad_token_id
-        rows = [[pad] * (longest - len(ids)) + list(ids) for ids in prompts]  # on the left
-        padded = torch.tensor(rows, dtype=torch.long, device=self.model.device)
-        lengths = torch.tensor([*map(len, prompts)], device=padded.device)
-        mask = (torch.arange(longest, 0, -1, device=padded.device) <= lengths.unsqueeze(1)).long()
+        padded = self.tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
         set_seed(seed)
         with torch.inference_mode():
             output = self.model.generate(
-                input_ids=padded,
-                attention_mask=mask,
-                max_new_tokens=self.settings["max_new_tokens"],
-                **sampling,
+                **padded.to(self.model.device), max_new_tokens=self.settings["max_new_tokens"], **sampling
             )
-        return list(self._texts(output[:, longest:].tolist()))
+        return list(self._texts(output[:, padded["input_ids"].size(1) :].tolist()))
 
     def _texts(self, rows: list[list[int]]) -> Iterator[tuple[str, str]]:
         for row in rows:
@@ -130,7 +108,7 @@ class VLLMEngine:
         from vllm import LLM
 
         self.tokenizer, self.settings = load_tokenizer(folder), settings
-        self.ends = ends_of(generation_config_of(folder)) | {self.tokenizer.eos_token_id}
+        self.ends = ends_of(generation_config_of(folder), self.tokenizer)
         self.llm = LLM(
             model=str(folder),
             dtype=dtype(),
@@ -169,10 +147,14 @@ def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEng
         ValueError: if the weights of the model are not all finite.
     """
     import torch
+    from transformers import AutoModelForCausalLM
 
     check_weights(folder)
-    backend = settings.get("backend", "auto")
+    on_gpu, backend = torch.cuda.is_available(), settings.get("backend", "auto")
     if backend == "auto":
-        backend = "vllm" if find_spec("vllm") and torch.cuda.is_available() else "transformers"
+        backend = "vllm" if find_spec("vllm") and on_gpu else "transformers"
     print(f"drawing completions with {backend}", flush=True)
-    return VLLMEngine(folder, settings) if backend == "vllm" else TransformersEngine.load(folder, settings)
+    if backend == "vllm":
+        return VLLMEngine(folder, settings)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype()).to("cuda" if on_gpu else "cpu").eval()
+    return TransformersEngine(model, load_tokenizer(folder), settings)

@@ -9,7 +9,7 @@ from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.records import Run
 from mcgrpo.study.fit import check_sharding
 from mcgrpo.study.settings import selects_checkpoint
-from mcgrpo.train.sharding import keep_log_probabilities, sharding_arguments
+from mcgrpo.train.sharding import fsdp_arguments, keep_log_probabilities
 from mcgrpo.train.vllm_server import settled
 
 TRL_CHANGES: dict[str, Any] = {
@@ -41,7 +41,8 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
     training = settled({key: value for key, value in run.training.items() if key not in OURS})
     sharding = run.training.get("sharding", "none")
     check_sharding(sharding, gpus)
-    training |= sharding_arguments(sharding, training.get("gradient_checkpointing", False))
+    if sharding == "fsdp":
+        training |= fsdp_arguments(training.get("gradient_checkpointing", False))
     faults = {field.name for field in fields(ReleasedConfig)} - {field.name for field in fields(MCGRPOConfig)}
     kind = ReleasedConfig if faults & training.keys() else MCGRPOConfig
     args = kind(
@@ -64,15 +65,14 @@ def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
     A checkpoint is selected by the mean reward on the test split, with one sample per question, among those at every
     `eval_steps` and at the last step.
     """
-    chosen = {"save_strategy": "steps", "save_only_model": save_steps is None}
-    if save_steps is None:  # otherwise mcgrpo.train.callbacks.Checkpoints removes older ones
-        chosen["save_total_limit"] = 1
     if not selects_checkpoint(run):
-        return {**chosen, "save_steps": save_steps} if save_steps else {}
+        return {"save_strategy": "steps", "save_steps": save_steps} if save_steps else {}
     every = run.training.get("eval_steps", 100)
     return {
-        **chosen,
+        "save_strategy": "steps",
         "save_steps": every,
+        "save_only_model": save_steps is None,
+        "save_total_limit": 1 if save_steps is None else None,  # else mcgrpo.train.callbacks.Checkpoints removes them
         "eval_strategy": "steps",
         "eval_steps": every,
         "load_best_model_at_end": True,

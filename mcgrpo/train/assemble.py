@@ -1,13 +1,12 @@
 """Build the trainer of a run from its model and data."""
 
-import sys
+import shutil
 from pathlib import Path
 from typing import Any
 
 from mcgrpo.files import read_jsonl
 from mcgrpo.records import Example, Run
 from mcgrpo.study.settings import selects_checkpoint
-from mcgrpo.train.lora import lora_config, save_merged
 from mcgrpo.train.sharding import whole_state
 
 
@@ -23,6 +22,7 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
         callbacks: callbacks of the transformers Trainer.
     """
     import torch
+    from peft import LoraConfig
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.trainer_callback import PrinterCallback
 
@@ -31,9 +31,8 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
     from mcgrpo.trainer.trainer import MCGRPOTrainer
 
     # fp32 master weights: AdamW in bf16 does not move a 0.02 weight at a learning rate of 1e-6
-    policy = AutoModelForCausalLM.from_pretrained(
-        model, dtype=torch.float32, attn_implementation=attention_of(run, args)
-    )
+    attention = run.training.get("attn_implementation", "sdpa")
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation=attention)
     trainer = (ReleasedTrainer if isinstance(args, ReleasedConfig) else MCGRPOTrainer)(
         model=policy,
         reward_funcs=reward_functions(run.task, list(run.rewards)),
@@ -42,30 +41,10 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
         eval_dataset=prompts_of(run, test, "test") if selects_checkpoint(run) else None,
         processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
         callbacks=callbacks,
-        peft_config=lora_config(run.training.get("lora")),
+        peft_config=LoraConfig(task_type="CAUSAL_LM", **run.training["lora"]) if "lora" in run.training else None,
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
-
-
-def attention_of(run: Run, args: Any) -> str:
-    """The attention implementation of a run: the one that it sets, or else the fastest available; printed.
-
-    The fastest is FlashAttention 2 if its package is installed and training is in bf16 on CUDA, else torch's `sdpa`.
-
-    Raises:
-        ValueError: if FlashAttention is set but not installed; transformers would download a kernel from the hub.
-    """
-    from transformers.utils import is_flash_attn_2_available
-
-    installed = is_flash_attn_2_available()
-    fastest = "flash_attention_2" if installed and args.bf16 and args.device.type == "cuda" else "sdpa"
-    chosen = run.training.get("attn_implementation", fastest)
-    if chosen == "flash_attention_2" and not installed:
-        raise ValueError("attn_implementation=flash_attention_2 needs the package flash-attn, and a GPU")
-    if args.process_index == 0:
-        print(f"attention: {chosen}", file=sys.stderr, flush=True)
-    return chosen
 
 
 def save_weights(trainer: Any, folder: Path) -> None:
@@ -84,6 +63,27 @@ def save_weights(trainer: Any, folder: Path) -> None:
             model.save_pretrained(folder, state_dict=state)
         trainer.processing_class.save_pretrained(folder)
     trainer.accelerator.wait_for_everyone()
+
+
+def save_merged(model: Any, state: dict[str, Any] | None, folder: Path) -> None:
+    """Save a model with LoRA adapters (arXiv 2106.09685) merged into the initial weights, which are read again in fp32.
+
+    Args:
+        model: PEFT's model, whose base was loaded from a folder; not changed.
+        state: the weights of the adapters, if they are sharded (see `mcgrpo.train.sharding`).
+        folder: output folder, as for a model without adapters.
+    """
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    adapter = folder.with_name(f"{folder.name}.adapter")
+    model.save_pretrained(adapter, state_dict=state)
+    base = AutoModelForCausalLM.from_pretrained(
+        model.peft_config["default"].base_model_name_or_path, dtype=torch.float32
+    )
+    PeftModel.from_pretrained(base, adapter).merge_and_unload().save_pretrained(folder)
+    shutil.rmtree(adapter)
 
 
 def prompts_of(run: Run, data_file: Path, split: str = "train") -> Any:

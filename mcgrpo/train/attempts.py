@@ -2,28 +2,26 @@
 
 Until the training is finished, its files are in one folder outside the outputs of Snakemake (which it deletes when a
 job fails): `identity.json`, which must be the same for all attempts; `run.json`, metrics and rollouts so far; and
-`checkpoints/`. A checkpoint records the checksums of its files, and of metrics and rollouts up to its step. One that
-does not match is removed, and the training resumes from the one before, or starts again.
+`checkpoints/`. A checkpoint also has the metrics and rollouts up to its step, and the checksums of all its files. One
+that does not match them is removed, and the training resumes from the one before, or starts again.
 """
 
 import json
-import re
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from mcgrpo.files import RecordError, as_record, atomic, flush, read_json, write_json
+from mcgrpo.files import RecordError, as_record, flush, read_json, write_json
 from mcgrpo.study.paths import GROUPS, LOCK, METRICS, ROLLOUTS
-from mcgrpo.sums import damage, sha256, sums_of
+from mcgrpo.sums import damage, sums_of
 
 IDENTITY = "identity.json"
 CHECKPOINTS = "checkpoints"
 LOCK_SECONDS = 60
-CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 COMPLETE = "complete.json"
 """Written last, by the first process, when all processes have written their parts of a checkpoint."""
 GROWING = (METRICS, GROUPS, ROLLOUTS)
@@ -32,29 +30,17 @@ GROWING = (METRICS, GROUPS, ROLLOUTS)
 
 @dataclass(frozen=True)
 class Earlier:
-    """The progress of earlier attempts.
+    """The progress of earlier attempts, up to a checkpoint: its `complete.json`.
 
     Args:
         started: start of the first attempt, in seconds since the epoch; None if there is nothing to resume.
-        seconds: time spent up to the last checkpoint.
+        seconds: time spent up to the checkpoint.
+        files: name -> SHA-256 of all other files of the checkpoint.
     """
 
     started: float | None = None
     seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Complete:
-    """`complete.json`: the seconds spent up to a checkpoint, and the SHA-256 of all that it needs.
-
-    `files` are those of the checkpoint; `growing` those beside it, each with its size in bytes at that step.
-    """
-
-    max_steps: int
-    started: float
-    seconds: float
-    files: dict[str, str]
-    growing: dict[str, list[Any]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
 
 def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
@@ -65,52 +51,61 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
         identity: the run, and everything that its result depends on; JSON-serialisable.
     """
     identity = json.loads(json.dumps(identity))
-    left = _left(folder / IDENTITY)
-    changed = [key for key in identity if left and left.get(key) != identity[key]]
-    if changed:
+    left = read_json(folder / IDENTITY) if (folder / IDENTITY).is_file() else {}
+    if changed := [key for key in identity if left and left.get(key) != identity[key]]:
         print(f"starting again: {', '.join(changed)} changed since {folder} was written", flush=True)
     elif left:
-        _remove_damaged(folder)
+        _remove_damaged(folder / CHECKPOINTS)
         if checkpoint := last_checkpoint(folder / CHECKPOINTS):
-            return _take_over(folder, checkpoint)
+            for name in GROWING:
+                (folder / name).unlink(missing_ok=True)
+                if (checkpoint / name).exists():
+                    shutil.copy(checkpoint / name, folder)
+            return _complete(checkpoint)
     clear(folder)
     write_json(folder / IDENTITY, identity)
     return Earlier()
 
 
-def _left(file: Path) -> dict[str, Any] | None:
-    """The identity of the training in this folder; None if there is none."""
-    try:
-        return read_json(file) if file.is_file() else None
-    except RecordError as error:
-        print(f"starting again: {error}", flush=True)
-        return None
+def _remove_damaged(folder: Path) -> None:
+    """Remove checkpoints that are not complete, or do not match their checksums."""
+    for path in checkpoints(folder):
+        try:
+            fault = damage(path, _complete(path).files)
+        except RecordError as error:
+            fault = str(error)
+        if fault:
+            print(f"not resuming from {path}: {fault}", flush=True)
+            shutil.rmtree(path)
 
 
-def _take_over(folder: Path, checkpoint: Path) -> Earlier:
-    """Remove what is later than a checkpoint: later checkpoints would count as newer than those to come, rows twice."""
-    complete, steps = _complete(checkpoint), checkpoints(folder / CHECKPOINTS)
-    for other, step in steps.items():
-        if step > steps[checkpoint]:
-            shutil.rmtree(other)
+def _complete(checkpoint: Path) -> Earlier:
+    return as_record(Earlier, read_json(checkpoint / COMPLETE), str(checkpoint / COMPLETE))
+
+
+def seal_checkpoint(checkpoint: Path, so_far: Earlier) -> None:
+    """Mark a checkpoint as complete, once all that it needs is in it and on disk."""
     for name in GROWING:
-        if name not in complete.growing:
-            (folder / name).unlink(missing_ok=True)
-    for name, (size, _) in complete.growing.items():
-        with atomic(folder / name) as temporary, (folder / name).open("rb") as file:
-            temporary.write_bytes(file.read(size))
-    return Earlier(complete.started, complete.seconds)
-
-
-def seal_checkpoint(checkpoint: Path, max_steps: int, so_far: Earlier) -> None:
-    """Mark a checkpoint as complete, once it and the growing files are on disk."""
-    files = sums_of(checkpoint)
-    growing = {path.name: path for name in GROWING if (path := checkpoint.parents[1] / name).is_file()}
-    for path in (*(checkpoint / name for name in files), checkpoint, *growing.values()):
+        if (path := checkpoint.parents[1] / name).is_file():
+            shutil.copy(path, checkpoint)
+    for path in (*checkpoint.rglob("*"), checkpoint):
         flush(path)
-    sizes = {name: [path.stat().st_size, sha256(path)] for name, path in growing.items()}
-    complete = Complete(max_steps, so_far.started, so_far.seconds, files, sizes)
-    write_json(checkpoint / COMPLETE, asdict(complete))
+    write_json(checkpoint / COMPLETE, asdict(replace(so_far, files=sums_of(checkpoint))))
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, by their steps.
+
+    Not `sort_checkpoints` of transformers, for which a copy of a checkpoint (`checkpoint-9 copy`) is one too.
+    """
+    steps = {path: path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*")}
+    return sorted((path for path, step in steps.items() if step.isdecimal()), key=lambda path: int(steps[path]))
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The last complete checkpoint. Checksums are not verified; `begin` has done so."""
+    complete = [path for path in checkpoints(folder) if (path / COMPLETE).is_file()]
+    return complete[-1] if complete else None
 
 
 def alone(folder: Path) -> FileLock:
@@ -131,59 +126,3 @@ def clear(folder: Path) -> None:
             shutil.rmtree(path)
         elif path.name != LOCK:
             path.unlink()
-
-
-def checkpoints(folder: Path) -> dict[Path, int]:
-    """The step of each checkpoint in a folder, from its name.
-
-    Not `sort_checkpoints` of transformers, for which a copy of a checkpoint (`checkpoint-9 copy`) is one too.
-    """
-    matches = {path: CHECKPOINT.fullmatch(path.name) for path in folder.glob("checkpoint-*") if path.is_dir()}
-    return {path: int(match[1]) for path, match in matches.items() if match}
-
-
-def last_checkpoint(folder: Path) -> Path | None:
-    """The last complete checkpoint, other than that of the training's last step.
-
-    From the last step transformers would take one step more. Checksums are not verified; `begin` has done so.
-    """
-    steps = checkpoints(folder)
-    left = {steps[path]: path for path, complete in _completed(folder) if steps[path] < complete.max_steps}
-    return left[max(left)] if left else None
-
-
-def _remove_damaged(folder: Path) -> None:
-    """Remove complete checkpoints whose files or growing files do not match their checksums."""
-    for path in checkpoints(folder / CHECKPOINTS):
-        if not (path / COMPLETE).is_file():
-            continue
-        try:
-            fault = _fault(folder, path, _complete(path))
-        except RecordError as error:
-            fault = str(error)
-        if fault:
-            print(f"not resuming from {path}: {fault}", flush=True)
-            shutil.rmtree(path)
-
-
-def _fault(folder: Path, checkpoint: Path, complete: Complete) -> str | None:
-    if fault := damage(checkpoint, complete.files):
-        return fault
-    for name, (size, expected) in complete.growing.items():
-        if not (folder / name).is_file() or sha256(folder / name, size) != expected:
-            return f"{folder / name} has not the rows that it had"
-    return None
-
-
-def _completed(folder: Path) -> Iterator[tuple[Path, Complete]]:
-    for path in checkpoints(folder):
-        try:
-            if (path / COMPLETE).is_file():
-                yield path, _complete(path)
-        except RecordError:
-            continue  # damaged: `begin` removes it and prints that
-
-
-def _complete(checkpoint: Path) -> Complete:
-    path = checkpoint / COMPLETE
-    return as_record(Complete, read_json(path), str(path))

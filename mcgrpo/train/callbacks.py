@@ -1,10 +1,9 @@
-"""Callbacks of the transformers Trainer: write metrics, stop at non-finite values, manage checkpoints."""
+"""Callbacks of the transformers Trainer: write metrics, stop at values that are not finite, manage checkpoints."""
 
 import json
 import math
 import shutil
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +13,26 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from mcgrpo.train.attempts import Earlier, checkpoints, seal_checkpoint
 
 
-def is_step(logs: Mapping[str, Any] | None) -> bool:
-    """Whether logs are those of an optimizer step, and not the final summary (`train_runtime` ...)."""
-    return bool(logs) and "loss" in logs
-
-
 class MetricsFile(TrainerCallback):
-    """Write a JSON row per logged step: `step`, `time` (seconds since the epoch), and all metrics of the trainer."""
+    """Write a JSON row per optimizer step: `step`, `time` (seconds since the epoch), and all metrics of the trainer."""
 
     def __init__(self, path: Path):
         self.path = path
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Append the row of a step."""
-        if state.is_world_process_zero and is_step(logs):
-            with self.path.open("a") as file:
-                file.write(json.dumps({"step": state.global_step, "time": time.time(), **logs}) + "\n")
-
-
-class StopAtNonFinite(TrainerCallback):
-    """Stop a training whose loss or gradient is not finite: every later step would be lost."""
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Check a step before its checkpoint is written.
+        """Append the row of a step, before its checkpoint is written.
 
         Raises:
-            FloatingPointError: names the step and the value.
+            FloatingPointError: for a loss or gradient that is not finite: every later step would be lost.
         """
+        if not logs or "loss" not in logs:  # the summary at the end
+            return
         for name in ("loss", "grad_norm"):
-            if is_step(logs) and not math.isfinite(value := logs.get(name, 0.0)):
+            if not math.isfinite(value := logs.get(name, 0.0)):
                 raise FloatingPointError(f"{name} is {value} at step {state.global_step}: the weights are lost")
+        if state.is_world_process_zero:
+            with self.path.open("a") as file:
+                file.write(json.dumps({"step": state.global_step, "time": time.time(), **logs}) + "\n")
 
 
 class Checkpoints(TrainerCallback):
@@ -58,25 +47,22 @@ class Checkpoints(TrainerCallback):
     def __init__(self, earlier: Earlier):
         self.earlier, self.begun = earlier, time.time()
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Use the current `save_steps`: transformers would use that of the checkpoint."""
-        state.save_steps = args.save_steps
-
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Keep transformers from saving at the last step."""
         if state.global_step >= state.max_steps and not args.load_best_model_at_end:
             control.should_save = False
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Seal the checkpoint: all processes have written their parts (see `ResumableTrainer`)."""
-        if args.save_only_model or not state.is_world_process_zero:
+        """Seal the checkpoint: all processes have written their parts (see `ResumableTrainer`).
+
+        That of the last step is not sealed: from there transformers would take one step more.
+        """
+        if args.save_only_model or not state.is_world_process_zero or state.global_step >= state.max_steps:
             return
         folder = Path(args.output_dir)
         seconds = self.earlier.seconds + time.time() - self.begun
-        so_far = Earlier(self.earlier.started or self.begun, seconds)
         checkpoint = folder / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
-        seal_checkpoint(checkpoint, state.max_steps, so_far)
+        seal_checkpoint(checkpoint, Earlier(self.earlier.started or self.begun, seconds))
         # Not earlier: until now the previous one was the last to resume from
-        if state.global_step < state.max_steps:
-            for other in {*checkpoints(folder)} - {checkpoint, Path(state.best_model_checkpoint or checkpoint)}:
-                shutil.rmtree(other, ignore_errors=True)
+        for other in {*checkpoints(folder)} - {checkpoint, Path(state.best_model_checkpoint or checkpoint)}:
+            shutil.rmtree(other, ignore_errors=True)

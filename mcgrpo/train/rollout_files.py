@@ -87,19 +87,15 @@ def number(value: float) -> float | None:
     return None if value != value else float(f"{value:.9g}")
 
 
-def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]]) -> list[Rollout]:
+def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]]) -> Iterator[Rollout]:
     """The rows of the first rollouts of a batch, one for each of `texts` (see `first_texts`)."""
-    size = drawn.rewards.size(1)
-    groups = [
-        column[: len(texts) // size]
-        for column in (drawn.rewards, drawn.advantages, drawn.keep, pivots(drawn), drawn.lengths)
-    ]
-    rows = zip(*(group.flatten().tolist() for group in groups), strict=True)
-    return [
-        Rollout(
+    columns = (drawn.rewards, drawn.advantages, drawn.keep, pivots(drawn), drawn.lengths)
+    rows = zip(texts, *(column.flatten().tolist() for column in columns), strict=False)
+    for index, ((prompt, completion), reward, advantage, kept, pivot, length) in enumerate(rows):
+        yield Rollout(
             step=step,
             prompt=prompt,
-            sample=index % size,
+            sample=index % drawn.rewards.size(1),
             completion=completion,
             reward=number(reward),
             advantage=number(advantage),
@@ -107,10 +103,6 @@ def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]]) -> list
             pivot=pivot,
             length=length,
         )
-        for index, ((prompt, completion), (reward, advantage, kept, pivot, length)) in enumerate(
-            zip(texts, rows, strict=True)
-        )
-    ]
 
 
 def first_texts(trainer: "MCGRPOTrainer", drawn: "Drawn", count: int) -> list[tuple[str, str]]:

@@ -52,13 +52,6 @@ def expand(inputs: Sequence[dict[str, Any]], size: int, drawn: int) -> list[dict
     return [dict(group[0]) for group in groups for _ in range(drawn)]
 
 
-def pick_logs(pending: dict[str, list], rows: Sequence[int], drawn: int) -> None:
-    """Reward functions logged a value per rollout drawn: leave those of the given rows, which TRL will log."""
-    for column, values in pending.items():
-        if len(values) == drawn:
-            pending[column] = [values[row] for row in rows]
-
-
 class GeneratedError(Exception):
     """Raised by `_generate` to leave TRL's method once environments and tools are set up; has prompts and rollouts."""
 

@@ -14,7 +14,7 @@ from trl import GRPOTrainer
 from mcgrpo.estimators import Estimate, clamp_and_diagnose, compute_estimate
 from mcgrpo.trainer import vllm as vllm_rollouts
 from mcgrpo.trainer.config import MCGRPOConfig
-from mcgrpo.trainer.drawn import Drawn, GeneratedError, Rollouts, expand, pick_logs
+from mcgrpo.trainer.drawn import Drawn, GeneratedError, Rollouts, expand
 from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.kl_share import KLShareTrainer
 from mcgrpo.trainer.packing import Batch
@@ -189,7 +189,7 @@ class MCGRPOTrainer(KLShareTrainer):
         position = self._step % self.current_gradient_accumulation_steps
         key = f"{self.args.seed}/{self.state.global_step}/{position}"
         flipped, share = inject_flips(estimated, rate, self.args.advantage_flip_rule, key)
-        self._metrics["train"]["advantage/frac_flipped"].append(share.item())
+        self._add_metric("advantage/frac_flipped", share.item())
         return flipped
 
     def _prepare_kept(self, drawn: Drawn) -> Batch:
@@ -197,7 +197,7 @@ class MCGRPOTrainer(KLShareTrainer):
         keep = self._local(drawn.keep)
         advantages = self._local(drawn.advantages)[keep]
         rows = keep.flatten().nonzero().flatten().tolist()
-        pick_logs(self._pending_extra_logs, rows, len(drawn.inputs))
+        self._pick_logs(rows, len(drawn.inputs))
         rewards = drawn.rewards_per_func[drawn.keep.flatten()]
         set_up = patch.multiple(self, environment_factories=None, environments=None, tools=[])  # not once more
         staged = self._batch.staged(drawn.rollouts.pick(rows), rewards, advantages != 0)
@@ -207,6 +207,12 @@ class MCGRPOTrainer(KLShareTrainer):
         output["advantages"] = advantages
         self._finish_old_logps(output)
         return output
+
+    def _pick_logs(self, rows: list[int], drawn: int) -> None:
+        """Reward functions logged a value per rollout drawn: leave those of the given rows, which TRL will log."""
+        for column, values in self._pending_extra_logs.items():
+            if len(values) == drawn:
+                self._pending_extra_logs[column] = [values[row] for row in rows]
 
     def _local(self, groups: Tensor) -> Tensor:
         """This process's groups: rewards are gathered in the order of ranks, and no group straddles two."""
@@ -224,4 +230,7 @@ class MCGRPOTrainer(KLShareTrainer):
         values = {name: value.item() for name, value in diagnostics.items()}
         self._watch.look(values, kept.numel() // self.num_generations, self.state.global_step)
         for name, value in values.items():
-            self._metrics["train"][name].append(value)
+            self._add_metric(name, value)
+
+    def _add_metric(self, name: str, value: float) -> None:
+        self._metrics["train"][name].append(value)

@@ -52,23 +52,6 @@ def test_it_learns_and_gives_the_same_weights_again(folder):
     assert AutoTokenizer.from_pretrained(folder / "taught").padding_side == "left"
 
 
-def test_it_trains_on_completions_of_the_warm_split_with_their_end(folder, monkeypatch):
-    seen = []
-
-    class Spy(warm_start.SFTTrainer):
-        def compute_loss(self, model, inputs, *rest, **more):
-            seen.extend(zip(inputs["input_ids"], inputs["labels"], strict=True))
-            return super().compute_loss(model, inputs, *rest, **more)
-
-    monkeypatch.setattr(warm_start, "SFTTrainer", Spy)
-    taught(folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder / "model")
-    pairs = {tokenizer.decode(ids[labels == -100], skip_special_tokens=True): tokenizer.decode(labels[labels != -100])
-             for ids, labels in seen}  # fmt: skip
-    own = {row.question: row.solution + tokenizer.eos_token for row in examples("two-step", "warm", 64, 0, (0.0, 0.2))}
-    assert len(pairs) == 32 and pairs.items() <= own.items()
-
-
 class TestUntilSolved:
     def test_it_ends_at_the_first_check_that_finds_the_share(self, folder, monkeypatch, capsys):
         monkeypatch.setattr(warm_start, "CHECK_EVERY", 2)
@@ -98,6 +81,12 @@ def test_a_solution_is_given_as_the_grader_reads_it():
     assert warm_start.completion(Example("a", "warm", "?", "6", "5+1=6")) == "<think>5+1=6</think>\n<answer>6</answer>"
     done = "<reasoning>5+1=6</reasoning><answer>6</answer>"
     assert warm_start.completion(Example("a", "warm", "?", "6", done)) == done
+
+
+def test_demonstrations_are_those_of_the_warm_split(folder):
+    rows = warm_start.demonstrations([folder / "two-step.jsonl"], SPEC)
+    own = {row.question: row.solution for row in examples("two-step", "warm", 64, 0, (0.0, 0.2))}
+    assert {row["prompt"]: row["completion"] for row in rows} == own
 
 
 def test_messages_for_a_model_with_a_template(folder):

@@ -1,7 +1,5 @@
 import hashlib
 import json
-import tempfile
-from pathlib import Path
 
 import pytest
 import torch
@@ -37,10 +35,9 @@ def problems():
     return mixed
 
 
-def run(engine, problems, prompt="plain", seed=0, progress=None, **changed):
+def run(engine, problems, prompt="plain", seed=0, **changed):
     engine.settings = SETTINGS | changed
-    progress = progress or Path(tempfile.mkdtemp()) / "progress"
-    return list(complete(engine, problems, prompt, engine.settings, seed, progress))
+    return list(complete(engine, problems, prompt, engine.settings, seed))
 
 
 def without_padding(engine, text, **kwargs):
@@ -104,64 +101,11 @@ def test_a_model_whose_weights_are_no_numbers_is_refused(value, problems, tmp_pa
     for part in (model, tokenizer):
         part.save_pretrained(tmp_path / "run/seed0")
     write_jsonl(tmp_path / "data.jsonl", problems)
-    options = {"model": tmp_path / "run/seed0", "data": tmp_path / "data.jsonl", "prompt": "plain", "seed": 0}
-    options |= {"settings": json.dumps(SETTINGS), "output": tmp_path / "completions.jsonl"}
-    flags = [part for name, option in options.items() for part in (f"--{name}", str(option))]
-    monkeypatch.setattr("sys.argv", ["generate", *flags])
     with pytest.raises(
         SystemExit, match=r"error: .*run/seed0/model\.safetensors: the weight model\.norm\.weight holds NaN or inf"
     ):
-        main()
+        command(monkeypatch, tmp_path / "run/seed0", tmp_path / "data.jsonl", tmp_path / "completions.jsonl")
     assert not (tmp_path / "completions.jsonl").exists()
-
-
-@pytest.mark.slow
-def test_a_stopped_job_goes_on_where_it_was(words, problems, tmp_path, monkeypatch):
-    """Killed after any number of batches: the rest is drawn, nothing twice, and the rows are those of one go."""
-    whole = run(words, problems)
-    draw, drawn, limit = TransformersEngine.complete, [], 0
-
-    def counted(self, *args):
-        if len(drawn) == limit:
-            raise KeyboardInterrupt
-        drawn.append(args)
-        return draw(self, *args)
-
-    monkeypatch.setattr(TransformersEngine, "complete", counted)
-    for stop_after in range(6):
-        progress, limit = tmp_path / f"progress-{stop_after}", stop_after
-        drawn.clear()
-        with pytest.raises(KeyboardInterrupt):
-            run(words, problems, progress=progress)
-        with progress.open("a") as file:
-            file.write('{"decoding": "gre')  # as a kill in the middle of a line leaves it
-        limit = None
-        assert run(words, problems, progress=progress) == whole
-        assert len(drawn) == 6
-
-
-@pytest.mark.parametrize("change", [{"seed": 1}, {"temperature": 0.5}])
-def test_progress_of_other_settings_counts_for_nothing(words, problems, tmp_path, change):
-    progress = tmp_path / "progress"
-    run(words, problems, progress=progress)
-    assert run(words, problems, progress=progress, **change) == run(words, problems, **change)
-
-
-def test_progress_of_other_code_counts_for_nothing(words, problems, tmp_path, monkeypatch):
-    drawn, usual = [], TransformersEngine.complete
-    monkeypatch.setattr(TransformersEngine, "complete", lambda *given: drawn.append(given) or usual(*given))
-    for code, batches in (("old", 6), ("old", 6), ("new", 12)):
-        list(complete(words, problems, "plain", SETTINGS, 0, tmp_path / "progress", code))
-        assert len(drawn) == batches
-
-
-def test_progress_of_other_weights_counts_for_nothing(model_folder, problems, tmp_path):
-    first = load(model_folder, SETTINGS)
-    run(first, problems, progress=tmp_path / "progress")
-    torch.nn.init.normal_(first.model.model.embed_tokens.weight)
-    first.model.save_pretrained(model_folder)
-    again = load(model_folder, SETTINGS)
-    assert run(again, problems, progress=tmp_path / "progress") == run(again, problems)
 
 
 def test_a_chat_prompt_is_what_the_model_is_given(chat):

@@ -9,7 +9,7 @@ import os
 import random
 import sys
 from collections import Counter
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -100,8 +100,6 @@ def train(case):
 def held(trainer):
     """The share of the trained weights' elements that this process holds."""
     parameters = [each for each in trainer.model.parameters() if each.requires_grad]
-    if hasattr(parameters[0], "ds_tensor"):
-        return sum(each.ds_tensor.numel() for each in parameters) / sum(each.ds_numel for each in parameters)
     here = [each.to_local() if hasattr(each, "to_local") else each for each in parameters]
     return sum(map(torch.numel, here)) / sum(map(torch.numel, parameters))
 
@@ -122,16 +120,12 @@ def record(case):
 def shard_on_cpu():
     """Patches under which accelerate shards, and computes in bf16, on a CPU; with gloo.
 
-    It takes the settings of FSDP and DeepSpeed where it finds a GPU, and passes them over in silence elsewhere. What is
-    divided, gathered and computed is the real thing.
+    It takes the settings of FSDP where it finds a GPU, and passes them over in silence elsewhere. What is divided,
+    gathered and computed is the real thing.
     """
     from accelerate.state import DistributedType, PartialState
 
     os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
-    with suppress(ImportError):
-        import deepspeed
-
-        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # compiled at first use; gloo does
     patches = ExitStack()
     patches.enter_context(
         patch.object(PartialState, "_prepare_backend", lambda *_: ("gloo", DistributedType.MULTI_XPU))

@@ -51,7 +51,6 @@ RUN: dict[str, tuple[Any, str]] = {
     "reward_weights": (None, "the study's `rewards`"),
     "seed": (42, "the run's (R: 42)"),
     "use_cpu": (False, "true without `gpus`"),
-    "deepspeed": (None, "`sharding: zero3`"),
     "fsdp": (None, "`sharding: fsdp`"),
     "fsdp_config": (None, "`sharding: fsdp`"),
     "eval_strategy": ("no", "`steps` where a checkpoint is selected"),
@@ -132,6 +131,7 @@ ARGUMENTS: dict[str, tuple[Any, str]] = {
     "pad_to_multiple_of": ("auto", "TRL: none on CPUs and NVIDIA GPUs; R has none"),
     "full_determinism": (False, "TRL; on a CPU a run gives the same bits anyway"),
     "accelerator_config": (None, "TRL"),
+    "deepspeed": (None, "TRL; our runs have `sharding: fsdp`"),
     "parallelism_config": (None, "TRL"),
 }
 """All others that can change sampling, loss or update: TRL's default, and the source of our value."""

@@ -32,7 +32,7 @@ def trainings(inputs, made_once):
     """A training of eight steps, and one that was killed when it had the checkpoint of step 4."""
 
     def both(folder):
-        return [job(inputs, folder / name, LONG, save_steps=4) for name in ("whole", "killed")]
+        return [job(inputs, folder / name, LONG, save_steps=2) for name in ("whole", "killed")]
 
     def make(folder):
         whole, killed = both(folder)
@@ -40,6 +40,7 @@ def trainings(inputs, made_once):
         assert done.returncode == 0, done.stderr
         assert learned(whole)
         killed_at(killed, 4)
+        shutil.rmtree(killed.checkpoints / "checkpoint-2", ignore_errors=True)  # if it was killed before it did so
 
     return both(made_once("trainings", make))
 
@@ -48,4 +49,4 @@ def trainings(inputs, made_once):
 def killed(trainings, inputs, tmp_path):
     """The killed training once more, elsewhere."""
     shutil.copytree(trainings[1].home, tmp_path / "unfinished")
-    return job(inputs, tmp_path, LONG, save_steps=4)
+    return job(inputs, tmp_path, LONG, save_steps=2)

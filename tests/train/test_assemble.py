@@ -1,5 +1,4 @@
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -7,7 +6,7 @@ from tiny_training import Ours, same_training, trained
 from training_jobs import RUN, changed
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from mcgrpo.train.assemble import attention_of, save_weights
+from mcgrpo.train.assemble import save_weights
 
 SMALL_STEP = {"learning_rate": 1e-6, "bf16": True, "max_steps": 1, "max_completion_length": 16}
 
@@ -43,31 +42,9 @@ def test_gradient_checkpointing_changes_nothing(tmp_path, recwarn):
     assert not [str(each.message) for each in recwarn if "use_cache" in str(each.message)]
 
 
-class TestAttention:
-    CUDA = SimpleNamespace(bf16=True, device=torch.device("cuda"), process_index=0)
-
-    @pytest.fixture
-    def flash(self, monkeypatch):
-        monkeypatch.setattr("transformers.utils.is_flash_attn_2_available", lambda: True)
-
-    def test_flash_attention_where_it_is_installed(self, flash, capsys):
-        assert attention_of(RUN, self.CUDA) == "flash_attention_2"
-        assert capsys.readouterr().err == "attention: flash_attention_2\n"
-
-    @pytest.mark.parametrize("change", [{"bf16": False}, {"device": torch.device("cpu")}])
-    def test_not_in_fp32_nor_on_a_cpu(self, flash, change):
-        assert attention_of(RUN, SimpleNamespace(**{**vars(self.CUDA), **change})) == "sdpa"
-
-    def test_a_study_chooses(self, flash, assembled, tmp_path):
-        assert attention_of(changed(attn_implementation="sdpa"), self.CUDA) == "sdpa"
-        trainer = assembled(tmp_path, changed(attn_implementation="eager"))
-        assert trainer.model.config._attn_implementation == "eager"
-
-    def test_flash_attention_that_is_not_installed_is_refused(self, monkeypatch):
-        monkeypatch.setattr("transformers.utils.is_flash_attn_2_available", lambda: False)
-        with pytest.raises(ValueError, match="flash_attention_2 needs the package flash-attn"):
-            attention_of(changed(attn_implementation="flash_attention_2"), self.CUDA)
-        assert attention_of(RUN, self.CUDA) == "sdpa"
+@pytest.mark.parametrize(("training", "attention"), [({}, "sdpa"), ({"attn_implementation": "eager"}, "eager")])
+def test_attention_is_sdpa_unless_a_study_chooses(assembled, tmp_path, training, attention):
+    assert assembled(tmp_path, changed(**training)).model.config._attn_implementation == attention
 
 
 def test_what_is_saved_is_a_whole_model_in_fp32(assembled, inputs, tmp_path):

@@ -79,8 +79,3 @@ def test_a_job_leaves_what_a_full_training_leaves(inputs, tmp_path):
     assert outcome(tmp_path / "run")["status"] == "finished"
     assert state(tmp_path / "weights").keys() == state(inputs / "model").keys()
     assert {path.name for path in tmp_path.iterdir()} == {"run", "weights", "weights.sha256"}
-
-
-def test_a_module_that_is_not_there_is_named(assembled, tmp_path):
-    with pytest.raises(ValueError, match="no_such_proj"):
-        assembled(tmp_path, changed(lora={**LORA, "target_modules": ["no_such_proj"]}))

@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from mcgrpo.files import RecordError
-from mcgrpo.train import provenance
 from mcgrpo.train.provenance import data_set, initial_model
 
 ROWS = [{"id": str(number), "split": split, "question": "?"} for number, split in enumerate(["train", "test", "train"])]
@@ -37,13 +35,3 @@ def test_of_an_initial_model_every_byte_counts_and_its_source_is_told(tmp_path):
     told = initial_model(tmp_path)
     assert told["source"] == {"hub": "org/model", "commit": "abc"}
     assert len({each["sha256"] for each in (plain, changed, told)}) == 3
-
-
-@pytest.mark.parametrize(
-    ("source", "commit"),
-    [({"url": "file:///m", "vcs_info": {"vcs": "git", "commit_id": "abc"}}, "abc"), ({"url": "file:///m"}, None)],
-)
-def test_of_a_repository_that_pip_has_installed_from_the_commit_is_known(source, commit, monkeypatch):
-    monkeypatch.setattr(provenance, "_git", lambda *_: "")
-    monkeypatch.setattr(provenance, "distribution", lambda _: SimpleNamespace(read_text=lambda _: json.dumps(source)))
-    assert provenance.commit() == commit

@@ -5,12 +5,10 @@ from collections import Counter
 import pandas as pd
 import pytest
 import torch
-from tiny_training import Ours, Released, digits_reward, history, same_training, texts_of, trained
+from tiny_training import Ours, Released, digits_reward, history, same_training, trained
 
 from mcgrpo.train.faults import rescale_by_nonzero
-from mcgrpo.train.released import ReleasedConfig, positional_order, share_mixed
-
-LOSSES = ("grpo", "dapo", "dr_grpo")
+from mcgrpo.train.released import positional_order, share_mixed
 
 
 class TestByHand:
@@ -32,9 +30,8 @@ class TestByHand:
 
 class TestOff:
     @pytest.mark.slow
-    @pytest.mark.parametrize("loss_type", LOSSES)
-    def test_it_is_our_trainer_bit_for_bit(self, loss_type, tmp_path):
-        ours, released = (trained(kind, tmp_path, loss_type=loss_type) for kind in (Ours, Released))
+    def test_it_is_our_trainer_bit_for_bit(self, tmp_path):
+        ours, released = (trained(kind, tmp_path, loss_type="dapo") for kind in (Ours, Released))
         assert any(loss != 0 for loss in ours.losses)
         assert same_training(ours, released)
         seconds = {"step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second"}
@@ -89,19 +86,6 @@ class TestInTraining:
         assert history(trainer, "drawn/frac_groups_mixed") == [1.0]
         assert history(trainer, "drawn/reward") == pytest.approx([26 / 9])
 
-    def test_a_prompt_may_keep_other_than_g_rows(self, tmp_path):
-        # by position 0 2 1 | 3 0 9 | 1 3 4: the pivots are B's first, B's second and B's third
-        rewards = (0.0, 2.0, 1.0, 1.0, 3.0, 3.0, 0.0, 9.0, 4.0)
-        _, table = update(tmp_path, rewards, 2, estimator="median", group_by="position")
-        assert sorted(Counter(table["prompt"]).values()) == [3, 3]
-
-    def test_rows_stay_with_their_prompts_and_rewards(self, tmp_path):
-        trainer = trained(Released, tmp_path, estimator="median", num_generations=2, group_by="position", beta=0.0)
-        for batch in trainer.batches:
-            rewards = torch.tensor(digits_reward(texts_of(trainer, batch)))
-            centres = rewards - batch["advantages"]
-            assert set(centres.tolist()) <= {0.0, 1.0, 2.0}  # a centre is some row's reward
-
     def test_rescaled(self, tmp_path):
         """0 0 2 has a MAD of 0; 0 1.5 2 a MAD of 0.5, and two of three advantages other than 0."""
         rewards = (0.0, 0.0, 2.0, 0.0, 1.5, 2.0)
@@ -118,60 +102,16 @@ class TestInTraining:
         assert sorted(table["place"]) == kept
         assert (table["advantage"] < 0).sum() == (0 if drop_rule == "reward" else 2)
 
-    def test_flips_come_on_top(self, tmp_path):
-        settings = {"estimator": "median-mad", "rescale_by_nonzero": True, "group_by": "position"}
-        _, plain = update(tmp_path / "plain", self.REWARDS, 2, **settings)
-        trainer, flipped = update(tmp_path / "flipped", self.REWARDS, 2, **settings, advantage_flip_rate=1.0)
-        assert (plain["advantage"] == -flipped["advantage"]).all() and (plain["advantage"] != 0).all()
-        assert history(trainer, "advantage/frac_flipped") == [1.0]
 
+@pytest.mark.parametrize("group_by", ["prompt", "position"])
+def test_the_normaliser_of_dapo_counts_all_rows_drawn(group_by, tmp_path):
+    drawn = []
 
-class TestDroppedTokens:
-    @pytest.mark.parametrize("group_by", ["prompt", "position"])
-    def test_the_normaliser_counts_all_rows_drawn(self, group_by, tmp_path):
-        drawn = []
+    def counting_reward(completion_ids, completions, **kwargs):
+        drawn.append(sum(map(len, completion_ids)))
+        return digits_reward(completions)
 
-        def counting_reward(completion_ids, completions, **kwargs):
-            drawn.append(sum(map(len, completion_ids)))
-            return digits_reward(completions)
-
-        settings = {"loss_type": "dapo", "count_dropped_tokens": True, "num_generations": 2, "group_by": group_by}
-        trainer = trained(Released, tmp_path, counting_reward, **settings)
-        for batch, tokens in zip(trainer.batches, drawn, strict=True):
-            assert batch["num_items_in_batch"] == tokens > batch["completion_mask"].sum()
-
-    def test_the_loss_shrinks_by_the_share_of_tokens_kept(self, tmp_path):
-        """Of 9 tokens in 9 rows 6 are kept: two thirds. Rows of one token each, by a limit of one."""
-        settings = {"loss_type": "dapo", "num_generations": 2, "per_device_train_batch_size": 6, "max_steps": 1}
-        settings |= {"max_completion_length": 1, "estimator": "mean-std-plus1"}
-        ours = trained(Ours, tmp_path, **settings)
-        released = trained(Released, tmp_path, **settings, count_dropped_tokens=True)
-        assert ours.batches[0]["num_items_in_batch"] == 6 and released.batches[0]["num_items_in_batch"] == 9
-        assert ours.losses[0] != 0
-        assert released.losses[0].item() == pytest.approx(ours.losses[0].item() * 6 / 9)
-
-    @pytest.mark.parametrize("loss_type", ["grpo", "dr_grpo"])
-    def test_other_losses_stay(self, loss_type, tmp_path):
-        ours = trained(Ours, tmp_path, loss_type=loss_type)
-        released = trained(Released, tmp_path, loss_type=loss_type, count_dropped_tokens=True)
-        assert all(torch.equal(a, b) for a, b in zip(ours.losses, released.losses, strict=True))
-
-    def test_evaluation_is_left_alone(self, tmp_path):
-        trainer = trained(Released, tmp_path, loss_type="dapo", count_dropped_tokens=True, group_by="position")
-        trainer.args.per_device_eval_batch_size = 4
-        trainer.evaluate(trainer.train_dataset.select(range(2)))
-        for batch in trainer.batches[-2:]:
-            assert batch["num_items_in_batch"] == batch["completion_mask"].sum()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"group_by": "place"}, "unknown group_by 'place'; there are: prompt, position"),
-        ({"drop_rule": "rewards"}, "unknown drop_rule 'rewards'; there are: advantage, reward"),
-        ({"advantage_flip_rate": 2}, "a flip rate"),
-    ],
-)
-def test_refused(settings, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        ReleasedConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, per_device_train_batch_size=8, **settings)
+    settings = {"loss_type": "dapo", "count_dropped_tokens": True, "num_generations": 2, "group_by": group_by}
+    trainer = trained(Released, tmp_path, counting_reward, **settings)
+    for batch, tokens in zip(trainer.batches, drawn, strict=True):
+        assert batch["num_items_in_batch"] == tokens > batch["completion_mask"].sum()

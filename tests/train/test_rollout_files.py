@@ -53,11 +53,7 @@ class TestTraining:
         plain.train()
         assert same_training(plain, trainer)
         assert timeless(plain) == timeless(trainer)
-        assert plain.state.num_input_tokens_seen == trainer.state.num_input_tokens_seen > 0
-        assert {name: list(values) for name, values in plain._logs.items() if name != "extra"} == {
-            name: list(values) for name, values in trainer._logs.items() if name != "extra"
-        }
-        assert plain._logs["extra"] == trainer._logs["extra"] and plain._logs["extra"]["length"]
+        assert plain._logs == trainer._logs and plain._logs["extra"]["length"]
 
 
 class TestGroups:
@@ -115,26 +111,8 @@ class TestRollouts:
             assert pivot.advantage == 0 and not pivot.kept
             assert pivot.reward == statistics.median(row.reward for row in rows)
 
-    @pytest.mark.slow
-    def test_mark_no_other_that_is_left_out(self, tmp_path):
-        recorded(tmp_path, estimator="mean-std-plus1", max_steps=5)
-        rows = read_jsonl(tmp_path / ROLLOUTS, Rollout)
-        assert any(not row.kept and row.advantage != 0 for row in rows)
-        assert not any(row.pivot for row in rows if row.advantage != 0)
-
     def test_of_groups_by_position_have_their_own_prompts(self, tmp_path):
         _, seen = recorded(tmp_path, Released, group_by="position", **ONE)
         rows = read_jsonl(tmp_path / ROLLOUTS, Rollout)
         assert [row.prompt for row in rows[:10]] == [row["prompt"] for row in seen[0][1].inputs]
         assert len({row.prompt for row in rows[:10]}) == 2 and rows[4].prompt != rows[0].prompt
-
-    def test_of_a_step_that_draws_several_times_are_of_the_first_time(self, watched):
-        folder, _, seen = watched("several a step")
-        rows = read_jsonl(folder / ROLLOUTS, Rollout)
-        assert [step for step, _ in seen] == [1, 1, 2, 2, 3, 3]
-        assert [row.step for row in rows] == [1] * 5 + [2] * 5 + [3] * 5
-        assert [row.prompt for row in rows] == [row["prompt"] for _, drawn in seen[::2] for row in drawn.inputs]
-
-    def test_are_none_unless_they_are_asked_for(self, tmp_path):
-        recorded(tmp_path, tables=None, **ONE)
-        assert (tmp_path / GROUPS).is_file() and not (tmp_path / ROLLOUTS).exists()

@@ -8,7 +8,7 @@ from threading import Thread
 import numpy as np
 import pytest
 import torch
-from tiny_training import Ours, dataset, same_training, texts_of, trained, trainer_of
+from tiny_training import Ours, same_training, texts_of, trained, trainer_of
 
 from mcgrpo.study.fit import check_vllm as check
 from mcgrpo.train import vllm_server as rollouts
@@ -53,11 +53,6 @@ def test_without_vllm_transformers_draws_and_the_log_says_so(monkeypatch, capsys
     monkeypatch.setenv("RANK", "1")
     settled(COLOCATE)
     assert capsys.readouterr().out == ""
-
-
-def test_what_does_not_ask_for_vllm_is_left_as_it_is(capsys):
-    training = {"learning_rate": 1e-6, "vllm_tensor_parallel_size": 3}
-    assert settled(training) == training and capsys.readouterr().out == ""
 
 
 def test_engines_are_shared_by_a_whole_number_of_processes(installed, monkeypatch):
@@ -135,10 +130,6 @@ def test_a_server_gets_every_prompt_with_a_seed_of_its_own():
     assert drawn["completion_ids"] != prompt_by_prompt(echo, prompts, {"key": "b"}, n=2)["completion_ids"]
 
 
-def test_the_seed_of_a_caller_is_left_alone():
-    assert prompt_by_prompt(echo, [[1], [2]], {"seed": 7}, n=1)["requests"] == [2]
-
-
 def with_dropout(tmp_path, seed):
     """A training of a model with dropout in its attention."""
     trainer = trainer_of(Ours, tmp_path, seed=seed)
@@ -163,12 +154,6 @@ def test_another_seed_draws_other_rollouts_of_the_same_prompts(tmp_path):
     prompts, completions = ([sorted(texts_of(t, t.batches[0], name)) for t in (one, other)] for name in columns)
     assert prompts[0] == prompts[1]
     assert completions[0] != completions[1]
-
-
-def test_another_seed_takes_the_prompts_in_another_order(tmp_path):
-    orders = [list(trainer_of(Ours, tmp_path, seed=seed)._get_train_sampler()) for seed in (3, 3, 4)]
-    assert orders[0] == orders[1] != orders[2]
-    assert set(orders[0]) == set(orders[2]) == set(range(len(dataset())))
 
 
 HOLDER = """

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_training import model_folder
 
-from mcgrpo.generate.engines import TransformersEngine, VLLMEngine, load
+from mcgrpo.generate.engines import VLLMEngine, load
 
 SETTINGS = {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 12, "backend": "vllm"}
 QUESTIONS = ["Sam has 3 cards.", "Sam has 4 cards.", "Mia has 12 apples and 2 pears.", "2"]
@@ -23,7 +23,7 @@ def prompts(engine):
 
 
 def test_greedy_completions_are_those_of_transformers(engine, prompts):
-    reference = TransformersEngine.load(model_folder(), SETTINGS)
+    reference = load(model_folder(), SETTINGS | {"backend": "transformers"})
     assert engine.llm.llm_engine.model_config.dtype == reference.model.dtype == torch.float32
     assert engine.ends == reference.ends
     assert engine.complete(prompts, "greedy", 0) == reference.complete(prompts, "greedy", 0)

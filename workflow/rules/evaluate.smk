@@ -21,7 +21,7 @@ rule generate:
         code=fingerprint("mcgrpo.generate"),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --data {input.data:q} "
-        "{params.options} --output {output:q} --threads {threads} --code {params.code} > {log:q} 2>&1"
+        "{params.options} --output {output:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule grade:

@@ -51,7 +51,6 @@ def _wanted(config: Config, runs: Sequence[Run]) -> dict[str, str]:
     for training in (run.training for run in runs):
         needs = {
             "peft": training.get("lora") and "lora",
-            "deepspeed": training.get("sharding") == "zero3" and "sharding: zero3",
             "flash-attn": training.get("attn_implementation") == "flash_attention_2" and "flash_attention_2",
             "vllm": training.get("use_vllm") and "use_vllm",
         }

@@ -4,7 +4,7 @@ import hashlib
 import random
 from collections.abc import Sequence
 
-from mcgrpo.data.toy.demonstrator import Habits, demonstrate
+from mcgrpo.data.toy.demonstrator import demonstrate
 from mcgrpo.data.toy.task import Problem, problems
 from mcgrpo.records import Example
 
@@ -12,22 +12,18 @@ from mcgrpo.records import Example
 def examples(kind: str, split: str, count: int, seed: int, slips: Sequence[float] | None = None) -> list[Example]:
     """Problems as records: `answer` is a bare integer in 0..99, `solution` the worked steps joined by `;`.
 
-    With `slips` the solutions of the split `warm` are demonstrations with `Habits`, which may be wrong.
-
-    Args:
-        slips: their `slip_low` and `slip_high`.
+    With `slips`, two shares, the solutions of the split `warm` are demonstrations, wrong in a share between these.
 
     Raises:
-        ValueError: as `problems` does, and for slips that are not `0 <= slip_low <= slip_high <= 1`.
+        ValueError: as `problems` does, and for slips that are not `0 <= low <= high <= 1`.
     """
-    low, high = slips or (0.0, 0.0)
-    if not 0 <= low <= high <= 1:
-        raise ValueError(f"toy.slips {[low, high]}: two shares within 0..1 are needed, the lower one first")
+    if slips and not 0 <= slips[0] <= slips[1] <= 1:
+        raise ValueError(f"toy.slips {[*slips]}: two shares within 0..1 are needed, the lower one first")
 
     def solution(problem: Problem) -> str:
         if slips is None or split != "warm":
             return ";".join(map(str, problem.steps))
-        return demonstrate(problem, random.Random(f"{seed} {problem.question}"), Habits(slip_low=low, slip_high=high))
+        return demonstrate(problem, random.Random(f"{seed} {problem.question}"), slips)
 
     return [
         Example(

@@ -10,19 +10,17 @@ from typing import Any, Literal
 
 import torch
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
     GenerationConfig,
-    LlamaConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
-    Qwen3Config,
 )
 
 from mcgrpo.data.toy.tokenizer import TOKENIZERS
 from mcgrpo.files import as_record, whole_folder
 
-CONFIGS = {"qwen3": Qwen3Config, "llama": LlamaConfig}
 SMALLEST_HEAD = 32
 """The narrowest head that vLLM's attention kernels accept."""
 
@@ -57,7 +55,9 @@ def build(spec: Mapping[str, Any], output: str | Path) -> None:
 def create(spec: Mapping[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """The model (fp32, on CPU, in evaluation mode) and tokenizer of a spec; errors as in `build`."""
     checked = as_record(ModelSpec, spec, "model spec")
-    _check(checked)
+    width, rest = divmod(checked.hidden_size, checked.heads)
+    if rest or width < SMALLEST_HEAD:
+        raise ValueError(f"model spec: heads should be a whole {SMALLEST_HEAD} or more wide, of hidden_size / heads")
     tokenizer = TOKENIZERS[checked.tokenizer]()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(checked.seed)
@@ -68,20 +68,9 @@ def create(spec: Mapping[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenize
     return model.eval(), tokenizer
 
 
-def _check(spec: ModelSpec) -> None:
-    sizes = {name: value for name, value in vars(spec).items() if isinstance(value, int) and name != "seed"}
-    for name, value in sizes.items():
-        if value <= 0:
-            raise ValueError(f"model spec: {name} {value} is not positive")
-    if spec.hidden_size % spec.heads or spec.hidden_size // spec.heads < SMALLEST_HEAD:
-        raise ValueError(
-            f"model spec: hidden_size {spec.hidden_size} over {spec.heads} heads: "
-            f"a head must be a whole {SMALLEST_HEAD} or more wide"
-        )
-
-
 def _config(spec: ModelSpec, tokenizer: PreTrainedTokenizerFast) -> PreTrainedConfig:
-    return CONFIGS[spec.architecture](
+    return AutoConfig.for_model(
+        spec.architecture,
         vocab_size=len(tokenizer),
         hidden_size=spec.hidden_size,
         intermediate_size=spec.intermediate_size,

@@ -29,9 +29,8 @@ _RANGES = {
     "three-step": {ops + _NEXT[ops]: (*ranges, range(1, 10)) for ops, ranges in _TWO_STEP.items()},
 }
 KINDS = tuple(_RANGES)
-_SHARES = {"test": 20, "train": 40, "warm": 40}
-"""Percentage of stories in each split: evaluation, reinforcement learning, and the warm start."""
-SPLITS = tuple(_SHARES)
+SPLITS = ("test", "train", "warm")
+"""Evaluation, reinforcement learning, and the warm start."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +104,8 @@ def problems(kind: str, split: str, count: int, seed: int) -> list[Problem]:
     Raises:
         ValueError: for an unknown kind or split, or a count that is negative or larger than the split's space.
     """
-    if kind not in KINDS:
-        raise ValueError(f"unknown kind {kind!r} of toy problem (known: {', '.join(KINDS)})")
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r} of the toy task (known: {', '.join(SPLITS)})")
+    if kind not in KINDS or split not in SPLITS:
+        raise ValueError(f"no toy problems {kind!r} of split {split!r} (there are: {', '.join((*KINDS, *SPLITS))})")
     size = space(kind, split)
     if not 0 <= count <= size:
         raise ValueError(f"count {count} of {kind} {split} problems is not within 0..{size}")
@@ -147,12 +144,9 @@ def _stories(kind: str, split: str) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def _split(operators: str, numbers: tuple[int, ...]) -> str:
+    """A fifth of the stories is for the test, two fifths for each of the others."""
     bucket = int(hashlib.sha256(f"{operators} {numbers}".encode()).hexdigest(), 16) % 100
-    for split, share in _SHARES.items():
-        if bucket < share:
-            return split
-        bucket -= share
-    raise AssertionError("the shares of the splits must add up to 100")
+    return "test" if bucket < 20 else "train" if bucket < 60 else "warm"
 
 
 def _in_range(operators: str, numbers: tuple[int, ...]) -> bool:

@@ -1,22 +1,15 @@
 """Two tokenizers built in code: words for the toy task, bytes for any text. Both pad on the left."""
 
 from collections.abc import Callable
+from itertools import chain
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from mcgrpo.data.toy import demonstrator
+from mcgrpo.data.toy.demonstrator import MARKUP
 from mcgrpo.data.toy.task import ITEMS, LARGEST, NAMES, WORDS
 
 _PIECES = r"</?[a-z]+>|\\boxed\{| ?[A-Za-z]+|[1-9]?[0-9]|[^A-Za-z0-9]"
-_MARKUP = (
-    demonstrator.OPEN_REASONING,
-    demonstrator.CLOSE_REASONING,
-    demonstrator.OPEN_ANSWER,
-    demonstrator.CLOSE_ANSWER,
-    demonstrator.OPEN_BOX,
-    demonstrator.CLOSE_BOX,
-)
 
 CHAT_TEMPLATE = (
     "{%- for message in messages -%}"
@@ -32,21 +25,11 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
 
     Text outside the toy task's vocabulary becomes `<unk>`.
     """
-    spoken = [
-        "has",
-        "with",
-        "each",
-        "and",
-        "more",
-        "How",
-        "many",
-        *ITEMS,
-        *(word for each in WORDS.values() for word in each),
-    ]
+    spoken = ["has", "with", "each", "and", "more", "How", "many", *ITEMS, *chain(*WORDS.values())]
     words = [form for word in [*NAMES, *spoken] for form in (word, f" {word}")]
     numbers = [str(number) for number in range(LARGEST + 1)]
     specials = ["<pad>", "<eos>", "<unk>"]
-    pieces = [*specials, *_MARKUP, *" .?;+-*=", *numbers, *words]
+    pieces = [*specials, *MARKUP, *" .?;+-*=", *numbers, *words]
     tokenizer = Tokenizer(models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_PIECES), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()

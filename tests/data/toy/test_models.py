@@ -41,20 +41,12 @@ def test_same_spec_same_weights(architecture):
     assert torch.equal(weights(one), weights(other)) and not torch.equal(weights(one), weights(reseeded))
 
 
-def test_building_leaves_the_callers_random_state_alone():
-    torch.manual_seed(5)
-    before = torch.get_rng_state()
-    models.create(spec(seed=7))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 @pytest.mark.parametrize(
     ("changes", "culprit"),
     [
         ({"hiden_size": 64}, "hiden_size"),
         ({"architecture": "gpt2"}, "architecture"),
         ({"layers": "2"}, "layers"),
-        ({"layers": 0}, "layers"),
         ({"hidden_size": 64, "heads": 4}, "heads"),
     ],
 )
@@ -62,10 +54,3 @@ def test_bad_specs_name_the_culprit_and_leave_nothing(changes, culprit, tmp_path
     with pytest.raises((RecordError, ValueError), match=culprit):
         models.build(spec(**changes), tmp_path / "tiny")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_full_folder_is_not_overwritten(tmp_path):
-    (tmp_path / "kept").write_text("mine")
-    with pytest.raises(FileExistsError, match="exists already"):
-        models.build(spec(), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["kept"]

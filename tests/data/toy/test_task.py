@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcgrpo.data.toy import task
-from mcgrpo.data.toy.demonstrator import Habits, demonstrate
+from mcgrpo.data.toy import demonstrator, task
+from mcgrpo.data.toy.demonstrator import demonstrate
 from mcgrpo.data.toy.examples import examples
 
 KIND = pytest.mark.parametrize("kind", task.KINDS)
@@ -77,13 +77,18 @@ def test_bad_requests_name_the_culprit(arguments, culprit):
         examples(*arguments)
 
 
-def test_a_demonstration_without_slips_or_frills_is_exact():
-    sure = Habits(bare=1, decimal=0, boxed=0, slip_low=0, slip_high=0)
+@pytest.mark.parametrize(
+    ("bare", "boxed", "slips", "expected"),
+    [
+        (1, 0, (0, 0), "<reasoning>5-4=1;1+5=6</reasoning><answer>6</answer>"),
+        (-1, 1, (1, 1), r"<reasoning>5+4=9;9+5=14;\boxed{14}</reasoning><answer>14 cards</answer>"),
+    ],
+)
+def test_demonstrations(bare, boxed, slips, expected, monkeypatch):
+    monkeypatch.setattr(demonstrator, "BARE", bare)
+    monkeypatch.setattr(demonstrator, "BOXED", boxed)
     problem = task.Problem("Sam", "cards", "-+", ("sells", "gets"), (5, 4, 5))
-    text = demonstrate(problem, random.Random(0), sure)
-    assert text == "<reasoning>5-4=1;1+5=6</reasoning><answer>6</answer>"
-    boxed = demonstrate(problem, random.Random(0), Habits(bare=0, decimal=0, boxed=1, slip_low=1, slip_high=1))
-    assert boxed == r"<reasoning>5+4=9;9+5=14;\boxed{14}</reasoning><answer>14 cards</answer>"
+    assert demonstrate(problem, random.Random(0), slips) == expected
 
 
 def test_warm_solutions_are_demonstrations_only_with_slips():

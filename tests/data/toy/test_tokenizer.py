@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from mcgrpo.data.toy import task
-from mcgrpo.data.toy.demonstrator import Habits, demonstrate
+from mcgrpo.data.toy.demonstrator import demonstrate
 from mcgrpo.data.toy.tokenizer import TOKENIZERS, byte_tokenizer, word_tokenizer
 
 WORD, BYTES = word_tokenizer(), byte_tokenizer()
@@ -16,7 +16,7 @@ WORD, BYTES = word_tokenizer(), byte_tokenizer()
 def test_words_hold_the_whole_task(kind):
     rng = random.Random(0)
     for problem in task.problems(kind, "warm", 1000, 0):
-        for text in (problem.question, demonstrate(problem, rng, Habits())):
+        for text in (problem.question, demonstrate(problem, rng, (0.0, 0.8))):
             ids = WORD(text)["input_ids"]
             assert WORD.unk_token_id not in ids
             assert WORD.decode(ids) == text
@@ -46,11 +46,3 @@ def test_saved_tokenizers_come_back_the_same(make, tmp_path):
     text = "Sam has 5 cards. Sam sells 4 and gets 15 more. How many cards?"
     assert after(text)["input_ids"] == before(text)["input_ids"]
     assert after.decode(after(text)["input_ids"]) == text
-
-
-@pytest.mark.parametrize("tokenizer", [WORD, BYTES], ids=["word", "bytes"])
-def test_batches_are_padded_on_the_left(tokenizer):
-    batch = tokenizer(["5", "5+5=10"], padding=True)
-    assert set(batch) == {"input_ids", "attention_mask"}
-    assert batch["input_ids"][0][0] == tokenizer.pad_token_id
-    assert batch["attention_mask"][0] == [0] * (len(batch["input_ids"][1]) - 1) + [1]
