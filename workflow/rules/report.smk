@@ -103,12 +103,12 @@ rule figure:
         RESULTS.benchmark("figure", "{figure}")
     threads: 1
     params:
+        results=subpath(input.summary, parent=True),
         stem=subpath(output.pdf, strip_suffix=".pdf"),
         code=lambda wildcards: [fingerprint(stage) for stage in catalogue.stages(wildcards.figure)],
     shell:
         "python -m mcgrpo.launch mcgrpo.report.figures "
-        "{wildcards.figure} --summary {input.summary:q} --gains {input.gains:q} "
-        "--curves {input.curves:q} --signal-curves {input.signal_curves:q} --output {params.stem:q} > {log:q} 2>&1"
+        "{wildcards.figure} --results {params.results:q} --output {params.stem:q} > {log:q} 2>&1"
 
 
 rule reproduction:
@@ -156,7 +156,7 @@ rule page:
         RESULTS.benchmark("page")
     threads: 1
     params:
-        results=lambda wildcards, input: Path(input.curves).parent,
+        results=subpath(input.curves, parent=True),
         folder=subpath(output[0], parent=True),
         figures=plan.figures(config),
         title=title,

@@ -17,17 +17,12 @@ SIX = [method for method, spec in METHODS.items() if spec.baseline is None or is
 def by_loss(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> Figure:
     """A column for each loss, on benchmarks of a role, in the first of the decodings that was evaluated."""
     cells = accuracies(summary, role)
-    present = cells[cells.method.isin(SIX) & cells["mean"].notna()]
-    decoding = next((each for each in decodings if each in set(present.decoding)), None)
-    if decoding is None:
-        raise ValueError(
-            f"nothing to show: no {' or '.join(decodings)} accuracy of a trained method on a benchmark of role "
-            f"{role!r} (variant {DEFAULT})"
-        )
+    what = f"{' or '.join(decodings)} accuracy of a trained method on a benchmark of role {role!r} (variant {DEFAULT})"
+    present = facets.shown(cells[cells.method.isin(SIX) & cells["mean"].notna() & cells.decoding.isin(decodings)], what)
+    decoding = min(present.decoding, key=decodings.index)
     cells = cells[cells.decoding == decoding]
     trained, untrained = facets.in_order(cells[cells.method.isin(SIX)]), cells[cells.method == UNTRAINED]
-    rows = trained.setting + "\n" + trained.benchmark
-    trained = trained.assign(row=rows, column=facets.loss_of(trained.method))
+    trained = trained.assign(column=facets.loss_of(trained.method))
     trained = trained[trained.groupby(["row", "column"])["mean"].transform("count") > 0]
     budgets = sorted(trained[trained["mean"].notna()].num_generations.unique())
 
@@ -41,6 +36,5 @@ def by_loss(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> Fig
             text = f"untrained {wording.number(mean, 'percent')}"
             axes.text(0.98, 0.03, text, transform=axes.transAxes, ha="right", color="0.35", fontsize=6.5)
 
-    figure = facets.facets(trained, panel, 1.75)
-    note = (facets.ROLLOUTS, facets.bars(trained), wording.sizes(trained))
-    return facets.label(figure, note, f"accuracy (%), {', '.join(sorted(cells.measure.unique()))}")
+    below = (facets.ROLLOUTS, facets.bars(trained), wording.sizes(trained))
+    return facets.draw(trained, panel, 1.75, below, f"accuracy (%), {', '.join(sorted(cells.measure.unique()))}")

@@ -22,14 +22,12 @@ def rewards(curves: pd.DataFrame) -> Figure:
     Runs are smoothed by a centred rolling mean, whose window is on the x axis; bands are 95% t intervals over seeds.
     """
     points = curves[(curves.variant == DEFAULT) & curves.reward.notna()]
-    if points.empty:
-        raise ValueError(f"nothing to show: no step has a reward (variant {DEFAULT})")
+    points = facets.shown(points, f"step has a reward (variant {DEFAULT})")
     points, rolling = _smoothed(points, "reward", 20)
     means = points.groupby([*CELL, "step"]).reward.agg(["mean", "sem", "count"]).reset_index()
     means = means.assign(half=half_width(means["sem"], means["count"]))
     means = means.sort_values("num_generations", kind="stable")
-    columns = means.num_generations.map("G = {}".format)
-    means = facets.in_order(means.assign(row=means.setting, column=columns))
+    means = facets.in_order(means.assign(column=means.num_generations.map("G = {}".format)))
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for method, own in rows.groupby("method", sort=False):
@@ -40,8 +38,8 @@ def rewards(curves: pd.DataFrame) -> Figure:
         axes.xaxis.get_major_locator().set_params(integer=True)
 
     band = "band: 95% interval over seeds" if means.half.notna().any() else "one seed"
-    x = (f"step ({', '.join(filter(None, (rolling, band)))})", _runs(points))
-    return facets.label(facets.facets(means, panel, 1.9), x, "mean reward of all rollouts")
+    below = (f"step ({', '.join(filter(None, (rolling, band)))})", _runs(points))
+    return facets.draw(means, panel, 1.9, below, "mean reward of all rollouts")
 
 
 def budget(curves: pd.DataFrame) -> Figure:
@@ -55,13 +53,12 @@ def budget(curves: pd.DataFrame) -> Figure:
     spent = points[list(PHASES)].sum(axis=1)  # also in steps that draw nothing
     points = points.assign(seconds=spent.groupby(runs).cumsum(), drawn=points.rollouts.groupby(runs).cumsum())
     points = points[points.rollouts.notna() & points.accuracy.notna()]
-    if points.empty:
-        raise ValueError("nothing to show: no step of GRPO's loss has rollouts and an accuracy (variant default)")
+    points = facets.shown(points, f"step of GRPO's loss has rollouts and an accuracy (variant {DEFAULT})")
     points, rolling = _smoothed(points, "accuracy", 10)
     means = points.groupby([*CELL, "step"], as_index=False)[["accuracy", "drawn", "seconds"]].mean()
     sizes = sorted(means.num_generations.unique())
     colours = dict(zip(sizes, sns.color_palette("viridis_r", len(sizes) + 1)[1:], strict=True))
-    parts = [means.assign(row=means.setting, column=name, x=means[source]) for source, name in BUDGETS.items()]
+    parts = [means.assign(column=name, x=means[source]) for source, name in BUDGETS.items()]
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for (method, size), own in rows.groupby(["method", "num_generations"], sort=False):
@@ -69,9 +66,8 @@ def budget(curves: pd.DataFrame) -> Figure:
             dashes = facets.look_of(method)["linestyle"]
             axes.plot(own.x, 100 * own.accuracy, color=colours[size], linestyle=dashes, linewidth=1.2, label=name)
 
-    figure = facets.facets(facets.in_order(pd.concat(parts)), panel, 2.0)
-    note = ", ".join(filter(None, ("mean over seeds", rolling)))
-    return facets.label(figure, (note, _runs(points)), "accuracy of the rollouts drawn (%)")
+    below = (", ".join(filter(None, ("mean over seeds", rolling))), _runs(points))
+    return facets.draw(facets.in_order(pd.concat(parts)), panel, 2.0, below, "accuracy of the rollouts drawn (%)")
 
 
 def _smoothed(points: pd.DataFrame, column: str, parts: int) -> tuple[pd.DataFrame, str]:
@@ -94,9 +90,8 @@ def signal(signal_curves: pd.DataFrame) -> Figure:
     Methods with the same estimator share a line. The objective is over its value at the largest rate, since a factor
     does not matter.
     """
-    if signal_curves.empty:
-        raise ValueError("nothing to show: no model has the many rollouts that sign flips are measured on")
-    points = facets.in_order(_first_source(signal_curves)).sort_values(["num_generations", "order", "rate"])
+    points = facets.shown(signal_curves, "model has the many rollouts that sign flips are measured on")
+    points = facets.in_order(_first_source(points)).sort_values(["num_generations", "order", "rate"])
     points = points.assign(estimator=points.method.map(lambda method: METHODS[method].estimator))
     names = points.groupby("estimator").method.unique().map(lambda all: ", ".join(METHODS[each].label for each in all))
     points = points.drop_duplicates(["estimator", "num_generations", "rate"])
@@ -111,9 +106,8 @@ def signal(signal_curves: pd.DataFrame) -> Figure:
             look = {"color": facets.LOSS_COLOURS[METHODS[method].loss_type], "label": names[estimator]}
             axes.plot(100 * own.rate, own.y, linestyle=facets.look_of(method)["linestyle"], linewidth=1.2, **look)
 
-    figure = facets.facets(pd.concat(parts), panel, 1.75)
-    rewards = f"computed from the rewards of {points.source.iloc[0]}"
-    return facets.label(figure, ("success rate of a prompt (%)", rewards))
+    below = ("success rate of a prompt (%)", f"computed from the rewards of {points.source.iloc[0]}")
+    return facets.draw(pd.concat(parts), panel, 1.75, below)
 
 
 def _first_source(points: pd.DataFrame) -> pd.DataFrame:

@@ -24,8 +24,7 @@ def sign_flips(summary: pd.DataFrame) -> Figure:
     """The rate against k of the mean and the median, exactly over all subsets, of the first model that was measured."""
     rates = flip_rates.select(summary[(summary.variant == DEFAULT) & summary["mean"].notna()])
     rates = rates[(rates.oracle == ORACLE) & rates.centre.isin(["mean", "median"]) & (rates.how == "exact")]
-    if rates.empty:
-        raise ValueError(f"nothing to show: no sign-flip rate of a mean or median baseline against {ORACLE}")
+    rates = facets.shown(rates, f"sign-flip rate of a mean or median baseline against {ORACLE}")
     rates = rates.sort_values("method", key=lambda names: names.map(method_order), kind="stable")
     sizes = rates.num_generations.map(lambda size: f", G={size}" if size else "")
     models = rates.setting + ", " + rates.method.map(label) + sizes
@@ -42,10 +41,10 @@ def sign_flips(summary: pd.DataFrame) -> Figure:
         facets.categories(axes, sizes)
         axes.axhline(0, color="0.25", linewidth=0.9)
 
-    figure = facets.facets(rates, panel, 2.05)
     conventions = "strict: flips between + and \N{MINUS SIGN}; zeros: also to and from 0"
     x = "k, rollouts in the baseline; oracle sign: from the mean of all rollouts"
-    return facets.label(figure, (x, conventions, facets.bars(rates), wording.sizes(rates)), "sign-flip rate (%)")
+    below = (x, conventions, facets.bars(rates), wording.sizes(rates))
+    return facets.draw(rates, panel, 2.05, below, "sign-flip rate (%)")
 
 
 def injected(summary: pd.DataFrame) -> Figure:
@@ -55,18 +54,16 @@ def injected(summary: pd.DataFrame) -> Figure:
     flips = [Flips(0.0) if variant == DEFAULT else flips_of(variant) for variant in cells.variant]
     cells = cells.assign(rate=[each and each.rate for each in flips], rule=[each and each.rule for each in flips])
     flipped = cells[cells.rule.notna() & (cells.variant != DEFAULT)]
-    if flipped.empty:
-        raise ValueError(f"nothing to show: no accuracy of {FLIPPED} with injected sign flips (variants flip-...)")
+    flipped = facets.shown(flipped, f"accuracy of {FLIPPED} with injected sign flips (variants flip-...)")
     largest = cells.setting.map(flipped.groupby("setting").num_generations.max())
     cells = cells[cells.rule.notna() & (cells.num_generations == largest)].sort_values("rate", kind="stable")
     cells = facets.in_order(cells).sort_values("decoding", kind="stable")
-    names = cells.setting + "\n" + cells.benchmark + ", G = " + cells.num_generations.astype(str)
-    cells = cells.assign(row=names, column=cells.decoding)
+    cells = cells.assign(row=cells.row + ", G = " + cells.num_generations.astype(str), column=cells.decoding)
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for rule, own in rows.groupby("rule", sort=False):
             look = {"color": facets.PALETTE[0], "markersize": 4.5} | RULES[rule]
             facets.line(axes, 100 * own.rate.astype(float), own, **look)
 
-    note = (f"ρ, injected sign flips (%), into {label(FLIPPED)}", facets.bars(cells), wording.sizes(cells))
-    return facets.label(facets.facets(cells, panel, 1.75), note, "accuracy (%)")
+    below = (f"ρ, injected sign flips (%), into {label(FLIPPED)}", facets.bars(cells), wording.sizes(cells))
+    return facets.draw(cells, panel, 1.75, below, "accuracy (%)")

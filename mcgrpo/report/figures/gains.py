@@ -23,10 +23,9 @@ def gains(summary: pd.DataFrame, gains: pd.DataFrame, decoding: str) -> Figure:
     """
     cells = accuracies(summary, "in")
     cells = cells[(cells.decoding == decoding) & cells.baseline.notna() & cells.difference.notna()]
-    if cells.empty:
-        raise ValueError(f"nothing to show: no paired gain in {decoding} accuracy on a benchmark of role 'in'")
+    cells = facets.shown(cells, f"paired gain in {decoding} accuracy on a benchmark of role 'in'")
     cells = facets.in_order(cells.assign(seed_gains=[seed_gains(gains, cell) for cell in cells.itertuples()]))
-    cells = cells.assign(row=cells.setting + "\n" + cells.benchmark, column="over " + facets.loss_of(cells.method))
+    cells = cells.assign(column="over " + facets.loss_of(cells.method))
     budgets = sorted(cells.num_generations.unique())
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -41,10 +40,9 @@ def gains(summary: pd.DataFrame, gains: pd.DataFrame, decoding: str) -> Figure:
             name = f"equivalent (±{wording.count_points(margin)})"
             axes.axhspan(-100 * margin, 100 * margin, color="0.88", linewidth=0, zorder=0, label=name)
 
-    figure = facets.facets(cells, panel, 1.75)
+    below = (facets.ROLLOUTS, facets.bars(cells, "difference"), wording.sizes(cells))
     measures = ", ".join(sorted(cells.measure.unique()))
-    note = (facets.ROLLOUTS, facets.bars(cells, "difference"), wording.sizes(cells))
-    return facets.label(figure, note, f"gain in accuracy (points), {measures}")
+    return facets.draw(cells, panel, 1.75, below, f"gain in accuracy (points), {measures}")
 
 
 def _method(axes: Axes, x: pd.Series, rows: pd.DataFrame) -> None:
@@ -66,12 +64,10 @@ def variants(summary: pd.DataFrame) -> Figure:
     cells = accuracies(summary, "in", variant=None)
     own = (cells.variant == DEFAULT) | cells.variant.map(flips_of).notna()
     cells = cells[~own & (cells.method != UNTRAINED) & cells.change.notna()]
-    if cells.empty:
-        raise ValueError("nothing to show: no change of accuracy under a variant (injected flips apart)")
+    cells = facets.shown(cells, "change of accuracy under a variant (injected flips apart)")
     cells = facets.in_order(cells).sort_values(["setting", "benchmark", "variant", "decoding"], kind="stable")
     methods = cells.method.map(label) + ", G = " + cells.num_generations.astype(str)
-    cells = cells.assign(row=cells.setting + "\n" + cells.benchmark, column=cells.decoding)
-    cells = cells.assign(name=cells.variant + ": " + methods)
+    cells = cells.assign(column=cells.decoding, name=cells.variant + ": " + methods)
     names = {row: list(dict.fromkeys(own["name"])) for row, own in cells.groupby("row")}
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -87,5 +83,5 @@ def variants(summary: pd.DataFrame) -> Figure:
 
     height = 0.4 + 0.15 * max(map(len, names.values()))
     x = "change of accuracy (points), to the same method and G under the default"
-    note = (x, facets.bars(cells, "change"), wording.sizes(cells))
-    return facets.label(facets.facets(cells, panel, height, sharex=True), note)
+    below = (x, facets.bars(cells, "change"), wording.sizes(cells))
+    return facets.draw(cells, panel, height, below, sharex=True)

@@ -29,16 +29,14 @@ def latency(summary: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     timed = points[points[list(PHASES)].notna().any(axis=1)]
     seconds = timed.groupby([*CELL, "seed"])[list(PHASES)].mean().groupby(CELL).mean().reset_index()
     seconds = seconds[seconds.groupby(["setting", "num_generations"]).method.transform("nunique") == len(BOTH)]
-    if seconds.empty:
-        raise ValueError("nothing to show: no setting has seconds per step of GRPO and MC-GRPO at one G")
+    seconds = facets.shown(seconds, "setting has seconds per step of GRPO and MC-GRPO at one G")
     nearest = (seconds.num_generations - BUDGET).abs().groupby(seconds.setting).idxmin()
     seconds = seconds.merge(seconds.loc[nearest, ["setting", "num_generations"]])
     extra = summary[summary.variant == DEFAULT].groupby(CELL).extra_rollouts.first()
-    rows = facets.in_order(seconds.join(extra, on=CELL).assign(row=seconds.setting, column=""))
+    rows = facets.in_order(seconds.join(extra, on=CELL)).assign(column="")
     runs = timed.merge(rows[CELL]).groupby(CELL).seed.nunique()
-    figure = facets.facets(rows, _bars, 1.1, sharey="none")
-    x = "seconds per optimizer step (mean over steps and seeds)"
-    return facets.label(figure, (x, f"{wording.counts(runs, 'seed')} a cell"))
+    below = ("seconds per optimizer step (mean over steps and seeds)", f"{wording.counts(runs, 'seed')} a cell")
+    return facets.draw(rows, _bars, 1.1, below, sharey="none")
 
 
 def _bars(axes: Axes, rows: pd.DataFrame) -> None:
