@@ -5,6 +5,7 @@ one does not redraw the others.
 from typing import Any, NamedTuple
 
 TABLES = ("tables.tex", "tables.md", "tables.csv", "headline.md", "timings.tex", "timings.md")
+SIGNAL = ("signal.tex", "signal.md")
 CLAIMS = ("claims.tex", "claims.md", "claims.csv")
 
 

@@ -1,20 +1,12 @@
-r"""The answer and the paper's tables, from contrasts.csv and summary.csv: LaTeX, Markdown and one tidy CSV.
-
-    python -m mcgrpo.report.tables --plan plan.json --summary summary.csv --contrasts contrasts.csv --output reports
-
-writes tables.tex (to be \input; it names the packages that it needs), tables.md, tables.csv (the cells of every table
-but the answer, as in the summary), headline.md (the answer as sentences) and the training times, timings.{tex,md}.
-"""
+"""The answer and the paper's tables, from contrasts.csv and summary.csv, as files."""
 
 from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
 
-from mcgrpo import command_line
-from mcgrpo.analyse.frames import read_frame, read_records
-from mcgrpo.analyse.records import Cell, Contrast
-from mcgrpo.files import read_json, write_text
+from mcgrpo.analyse.records import Cell
+from mcgrpo.files import write_text
 from mcgrpo.report import answer
 from mcgrpo.report.tables import accuracy, flip_rates, timings, trainings
 from mcgrpo.report.tables.frame import PREAMBLE, Table, escape_latex, latex, markdown, write
@@ -53,17 +45,3 @@ def write_tables(summary: pd.DataFrame, found: answer.Answer, output: Path, titl
     write_text(output / "tables.csv", tidy[columns].to_csv(index=False, lineterminator="\n"))
     write_text(output / "headline.md", answer.markdown(found, answer.lost(summary)))
     write(timings.table(summary), output / "timings", "No training time is planned in this study.", title)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Read the summary, write the tables."""
-    parser = command_line.parser("Write every table of the study.")
-    parser.add_argument("--plan", required=True, type=Path, help="plan.json of the study")
-    parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
-    parser.add_argument("--contrasts", required=True, help="contrasts.csv, one Contrast a row")
-    parser.add_argument("--output", required=True, type=Path, help="folder for tables.*, timings.* and headline.md")
-    parser.add_argument("--title", default="", help="what every caption starts with, such as the study's name")
-    options = parser.parse_args(arguments)
-    with command_line.errors(ValueError):
-        found = answer.answer(read_json(options.plan), read_records(options.contrasts, Contrast))
-        write_tables(read_frame(options.summary, Cell), found, options.output, options.title)
