@@ -60,15 +60,14 @@ rule claims:
         RESULTS.benchmark("claims")
     threads: 1
     params:
+        results=subpath(input.contrasts, parent=True),
         folder=subpath(output[0], parent=True),
         title=title,
-        claims=shipped.CLAIMS,
-        published=shipped.PUBLISHED,
         sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
         code=fingerprint("mcgrpo.report.claims"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.report.claims --claims {params.claims:q} --published {params.published:q} "
-        "--contrasts {input.contrasts:q} --output {params.folder:q} --title {params.title:q} > {log:q} 2>&1"
+        "python -m mcgrpo.launch mcgrpo.report.claims --results {params.results:q} --output {params.folder:q} "
+        "--title {params.title:q} > {log:q} 2>&1"
 
 
 rule figure:

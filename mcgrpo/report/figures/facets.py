@@ -57,7 +57,7 @@ def loss_of(methods: pd.Series) -> pd.Series:
 
 
 def in_order(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of trained methods sorted by setting, benchmark (if they have any) and method, which name their `row`."""
+    """The rows of trained methods sorted by setting, benchmark (if any) and method; the first two name their `row`."""
     places = [name for name in ("setting", "benchmark") if name in rows]
     order = rows.method.map(list(METHODS).index)
     rows = rows.assign(order=order, row=rows[places].agg("\n".join, axis=1))

@@ -24,7 +24,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the results, write the tables."""
     parser = command_line.parser("Write every table of the study.")
     parser.add_argument("--results", required=True, type=Path, help="results/STUDY: plan.json, summary.csv, ...")
-    parser.add_argument("--output", required=True, type=Path, help="folder of tables.*, timings.*, signal.*, headline.md")
+    parser.add_argument(
+        "--output", required=True, type=Path, help="folder of tables.*, timings.*, signal.*, headline.md"
+    )
     parser.add_argument("--title", default="", help="what every caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
     files = ResultFiles(options.results)
