@@ -87,7 +87,7 @@ rule figure:
     params:
         results=subpath(input.summary, parent=True),
         stem=subpath(output.pdf, strip_suffix=".pdf"),
-        code=lambda wildcards: [fingerprint(stage) for stage in catalogue.stages(wildcards.figure)],
+        code=fingerprint("mcgrpo.report.figures"),
     shell:
         "python -m mcgrpo.launch mcgrpo.report.figures "
         "{wildcards.figure} --results {params.results:q} --output {params.stem:q} > {log:q} 2>&1"

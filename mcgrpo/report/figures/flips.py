@@ -1,4 +1,4 @@
-"""Sign flips: how often they happen, by the size of a group, and the accuracy when they are injected on purpose."""
+"""Sign flips: how often they happen, accuracies when they are injected on purpose; and the computed signal."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,7 +8,7 @@ from mcgrpo.analyse.frames import accuracies
 from mcgrpo.report import wording
 from mcgrpo.report.figures import facets
 from mcgrpo.report.tables import flip_rates
-from mcgrpo.study.methods import label, method_order
+from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
 from mcgrpo.study.variants import DEFAULT, Flips, flips_of
 
 DASHES = {("mean", "zeros"): "--", ("median", "zeros"): "-", ("mean", "strict"): ":", ("median", "strict"): "-."}
@@ -67,3 +67,36 @@ def injected(summary: pd.DataFrame) -> Figure:
 
     below = (f"ρ, injected sign flips (%), into {label(FLIPPED)}", facets.bars(cells), wording.sizes(cells))
     return facets.draw(cells, panel, 1.75, below, "accuracy (%)")
+
+
+def signal(signal_curves: pd.DataFrame) -> Figure:
+    """A column of panels for each G: above the squared signal to noise of one rollout, below the implicit objective.
+
+    Methods with the same estimator share a line. The objective is over its value at the largest rate, since a factor
+    does not matter.
+    """
+    points = facets.shown(signal_curves, "model has the many rollouts that sign flips are measured on")
+    points = facets.in_order(_first_source(points)).sort_values(["num_generations", "order", "rate"])
+    points = points.assign(estimator=points.method.map(lambda method: METHODS[method].estimator))
+    names = points.groupby("estimator").method.unique().map(lambda all: ", ".join(METHODS[each].label for each in all))
+    points = points.drop_duplicates(["estimator", "num_generations", "rate"])
+    share = points.objective / points.groupby(["estimator", "num_generations"]).objective.transform("last")
+    columns = points.num_generations.map("G = {}".format)
+    rows = {"signal per rollout": points.per_rollout, "objective, share at 0.99": share}
+    parts = [points.assign(row=name, column=columns, y=values) for name, values in rows.items()]
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        for estimator, own in rows.groupby("estimator", sort=False):
+            method = own.method.iloc[0]
+            look = {"color": facets.LOSS_COLOURS[METHODS[method].loss_type], "label": names[estimator]}
+            axes.plot(100 * own.rate, own.y, linestyle=facets.look_of(method)["linestyle"], linewidth=1.2, **look)
+
+    below = ("success rate of a prompt (%)", f"computed from the rewards of {points.source.iloc[0]}")
+    return facets.draw(pd.concat(parts), panel, 1.75, below)
+
+
+def _first_source(points: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first model that signals are computed for, an untrained one if there is one."""
+    sources = list(dict.fromkeys(points.source))
+    untrained = [source for source in sources if f"/{UNTRAINED}/" in source]
+    return points[points.source == (untrained or sources)[0]]

@@ -23,7 +23,6 @@ from mcgrpo.analyse.frames import is_among, read_frame, read_records
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint
 from mcgrpo.files import read_json, write_text
 from mcgrpo.report import answer
-from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claims import tables as claims
 from mcgrpo.report.claims.judge import rulings
 from mcgrpo.report.page import jobs
@@ -121,7 +120,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--results", type=Path, required=True, help="results/STUDY: summary.csv, curves.csv, runs, ...")
     parser.add_argument("--reports", type=Path, required=True, help="folder of the tables and of figures/")
-    parser.add_argument("--figures", nargs="*", default=[], choices=FIGURES, metavar="NAME", help="what to show")
+    parser.add_argument("--figures", nargs="*", default=[], metavar="NAME", help="what to show")
     parser.add_argument("--title", default="", help="what the study is called")
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
