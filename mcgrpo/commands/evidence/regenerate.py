@@ -24,7 +24,7 @@ from mcgrpo.grade import completions as grade
 from mcgrpo.report.answer import answer
 from mcgrpo.report.claims.judge import rulings
 from mcgrpo.report.claims.tables import write_rulings
-from mcgrpo.report.tables.write import write_tables
+from mcgrpo.report.tables.__main__ import write_tables
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, as_json, title
 

@@ -26,10 +26,10 @@ from mcgrpo.report import answer
 from mcgrpo.report.claims import tables as claims
 from mcgrpo.report.claims.judge import rulings
 from mcgrpo.report.page import jobs
-from mcgrpo.report.tables import signal, timings
+from mcgrpo.report.tables import signal
+from mcgrpo.report.tables.__main__ import tables
 from mcgrpo.report.tables.frame import Table
-from mcgrpo.report.tables.trainings import share
-from mcgrpo.report.tables.write import tables
+from mcgrpo.report.tables.trainings import share, timings
 from mcgrpo.study.methods import label
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
@@ -66,7 +66,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "by_source": rulings(files.contrasts),
         "claims": claims,
         "tables": [*tables(summary), *([signals] if signals else [])],
-        "made": list(filter(None, (jobs.environment(planned), timings.table(summary)))),
+        "made": list(filter(None, (jobs.environment(planned), timings(summary)))),
         "commits": jobs.commits(planned),
         "ended": jobs.ended(planned),
         "states": jobs.states(planned),
