@@ -1,4 +1,4 @@
-"""What the documentation says of study files, keys, targets and versions is so."""
+"""What the documentation says of study files, keys and targets is so."""
 
 import re
 import subprocess
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import mcgrpo
 from mcgrpo.study import plan
 from mcgrpo.study import read as study_file
 from mcgrpo.study.protocols import training_changes
@@ -32,11 +31,6 @@ def layered(name):
     return {file: (text, base) for text, file, base in YAML.findall(page(name))}
 
 
-def read(folder, file, text, base):
-    (folder / file).write_text(text, encoding="utf-8")
-    return study_file.read([ROOT / base, folder / file])
-
-
 def files_of(config):
     """All grades that a study has."""
     found = plan.evaluations(config).items()
@@ -48,15 +42,13 @@ def in_the_repository(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
-class TestStudyFilesOfThePages:
-    @pytest.mark.parametrize("name", PAGES)
-    def test_every_block_names_itself_and_what_it_is_laid_over(self, name):
-        assert len(layered(name)) == page(name).count("```yaml")
-
-    @pytest.mark.parametrize(("name", "file"), [(name, file) for name in PAGES for file in layered(name)])
-    def test_it_is_a_study_with_more_runs_or_evaluations(self, name, file, tmp_path):
-        text, base = layered(name)[file]
-        assert files_of(read(tmp_path, file, text, base)) > files_of(study_file.read([ROOT / base])) or "study:" in text
+@pytest.mark.parametrize("name", PAGES)
+def test_every_study_file_of_a_page_plans_more_runs_or_evaluations(name, tmp_path):
+    assert len(layered(name)) == page(name).count("```yaml")  # each names itself and what it is laid over
+    for file, (text, base) in layered(name).items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+        more = files_of(study_file.read([ROOT / base, tmp_path / file]))
+        assert more > files_of(study_file.read([ROOT / base])) or "study:" in text
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -109,33 +101,11 @@ def unexplained():
             yield f"{where}: {'.'.join((*path, key))}"
 
 
-class TestConfigReadme:
-    def test_every_key_of_a_study_file_is_explained_in_its_section(self):
-        assert sorted(unexplained()) == []
+def test_every_key_of_a_study_file_is_explained_in_its_section():
+    assert sorted(unexplained()) == []
 
 
 def test_the_page_on_paper_and_code_names_the_switches_that_released_sets():
     text = page("paper-and-code")
     for method in ("grpo", "mc-grpo", "dapo", "mc-dapo"):
         assert all(f"`{key}" in text for key in training_changes("released", method, "gsm8k"))
-
-
-def test_the_citation_is_of_this_version():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert citation["version"] == mcgrpo.__version__
-    assert citation["cff-version"] == "1.2.0" and citation["license"] == "Apache-2.0"
-    assert all(entry["authors"] and entry["title"] for entry in (citation, *citation["references"]))
-
-
-class TestWorkflowCatalog:
-    def test_its_file_has_what_the_catalog_reads(self):
-        usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))["usage"]
-        assert usage["mandatory-flags"]["desc"] and usage["mandatory-flags"]["flags"]
-        deployment = usage["software-stack-deployment"]
-        assert set(deployment) == {"conda", "apptainer", "apptainer+conda", "report"}
-        assert all(isinstance(value, bool) for value in deployment.values())
-
-    def test_report_is_claimed_only_if_results_are_marked_for_it(self):
-        rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))
-        usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))["usage"]
-        assert usage["software-stack-deployment"]["report"] == bool(re.search(r"\breport\(", rules))

@@ -6,7 +6,7 @@ import claim_rows
 import pytest
 from answers import BASELINES, answer_of, plan_of
 from cells import cell, frame, gains_frame
-from page_study import PageStudy
+from report_study import PageStudy
 
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import read_claims
@@ -15,7 +15,7 @@ from mcgrpo.analyse.records import Contrast
 from mcgrpo.files import write_csv
 from mcgrpo.report.claims.judge import judge
 from mcgrpo.report.claims.tables import write_rulings
-from mcgrpo.report.tables.write import write_tables
+from mcgrpo.report.tables.__main__ import write_tables
 from mcgrpo.study.methods import METHODS
 
 CLAIMS = read_claims(shipped.CLAIMS)
