@@ -99,9 +99,3 @@ def test_no_network_is_one_line(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 1
         assert done.stderr.startswith("error: ") and "no/such: " in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_the_files_that_run_first_exist():
-    text = (ROOT / "tests/conftest.py").read_text()
-    named = re.findall(r'"(\w+/test_\w+\.py)"', text)
-    assert len(named) >= 5 and [name for name in named if not (ROOT / "tests" / name).is_file()] == []
