@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cells import cell
 from golden import golden
+from matplotlib import rc_context
 from report_study import point, write_results
 
 from mcgrpo.analyse.frames import read_frame
@@ -102,7 +103,7 @@ def test_rewards_are_smoothed_over_the_window_that_is_stated(tmp_path):
     points = [
         point("grpo", 2, seed, step, reward=0.05 * step + noise[seed]) for seed in range(3) for step in range(1, 21)
     ]
-    with facets.styled():
+    with rc_context(facets.STYLE):
         figure = rewards(curve_frame(tmp_path, points))
         (axes,) = figure.axes
         band = axes.collections[0].get_datalim(axes.transData)
@@ -116,6 +117,6 @@ def test_budget_counts_the_seconds_of_steps_that_draw_nothing(tmp_path):
     """As with several updates on the same rollouts."""
     points = [point("grpo", 2, 0, step, (float(step % 2), 0.0, 0.0, 3.0)) for step in (1, 2, 3)]
     points[1] = replace(points[1], rollouts=None, accuracy=None)
-    with facets.styled():
+    with rc_context(facets.STYLE):
         found = [axes.lines[0].get_xdata() for axes in budget(curve_frame(tmp_path, points)).axes]
     np.testing.assert_allclose(found, [[1, 3], [16, 32], [4, 11]])  # steps, rollouts drawn, seconds

@@ -11,7 +11,7 @@ from functools import partial
 from inspect import signature
 from pathlib import Path
 
-from matplotlib import pyplot as plt
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from mcgrpo import command_line
@@ -46,9 +46,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", required=True, type=Path, help="results/STUDY: summary.csv, curves.csv, ...")
     parser.add_argument("--output", required=True, type=Path, help="path without a suffix")
     options = parser.parse_args(arguments)
-    plt.switch_backend("agg")
     files, draw = ResultFiles(options.results), FIGURES[options.name]
-    with command_line.errors(ValueError), facets.styled():
+    with command_line.errors(ValueError), rc_context(facets.STYLE):
         sources = SOURCES.keys() & signature(draw).parameters
         data = {name: read_frame(getattr(files, name), SOURCES[name]) for name in sources}
         try:

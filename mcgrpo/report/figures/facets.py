@@ -3,15 +3,12 @@
 Colours are seaborn's "colorblind"; a marker or dash pattern repeats what a colour shows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -34,6 +31,7 @@ DODGE = {False: -0.09, True: 0.09}
 """Offset of the lines along the x axis, by whether a method centres on the median."""
 ROLLOUTS = "G, rollouts in the update"
 STYLE = {
+    **sns.axes_style("whitegrid"),
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 7.5,
@@ -43,6 +41,7 @@ STYLE = {
     "grid.linewidth": 0.5,
     "pdf.fonttype": 42,
 }
+"""The settings with which figures are drawn and saved."""
 
 
 def look_of(method: str) -> dict:
@@ -75,16 +74,6 @@ def shown(rows: pd.DataFrame, what: str) -> pd.DataFrame:
     return rows
 
 
-@contextmanager
-def styled() -> Iterator[None]:
-    """The settings with which figures are drawn and saved; at the end, all figures are closed."""
-    with mpl.rc_context({**sns.axes_style("whitegrid"), **STYLE}):
-        try:
-            yield
-        finally:
-            plt.close("all")
-
-
 def draw(
     data: pd.DataFrame,
     panel: Callable[[Axes, pd.DataFrame], None],
@@ -101,12 +90,13 @@ def draw(
         height: of a row of panels, in inches.
         below: the lines of the label of x; empty ones are left out.
         side: the label of y.
-        shared: passed to `plt.subplots`; by default, panels of a row share y.
+        shared: passed to `Figure.subplots`; by default, panels of a row share y.
     """
     rows, columns = (list(dict.fromkeys(data[name])) for name in ("row", "column"))
     size = (WIDE, max(min(height * len(rows) + 1, TALL), 1.2 * len(rows) + 1))
-    options = {"sharey": "row", "squeeze": False, "layout": "constrained"} | shared
-    figure, grid = plt.subplots(len(rows), len(columns), figsize=size, **options)
+    options = {"sharey": "row", "squeeze": False} | shared
+    figure = Figure(size, layout="constrained")
+    grid = figure.subplots(len(rows), len(columns), **options)
     titled: set[str] = set()
     for name, line in zip(rows, grid, strict=True):
         named = False
@@ -166,7 +156,8 @@ def bars(cells: pd.DataFrame, field: str = "mean") -> str:
 
 def message(text: str) -> Figure:
     """A figure with one sentence: why there is nothing to show."""
-    figure, axes = plt.subplots(figsize=(WIDE, 1.5))
+    figure = Figure((WIDE, 1.5))
+    axes = figure.subplots()
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, wrap=True, ha="center", va="center")
     return figure
