@@ -60,7 +60,7 @@ rule claims:
         RESULTS.benchmark("claims")
     threads: 1
     params:
-        results=subpath(input.contrasts, parent=True),
+        results=subpath(input[0], parent=True),
         folder=subpath(output[0], parent=True),
         title=title,
         sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
