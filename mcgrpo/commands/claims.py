@@ -6,9 +6,8 @@ have the evidence for each verdict, as claims.md, claims.tex and claims.csv.
 
 import shlex
 
-from mcgrpo import command_line, shipped
-from mcgrpo.analyse.claims import read_claims
-from mcgrpo.report.claims.judge import judge_published, judge_study
+from mcgrpo import command_line
+from mcgrpo.report.claims.judge import rulings
 from mcgrpo.report.claims.tables import listing
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
@@ -21,16 +20,15 @@ def main() -> None:
     study_file.add_arguments(parser)
     options = parser.parse_args()
     with command_line.errors(ValueError):
-        claims = read_claims(shipped.CLAIMS)
-        rulings = [judge_published(claims)]
+        contrasts = None
         if options.studies:
             config = study_file.read(options.studies)
             contrasts = StudyFiles(config["study"]).results.contrasts
             if not contrasts.exists():
                 run = ["snakemake", "--cores", "all", "--configfile", *map(str, options.studies), "--", str(contrasts)]
                 raise StudyError(f"{contrasts}: no such file; run the study first: {shlex.join(run)}")
-            rulings.append(judge_study(claims, contrasts))
-    print(listing(rulings))
+        found = rulings(contrasts)
+    print(listing(found))
 
 
 if __name__ == "__main__":

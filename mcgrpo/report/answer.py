@@ -4,8 +4,7 @@ The part that decides is about the control GRPO+1, which draws as many rollouts 
 median gains over it is the median's. The other is about GRPO at the same G, with one rollout less for each prompt.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,14 +87,11 @@ def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
         contrasts: the rows of contrasts.csv.
     """
     primary, asked = plan["primary"]["measure"], {each.claim.id: each for each in questions(plan)}
-    parts: dict[tuple[str, str], list[Contrast]] = defaultdict(list)
-    for row in contrasts:
-        if row.claim in asked and row.kind == "single":
-            parts[asked[row.claim].measure, asked[row.claim].baseline].append(row)
+    compared = [(asked[row.claim], row) for row in contrasts if row.claim in asked and row.kind == "single"]
     rows = []
     for measure in (primary, *(each for each in plan["measures"] if each != primary)):
         for baseline in (CONTROL, MEAN):
-            own = parts[measure, baseline]
+            own = [row for each, row in compared if (each.measure, each.baseline) == (measure, baseline)]
             for row, verdict in zip(own, verdicts(own), strict=True):
                 place = row.setting or "", row.benchmark or "", asked[row.claim].num_generations
                 numbers = (None if each is None else each / 100 for each in (row.value, row.low, row.high))
@@ -123,24 +119,23 @@ def overall(words: Sequence[str]) -> str:
 
 def markdown(found: Answer, lost: str) -> str:
     """The part that decides, the other one, each with a line for a comparison; what words mean; and what was lost."""
-    lines = [f"**{ASKED[CONTROL]} {found.word()}.** {found.compares(CONTROL)}", *_listed(found, CONTROL)]
-    lines += [f"{ASKED[MEAN]} {found.word(MEAN)}. {found.compares(MEAN)}", *_listed(found, MEAN)]
-    return "\n".join([*lines, *([] if found.rows.empty else [found.about, ""]), f"Of the study: {lost}"]) + "\n"
+    parts = [f"**{ASKED[CONTROL]} {found.word()}.** {found.compares(CONTROL)}", _listed(found, CONTROL)]
+    parts += [f"{ASKED[MEAN]} {found.word(MEAN)}. {found.compares(MEAN)}", _listed(found, MEAN)]
+    parts += ["" if found.rows.empty else found.about, f"Of the study: {lost}\n"]
+    return "\n\n".join(filter(None, parts))
 
 
-def _listed(found: Answer, baseline: str) -> Iterator[str]:
-    yield ""
-    others = found.rows[(found.rows.baseline == baseline) & (found.rows.measure != found.measure)]
-    for row in found.part(baseline).itertuples():
-        same = others[(others[PLACE] == [getattr(row, name) for name in PLACE]).all(axis=1)]
+def _listed(found: Answer, baseline: str) -> str:
+    """A line for each comparison with a baseline, with the other decoding in brackets."""
+    lines = []
+    for (setting, benchmark, size), rows in found.rows[found.rows.baseline == baseline].groupby(PLACE, sort=False):
+        row, *others = rows.itertuples()  # the primary measure is first
         told = [wording.count(row.seeds, "seed")] if row.seeds else []
-        told += [f"{other.measure}: {other.number}" for other in same.itertuples()]
-        text = str(row.number)
-        if row.number.interval:
-            text = f"{row.number.value} points {row.number.interval}, {row.number.verdict}"
-        more = f" ({'; '.join(told)})" if told else ""
-        yield f"- {row.setting} on {row.benchmark}, G={row.G}: {text}{more}"
-    yield from [] if found.part(baseline).empty else [""]
+        told += [f"{other.measure}: {other.number}" for other in others]
+        number = row.number
+        text = f"{number.value} points {number.interval}, {number.verdict}" if number.interval else str(number)
+        lines.append(f"- {setting} on {benchmark}, G={size}: {text}" + f" ({'; '.join(told)})" * bool(told))
+    return "\n".join(lines)
 
 
 def table(found: Answer) -> Table | None:

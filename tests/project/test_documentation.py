@@ -1,4 +1,4 @@
-"""What the documentation says of study files, keys, targets and versions is so."""
+"""What the documentation says of study files, keys and targets is so."""
 
 import re
 import subprocess
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import mcgrpo
 from mcgrpo.study import plan
 from mcgrpo.study import read as study_file
 from mcgrpo.study.protocols import training_changes
@@ -32,11 +31,6 @@ def layered(name):
     return {file: (text, base) for text, file, base in YAML.findall(page(name))}
 
 
-def read(folder, file, text, base):
-    (folder / file).write_text(text, encoding="utf-8")
-    return study_file.read([ROOT / base, folder / file])
-
-
 def files_of(config):
     """All grades that a study has."""
     found = plan.evaluations(config).items()
@@ -48,15 +42,13 @@ def in_the_repository(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
-class TestStudyFilesOfThePages:
-    @pytest.mark.parametrize("name", PAGES)
-    def test_every_block_names_itself_and_what_it_is_laid_over(self, name):
-        assert len(layered(name)) == page(name).count("```yaml")
-
-    @pytest.mark.parametrize(("name", "file"), [(name, file) for name in PAGES for file in layered(name)])
-    def test_it_is_a_study_with_more_runs_or_evaluations(self, name, file, tmp_path):
-        text, base = layered(name)[file]
-        assert files_of(read(tmp_path, file, text, base)) > files_of(study_file.read([ROOT / base])) or "study:" in text
+@pytest.mark.parametrize("name", PAGES)
+def test_every_study_file_of_a_page_plans_more_runs_or_evaluations(name, tmp_path):
+    assert len(layered(name)) == page(name).count("```yaml")  # each names itself and what it is laid over
+    for file, (text, base) in layered(name).items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+        more = files_of(study_file.read([ROOT / base, tmp_path / file]))
+        assert more > files_of(study_file.read([ROOT / base])) or "study:" in text
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -76,66 +68,26 @@ def test_every_target_of_a_page_is_planned_by_a_study_that_its_command_names(nam
 
 
 def keys(schema, path=()):
-    """(where, key) of every key that a part of the schema knows, `$defs` followed."""
+    """Every key that a part of the schema knows, with those above it; `$defs` followed."""
     if "$ref" in schema:
         yield from keys(SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], path)
     for key, below in schema.get("properties", {}).items():
-        yield path, key
+        yield (*path, key)
         yield from keys(below, (*path, key))
     if isinstance(below := schema.get("additionalProperties"), dict):
         yield from keys(below, path)
 
 
-MODELS, TRAINING, VARIANTS = "Models, data sets, settings", "Training", "Variants and protocols"
-SECTIONS = {"models": MODELS, "datasets": MODELS, "settings": MODELS, "training": TRAINING, "rewards": TRAINING}
-SECTIONS |= {"variants": VARIANTS, "evaluation": "Evaluation", "experiments": "Experiments"}
-
-
-def explained(section):
-    """The names that stand as code in a section of config/README.md."""
+def test_every_key_of_a_study_file_is_explained():
     text = (ROOT / "config/README.md").read_text(encoding="utf-8")
-    (body,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    body = re.sub(r"^```.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
-    return {word for span in re.findall(r"`([^`\n]+)`", body) for word in re.findall(r"\w+", span)}
-
-
-def unexplained():
-    """Every key of the schema that the section it belongs to does not have; hyper-parameters belong to Training."""
-    named = {section: explained(section) for section in ("The study", *SECTIONS.values())}
-    for path, key in keys(SCHEMA):
-        part = next((part for part in ("training", "rewards") if part in path), path[0] if path else None)
-        where = SECTIONS.get(part, "The study")
-        if key not in named[where] and not (part == "training" and key in named[VARIANTS]):
-            yield f"{where}: {'.'.join((*path, key))}"
-
-
-class TestConfigReadme:
-    def test_every_key_of_a_study_file_is_explained_in_its_section(self):
-        assert sorted(unexplained()) == []
+    text = re.sub(
+        r"### Every other argument of TRL.*?^### Rewards|^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL
+    )
+    named = {word for span in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"\w+", span)}
+    assert [path for path in keys(SCHEMA) if path[-1] not in named] == []
 
 
 def test_the_page_on_paper_and_code_names_the_switches_that_released_sets():
     text = page("paper-and-code")
     for method in ("grpo", "mc-grpo", "dapo", "mc-dapo"):
         assert all(f"`{key}" in text for key in training_changes("released", method, "gsm8k"))
-
-
-def test_the_citation_is_of_this_version():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert citation["version"] == mcgrpo.__version__
-    assert citation["cff-version"] == "1.2.0" and citation["license"] == "Apache-2.0"
-    assert all(entry["authors"] and entry["title"] for entry in (citation, *citation["references"]))
-
-
-class TestWorkflowCatalog:
-    def test_its_file_has_what_the_catalog_reads(self):
-        usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))["usage"]
-        assert usage["mandatory-flags"]["desc"] and usage["mandatory-flags"]["flags"]
-        deployment = usage["software-stack-deployment"]
-        assert set(deployment) == {"conda", "apptainer", "apptainer+conda", "report"}
-        assert all(isinstance(value, bool) for value in deployment.values())
-
-    def test_report_is_claimed_only_if_results_are_marked_for_it(self):
-        rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))
-        usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))["usage"]
-        assert usage["software-stack-deployment"]["report"] == bool(re.search(r"\breport\(", rules))

@@ -28,24 +28,13 @@ def table(tmp_path_factory):
         return list(csv.DictReader(rows))
 
 
-def test_every_part_has_rows_and_nothing_failed(table):
+def test_every_part_has_rows_and_a_step_is_timed_for_every_trainer(table):
     assert list(dict.fromkeys(row["part"] for row in table)) == ["machine", "doctor", "estimators", "laws", "steps"]
     assert [row for row in table if row["status"] == "failed"] == []
     (law,) = [row for row in table if row["part"] == "laws"]
     assert law["case"].endswith("TestMeanIsTRL::test_in_bf16") and float(law["value"]) > 0
-
-
-def test_a_step_is_timed_for_every_trainer_and_ours_phase_by_phase(table):
-    cases: dict[str, dict[str, str]] = {}
-    for row in table:
-        if row["part"] == "steps":
-            cases.setdefault(row["case"], {})[row["quantity"]] = row["value"]
-    assert len(cases) == 6 and "TRL, mean, G, G=4, beta=0.04" in cases
-    for case, found in cases.items():
-        assert float(found["seconds a step"]) > 0 and not found["allocated memory, GiB"]
-        if not case.startswith("TRL"):
-            phases = [float(found[f"seconds of {name}"]) for name in ("generation", "rewards", "logprobs", "update")]
-            assert all(phases) and sum(phases) < 2 * float(found["seconds a step"])
+    seconds = {row["case"]: float(row["value"]) for row in table if row["quantity"] == "seconds a step"}
+    assert len(seconds) == 6 and "TRL, mean, G, G=4, beta=0.04" in seconds and all(seconds.values())
 
 
 def test_a_law_that_is_broken_fails(tmp_path):

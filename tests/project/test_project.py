@@ -7,9 +7,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from forked import forked
 from transformers.integrations import is_mlflow_available
 
+import mcgrpo
 from mcgrpo import tracking
 from mcgrpo.launch import environment
 
@@ -41,54 +43,33 @@ def test_the_estimators_need_torch_alone(names, tmp_path):
 
 
 def test_no_installation_brings_an_engine_that_was_not_asked_for():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert [each.partition(">")[0] for each in project["dependencies"]] == ["torch"]
-    extras = {name: " ".join(needs) for name, needs in project["optional-dependencies"].items()}
+    assert [each.partition(">")[0] for each in PROJECT["dependencies"]] == ["torch"]
+    extras = {name: " ".join(needs) for name, needs in PROJECT["optional-dependencies"].items()}
     assert not [name for name, needs in extras.items() for engine in ("verl", "skyrl", "slime") if engine in needs]
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "study.check",
-        "study.plan",
-        "study.fingerprint",
-        "study.methods",
-        "study.lock",
-        "launch.environment",
-        "records",
-        "data.prompts",
-        "data.datasets",
-        "data.audit",
-        "analyse.collect",
-    ],
-)
-def test_what_the_dag_and_the_light_stages_import_is_light(module):
-    assert python(f"import sys, mcgrpo.{module}; print(*{HEAVY} & set(sys.modules))") == []
+LIGHT = ("study.check", "study.plan", "study.fingerprint", "study.lock", "launch.environment", "data.audit",
+         "analyse.collect")  # fmt: skip
+
+
+def test_what_the_dag_and_the_light_stages_import_is_light():
+    modules = ", ".join(f"mcgrpo.{name}" for name in LIGHT)
+    assert python(f"import sys, {modules}; print(*{HEAVY} & set(sys.modules))") == []
 
 
 def test_all_that_state_the_version_agree():
-    import mcgrpo
-
     (rules,) = re.findall(r'^VERSION = "(.+)"$', (ROOT / "workflow/Snakefile").read_text(), re.MULTILINE)
-    assert mcgrpo.__version__ == PROJECT["version"] == rules
-
-
-def tracked():
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode:
-        pytest.skip("not a git checkout")
-    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert mcgrpo.__version__ == PROJECT["version"] == rules == citation["version"]
 
 
 def test_no_tracked_file_names_a_place_of_one_machine():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
     private = re.compile(rb"(?<![\w.])/(?:home|Users|root|work)/\w|\.\./shared")
-    named = {
-        str(path.relative_to(ROOT)): match[0]
-        for path in tracked()
-        if b"\0" not in (content := path.read_bytes()) and (match := private.search(content))
-    }
-    assert named == {}
+    texts = {name: path.read_bytes() for name in listed.stdout.split("\0") if (path := ROOT / name).is_file()}
+    assert [name for name, text in texts.items() if b"\0" not in text and private.search(text)] == []
 
 
 def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
@@ -107,7 +88,6 @@ def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
 @pytest.mark.parametrize(("config", "store"), [({}, tracking.DEFAULT_STORE), ({"tracking_uri": None}, None)])
 def test_the_store_of_a_study(monkeypatch, config, store):
     monkeypatch.setattr(os, "environ", {})
-    environment.prepare(config)
     tracking.use_store(config)
     assert os.environ.get("MLFLOW_TRACKING_URI") == store
 
@@ -119,9 +99,3 @@ def test_no_network_is_one_line(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 1
         assert done.stderr.startswith("error: ") and "no/such: " in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_the_files_that_run_first_exist():
-    text = (ROOT / "tests/conftest.py").read_text()
-    named = re.findall(r'"(\w+/test_\w+\.py)"', text)
-    assert len(named) >= 5 and [name for name in named if not (ROOT / "tests" / name).is_file()] == []

@@ -120,7 +120,3 @@ class TestTheCommit:
     def test_is_that_of_the_release(self, tmp_path):
         python = install(build(tmp_path, commit=40 * "a"), tmp_path / "environment", with_dependencies=False)
         assert ok(run(python, tmp_path, "-c", self.COMMIT)) == f"{40 * 'a'}\n"
-
-    def test_is_not_known_without_git(self, bare_python, tmp_path, monkeypatch):
-        monkeypatch.setenv("PATH", str(tmp_path))
-        assert ok(run(bare_python, tmp_path, "-c", self.COMMIT)) == "None\n"

@@ -1,14 +1,13 @@
 """Verdicts on claims: a table of claims, cells and verdicts; Holm's correction; what is said of each; the files."""
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 from claim_rows import cell, claim, claims_of, endpoint, gain, pair, ruled, scores_of
+from golden import golden
 from hypothesis import given
 from hypothesis import strategies as st
-from test_tables import golden
 
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import ClaimError, Comparison, Term, read_claims
@@ -17,8 +16,8 @@ from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.files import write_csv
 from mcgrpo.report.claims.__main__ import main
-from mcgrpo.report.claims.judge import holm, judge, verdicts
-from mcgrpo.report.claims.tables import comparisons, decisive
+from mcgrpo.report.claims.judge import holm, judge, rulings, verdicts
+from mcgrpo.report.claims.tables import comparisons, decisive, listing
 
 OURS = read_claims(shipped.CLAIMS)
 PAIR, SURE, UNSURE, BAD = pair(0.02, 0.005), pair(0.04, setting="a"), pair(0.0, setting="b"), pair(-0.03, setting="c")
@@ -236,18 +235,18 @@ def test_contrasts_of_another_file_of_claims_and_cells_that_cancel_are_refused(t
         ruled(tmp_path, claim({"above": 0, "terms": [TERM, TERM | {"weight": -1}]}), cell("grpo", 2))
 
 
-def test_the_projects_claims_in_every_format(tmp_path, capsys):
+def test_the_projects_claims_in_every_format(tmp_path):
     """By the paper's numbers, and by a study of one toy setting."""
     scores = scores_of(*(pair(0.05, 0.01, budget=g, base=0.5 + g / 100) for g in (2, 4, 8)))
     write_csv(tmp_path / "contrasts.csv", Contrast, contrasts(OURS, scores, {key.without_measure for key in scores}))
-    main(["--contrasts", str(tmp_path / "contrasts.csv"), "--output", str(tmp_path), "--title", "Toys & 100% of_them"])
+    main(["--results", str(tmp_path), "--output", str(tmp_path), "--title", "Toys & 100% of_them"])
     for name in ("claims.md", "claims.tex"):
         golden(name, (tmp_path / name).read_text())
-    assert "By the paper's own numbers: 14 hold, 13 fail, 12 not measured, 4 not judged." in capsys.readouterr().out
+    assert "By the paper's own numbers: 14 hold, 13 fail, 12 not measured, 4 not judged." in listing(rulings())
     with (tmp_path / "claims.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["claim"] == "grpo-gains"]
     ours = [(row["kind"], row["setting"], row["verdict"]) for row in rows if row["source"] == "ours"]
     assert ours == [("single", "toy", "holds")] * 2 + [("primary", "", "holds")]
     assert len(rows) == 10 + 2 + 1 + 3 and {row["low"] for row in rows if row["source"] == "published"} == {""}
-    with pytest.raises(SystemExit, match=r"error: .*none.csv: no such file"):
-        main(["--contrasts", str(Path(tmp_path, "none.csv"))])
+    with pytest.raises(SystemExit, match=r"error: .*contrasts.csv: no such file"):
+        main(["--results", str(tmp_path / "none"), "--output", str(tmp_path)])

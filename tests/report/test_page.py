@@ -5,9 +5,10 @@ from html import unescape
 
 import cells
 import pytest
-from page_study import COMMIT, RUNS, PageStudy, outcome_of
-from synthetic import point
+from report_study import COMMIT, RUNS, PageStudy, outcome_of, point, write_results
 
+from mcgrpo.analyse.frames import read_frame
+from mcgrpo.analyse.records import Cell, CurvePoint
 from mcgrpo.report.page import jobs
 from mcgrpo.report.page.__main__ import gradients
 
@@ -41,28 +42,31 @@ def test_a_claim_is_a_line_with_verdicts_and_number_and_opens_to_its_comparisons
     assert "not measured toy_a" not in line
 
 
-def test_gradients_are_those_of_cells_that_both_methods_are_trained_at(tmp_path, curve_frame):
-    points = [point(method, 2, 0, step) for method in ("mc-grpo", "grpo") for step in (1, 2, 3)] + [
-        point("grpo", 8, 0, 1)
-    ]
-    curves = curve_frame(points).assign(grad_norm=[5.0, 7.0, 90.0, 0.1, 0.2, 0.6, 1000.0])
+def test_gradients_are_those_of_cells_that_both_methods_are_trained_at(tmp_path):
+    places = [("mc-grpo", 2, 1), ("mc-grpo", 2, 2), ("mc-grpo", 2, 3), ("grpo", 2, 1), ("grpo", 2, 2), ("grpo", 2, 3)]
+    points = [point(method, size, 0, step) for method, size, step in (*places, ("grpo", 8, 1))]
     train = {"role": "train", "benchmark": "train", "measure": "frac_grad_clipped", "half": None}
     shares = [("mc-grpo", 2, 1.0), ("grpo", 2, 0.0), ("grpo", 8, 0.5)]
-    summary = cells.frame(tmp_path, [cells.cell(method, size, share, **train) for method, size, share in shares])
+    write_results(tmp_path, [cells.cell(method, size, share, **train) for method, size, share in shares], points)
+    summary, curves = (read_frame(tmp_path / f"{n}.csv", k) for n, k in (("summary", Cell), ("curves", CurvePoint)))
+    curves = curves.assign(grad_norm=[5.0, 7.0, 90.0, 0.1, 0.2, 0.6, 1000.0])
     rows = gradients(summary, curves).frame.to_numpy().tolist()
     assert rows == [["MC-GRPO", "100%", "7", "3"], ["GRPO", "0%", "0.2", "3"]]
     assert gradients(summary, curves[curves.method == "grpo"]) is None
 
 
 class TestRuns:
-    def test_what_is_not_finished_is_listed_with_its_reason(self, small):
+    def test_what_is_not_finished_is_listed_with_its_reason(self, small, tmp_path):
         for place in RUNS[:3]:
             (small.results / "runs" / place.name / "run.json").unlink()
         outcome_of(small.results, RUNS[0], "unfinished", status="failed", error="ValueError: no such schedule\nmore")
         outcome_of(small.results, RUNS[1], "unfinished", status="running")
-        found = jobs.missing_runs(jobs.planned_trainings(small.results)).frame.to_numpy().tolist()
+        planned = jobs.planned_trainings(small.results)
+        runs, seeds = jobs.missing(planned, cells.frame(tmp_path, [cells.cell("mc-grpo", 2, 0.5, seeds=2)]))
+        found = runs.frame.to_numpy().tolist()
         expected = [["failed", "ValueError: no such schedule"], ["unfinished", ""], ["not started", ""]]
         assert found == [[run.name, *each] for run, each in zip(RUNS, expected, strict=False)]
+        assert seeds.frame.to_numpy().tolist() == [["toy_a/mc-grpo/G2/default", "sums", "2/3"]]
         page = small.made("ood").read_text()
         assert "6 finished, 1 failed, 1 unfinished, 1 not started" in page and "The study is not finished" in page
         assert "ValueError: no such schedule" in page and "3 of 9 planned trainings are not finished" in page
@@ -78,10 +82,6 @@ class TestRuns:
         assert told[f"model {RUNS[0].model}"] == "hub org/toy, commit c0, all files 0123456789"
         assert jobs.commits(found) == [(COMMIT, 8), (f"{COMMIT}-dirty", 1)]
         assert jobs.ended(found) == "21 November 2026"
-
-    def test_cells_without_all_their_seeds_are_listed(self, tmp_path):
-        summary = cells.frame(tmp_path, [cells.cell("mc-grpo", 2, 0.5, seeds=2), cells.cell("grpo", 2, 0.5)])
-        assert jobs.missing_cells(summary).frame.to_numpy().tolist() == [["toy_a/mc-grpo/G2/default", "sums", "2/3"]]
 
 
 def test_what_a_training_wrote_cannot_become_part_of_the_page_which_loads_nothing(small):

@@ -7,7 +7,7 @@ import pytest
 from answers import answer_of, plan_of
 from cells import cell, flip, frame
 from claim_rows import pair, scores_of
-from page_study import PageStudy
+from report_study import PageStudy
 
 from mcgrpo.report.answer import markdown, table
 from mcgrpo.report.tables import frame as frames

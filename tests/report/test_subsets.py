@@ -5,8 +5,8 @@ import itertools
 import claim_rows
 import pytest
 from answers import BASELINES, answer_of, plan_of
-from cells import cell, frame, gains_frame
-from page_study import PageStudy
+from cells import cell, frame
+from report_study import PageStudy, write_results
 
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import read_claims
@@ -15,7 +15,7 @@ from mcgrpo.analyse.records import Contrast
 from mcgrpo.files import write_csv
 from mcgrpo.report.claims.judge import judge
 from mcgrpo.report.claims.tables import write_rulings
-from mcgrpo.report.tables.write import write_tables
+from mcgrpo.report.tables.__main__ import write_tables
 from mcgrpo.study.methods import METHODS
 
 CLAIMS = read_claims(shipped.CLAIMS)
@@ -26,13 +26,12 @@ SUBSETS = [
 ]
 
 
-def summary_of(tmp_path, methods):
-    """As `mcgrpo.analyse.summarise` writes it: a baseline is named where the study plans it."""
-    rows = [cell("none", 0, 0.3)]
+def cells_of(methods):
+    """As `mcgrpo.analyse.summarise` writes them: a baseline is named where the study plans it."""
+    yield cell("none", 0, 0.3)
     for method in methods:
         baseline = METHODS[method].baseline if METHODS[method].baseline in methods else None
-        rows.append(cell(method, 2, 0.5, baseline=baseline, gain=(0.05, 0.04, 0.06) if baseline else None))
-    return frame(tmp_path, rows)
+        yield cell(method, 2, 0.5, baseline=baseline, gain=(0.05, 0.04, 0.06) if baseline else None)
 
 
 def scores_of(methods):
@@ -49,7 +48,7 @@ def contrasts_of(methods):
 def test_the_tables_the_answer_and_the_claims_are_written(tmp_path, methods):
     baselines = [each for each in BASELINES if {each, "mc-grpo"} <= set(methods)]
     found = answer_of(plan_of(["toy_a"], baselines=baselines), scores_of(methods))
-    write_tables(summary_of(tmp_path, methods), found, tmp_path)
+    write_tables(frame(tmp_path, cells_of(methods)), found, tmp_path)
     answered = (tmp_path / "headline.md").read_text().splitlines()[0]
     assert ("Not asked" in answered) is ("grpo-plus1" not in baselines)
     assert all(METHODS[method].label in (tmp_path / "tables.md").read_text() for method in methods)
@@ -63,8 +62,7 @@ def test_the_tables_the_answer_and_the_claims_are_written(tmp_path, methods):
 @pytest.mark.parametrize("methods", [("grpo",), ("mc-grpo",), ("dapo", "mc-grpo")], ids="+".join)
 def test_the_page_is_written(tmp_path, methods):
     study = PageStudy(tmp_path)
-    summary_of(study.results, methods)
-    gains_frame(study.results)
+    write_results(study.results, [*cells_of(methods)])
     write_csv(study.results / "contrasts.csv", Contrast, contrasts_of(methods))
     page = study.made().read_text()
     assert "Not asked." in page and all(METHODS[method].label in page for method in methods)

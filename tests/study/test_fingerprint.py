@@ -21,7 +21,6 @@ STAGES = (
     "analyse.summarise",
     "analyse.contrasts",
     "report.tables",
-    "report.tables.signal",
     "report.figures",
     "report.page",
     "analyse.sign_flips",

@@ -1,9 +1,9 @@
-"""Cells of a summary for the tests of tables and values, with known numbers."""
+"""Cells of a summary, with known numbers."""
 
 import dataclasses
 
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, Gain
+from mcgrpo.analyse.records import Cell
 from mcgrpo.files import write_csv
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS, UNTRAINED
@@ -56,12 +56,6 @@ def verdict(low, high):
     if low > 0 or high < 0:
         return "better" if low > 0 else "worse"
     return "equivalent" if low > -MARGIN and high < MARGIN else "inconclusive"
-
-
-def gains_frame(folder, rows=()):
-    """The gains, through their file."""
-    write_csv(folder / "gains.csv", Gain, rows)
-    return read_frame(folder / "gains.csv", Gain)
 
 
 def seconds(method, budget, value=None, **fields) -> Cell:

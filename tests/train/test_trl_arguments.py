@@ -1,6 +1,8 @@
-"""The record of TRL's arguments, against TRL: no default that drifts, no argument that is recorded nowhere."""
+"""Every argument of TRL is in config/README.md: no default that drifts, no argument that is recorded nowhere."""
 
+import ast
 import dataclasses
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -8,18 +10,67 @@ import pytest
 import yaml
 from training_jobs import changed
 from trl import GRPOConfig
-from trl_arguments import ARGUMENTS, IRRELEVANT, RUN, STUDY, table
 
 from mcgrpo.train.arguments import TRL_CHANGES, arguments_of
 from mcgrpo.train.released import ReleasedConfig
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "config/README.md").read_text()
+OTHERS, NOT_LISTED = README.split("### Every other argument of TRL")[1].split("### Rewards")[0].split("Not listed")
 DEFAULTS = {
     field.name: field.default_factory() if field.default is dataclasses.MISSING else field.default
     for field in dataclasses.fields(GRPOConfig)
 }
-RECORDED = STUDY | {name: default for name, (default, _) in (ARGUMENTS | RUN).items()}
+STUDY = {
+    "per_device_train_batch_size": 8,
+    "per_device_eval_batch_size": 8,
+    "gradient_accumulation_steps": 1,
+    "steps_per_generation": None,
+    "num_iterations": 1,
+    "max_steps": -1,
+    "num_train_epochs": 3.0,
+    "learning_rate": 1e-6,
+    "lr_scheduler_type": "linear",
+    "warmup_steps": 0,
+    "weight_decay": 0.0,
+    "max_grad_norm": 1.0,
+    "beta": 0.0,
+    "use_bias_correction_kl": True,
+    "epsilon": 0.2,
+    "epsilon_high": None,
+    "temperature": 1.0,
+    "max_completion_length": 512,
+    "chat_template_kwargs": None,
+    "bf16": None,
+    "gradient_checkpointing": True,
+    "use_vllm": False,
+    "vllm_mode": "colocate",
+    "vllm_gpu_memory_utilization": 0.3,
+    "vllm_enable_sleep_mode": False,
+    "vllm_tensor_parallel_size": 1,
+    "vllm_max_model_length": None,
+    "vllm_server_base_url": None,
+    "vllm_server_timeout": 240.0,
+    "eval_steps": None,
+}
+"""Keys of a study's `training`, with TRL's defaults."""
+
+
+def read(cell):
+    """A value as the tables spell it."""
+    if cell == "none":
+        return None
+    try:
+        return ast.literal_eval(cell.strip("`"))
+    except ValueError:
+        return cell.strip("`")
+
+
+ROWS = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+) \|$", OTHERS, re.MULTILINE)
+ARGUMENTS = {name: (read(ours), read(default)) for name, ours, default, source in ROWS if source != "ours"}
+"""What a study cannot set -> our value, and TRL's default."""
+RECORDED = STUDY | {name: read(default) for name, _, default, _ in ROWS}
+IRRELEVANT = re.findall(r"`(\w+)`", NOT_LISTED)
 
 
 def undrifted(recorded, actual):
@@ -30,13 +81,15 @@ def undrifted(recorded, actual):
 
 
 def test_every_argument_of_trl_is_recorded_once():
-    names = Counter([*STUDY, *RUN, *ARGUMENTS, *(name for group in IRRELEVANT.values() for name in group.split())])
+    names = Counter([*STUDY, *(name for name, *_ in ROWS), *IRRELEVANT])
     assert set(names) == set(DEFAULTS)
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_no_default_of_trl_has_drifted():
+def test_no_default_of_trl_has_drifted_and_our_values_are_those_of_the_table():
     assert undrifted(RECORDED, DEFAULTS) == set()
+    given = {name: (TRL_CHANGES.get(name, default), default) for name, (_, default) in ARGUMENTS.items()}
+    assert given == ARGUMENTS
 
 
 @pytest.mark.parametrize("faults", [{}, {"group_by": "position"}], ids=["paper", "released"])
@@ -68,12 +121,9 @@ def test_keys_of_a_study_are_those_of_its_schema():
     }
 
 
-@pytest.mark.parametrize("name", STUDY)
-def test_keys_of_a_study_have_a_row_with_their_source(name):
-    rows = [line for line in README.split("## Training")[1].split("## Variants")[0].splitlines() if line[:1] == "|"]
-    assert any(f"`{name}`" in row.split("|")[1] for row in rows)
-
-
-def test_the_documentation_has_the_table():
-    begin, end = "`python tests/support/trl_arguments.py`) -->\n", "\n<!-- arguments: end -->"
-    assert README.split(begin)[1].split(end)[0] == table()
+def test_keys_of_a_study_have_a_row_with_their_source():
+    training = README.split("## Training")[1].split("## Variants")[0]
+    named = {
+        name for cell in re.findall(r"^\|(.*?)\|", training, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+    }
+    assert STUDY.keys() <= named

@@ -15,7 +15,7 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import expand, figures
 
 pytestmark = pytest.mark.slow
-REPORT = ("tables", "signal_table", "claims", "figure", *DOCUMENT, "page")
+REPORT = ("tables", "claims", "figure", *DOCUMENT, "page")
 ANALYSIS = ("collect", "summarise", "signals", "contrasts", *REPORT, "track")
 STUDY = changed(load("mini"), load("cut-down"))
 TRAINED = Counter(entry.run.setting for entry in expand(STUDY).values() if entry.run.method != UNTRAINED)
@@ -113,7 +113,7 @@ def test_a_second_call_runs_no_job_however_often_checkpoints_are_written(finishe
     [
         ("equivalence_margin: 0.02", {"all", "plan", "overlap", *ANALYSIS}),
         ("primary: {num_generations: [2]}", {"all", "plan", "overlap", *ANALYSIS}),
-        ("title: Another", {"all", "tables", "signal_table", "claims", *DOCUMENT, "page", "track"}),
+        ("title: Another", {"all", "tables", "claims", *DOCUMENT, "page", "track"}),
         ("variants: {other: {rewards: {format: 1.0}}}", {"all", *PLAN, *ANALYSIS}),
         (
             "models: {toy-qwen3: {toy: {intermediate_size: 64}}}",

@@ -1,6 +1,7 @@
 """Tables, figures, verdicts, the PDF and the HTML page, from the CSV files of analyse.smk."""
 
 TABLES = expand("{reports}/{table}", reports=REPORTS, table=catalogue.TABLES)
+SIGNAL = expand("{reports}/{table}", reports=REPORTS, table=catalogue.SIGNAL)
 CLAIMS = expand("{reports}/{table}", reports=REPORTS, table=catalogue.CLAIMS)
 FIGURES = expand(
     "{reports}/figures/{figure}.{suffix}",
@@ -11,7 +12,6 @@ FIGURES = expand(
 # Without LaTeX everything else is still made.
 DOCUMENT = [f"{REPORTS}/reproduction.pdf"] if shutil.which("latexmk") else []
 PAGE = f"{REPORTS}/report.html"
-SIGNAL = expand("{reports}/signal.{suffix}", reports=REPORTS, suffix=["tex", "md"])
 REPORT = [*TABLES, *SIGNAL, *CLAIMS, *FIGURES, *DOCUMENT, PAGE]
 # File, caption, category and labels of what `snakemake --report` shows.
 SHOWN = [
@@ -30,39 +30,22 @@ rule tables:
         plan=rules.plan.output,
         summary=rules.summarise.output.summary,
         contrasts=rules.contrasts.output,
+        signals=rules.signals.output.signals,
     output:
         TABLES,
+        SIGNAL,
     log:
         FILES.log("tables"),
     benchmark:
         RESULTS.benchmark("tables")
     threads: 1
     params:
+        results=subpath(input.summary, parent=True),
         folder=subpath(output[0], parent=True),
         title=title,
         code=fingerprint("mcgrpo.report.tables"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.report.tables "
-        "--plan {input.plan:q} --summary {input.summary:q} --contrasts {input.contrasts:q} --output {params.folder:q} "
-        "--title {params.title:q} > {log:q} 2>&1"
-
-
-rule signal_table:
-    input:
-        rules.signals.output.signals,
-    output:
-        SIGNAL,
-    log:
-        FILES.log("signal_table"),
-    benchmark:
-        RESULTS.benchmark("signal_table")
-    threads: 1
-    params:
-        folder=subpath(output[0], parent=True),
-        title=title,
-        code=fingerprint("mcgrpo.report.tables.signal"),
-    shell:
-        "python -m mcgrpo.launch mcgrpo.report.tables.signal --signals {input:q} --output {params.folder:q} "
+        "python -m mcgrpo.launch mcgrpo.report.tables --results {params.results:q} --output {params.folder:q} "
         "--title {params.title:q} > {log:q} 2>&1"
 
 
@@ -77,15 +60,14 @@ rule claims:
         RESULTS.benchmark("claims")
     threads: 1
     params:
+        results=subpath(input[0], parent=True),
         folder=subpath(output[0], parent=True),
         title=title,
-        claims=shipped.CLAIMS,
-        published=shipped.PUBLISHED,
         sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
         code=fingerprint("mcgrpo.report.claims"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.report.claims --claims {params.claims:q} --published {params.published:q} "
-        "--contrasts {input.contrasts:q} --output {params.folder:q} --title {params.title:q} > {log:q} 2>&1"
+        "python -m mcgrpo.launch mcgrpo.report.claims --results {params.results:q} --output {params.folder:q} "
+        "--title {params.title:q} > {log:q} 2>&1"
 
 
 rule figure:
@@ -103,12 +85,12 @@ rule figure:
         RESULTS.benchmark("figure", "{figure}")
     threads: 1
     params:
+        results=subpath(input.summary, parent=True),
         stem=subpath(output.pdf, strip_suffix=".pdf"),
-        code=lambda wildcards: [fingerprint(stage) for stage in catalogue.stages(wildcards.figure)],
+        code=fingerprint("mcgrpo.report.figures"),
     shell:
         "python -m mcgrpo.launch mcgrpo.report.figures "
-        "{wildcards.figure} --summary {input.summary:q} --gains {input.gains:q} "
-        "--curves {input.curves:q} --signal-curves {input.signal_curves:q} --output {params.stem:q} > {log:q} 2>&1"
+        "{wildcards.figure} --results {params.results:q} --output {params.stem:q} > {log:q} 2>&1"
 
 
 rule reproduction:
@@ -156,7 +138,7 @@ rule page:
         RESULTS.benchmark("page")
     threads: 1
     params:
-        results=lambda wildcards, input: Path(input.curves).parent,
+        results=subpath(input.curves, parent=True),
         folder=subpath(output[0], parent=True),
         figures=plan.figures(config),
         title=title,

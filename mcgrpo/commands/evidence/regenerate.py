@@ -22,9 +22,9 @@ from mcgrpo.commands.evidence.contents import reports
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.grade import completions as grade
 from mcgrpo.report.answer import answer
-from mcgrpo.report.claims.judge import judge_published, judge_study
+from mcgrpo.report.claims.judge import rulings
 from mcgrpo.report.claims.tables import write_rulings
-from mcgrpo.report.tables.write import write_tables
+from mcgrpo.report.tables.__main__ import write_tables
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config, as_json, title
 
@@ -74,8 +74,7 @@ def make_reports(source: Path, config: Config, planned: dict[str, Any], output: 
     made = StudyFiles(config["study"], output).results
     found = answer(planned, read_records(made.contrasts, Contrast))
     write_tables(read_frame(made.summary, Cell), found, folder, called)
-    claims = read_claims(shipped.CLAIMS)
-    write_rulings([judge_published(claims), judge_study(claims, made.contrasts)], folder, called)
+    write_rulings(rulings(made.contrasts), folder, called)
 
 
 def make_grades(source: Path, config: Config, planned: dict[str, Any], output: Path) -> None:

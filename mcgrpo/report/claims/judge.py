@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from mcgrpo import shipped
-from mcgrpo.analyse.claims import Claim, average, bounds, describe
+from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
 from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.published import as_cells, read_published
@@ -97,14 +97,16 @@ def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source
     return [_rule(claim, rows[claim.id], source) for claim in claims]
 
 
-def judge_published(claims: Sequence[Claim], path: str | Path = shipped.PUBLISHED) -> list[Ruling]:
-    """The rulings by the numbers that the paper prints; errors as in `mcgrpo.analyse.frames.read_frame`."""
-    return judge(claims, of_printed(claims, as_cells(read_published(path))), "published")
+def rulings(contrasts: Path | None = None) -> list[list[Ruling]]:
+    """The rulings on the paper's claims by the numbers that it prints, and by a study's contrasts.csv if it is given.
 
-
-def judge_study(claims: Sequence[Claim], path: str | Path) -> list[Ruling]:
-    """The rulings by a study's contrasts.csv; errors as in `judge` and `mcgrpo.analyse.frames.read_frame`."""
-    return judge(claims, read_records(path, Contrast), "ours")
+    Raises:
+        ValueError: as `judge` and `mcgrpo.analyse.frames.read_records`.
+    """
+    claims = read_claims(shipped.CLAIMS)
+    printed = of_printed(claims, as_cells(read_published(shipped.PUBLISHED)))
+    found = [judge(claims, printed, "published")]
+    return found if contrasts is None else [*found, judge(claims, read_records(contrasts, Contrast), "ours")]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -115,30 +117,24 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
-    if claim.unjudged:
-        return Ruling(claim, source, "not judged", unjudged=claim.unjudged)
-    singles = [row for row in rows if row.kind == "single"]
-    settings = [row for row in rows if row.kind == "setting"]
-    averages = [row for row in rows if row.kind in ("pooled", "primary")]
-    if reason := next((row.unjudged for row in singles if row.unjudged), ""):
-        shown = [_finding(claim, row, _unjudged(row), source) for row in rows]
-        parts = ([row for row in shown if (row.kind == "single") == is_single] for is_single in (True, False))
-        return Ruling(claim, source, "not judged", *map(tuple, parts), unjudged=reason)
-    is_alone = sum(row.value is not None for row in singles) == 1
-    words = verdicts(singles, TAIL if is_alone else BESIDE)
-    findings = [_finding(claim, row, word, source) for row, word in zip(singles, words, strict=True)]
-    if not is_alone:
-        findings = [replace(row, detectable=None) for row in findings]
-    told = [_finding(claim, row, word, source) for row, word in zip(settings, verdicts(settings), strict=True)]
-    told += [_finding(claim, row, *verdicts([row]), source) for row in averages]
-    missing = {row.comparison for row in singles} - {row.comparison for row in singles if row.value is not None}
+    singles, settings, others = (
+        [row for row in rows if row.kind in kinds] for kinds in (["single"], ["setting"], ["pooled", "primary"])
+    )
+    measured = [row for row in singles if row.value is not None]
+    unjudged = claim.unjudged or next((row.unjudged for row in singles if row.unjudged), "")
+    if unjudged:
+        words = ["not measured" if row.value is None else "not judged" for row in (*singles, *settings, *others)]
+    else:
+        words = [*verdicts(singles, TAIL if len(measured) == 1 else BESIDE), *verdicts(settings)]
+        words += [word for row in others for word in verdicts([row])]
+    if len(measured) != 1:
+        singles = [replace(row, detectable=None) for row in singles]
+    told = [_finding(claim, row, word, source) for row, word in zip((*singles, *settings, *others), words, strict=True)]
+    findings, averages = told[: len(singles)], told[len(singles) :]
+    missing = {row.comparison for row in singles} - {row.comparison for row in measured}
     decide = _in_some if claim.quantifier == "some" else _in_all
-    verdict = decide(findings, told, bool(missing), two_sided=claim.is_two_sided)
-    return Ruling(claim, source, verdict, tuple(findings), tuple(told))
-
-
-def _unjudged(row: Contrast) -> ClaimVerdict:
-    return "not measured" if row.value is None else "not judged"
+    verdict = "not judged" if unjudged else decide(findings, averages, bool(missing), claim.is_two_sided)
+    return Ruling(claim, source, verdict, tuple(findings), tuple(averages), unjudged)
 
 
 def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[ClaimVerdict]:
@@ -186,33 +182,29 @@ def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: b
     words = set()
     for row in (row for row in averages if row.kind == "setting"):
         own = [each for each in singles if each.setting == row.setting]
-        failed = any(each.verdict == "fails" for each in own)
-        words.add("fails" if failed else _endpoint(_uncorrected(row), own, two_sided))
+        if row.p_fails <= TAIL:  # not corrected: the claim fails only if every setting does
+            row = replace(row, verdict="fails")
+        words.add("fails" if any(each.verdict == "fails" for each in own) else _endpoint(row, own, two_sided))
     words.add("not measured" if any(row.value is None for row in singles) else "fails")
     return next(word for word in ("holds", "inconclusive", "not measured", "equivalent", "fails") if word in words)
 
 
-def _uncorrected(row: Finding) -> Finding:
-    """Whether every setting fails; needs no correction, as all of them must."""
-    return replace(row, verdict="fails") if row.p_fails <= TAIL else row
-
-
 def _finding(claim: Claim, row: Contrast, word: ClaimVerdict, source: Source) -> Finding:
-    chosen = [claim.comparisons[row.comparison - 1]] if row.comparison else list(claim.comparisons)
-    mean = average(chosen)
+    chosen = [claim.comparisons[row.comparison - 1]] if row.comparison else claim.comparisons
+    tested, margin = average(chosen), None
     if row.value is not None:
         low = -math.inf if row.at_least is None else row.at_least
         high = math.inf if row.at_most is None else row.at_most
-        mean = replace(mean, low=low, high=high)
+        tested, margin = replace(tested, low=low, high=high), round(min(row.value - low, high - row.value), DIGITS)
     same = {field.name: getattr(row, field.name) for field in fields(Finding) if hasattr(row, field.name)}
     average_of = f"average of {wording.count(row.comparisons, 'comparison')}"
     in_words = {
         "source": source,
-        "comparison": describe(mean) if len(chosen) == 1 else average_of,
-        "unit": mean.unit,
-        "threshold": bounds(mean),
+        "comparison": describe(tested) if len(chosen) == 1 else average_of,
+        "unit": tested.unit,
+        "threshold": bounds(tested),
         "over": row.over or "",
         "verdict": word,
-        "margin": None if row.value is None else round(min(row.value - mean.low, mean.high - row.value), DIGITS),
+        "margin": margin,
     }
     return Finding(**same | in_words)

@@ -1,46 +1,57 @@
-"""Draw figures from the CSV files of the analysis, as STEM.pdf and STEM.png (the same bytes at every rerun).
+"""Draw a figure from the CSV files of the analysis, as PDF and PNG (the same bytes at every rerun).
 
-    python -m mcgrpo.report.figures accuracy-greedy --summary summary.csv --output reports/figures/accuracy-greedy
-    python -m mcgrpo.report.figures rewards --curves curves.csv --output reports/figures/rewards
+    python -m mcgrpo.report.figures rewards --results results/mini --output reports/mini/figures/rewards
 
-The name is one of `mcgrpo.report.catalogue`, which gives its module. A figure without data has a message in its place.
+A figure without data has a message in its place.
 """
 
 import sys
-from importlib import import_module
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
 from pathlib import Path
 
-from matplotlib import pyplot as plt
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 from mcgrpo import command_line
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, CurvePoint, Gain, SignalPoint
-from mcgrpo.report.catalogue import FIGURES, stages
-from mcgrpo.report.figures import facets
+from mcgrpo.report.figures import accuracy, curves, facets, flips
+from mcgrpo.study.paths import ResultFiles
 
 SOURCES = {"summary": Cell, "gains": Gain, "curves": CurvePoint, "signal_curves": SignalPoint}
-"""The data files of figures, and their records."""
+"""The CSV files that figures are drawn from, and their records."""
+FIGURES: dict[str, Callable[..., Figure]] = {
+    "gains-sampled": partial(accuracy.gains, decoding="sampled"),
+    "gains-greedy": partial(accuracy.gains, decoding="greedy"),
+    "accuracy-greedy": partial(accuracy.by_loss, role="in", decodings=("greedy",)),
+    "accuracy-sampled": partial(accuracy.by_loss, role="in", decodings=("sampled",)),
+    "ood": partial(accuracy.by_loss, role="out", decodings=("sampled", "greedy")),
+    "variants": accuracy.variants,
+    "budget": curves.budget,
+    "rewards": curves.rewards,
+    "latency": curves.latency,
+    "sign-flips": flips.sign_flips,
+    "injected-flips": flips.injected,
+    "signal": flips.signal,
+}
+"""The parameters of a function name its files. It raises a ValueError if they have nothing to show."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Draw one figure."""
     parser = command_line.parser("Draw one figure as PDF and PNG.")
     parser.add_argument("name", choices=FIGURES)
-    for source, kind in SOURCES.items():
-        name = f"--{source.replace('_', '-')}"
-        parser.add_argument(name, help=f"{source}.csv, one {kind.__name__} a row")
+    parser.add_argument("--results", required=True, type=Path, help="results/STUDY: summary.csv, curves.csv, ...")
     parser.add_argument("--output", required=True, type=Path, help="path without a suffix")
     options = parser.parse_args(arguments)
-    chosen = FIGURES[options.name]
-    for source in chosen.sources:
-        if not getattr(options, source):
-            parser.error(f"{options.name} is drawn from --{source.replace('_', '-')}")
-    plt.switch_backend("agg")
-    draw = getattr(import_module(stages(options.name)[1]), chosen.draw)
-    with command_line.errors(ValueError), facets.styled():
-        data = [read_frame(getattr(options, source), SOURCES[source]) for source in chosen.sources]
+    files, draw = ResultFiles(options.results), FIGURES[options.name]
+    with command_line.errors(ValueError), rc_context(facets.STYLE):
+        sources = SOURCES.keys() & signature(draw).parameters
+        data = {name: read_frame(getattr(files, name), SOURCES[name]) for name in sources}
         try:
-            figure = draw(*data, **chosen.options)
+            figure = draw(**data)
         except ValueError as error:
             print(f"warning: {options.name}: {error}", file=sys.stderr)
             figure = facets.message(f"{options.name}: {error}")

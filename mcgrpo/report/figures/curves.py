@@ -1,4 +1,4 @@
-"""Curves: of trainings over their steps, and of computed signal over the success rate of a prompt."""
+"""Trainings: curves over their steps, and the seconds of a step by phase."""
 
 import pandas as pd
 import seaborn as sns
@@ -9,10 +9,17 @@ from mcgrpo.analyse.curves import PHASES
 from mcgrpo.analyse.stats import half_width
 from mcgrpo.report import wording
 from mcgrpo.report.figures import facets
-from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.methods import METHODS, label
 from mcgrpo.study.variants import DEFAULT
 
 CELL = ["setting", "method", "num_generations"]
+BOTH = ("grpo", "mc-grpo")
+BUDGET = 4
+"""The G of the paper's latency figure; a setting without it shows the nearest."""
+NAMES = dict(zip(PHASES, ("generation", "rewards", "log-probabilities", "update"), strict=True))
+COLOURS = dict(zip(NAMES.values(), (facets.PALETTE[9], facets.PALETTE[8], facets.PALETTE[4], "0.75"), strict=True))
+ROOM = 0.14
+"""Smallest share of the axis with room for a number."""
 BUDGETS = {"step": "step", "drawn": "rollouts drawn", "seconds": "seconds of training"}
 
 
@@ -22,14 +29,12 @@ def rewards(curves: pd.DataFrame) -> Figure:
     Runs are smoothed by a centred rolling mean, whose window is on the x axis; bands are 95% t intervals over seeds.
     """
     points = curves[(curves.variant == DEFAULT) & curves.reward.notna()]
-    if points.empty:
-        raise ValueError(f"nothing to show: no step has a reward (variant {DEFAULT})")
+    points = facets.shown(points, f"step has a reward (variant {DEFAULT})")
     points, rolling = _smoothed(points, "reward", 20)
     means = points.groupby([*CELL, "step"]).reward.agg(["mean", "sem", "count"]).reset_index()
     means = means.assign(half=half_width(means["sem"], means["count"]))
     means = means.sort_values("num_generations", kind="stable")
-    columns = means.num_generations.map("G = {}".format)
-    means = facets.in_order(means.assign(row=means.setting, column=columns))
+    means = facets.in_order(means.assign(column=means.num_generations.map("G = {}".format)))
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for method, own in rows.groupby("method", sort=False):
@@ -40,8 +45,8 @@ def rewards(curves: pd.DataFrame) -> Figure:
         axes.xaxis.get_major_locator().set_params(integer=True)
 
     band = "band: 95% interval over seeds" if means.half.notna().any() else "one seed"
-    x = (f"step ({', '.join(filter(None, (rolling, band)))})", _runs(points))
-    return facets.label(facets.facets(means, panel, 1.9), x, "mean reward of all rollouts")
+    below = (f"step ({', '.join(filter(None, (rolling, band)))})", _runs(points))
+    return facets.draw(means, panel, 1.9, below, "mean reward of all rollouts")
 
 
 def budget(curves: pd.DataFrame) -> Figure:
@@ -55,13 +60,12 @@ def budget(curves: pd.DataFrame) -> Figure:
     spent = points[list(PHASES)].sum(axis=1)  # also in steps that draw nothing
     points = points.assign(seconds=spent.groupby(runs).cumsum(), drawn=points.rollouts.groupby(runs).cumsum())
     points = points[points.rollouts.notna() & points.accuracy.notna()]
-    if points.empty:
-        raise ValueError("nothing to show: no step of GRPO's loss has rollouts and an accuracy (variant default)")
+    points = facets.shown(points, f"step of GRPO's loss has rollouts and an accuracy (variant {DEFAULT})")
     points, rolling = _smoothed(points, "accuracy", 10)
     means = points.groupby([*CELL, "step"], as_index=False)[["accuracy", "drawn", "seconds"]].mean()
     sizes = sorted(means.num_generations.unique())
     colours = dict(zip(sizes, sns.color_palette("viridis_r", len(sizes) + 1)[1:], strict=True))
-    parts = [means.assign(row=means.setting, column=name, x=means[source]) for source, name in BUDGETS.items()]
+    parts = [means.assign(column=name, x=means[source]) for source, name in BUDGETS.items()]
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for (method, size), own in rows.groupby(["method", "num_generations"], sort=False):
@@ -69,9 +73,8 @@ def budget(curves: pd.DataFrame) -> Figure:
             dashes = facets.look_of(method)["linestyle"]
             axes.plot(own.x, 100 * own.accuracy, color=colours[size], linestyle=dashes, linewidth=1.2, label=name)
 
-    figure = facets.facets(facets.in_order(pd.concat(parts)), panel, 2.0)
-    note = ", ".join(filter(None, ("mean over seeds", rolling)))
-    return facets.label(figure, (note, _runs(points)), "accuracy of the rollouts drawn (%)")
+    below = (", ".join(filter(None, ("mean over seeds", rolling))), _runs(points))
+    return facets.draw(facets.in_order(pd.concat(parts)), panel, 2.0, below, "accuracy of the rollouts drawn (%)")
 
 
 def _smoothed(points: pd.DataFrame, column: str, parts: int) -> tuple[pd.DataFrame, str]:
@@ -88,36 +91,34 @@ def _runs(points: pd.DataFrame) -> str:
     return f"{wording.count(seeds.sum(), 'run')}, {wording.counts(seeds, 'seed')} a cell"
 
 
-def signal(signal_curves: pd.DataFrame) -> Figure:
-    """A column of panels for each G: above the squared signal to noise of one rollout, below the implicit objective.
+def latency(summary: pd.DataFrame, curves: pd.DataFrame) -> Figure:
+    """Mean seconds of each phase, GRPO above MC-GRPO, a panel for each setting at the G nearest to `BUDGET` of both.
 
-    Methods with the same estimator share a line. The objective is over its value at the largest rate, since a factor
-    does not matter.
+    The mean is over the steps of a run, then over seeds; a phase that was not recorded has no bar.
     """
-    if signal_curves.empty:
-        raise ValueError("nothing to show: no model has the many rollouts that sign flips are measured on")
-    points = facets.in_order(_first_source(signal_curves)).sort_values(["num_generations", "order", "rate"])
-    points = points.assign(estimator=points.method.map(lambda method: METHODS[method].estimator))
-    names = points.groupby("estimator").method.unique().map(lambda all: ", ".join(METHODS[each].label for each in all))
-    points = points.drop_duplicates(["estimator", "num_generations", "rate"])
-    share = points.objective / points.groupby(["estimator", "num_generations"]).objective.transform("last")
-    columns = points.num_generations.map("G = {}".format)
-    rows = {"signal per rollout": points.per_rollout, "objective, share at 0.99": share}
-    parts = [points.assign(row=name, column=columns, y=values) for name, values in rows.items()]
-
-    def panel(axes: Axes, rows: pd.DataFrame) -> None:
-        for estimator, own in rows.groupby("estimator", sort=False):
-            method = own.method.iloc[0]
-            look = {"color": facets.LOSS_COLOURS[METHODS[method].loss_type], "label": names[estimator]}
-            axes.plot(100 * own.rate, own.y, linestyle=facets.look_of(method)["linestyle"], linewidth=1.2, **look)
-
-    figure = facets.facets(pd.concat(parts), panel, 1.75)
-    rewards = f"computed from the rewards of {points.source.iloc[0]}"
-    return facets.label(figure, ("success rate of a prompt (%)", rewards))
+    points = curves[(curves.variant == DEFAULT) & curves.method.isin(BOTH)]
+    timed = points[points[list(PHASES)].notna().any(axis=1)]
+    seconds = timed.groupby([*CELL, "seed"])[list(PHASES)].mean().groupby(CELL).mean().reset_index()
+    seconds = seconds[seconds.groupby(["setting", "num_generations"]).method.transform("nunique") == len(BOTH)]
+    seconds = facets.shown(seconds, "setting has seconds per step of GRPO and MC-GRPO at one G")
+    nearest = (seconds.num_generations - BUDGET).abs().groupby(seconds.setting).idxmin()
+    seconds = seconds.merge(seconds.loc[nearest, ["setting", "num_generations"]])
+    extra = summary[summary.variant == DEFAULT].groupby(CELL).extra_rollouts.first()
+    rows = facets.in_order(seconds.join(extra, on=CELL)).assign(column="")
+    runs = timed.merge(rows[CELL]).groupby(CELL).seed.nunique()
+    below = ("seconds per optimizer step (mean over steps and seeds)", f"{wording.counts(runs, 'seed')} a cell")
+    return facets.draw(rows, _bars, 1.1, below, sharey="none")
 
 
-def _first_source(points: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the first model that signals are computed for, an untrained one if there is one."""
-    sources = list(dict.fromkeys(points.source))
-    untrained = [source for source in sources if f"/{UNTRAINED}/" in source]
-    return points[points.source == (untrained or sources)[0]]
+def _bars(axes: Axes, rows: pd.DataFrame) -> None:
+    drawn = [wording.rollouts(row.num_generations, row.extra_rollouts) for row in rows.itertuples()]
+    names = [f"{label(method)}\nG = {rollouts}" for method, rollouts in zip(rows.method, drawn, strict=True)]
+    times = rows[list(NAMES)].rename(columns=NAMES).set_axis(names).dropna(axis=1, how="all")
+    colours = [COLOURS[name] for name in times]
+    times.plot.barh(stacked=True, ax=axes, color=colours, legend=False, xlim=(0, 1.15 * times.sum(axis=1).max()))
+    for bars in axes.containers:
+        texts = [f"{width:.3g} s" if width > ROOM * axes.get_xlim()[1] else "" for width in bars.datavalues]
+        axes.bar_label(bars, texts, label_type="center", fontsize=7)
+    axes.bar_label(bars, [f" {total:.3g} s" for total in times.sum(axis=1)], fontsize=7, weight="bold")
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")

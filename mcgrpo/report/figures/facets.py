@@ -3,15 +3,12 @@
 Colours are seaborn's "colorblind"; a marker or dash pattern repeats what a colour shows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -34,6 +31,7 @@ DODGE = {False: -0.09, True: 0.09}
 """Offset of the lines along the x axis, by whether a method centres on the median."""
 ROLLOUTS = "G, rollouts in the update"
 STYLE = {
+    **sns.axes_style("whitegrid"),
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 7.5,
@@ -43,6 +41,7 @@ STYLE = {
     "grid.linewidth": 0.5,
     "pdf.fonttype": 42,
 }
+"""The settings with which figures are drawn and saved."""
 
 
 def look_of(method: str) -> dict:
@@ -57,38 +56,47 @@ def loss_of(methods: pd.Series) -> pd.Series:
 
 
 def in_order(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of trained methods sorted by setting, benchmark (if they have any) and method."""
+    """The rows of trained methods sorted by setting, benchmark (if any) and method; the first two name their `row`."""
     places = [name for name in ("setting", "benchmark") if name in rows]
     order = rows.method.map(list(METHODS).index)
-    return rows.assign(order=order).sort_values([*places, "order"], kind="stable")
+    rows = rows.assign(order=order, row=rows[places].agg("\n".join, axis=1))
+    return rows.sort_values([*places, "order"], kind="stable")
 
 
-@contextmanager
-def styled() -> Iterator[None]:
-    """The settings with which figures are drawn and saved; at the end, all figures are closed."""
-    with mpl.rc_context({**sns.axes_style("whitegrid"), **STYLE}):
-        try:
-            yield
-        finally:
-            plt.close("all")
+def shown(rows: pd.DataFrame, what: str) -> pd.DataFrame:
+    """The rows to draw.
+
+    Raises:
+        ValueError: names what is missing if there are none.
+    """
+    if rows.empty:
+        raise ValueError(f"nothing to show: no {what}")
+    return rows
 
 
-def facets(
-    data: pd.DataFrame, draw: Callable[[Axes, pd.DataFrame], None], height: float, width: float = WIDE, **shared
+def draw(
+    data: pd.DataFrame,
+    panel: Callable[[Axes, pd.DataFrame], None],
+    height: float,
+    below: Sequence[str],
+    side: str = "",
+    **shared,
 ) -> Figure:
-    """A panel for each `row` and `column` of the data (its columns of these names) that occur together.
+    """A panel for each `row` and `column` of the data (its columns of these names) that occur together; one legend.
 
     Args:
         data: the rows to draw; rows and columns of panels are in the order in which their names first occur.
-        draw: is given a panel and its rows.
+        panel: is given axes and their rows, to draw them.
         height: of a row of panels, in inches.
-        width: of the figure, in inches.
-        shared: passed to `plt.subplots`; by default, panels of a row share y.
+        below: the lines of the label of x; empty ones are left out.
+        side: the label of y.
+        shared: passed to `Figure.subplots`; by default, panels of a row share y.
     """
     rows, columns = (list(dict.fromkeys(data[name])) for name in ("row", "column"))
-    size = (width, max(min(height * len(rows) + 1, TALL), 1.2 * len(rows) + 1))
-    options = {"sharey": "row", "squeeze": False, "layout": "constrained"} | shared
-    figure, grid = plt.subplots(len(rows), len(columns), figsize=size, **options)
+    size = (WIDE, max(min(height * len(rows) + 1, TALL), 1.2 * len(rows) + 1))
+    options = {"sharey": "row", "squeeze": False} | shared
+    figure = Figure(size, layout="constrained")
+    grid = figure.subplots(len(rows), len(columns), **options)
     titled: set[str] = set()
     for name, line in zip(rows, grid, strict=True):
         named = False
@@ -97,12 +105,24 @@ def facets(
             if own.empty:
                 axes.remove()
                 continue
-            draw(axes, own)
+            panel(axes, own)
             axes.tick_params(labelleft=not named or options["sharey"] != "row", labelbottom=True)
             axes.set_ylabel("" if named else name)
             axes.set_title("" if title in titled else title)
             titled, named = titled | {title}, True
+    _label(figure, "\n".join(filter(None, below)), side)
     return figure
+
+
+def _label(figure: Figure, below: str, side: str) -> None:
+    """Labels for all panels, and the entries of their legends in one above them."""
+    figure.supxlabel(below, fontsize=STYLE["axes.labelsize"])
+    if side:
+        figure.supylabel(side, fontsize=STYLE["axes.labelsize"])
+    entries = {}
+    for axes in figure.axes:
+        entries |= {text: handle for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=4, frameon=False)
 
 
 def line(axes: Axes, x: Sequence[float], rows: pd.DataFrame, field: str = "mean", **look) -> None:
@@ -134,22 +154,10 @@ def bars(cells: pd.DataFrame, field: str = "mean") -> str:
     return f"bars: 95% interval over {', or '.join(kinds)}" if kinds else ""
 
 
-def label(figure: Figure, x: Sequence[str], y: str = "") -> Figure:
-    """The figure with labels for all panels, and one legend above them; the parts of `x` are lines."""
-    size = STYLE["axes.labelsize"]
-    figure.supxlabel("\n".join(filter(None, x)), fontsize=size)
-    if y:
-        figure.supylabel(y, fontsize=size)
-    entries = {}
-    for axes in figure.axes:
-        entries |= {text: handle for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=4, frameon=False)
-    return figure
-
-
 def message(text: str) -> Figure:
     """A figure with one sentence: why there is nothing to show."""
-    figure, axes = plt.subplots(figsize=(WIDE, 1.5))
+    figure = Figure((WIDE, 1.5))
+    axes = figure.subplots()
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, wrap=True, ha="center", va="center")
     return figure

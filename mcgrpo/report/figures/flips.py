@@ -1,4 +1,4 @@
-"""Sign flips: how often they happen, by the size of a group, and the accuracy when they are injected on purpose."""
+"""Sign flips: how often they happen, accuracies when they are injected on purpose; and the computed signal."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,7 +8,7 @@ from mcgrpo.analyse.frames import accuracies
 from mcgrpo.report import wording
 from mcgrpo.report.figures import facets
 from mcgrpo.report.tables import flip_rates
-from mcgrpo.study.methods import label, method_order
+from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
 from mcgrpo.study.variants import DEFAULT, Flips, flips_of
 
 DASHES = {("mean", "zeros"): "--", ("median", "zeros"): "-", ("mean", "strict"): ":", ("median", "strict"): "-."}
@@ -24,8 +24,7 @@ def sign_flips(summary: pd.DataFrame) -> Figure:
     """The rate against k of the mean and the median, exactly over all subsets, of the first model that was measured."""
     rates = flip_rates.select(summary[(summary.variant == DEFAULT) & summary["mean"].notna()])
     rates = rates[(rates.oracle == ORACLE) & rates.centre.isin(["mean", "median"]) & (rates.how == "exact")]
-    if rates.empty:
-        raise ValueError(f"nothing to show: no sign-flip rate of a mean or median baseline against {ORACLE}")
+    rates = facets.shown(rates, f"sign-flip rate of a mean or median baseline against {ORACLE}")
     rates = rates.sort_values("method", key=lambda names: names.map(method_order), kind="stable")
     sizes = rates.num_generations.map(lambda size: f", G={size}" if size else "")
     models = rates.setting + ", " + rates.method.map(label) + sizes
@@ -42,10 +41,10 @@ def sign_flips(summary: pd.DataFrame) -> Figure:
         facets.categories(axes, sizes)
         axes.axhline(0, color="0.25", linewidth=0.9)
 
-    figure = facets.facets(rates, panel, 2.05)
     conventions = "strict: flips between + and \N{MINUS SIGN}; zeros: also to and from 0"
     x = "k, rollouts in the baseline; oracle sign: from the mean of all rollouts"
-    return facets.label(figure, (x, conventions, facets.bars(rates), wording.sizes(rates)), "sign-flip rate (%)")
+    below = (x, conventions, facets.bars(rates), wording.sizes(rates))
+    return facets.draw(rates, panel, 2.05, below, "sign-flip rate (%)")
 
 
 def injected(summary: pd.DataFrame) -> Figure:
@@ -55,18 +54,49 @@ def injected(summary: pd.DataFrame) -> Figure:
     flips = [Flips(0.0) if variant == DEFAULT else flips_of(variant) for variant in cells.variant]
     cells = cells.assign(rate=[each and each.rate for each in flips], rule=[each and each.rule for each in flips])
     flipped = cells[cells.rule.notna() & (cells.variant != DEFAULT)]
-    if flipped.empty:
-        raise ValueError(f"nothing to show: no accuracy of {FLIPPED} with injected sign flips (variants flip-...)")
+    flipped = facets.shown(flipped, f"accuracy of {FLIPPED} with injected sign flips (variants flip-...)")
     largest = cells.setting.map(flipped.groupby("setting").num_generations.max())
     cells = cells[cells.rule.notna() & (cells.num_generations == largest)].sort_values("rate", kind="stable")
     cells = facets.in_order(cells).sort_values("decoding", kind="stable")
-    names = cells.setting + "\n" + cells.benchmark + ", G = " + cells.num_generations.astype(str)
-    cells = cells.assign(row=names, column=cells.decoding)
+    cells = cells.assign(row=cells.row + ", G = " + cells.num_generations.astype(str), column=cells.decoding)
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for rule, own in rows.groupby("rule", sort=False):
             look = {"color": facets.PALETTE[0], "markersize": 4.5} | RULES[rule]
             facets.line(axes, 100 * own.rate.astype(float), own, **look)
 
-    note = (f"ρ, injected sign flips (%), into {label(FLIPPED)}", facets.bars(cells), wording.sizes(cells))
-    return facets.label(facets.facets(cells, panel, 1.75), note, "accuracy (%)")
+    below = (f"ρ, injected sign flips (%), into {label(FLIPPED)}", facets.bars(cells), wording.sizes(cells))
+    return facets.draw(cells, panel, 1.75, below, "accuracy (%)")
+
+
+def signal(signal_curves: pd.DataFrame) -> Figure:
+    """A column of panels for each G: above the squared signal to noise of one rollout, below the implicit objective.
+
+    Methods with the same estimator share a line. The objective is over its value at the largest rate, since a factor
+    does not matter.
+    """
+    points = facets.shown(signal_curves, "model has the many rollouts that sign flips are measured on")
+    points = facets.in_order(_first_source(points)).sort_values(["num_generations", "order", "rate"])
+    points = points.assign(estimator=points.method.map(lambda method: METHODS[method].estimator))
+    names = points.groupby("estimator").method.unique().map(lambda all: ", ".join(METHODS[each].label for each in all))
+    points = points.drop_duplicates(["estimator", "num_generations", "rate"])
+    share = points.objective / points.groupby(["estimator", "num_generations"]).objective.transform("last")
+    columns = points.num_generations.map("G = {}".format)
+    rows = {"signal per rollout": points.per_rollout, "objective, share at 0.99": share}
+    parts = [points.assign(row=name, column=columns, y=values) for name, values in rows.items()]
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        for estimator, own in rows.groupby("estimator", sort=False):
+            method = own.method.iloc[0]
+            look = {"color": facets.LOSS_COLOURS[METHODS[method].loss_type], "label": names[estimator]}
+            axes.plot(100 * own.rate, own.y, linestyle=facets.look_of(method)["linestyle"], linewidth=1.2, **look)
+
+    below = ("success rate of a prompt (%)", f"computed from the rewards of {points.source.iloc[0]}")
+    return facets.draw(pd.concat(parts), panel, 1.75, below)
+
+
+def _first_source(points: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first model that signals are computed for, an untrained one if there is one."""
+    sources = list(dict.fromkeys(points.source))
+    untrained = [source for source in sources if f"/{UNTRAINED}/" in source]
+    return points[points.source == (untrained or sources)[0]]

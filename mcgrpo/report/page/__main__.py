@@ -16,23 +16,20 @@ from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from mcgrpo import command_line, shipped
-from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.frames import is_among, read_frame, read_records
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint
 from mcgrpo.files import read_json, write_text
 from mcgrpo.report import answer
-from mcgrpo.report.catalogue import FIGURES
 from mcgrpo.report.claims import tables as claims
-from mcgrpo.report.claims.judge import judge_published, judge_study
+from mcgrpo.report.claims.judge import rulings
 from mcgrpo.report.page import jobs
-from mcgrpo.report.tables import signal, timings
-from mcgrpo.report.tables.frame import Table, tone
-from mcgrpo.report.tables.trainings import share
-from mcgrpo.report.tables.write import tables
-from mcgrpo.report.wording import Estimate
+from mcgrpo.report.tables import signal
+from mcgrpo.report.tables.__main__ import tables
+from mcgrpo.report.tables.frame import Table
+from mcgrpo.report.tables.trainings import share, timings
 from mcgrpo.study.methods import label
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
@@ -49,8 +46,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
     """
     files = ResultFiles(options.results)
     summary, plan = read_frame(files.summary, Cell), read_json(files.plan)
-    planned, asked = jobs.planned_trainings(options.results), read_claims(shipped.CLAIMS)
-    by_source = [judge_published(asked), judge_study(asked, files.contrasts)]
+    planned = jobs.planned_trainings(options.results)
     signals = signal.table(read_frame(files.signals, CellSignal))
     gained = "gains-greedy" if plan["primary"]["measure"] == "greedy" else "gains-sampled"
     figures = [figure(name, options.reports / "figures") for name in options.figures]
@@ -67,17 +63,15 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "facts": [said for said in (signals and signal.agreements(signals.cells), answer.lost(summary)) if said],
         "lead": next((each for each in figures if each["name"] == gained), None),
         "figures": [each for each in figures if each["name"] != gained],
-        "headings": claims.HEADINGS,
-        "counts": [(claims.HEADINGS[each[0].source], claims.counts(each)) for each in by_source],
-        "rulings": list(zip(*by_source, strict=True)),
-        "claims_caption": claims.table(by_source).caption,
+        "by_source": rulings(files.contrasts),
+        "claims": claims,
         "tables": [*tables(summary), *([signals] if signals else [])],
-        "made": list(filter(None, (jobs.environment(planned), timings.table(summary)))),
+        "made": list(filter(None, (jobs.environment(planned), timings(summary)))),
         "commits": jobs.commits(planned),
         "ended": jobs.ended(planned),
         "states": jobs.states(planned),
         "planned": len(planned),
-        "missing": list(filter(None, (jobs.missing_runs(planned), jobs.missing_cells(summary)))),
+        "missing": jobs.missing(planned, summary),
         "missing_figures": [each["title"] for each in figures if not each["image"]],
         "command": shlex.join(["snakemake", str(options.reports / PAGE), "--cores", "all", *given]),
     }
@@ -117,21 +111,8 @@ def render(values: dict[str, Any]) -> str:
     """The page as HTML."""
     loader = FileSystemLoader(shipped.PAGE)
     options = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(loader=loader, **options)
-    environment.filters |= {"spelt": spelt, "tone": tone, "comparisons": claims.comparisons, "spell": claims.spell}
-    environment.filters |= {"decisive": claims.decisive, "said": claims.said}
     style = Markup((shipped.PAGE / "style.css").read_text(encoding="utf-8"))
-    return environment.get_template("report.html").render(**values, style=style) + "\n"
-
-
-def spelt(entry: Any) -> Markup:
-    """A table entry as HTML: the interval small, the verdict and remarks below."""
-    if not isinstance(entry, Estimate):
-        return escape(entry)
-    interval = Markup(' <span class="ci">{}</span>').format(entry.interval) if entry.interval else ""
-    words = " ".join(filter(None, (entry.verdict, entry.note)))
-    below = Markup(' <span class="verdict">{}</span>').format(words) if words else ""
-    return escape(entry.value) + interval + below
+    return Environment(loader=loader, **options).get_template("report.html").render(**values, style=style) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -139,7 +120,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--results", type=Path, required=True, help="results/STUDY: summary.csv, curves.csv, runs, ...")
     parser.add_argument("--reports", type=Path, required=True, help="folder of the tables and of figures/")
-    parser.add_argument("--figures", nargs="*", default=[], choices=FIGURES, metavar="NAME", help="what to show")
+    parser.add_argument("--figures", nargs="*", default=[], metavar="NAME", help="what to show")
     parser.add_argument("--title", default="", help="what the study is called")
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):

@@ -99,22 +99,18 @@ def _values(values: pd.Series) -> str:
     return ", ".join(f"{value}{runs.format(wording.count(n, 'run'))}" for value, n in counts.items())
 
 
-def missing_runs(trainings: list[Training]) -> Table | None:
-    """Unfinished trainings: name, state, and the error if it is known; None if all are finished."""
+def missing(trainings: list[Training], summary: pd.DataFrame) -> list[Table]:
+    """What is not there: unfinished trainings, with the error if it is known, and accuracies that lack seeds."""
     left = [each for each in trainings if each.state != FINISHED]
-    rows = [(each.run.name, each.state, str(each.outcome.get("error", "")).split("\n")[0]) for each in left]
-    caption = f"{len(left)} of {len(trainings)} planned trainings are not finished."
-    return _missing(caption, rows, ["Run", "State", "Why"])
-
-
-def missing_cells(summary: pd.DataFrame) -> Table | None:
-    """Accuracies that lack seeds: the cell, its benchmark, and the seeds as "2/5"; None if there are none."""
+    runs = [(each.run.name, each.state, str(each.outcome.get("error", "")).split("\n")[0]) for each in left]
     cells = pd.concat([accuracies(summary, role, variant=None) for role in ("in", "out")])
     short = cells[cells.seeds < cells.planned]
-    rows = {(cell_name(row._asdict()), row.benchmark): f"{row.seeds}/{row.planned}" for row in short.itertuples()}
-    caption, headings = "Cells in which planned seeds have not been evaluated.", ["Cell", "Benchmark", "Seeds"]
-    return _missing(caption, [(*key, seeds) for key, seeds in rows.items()], headings)
-
-
-def _missing(caption: str, rows: list[tuple], headings: list[str]) -> Table | None:
-    return Table("missing", caption, pd.DataFrame(rows, columns=headings), 0) if rows else None
+    seeds = {(cell_name(row._asdict()), row.benchmark): f"{row.seeds}/{row.planned}" for row in short.itertuples()}
+    cells = [(*key, told) for key, told in seeds.items()]
+    not_run = f"{len(left)} of {len(trainings)} planned trainings are not finished."
+    not_evaluated = "Cells in which planned seeds have not been evaluated."
+    tables = [
+        Table("missing", not_run, pd.DataFrame(runs, columns=["Run", "State", "Why"]), 0),
+        Table("missing", not_evaluated, pd.DataFrame(cells, columns=["Cell", "Benchmark", "Seeds"]), 0),
+    ]
+    return [table for table in tables if len(table.frame)]

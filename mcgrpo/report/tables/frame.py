@@ -64,14 +64,9 @@ class Table:
         return [[(a, a != b) for a, b in zip(*pair, strict=True)] for pair in zip(full, sparse, strict=True)]
 
 
-def tone(entry: Any) -> str:
-    """`above`, `below` or empty: the colour of an entry."""
-    return entry.tone if isinstance(entry, Estimate) else ""
-
-
 def markdown(table: Table) -> str:
     """The table below its heading and caption; what is better or worse is bold."""
-    texts = table.sparse.map(lambda entry: f"**{entry}**" if tone(entry) else str(entry))
+    texts = table.sparse.map(lambda entry: f"**{entry}**" if getattr(entry, "tone", "") else str(entry))
     return f"## {table.name}\n\n{table.caption}\n\n{texts.to_markdown(index=False, disable_numparse=True)}"
 
 
@@ -82,8 +77,8 @@ def latex(table: Table, columns: str = "") -> str:
     rule = r"\midrule " if table.blocks else r"\addlinespace "
     texts.iloc[1:, 0] = [rule * starts + text for starts, text in zip(new, texts.iloc[1:, 0], strict=False)]
     texts.columns = [escape_latex(heading) if columns else _stacked(heading) for heading in texts.columns]
-    coloured = any(map(tone, table.frame.to_numpy().ravel()))
-    caption = escape_latex(table.caption + " Green: better or holds; red: worse or fails." * coloured)
+    coloured = table.frame.map(lambda entry: bool(getattr(entry, "tone", ""))).any(axis=None)
+    caption = escape_latex(table.caption + " Green: better or holds; red: worse or fails." * bool(coloured))
     rows = texts.style.hide(axis="index").to_latex(
         column_format=columns or "l" * (table.blocks + 1) + "c" * (len(texts.columns) - table.blocks - 1),
         hrules=True,

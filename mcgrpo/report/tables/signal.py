@@ -1,22 +1,13 @@
-r"""The table of computed signal, with the predicted beside the measured gain of each cell, from signals.csv.
+"""The table of computed signal, with the predicted beside the measured gain of each cell, from signals.csv."""
 
-    python -m mcgrpo.report.tables.signal --signals signals.csv --output reports [--title "Mini study"]
-
-writes signal.tex and signal.md. It is apart from the other tables, as those do not need the rollouts that it rests on.
-"""
-
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mcgrpo import command_line
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import CellSignal
 from mcgrpo.analyse.signal_agreement import agreement
 from mcgrpo.report import wording
 from mcgrpo.report.tables.accuracy import as_first_seen, ordered
-from mcgrpo.report.tables.frame import Table, write
+from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import UNTRAINED, label, method_order
 from mcgrpo.study.variants import DEFAULT
 
@@ -109,18 +100,3 @@ def agreements(signals: pd.DataFrame) -> str:
         f"independent and errs in up to 8% of studies: {'; '.join(texts)}. By the first of these, the computed signal "
         f"{answer} which method gains.".replace(" -", " −").replace("[-", "[−")
     )
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Write the table of computed signal."""
-    parser = command_line.parser(main.__doc__)
-    parser.add_argument("--signals", required=True, help="signals.csv, one CellSignal a row")
-    parser.add_argument("--output", required=True, type=Path, help="folder for signal.tex and signal.md")
-    parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")
-    options = parser.parse_args(arguments)
-    with command_line.errors(ValueError):
-        write(table(read_frame(options.signals, CellSignal)), options.output / "signal", ABSENT, options.title)
-
-
-if __name__ == "__main__":
-    main()
