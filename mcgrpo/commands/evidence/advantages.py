@@ -10,7 +10,7 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators import ESTIMATORS, Ties, clamp_and_diagnose, compute_estimate
+from mcgrpo.estimators import ESTIMATORS, clamp_and_diagnose, compute_estimate
 from mcgrpo.estimators.diagnostics import differ
 from mcgrpo.files import RecordError, as_record, iter_json_lines
 from mcgrpo.records import Group, Run
@@ -21,15 +21,12 @@ from mcgrpo.trainer.flips import inject_flips
 from mcgrpo.trainer.packing import MEAN_OF_ROWS
 
 REWARD = "drawn/reward"
-RELATIVE, ABSOLUTE = 1e-4, 1e-5
+RELATIVE = 1e-4
 """Tolerance of advantages, relative to the largest of their group: single precision, maybe of another processor."""
+TOLERANCE = {"rel_tol": RELATIVE, "abs_tol": 1e-5}
+"""That of the mean reward of a step."""
 NOISE = 1e-2
 """Tolerance of advantages in a group of equal rewards: rounding of the mean, divided by an epsilon of 1e-4."""
-
-
-def is_known(run: Run) -> bool:
-    """Whether the estimator is one of ours; the code of others is not run."""
-    return run.estimator in ESTIMATORS
 
 
 def disagreements(folder: Path, run: Run, planned: Schedule) -> Iterator[str]:
@@ -57,24 +54,13 @@ def disagreements(folder: Path, run: Run, planned: Schedule) -> Iterator[str]:
                 return
             for group in wrong_groups(batch, run, step, position):
                 yield f"{GROUPS}: step {step}: group {group}: advantages or kept rows are not those of its rewards"
-            means += _mean_reward(batch)
-        if not _close(logged[step - 1].get(REWARD), means):
+            scored = [reward for group in batch for reward in group.rewards if reward is not None]
+            means += [fmean(scored)] if scored else []
+        told = logged[step - 1].get(REWARD)
+        if (told is None) == bool(means) or (means and not math.isclose(told, fmean(means), **TOLERANCE)):
             yield f"{METRICS}: step {step}: {REWARD} is not that of {GROUPS}"
     if next(groups, None):
         yield f"{GROUPS}: more than the {planned.steps} steps that are planned"
-
-
-def _mean_reward(batch: Sequence[Group]) -> list[float]:
-    rewards = [reward for group in batch for reward in group.rewards if reward is not None]
-    return [fmean(rewards)] if rewards else []
-
-
-def _close(logged: float | None, means: Sequence[float]) -> bool:
-    return (
-        logged is None
-        if not means
-        else logged is not None and math.isclose(logged, fmean(means), rel_tol=RELATIVE, abs_tol=ABSOLUTE)
-    )
 
 
 def wrong_groups(batch: Sequence[Group], run: Run, step: int, position: int) -> list[int]:
@@ -95,21 +81,17 @@ def wrong_groups(batch: Sequence[Group], run: Run, step: int, position: int) -> 
         kept = torch.tensor([group.kept for group in batch]).bool()
         lengths = torch.tensor([group.lengths for group in batch])
         wrong = kept.sum(dim=1) != run.num_generations
-        if is_known(run):
+        if run.estimator in ESTIMATORS:  # the code of others is not run
             wrong |= _differ(rewards, advantages, kept, *_as_trained(rewards, lengths, run, step, position))
     except (ValueError, TypeError, RuntimeError) as error:
         raise RecordError(f"{GROUPS}: step {step}: {error}") from None
     return wrong.nonzero().flatten().tolist()
 
 
-def ties(run: Run) -> Ties:
-    """Which of tied pivots a training drops, see `CompactTrainer.ties`."""
-    return "longest" if run.loss_type in MEAN_OF_ROWS and not run.training.get("beta", 0.0) else "first"
-
-
 def _as_trained(rewards: Tensor, lengths: Tensor, run: Run, step: int, position: int) -> tuple[Tensor, Tensor]:
     """Advantages and kept rows as `MCGRPOTrainer` or `ReleasedTrainer` computes them."""
     training = run.training
+    compact = run.loss_type in MEAN_OF_ROWS and not training.get("beta", 0.0)  # see `CompactTrainer.ties`
     estimated = compute_estimate(
         rewards,
         run.estimator,
@@ -118,7 +100,7 @@ def _as_trained(rewards: Tensor, lengths: Tensor, run: Run, step: int, position:
         extra_rollouts=training.get("extra_rollouts"),
         epsilon=training.get("advantage_epsilon"),
         mad_zero=training.get("mad_zero", "epsilon"),
-        ties=ties(run),
+        ties="longest" if compact else "first",
     )
     drop_rule, rescale = training.get("drop_rule", "advantage"), training.get("rescale_by_nonzero", False)
     estimated = apply_faults(estimated, run.num_generations, drop_rule, rescale)
