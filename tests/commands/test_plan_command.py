@@ -1,4 +1,4 @@
-"""What a study will take. Its steps are held against real trainings in `test_evidence_rollouts`."""
+"""What a study will take. Its steps are held against real trainings in `tests/study/test_schedule.py`."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,8 +1,8 @@
 """The checks that a reviewer makes of an archive: `mcgrpo verify ARCHIVE`, a line for each, the verdict last.
 
-An archive may be anybody's: nothing in it runs, or names a path or a module. Advantages are computed again from
-rewards, and plan, scores, summary, tables and claims from grades and metrics, by the code that is installed. Everything
-happens in a temporary folder. The exit code is 1 if anything failed.
+An archive may be anybody's: nothing in it runs, or names a path or a module. Plan, scores, summary, tables and claims
+are made again from grades and metrics by the code that is installed, in a temporary folder. The exit code is 1 if
+anything failed.
 """
 
 import json
@@ -18,17 +18,13 @@ from typing import Any, Literal, NamedTuple
 from mcgrpo import command_line
 from mcgrpo.analyse.collect import Results, collect
 from mcgrpo.commands.evidence import archive, regenerate
-from mcgrpo.commands.evidence.advantages import disagreements
 from mcgrpo.commands.evidence.bundle import missing, outcomes
 from mcgrpo.commands.evidence.compare import difference
 from mcgrpo.commands.evidence.contents import MANIFEST, STUDY, SUMS, planned_files, read_config
-from mcgrpo.estimators import ESTIMATORS
-from mcgrpo.files import as_record, read_json
-from mcgrpo.records import Run, run_name
-from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import GROUPS, RECORD, StudyFiles
+from mcgrpo.files import read_json
+from mcgrpo.records import run_name
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import as_json
-from mcgrpo.study.schedule import schedule
 
 SHOWN = 20
 """Culprits of one check that are printed."""
@@ -79,8 +75,8 @@ def verify(path: Path, partial: bool = False, regrade: bool = False, most_mb: in
         except archive.ArchiveError as error:
             yield Check("archive", "refused", (str(error),), "FAILED")
             return
-        checks = [unpacked.files, unpacked.study, unpacked.complete, unpacked.commits, unpacked.rollouts]
-        for check in [*checks, *([unpacked.grades] if regrade else []), unpacked.tables, unpacked.problems]:
+        checks = [unpacked.files, unpacked.study, unpacked.complete, unpacked.commits, unpacked.problems]
+        for check in [*checks, *([unpacked.grades] if regrade else []), unpacked.tables]:
             try:
                 yield check()
             except (Exception, SystemExit) as error:  # whatever a file that was tampered with may lead to
@@ -157,28 +153,18 @@ class Unpacked:
         check = judged("commits", fine, f"{len(culprits)} trainings of unknown code", culprits)
         return check._replace(status="note") if check.status == "ok" and len(counts) > 1 else check
 
-    def rollouts(self) -> Check:
-        """Every training has taken the steps that are planned; advantages and kept rows follow from its rewards.
-
-        Estimators of somebody's own are code, and are not run: their trainings are named.
-        """
-        findings, own, count = [], [], 0
-        for run in (as_record(Run, row, "plan") for row in self.planned["runs"] if row["method"] != UNTRAINED):
-            folder = self.there.results.run(run.name)
-            if not (folder / RECORD).is_file() or not (folder / GROUPS).is_file():
-                continue  # which `complete` names
-            count += 1
-            if run.estimator not in ESTIMATORS:
-                own.append(f"{run.name}: not computed again: {run.estimator} is the study's own code")
-            try:
-                rows = read_json(folder / RECORD)["outcome"]["data"]["rows"]
-                planned = schedule(run, max(self.config.get("gpus", 0), 1), rows)
-                findings += [f"{run.name}: {line}" for line in disagreements(folder, run, planned)]
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
-                findings.append(f"{run.name}: cannot be read: {error}".replace(f"{folder}/", ""))
-        fine = f"{count} trainings: steps, advantages and kept rows are those of their rewards"
-        check = judged("rollouts", fine, f"{len(findings)} disagreements", findings)
-        return Check("rollouts", f"{count - len(own)} of {fine}", own, "note") if own and not findings else check
+    def problems(self) -> Check:
+        """Every score is over all problems of its benchmark, by the benchmark's audit."""
+        counted = {(run_name(vars(score)), score.benchmark, score.measure): score.n for score in self.collected.scores}
+        culprits = []
+        for run, benchmarks in self.planned["evaluations"].items():
+            for benchmark in benchmarks:
+                rows = read_json(self.there.audit(benchmark))["splits"]["test"]["rows"]
+                for measure in self.planned["measures"]:
+                    count = counted.get((run, benchmark, measure), rows if self.partial else None)
+                    if count != rows:
+                        culprits.append(f"{run}: {measure} on {benchmark} is over {count} problems of {rows}")
+        return judged("problems", "scores are over all problems", f"{len(culprits)} scores", culprits)
 
     def grades(self) -> Check:
         """The grades are those of the completions in the archive."""
@@ -197,19 +183,6 @@ class Unpacked:
         odd = {name: difference(self.made / name, self.folder / name, self.same_version) for name in names}
         culprits = [f"{name}: {told}" for name, told in odd.items() if told]
         return judged(topic, f"{len(names)} files, made again", f"{len(culprits)} of {len(names)} differ", culprits)
-
-    def problems(self) -> Check:
-        """Every score is over all problems of its benchmark, by the benchmark's audit."""
-        counted = {(run_name(vars(score)), score.benchmark, score.measure): score.n for score in self.collected.scores}
-        culprits = []
-        for run, benchmarks in self.planned["evaluations"].items():
-            for benchmark in benchmarks:
-                rows = read_json(self.there.audit(benchmark))["splits"]["test"]["rows"]
-                for measure in self.planned["measures"]:
-                    count = counted.get((run, benchmark, measure), rows if self.partial else None)
-                    if count != rows:
-                        culprits.append(f"{run}: {measure} on {benchmark} is over {count} problems of {rows}")
-        return judged("problems", "scores are over all problems", f"{len(culprits)} scores", culprits)
 
 
 def main() -> None:

@@ -20,9 +20,9 @@ BETWEEN_SEEDS, BETWEEN_PROBLEMS = 0.015, 0.08
 """Standard deviations that are assumed of a gain, given infinitely many problems, or seeds. For the gains of a finished
 study, summary.csv has `difference_detectable`."""
 DISAGREEMENT, SAMPLED = 0.12, 0.25
-"""Share of problems that a greedy or a sampled answer of one method gets right and one of the other wrong, or the reverse:
-over the number of answers to a problem, the variance of the residual. Sampled, it was 0.10 in the reference study and
-0.25 in that of SmolLM2."""
+"""Share of problems that a greedy or a sampled answer of one method gets right and one of the other wrong, or the
+reverse: over the number of answers to a problem, the variance of the residual. Sampled, it was 0.10 in the reference
+study and 0.25 in that of SmolLM2."""
 
 
 def smallest_gain(seeds: int, problems: int, samples: int = 0) -> float | None:
