@@ -12,7 +12,7 @@ from mcgrpo.launch import nodes
 PYTHON = [sys.executable, "-m"]
 SERVER = {"model": "m", "log": "l", "gpus": 1}
 SRUN = ["srun", "--kill-on-bad-exit=1", "--cpu-bind=none", "--nodes=2", "--ntasks=2"]
-TORCHRUN = [*PYTHON, "mcgrpo.launch.nodes", "2", "2", "2", "job", "--x"]
+TORCHRUN = [*PYTHON, "mcgrpo.launch", "--gpus", "2", "--processes", "2", "--part-of", "2", "job", "--x"]
 
 
 @pytest.mark.parametrize(

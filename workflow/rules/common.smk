@@ -75,11 +75,9 @@ SERVER_GPUS = max((fit.server_gpus(run.training) for run in RUNS.values()), defa
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
 if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
-    try:  # Snakemake would lower a job's GPUs to what it may use
-        most = max(GENERATION_GPUS, GPUS + SERVER_GPUS if NODES == 1 else 0)
-        gpus.check_given(most, workflow.global_resources["gpu"].value)
-    except gpus.GPUError as error:
-        sys.exit(f"error: {error}")
+    most, given = max(GENERATION_GPUS, GPUS + SERVER_GPUS if NODES == 1 else 0), workflow.global_resources["gpu"].value
+    if given < most:  # Snakemake would lower a job's GPUs to that
+        sys.exit(f"error: a job of this study needs {gpus.count(most)}, and --resources gpu={given} allows {given}")
 
 # Trained weights are large: they are removed after evaluation unless the study keeps them.
 weights_output = directory if config.get("keep_models") else lambda path: temp(directory(path))
