@@ -60,11 +60,20 @@ def check(wanted: int) -> None:
     if wanted and wanted > (here := len(gpus())):
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         where = "this machine has" if visible is None else f"CUDA_VISIBLE_DEVICES={visible} leaves"
-        raise GPUError(f"{count(wanted)} wanted, {where} {here}")
+        raise GPUError(f"{_count(wanted)} wanted, {where} {here}")
 
 
-def count(number: int) -> str:
-    """`1 GPU`, `2 GPUs`."""
+def check_given(wanted: int, given: int) -> None:
+    """Check that Snakemake may use as many GPUs (`--resources gpu=N`) as a job needs.
+
+    Raises:
+        GPUError: with both numbers.
+    """
+    if given < wanted:
+        raise GPUError(f"a job of this study needs {_count(wanted)}, and --resources gpu={given} allows {given}")
+
+
+def _count(number: int) -> str:
     return f"{number} GPU" if number == 1 else f"{number} GPUs"
 
 
@@ -81,7 +90,7 @@ def take(wanted: int) -> list[FileLock]:
     start, told = time.monotonic(), False
     while not (taken := _free(wanted)):
         if not told:
-            print(f"mcgrpo.launch: waits for {count(wanted)}", file=sys.stderr, flush=True)
+            print(f"mcgrpo.launch: waits for {_count(wanted)}", file=sys.stderr, flush=True)
         told = True
         time.sleep(POLL_SECONDS)
     os.environ |= {"CUDA_VISIBLE_DEVICES": ",".join(taken), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # NVML's order

@@ -27,28 +27,24 @@ def check(nodes: int) -> None:
         )
 
 
-def across(count: int, processes: int, nodes: int, skipped: int, job: list[str]) -> list[str]:
+def across(count: int, processes: int, nodes: int, job: list[str]) -> list[str]:
     """The command line that starts this machine's part of a job, or in a SLURM job those of all machines.
 
     Args:
         count, processes: GPUs and processes of the whole job.
         nodes: machines that they are divided among.
-        skipped: machines at the head of SLURM's list that have no part in it.
         job: a module's name and its arguments.
 
     Raises:
-        ValueError: see `check`; or if machines are skipped where there is no list of them.
+        ValueError: see `check`.
     """
     check(nodes)
     shares = ["--gpus", str(count // nodes), "--processes", str(processes // nodes), "--part-of", str(nodes)]
     own = [sys.executable, "-m", "mcgrpo.launch", *shares, *job]
     if ENDPOINT in os.environ:
-        if skipped:
-            raise ValueError(f"{ENDPOINT} is set: start the vLLM server, too, and name it (vllm_server_base_url)")
         return own
     # A process that fails ends all; SLURM would bind each machine's processes to one core together.
-    options = ["--kill-on-bad-exit=1", "--cpu-bind=none", f"--nodes={nodes}", f"--ntasks={nodes}"]
-    return ["srun", *options, *([f"--relative={skipped}"] if skipped else []), *own]
+    return ["srun", "--kill-on-bad-exit=1", "--cpu-bind=none", f"--nodes={nodes}", f"--ntasks={nodes}", *own]
 
 
 def meeting(nodes: int) -> list[str]:

@@ -18,28 +18,25 @@ STOP_SECONDS = 15.0
 """A server is killed if it has not ended so long after it was told to: SLURM kills a cancelled job after 30 s."""
 
 
-def start(model: str, log: str, gpus: int = 1, everywhere: bool = False, **options: float | None) -> subprocess.Popen:
+def start(model: str, log: str, gpus: int = 1, **options: float | None) -> subprocess.Popen:
     """Start a vLLM server for TRL's trainers on the last of the job's GPUs, leave the job the others, set `ADDRESS`.
 
     Args:
         model: its folder.
         log: file for what it prints.
         gpus: by which its weights are divided (tensor parallelism).
-        everywhere: whether other machines reach it, too.
         options: max_model_len and gpu_memory_utilization; None for vLLM's default.
 
     Returns:
         Its process: the server ends once the stdin of that is closed, or this process has died.
     """
     devices, port = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(","), free_port()
-    os.environ[ADDRESS] = f"http://{socket.gethostname() if everywhere else '127.0.0.1'}:{port}"
     own = {"VLLM_SERVER_DEV_MODE": "1", "CUDA_VISIBLE_DEVICES": ",".join(devices[-gpus:])}
-    if rest := devices[:-gpus]:  # without others the job has its own, on other machines
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(rest)
+    os.environ |= {ADDRESS: f"http://127.0.0.1:{port}", "CUDA_VISIBLE_DEVICES": ",".join(devices[:-gpus])}
     # With the settings of `trl vllm-serve`, which TRL deprecates; not `vllm serve`, which asks for the metadata of a
     # package of that name: vLLM's CPU build has another.
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]
-    command += ["--host", "0.0.0.0" if everywhere else "127.0.0.1", "--port", str(port)]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
     command += ["--tensor-parallel-size", str(gpus), "--weight-transfer-config", '{"backend": "nccl"}']
     command += ["--logprobs-mode", "processed_logprobs", "--max-logprobs", "-1"]
     for name, value in options.items():

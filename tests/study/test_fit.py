@@ -14,7 +14,7 @@ SERVER = {"use_vllm": True, "vllm_mode": "server"}
         (3, 2, {}, "nodes=2: each machine trains on as many GPUs as the others, but gpus=3"),
         (0, 2, {}, "nodes=2: .* but gpus=0"),
         (0, 1, SERVER, "vllm_mode=server: the server needs GPUs of its own, and so does the training, but gpus=0"),
-        (2, 2, SERVER | {"vllm_tensor_parallel_size": 2}, "a machine of its own, with 1 GPUs like the others"),
+        (2, 2, SERVER, r"vllm_mode=server on nodes=2: start the server and name it \(vllm_server_base_url\)"),
         (6, 2, {}, r"rows do not divide among 6 process\(es\)"),
     ],
 )
@@ -24,7 +24,7 @@ def test_machines_and_servers_that_do_not_fit_are_refused(gpus, nodes, training,
 
 
 def test_those_that_fit_are_not():
-    fit(TRAINING | SERVER | {"vllm_tensor_parallel_size": 2}, 2, 4, 2)
+    fit(TRAINING | SERVER | {"vllm_tensor_parallel_size": 2}, 2, 4)
 
 
 def test_a_server_that_is_named_is_not_started():

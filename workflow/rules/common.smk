@@ -75,9 +75,11 @@ SERVER_GPUS = max((fit.server_gpus(run.training) for run in RUNS.values()), defa
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
 if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
-    most, given = max(GENERATION_GPUS, GPUS + SERVER_GPUS if NODES == 1 else 0), workflow.global_resources["gpu"].value
-    if given < most:  # Snakemake would lower a job's GPUs to that
-        sys.exit(f"error: a job of this study needs {gpus.count(most)}, and --resources gpu={given} allows {given}")
+    try:  # Snakemake would lower a job's GPUs to what it may use
+        most = max(GENERATION_GPUS, GPUS + SERVER_GPUS if NODES == 1 else 0)
+        gpus.check_given(most, workflow.global_resources["gpu"].value)
+    except gpus.GPUError as error:
+        sys.exit(f"error: {error}")
 
 # Trained weights are large: they are removed after evaluation unless the study keeps them.
 weights_output = directory if config.get("keep_models") else lambda path: temp(directory(path))
@@ -140,15 +142,10 @@ def server_gpus(wildcards):
     return fit.server_gpus(run_of(wildcards).training)
 
 
-def machines(wildcards):
-    """Machines of a training's job: beside those of several it has one more for the server."""
-    return NODES + (NODES > 1 and server_gpus(wildcards) > 0)
-
-
 if NODES == 1:
     TRAINING_RESOURCES = {"gpu": lambda wildcards: GPUS + server_gpus(wildcards), "nodes": 1, "tasks": 0}
 else:  # `gpu` is for all machines together, of which SLURM may give one more than another, `gres` for each
-    TRAINING_RESOURCES = {"gres": f"gpu:{GPUS // NODES}", "nodes": machines, "tasks": machines, "tasks_per_gpu": 0}
+    TRAINING_RESOURCES = {"gres": f"gpu:{GPUS // NODES}", "nodes": NODES, "tasks": NODES, "tasks_per_gpu": 0}
     TRAINING_RESOURCES["mpi"] = "srun"  # by the job itself: the plugin starts it on the first machine alone
 
 
