@@ -44,7 +44,7 @@ def on_gpus(options: argparse.Namespace) -> None:
         if options.nodes > 1:
             machines = nodes.across(options.gpus, options.processes, options.nodes, options.job)
             os.execvp(machines[0], machines)
-        here = options.gpus + (options.server["gpus"] if options.server else 0)
+        here = options.gpus + (options.server.get("gpus", 1) if options.server else 0)
         held = gpus.take(here) if here else []
     beside = server.start(**options.server) if options.server else None
     os.environ.pop(preload.SOCKET, None)
