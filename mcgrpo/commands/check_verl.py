@@ -14,21 +14,19 @@ def check() -> str:
     """What verl has loaded, in one sentence.
 
     Raises:
-        RuntimeError: naming the plugin and the reason, if verl is not there or has not loaded both.
+        ImportError: if verl is not there.
+        RuntimeError: naming the plugin that it has not loaded, and the reason.
     """
-    try:
-        import verl
-    except ImportError as error:
-        raise RuntimeError(f"verl cannot be imported: {error}") from error
+    import verl
+
     for name, module in PLUGINS.items():
         if module not in sys.modules:
             raise RuntimeError(f"verl {verl.__version__} has not loaded its plugin {name}: {_reason(name)}")
     from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
     from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
 
-    estimators = [name for name in ADV_ESTIMATOR_REGISTRY if name.startswith("mcgrpo:")]
-    trainers = [name for name in TRAINER_REGISTRY if name.startswith("mcgrpo_")]
-    return f"verl {verl.__version__} has loaded {', '.join(estimators)} and the trainers {', '.join(trainers)}"
+    loaded = [*ADV_ESTIMATOR_REGISTRY, *TRAINER_REGISTRY]
+    return f"verl {verl.__version__} has loaded {', '.join(name for name in loaded if name.startswith('mcgrpo'))}"
 
 
 def _reason(name: str) -> str:
@@ -48,10 +46,8 @@ def _reason(name: str) -> str:
 def main() -> None:
     """Print what verl has loaded, or exit with the reason why not."""
     command_line.parser(__doc__).parse_args()
-    try:
+    with command_line.errors(ImportError, RuntimeError):
         print(check())
-    except RuntimeError as error:
-        sys.exit(f"mcgrpo check-verl: {error}")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,6 @@ not change its results, so the `code` of a rule does not include these modules.
 import argparse
 import json
 import os
-import signal
-import subprocess
-import sys
 from importlib.util import find_spec
 
 from mcgrpo import command_line
@@ -23,8 +20,9 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--gpus", type=int, default=0, help="of the job, over all machines")
     parser.add_argument("--processes", type=int, default=1, help="of the job, over all machines; 0 is one, too")
-    parser.add_argument("--nodes", type=int, default=1, help="machines of the job, its server's too")
+    parser.add_argument("--nodes", type=int, default=1, help="machines of the job")
     parser.add_argument("--server", type=json.loads, help="a vLLM server to run beside the job, as JSON")
+    parser.add_argument("--part-of", type=int, metavar="N", help="this is the part of one of N machines")
     parser.add_argument("job", nargs=argparse.REMAINDER, metavar="MODULE [ARGS...]")
     options = parser.parse_args()
     if not options.job:
@@ -33,43 +31,29 @@ def main() -> None:
         parser.error("vllm_mode=server: the job starts the server, and vLLM is not installed here")
     if not options.gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a job without GPUs computes on the CPU wherever it runs
-        if not options.server:
+        if not options.server and not options.part_of:
             return preload.main(options.job)
     on_gpus(options)
 
 
 def on_gpus(options: argparse.Namespace) -> None:
     """Run a job on GPUs; too few, or several machines that cannot be reached, end it with one line."""
-    from mcgrpo.launch import gpus, nodes  # most jobs last seconds, and need none of this
-    from mcgrpo.launch.server import Server
+    from mcgrpo.launch import gpus, nodes, server  # most jobs last seconds, and need none of this
 
-    several = options.nodes > 1
-    server = Server(**options.server, everywhere=several) if options.server else None
-    apart = 1 if server and several else 0  # machines that the server has for itself
-    here = (0 if several else options.gpus) + (server.gpus if server else 0)
     with command_line.errors(gpus.GPUError, ValueError):
-        if several:
-            machines = nodes.across(options.gpus, options.processes, options.nodes - apart, apart, options.job)
+        if options.nodes > 1:
+            machines = nodes.across(options.gpus, options.processes, options.nodes, options.job)
+            os.execvp(machines[0], machines)
+        here = options.gpus + (options.server.get("gpus", 1) if options.server else 0)
         held = gpus.take(here) if here else []
-    beside = server.start() if server else None
-    if several and not server:
-        os.execvp(machines[0], machines)
-    if several:
-        sys.exit(run(machines))
+    beside = server.start(**options.server) if options.server else None
     os.environ.pop(preload.SOCKET, None)
-    if options.processes > 1:
-        where = ["--standalone", "--nproc-per-node", str(options.processes), "-m", "--"]
-        options.job = ["torch.distributed.run", *where, *options.job]
+    if options.part_of or options.processes > 1:
+        where = nodes.meeting(options.part_of) if options.part_of else ["--standalone"]
+        torchrun = ["torch.distributed.run", *where, "--nproc-per-node", str(options.processes), "-m", "--"]
+        options.job = [*torchrun, *options.job]
     preload.main(options.job)
     del held, beside  # not before
-
-
-def run(command: list[str]) -> int:
-    """Run a program, which SIGTERM is passed on to; return its exit code."""
-    program = subprocess.Popen(command)
-    signal.signal(signal.SIGTERM, lambda *_: program.terminate())
-    code = program.wait()
-    return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":

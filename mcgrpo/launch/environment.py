@@ -18,28 +18,28 @@ def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> None:
         config: the study.
         study_files: the files that it is read from.
     """
-    # A job's Python is that of Snakemake, also where the environment is not activated.
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    # Several jobs share the cores, and torch takes all of them unless told.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Jobs write to log files, in which a progress bar is noise (transformers heeds the hub's variable, too).
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
-    # Else TRL looks up the hub's address in a thread of every training, while accelerate changes the environment: the C
-    # library's `getenv` and `setenv` are not safe beside one another, and one of some thousand trainings crashed.
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    # Else TRL imports mlflow, which takes a second or two; trainings are tracked by `mcgrpo.tracking` alone.
-    os.environ.setdefault("DISABLE_MLFLOW_INTEGRATION", "TRUE")
+    defaults = {
+        # Several jobs share the cores, and torch takes all of them unless told.
+        "OMP_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        # Jobs write to log files, in which a progress bar is noise (transformers heeds the hub's variable, too).
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+        # Else TRL looks up the hub's address in a thread of every training, while accelerate changes the environment:
+        # the C library's `getenv` and `setenv` are not safe beside one another, and one of some thousand crashed.
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        # Else TRL imports mlflow, which takes a second or two; trainings are tracked by `mcgrpo.tracking` alone.
+        "DISABLE_MLFLOW_INTEGRATION": "TRUE",
+    }
     # glibc gives freed memory back to the system, which clears it anew for the next step: a tenth of a small training.
     if not config.get("gpus"):
-        for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
-            os.environ.setdefault(name, str(KEPT_BYTES))
+        defaults |= dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(KEPT_BYTES))
+    os.environ |= defaults | os.environ
+    # A job's Python is that of Snakemake, also where the environment is not activated.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     # No parameters of a rule: they change no result, and so rerun nothing.
     os.environ["MCGRPO_STUDY_FILES"] = json.dumps([os.path.relpath(file) for file in study_files])
-    os.environ.pop("MCGRPO_SAVE_STEPS", None)
-    if steps := config.get("save_steps"):
-        os.environ["MCGRPO_SAVE_STEPS"] = str(steps)
-    os.environ.pop("MCGRPO_ROLLOUT_TABLES", None)
-    if tables := config.get("rollout_tables"):
-        os.environ["MCGRPO_ROLLOUT_TABLES"] = json.dumps(tables)
+    for key in ("save_steps", "rollout_tables"):
+        os.environ.pop(f"MCGRPO_{key.upper()}", None)
+        if value := config.get(key):
+            os.environ[f"MCGRPO_{key.upper()}"] = json.dumps(value)

@@ -4,16 +4,16 @@ A job locks its GPUs, a file each, until it ends. Locks are named by UUID: in a 
 number 0.
 """
 
+import hashlib
 import itertools
 import os
 import re
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
-from filelock import BaseFileLock, Timeout
-
-from mcgrpo.launch.locks import lock_of
+from filelock import FileLock, Timeout
 
 UUID = re.compile("GPU-|MIG-")
 PRETENDED = "MCGRPO_DEVICES"
@@ -48,9 +48,7 @@ def _machine() -> dict[str, str]:
     except pynvml.NVMLError:  # no driver
         return {}
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
-    found = {str(number): pynvml.nvmlDeviceGetUUID(handle) for number, handle in enumerate(handles)}
-    pynvml.nvmlShutdown()
-    return found
+    return {str(number): pynvml.nvmlDeviceGetUUID(handle) for number, handle in enumerate(handles)}
 
 
 def check(wanted: int) -> None:
@@ -62,7 +60,7 @@ def check(wanted: int) -> None:
     if wanted and wanted > (here := len(gpus())):
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         where = "this machine has" if visible is None else f"CUDA_VISIBLE_DEVICES={visible} leaves"
-        raise GPUError(f"{_gpus(wanted)} wanted, {where} {here}")
+        raise GPUError(f"{_count(wanted)} wanted, {where} {here}")
 
 
 def check_given(wanted: int, given: int) -> None:
@@ -72,14 +70,14 @@ def check_given(wanted: int, given: int) -> None:
         GPUError: with both numbers.
     """
     if given < wanted:
-        raise GPUError(f"a job of this study needs {_gpus(wanted)}, and --resources gpu={given} allows {given}")
+        raise GPUError(f"a job of this study needs {_count(wanted)}, and --resources gpu={given} allows {given}")
 
 
-def _gpus(count: int) -> str:
-    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+def _count(number: int) -> str:
+    return f"{number} GPU" if number == 1 else f"{number} GPUs"
 
 
-def take(wanted: int) -> list[BaseFileLock]:
+def take(wanted: int) -> list[FileLock]:
     """Wait for `wanted` GPUs, lock them until this process ends, and set CUDA_VISIBLE_DEVICES to them.
 
     Returns:
@@ -90,31 +88,38 @@ def take(wanted: int) -> list[BaseFileLock]:
     """
     check(wanted)
     start, told = time.monotonic(), False
-    while len(taken := _free(wanted)) < wanted:
+    while not (taken := _free(wanted)):
         if not told:
-            _say(f"waits for {_gpus(wanted)}")
-            told = True
+            print(f"mcgrpo.launch: waits for {_count(wanted)}", file=sys.stderr, flush=True)
+        told = True
         time.sleep(POLL_SECONDS)
     os.environ |= {"CUDA_VISIBLE_DEVICES": ",".join(taken), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # NVML's order
-    _say(f"takes {', '.join(taken)} after {time.monotonic() - start:.1f} s")
+    after = f"after {time.monotonic() - start:.1f} s"
+    print(f"mcgrpo.launch: takes {', '.join(taken)} {after}", file=sys.stderr, flush=True)
     return list(taken.values())
 
 
-def _free(wanted: int) -> dict[str, BaseFileLock]:
+def _free(wanted: int) -> dict[str, FileLock]:
     """Lock `wanted` GPUs (by their entries), or none."""
-    taken: dict[str, BaseFileLock] = {}
+    taken: dict[str, FileLock] = {}
     for entry, uuid in gpus().items():
-        if len(taken) < wanted:
-            with suppress(Timeout):
-                lock = lock_of(f"GPU {uuid}")
-                lock.acquire(timeout=0)
-                taken[entry] = lock
-    if len(taken) < wanted:
-        for lock in taken.values():
-            lock.release()
-        return {}
-    return taken
+        with suppress(Timeout):
+            taken[entry] = lock_of(f"GPU {uuid}").acquire(timeout=0).lock
+        if len(taken) == wanted:
+            return taken
+    for lock in taken.values():
+        lock.release()
+    return {}
 
 
-def _say(text: str) -> None:
-    print(f"mcgrpo.launch: {text}", file=sys.stderr, flush=True)
+def lock_of(what: str) -> FileLock:
+    """A lock among the processes of one user on this machine, which ends with the process that holds it.
+
+    Its file is in the folder `MCGRPO_LOCKS`, by default one in /tmp: not in TMPDIR, which may differ between jobs.
+
+    Raises:
+        PermissionError: if another user has made that folder.
+    """
+    folder = Path(os.environ.get("MCGRPO_LOCKS") or f"/tmp/mcgrpo-{os.getuid()}")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return FileLock(folder / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.lock", is_singleton=True)

@@ -1,18 +1,13 @@
 """One training on several machines: torchrun's c10d rendezvous, in a SLURM job or at a meeting point.
 
-    python -m mcgrpo.launch.nodes GPUS PROCESSES NODES MODULE [ARGS...]    is the torchrun of one of NODES machines
-
-In a SLURM job, srun starts it on every machine, and they meet on the first one. Elsewhere it is started on each with
-torchrun's variable PET_RDZV_ENDPOINT=HOST:PORT, and PET_RDZV_ID if several trainings meet there.
+In a SLURM job, srun starts `mcgrpo.launch --part-of NODES` on every machine, and they meet on the first one. Elsewhere
+the job is started on each with torchrun's variable PET_RDZV_ENDPOINT=HOST:PORT, and PET_RDZV_ID if several trainings
+meet there.
 """
 
 import os
-import runpy
 import subprocess
 import sys
-
-from mcgrpo import command_line
-from mcgrpo.launch import gpus
 
 ENDPOINT = "PET_RDZV_ENDPOINT"
 JOB = "SLURM_JOB_ID"
@@ -32,51 +27,34 @@ def check(nodes: int) -> None:
         )
 
 
-def across(count: int, processes: int, nodes: int, skipped: int, job: list[str]) -> list[str]:
+def across(count: int, processes: int, nodes: int, job: list[str]) -> list[str]:
     """The command line that starts this machine's part of a job, or in a SLURM job those of all machines.
 
     Args:
         count, processes: GPUs and processes of the whole job.
         nodes: machines that they are divided among.
-        skipped: machines at the head of SLURM's list that have no part in it.
         job: a module's name and its arguments.
 
     Raises:
-        ValueError: see `check`; or if machines are skipped where there is no list of them.
+        ValueError: see `check`.
     """
     check(nodes)
-    own = [sys.executable, "-m", "mcgrpo.launch.nodes", str(count // nodes), str(processes // nodes), str(nodes), *job]
+    shares = ["--gpus", str(count // nodes), "--processes", str(processes // nodes), "--part-of", str(nodes)]
+    own = [sys.executable, "-m", "mcgrpo.launch", *shares, *job]
     if ENDPOINT in os.environ:
-        if skipped:
-            raise ValueError(f"{ENDPOINT} is set: start the vLLM server, too, and name it (vllm_server_base_url)")
         return own
     # A process that fails ends all; SLURM would bind each machine's processes to one core together.
-    options = ["--kill-on-bad-exit=1", "--cpu-bind=none", f"--nodes={nodes}", f"--ntasks={nodes}"]
-    return ["srun", *options, *([f"--relative={skipped}"] if skipped else []), *own]
+    return ["srun", "--kill-on-bad-exit=1", "--cpu-bind=none", f"--nodes={nodes}", f"--ntasks={nodes}", *own]
 
 
-def meeting() -> list[str]:
+def meeting(nodes: int) -> list[str]:
     """torchrun's options for where this machine meets the others."""
+    where = ["--nnodes", str(nodes), "--rdzv-backend", "c10d"]
     if endpoint := os.environ.get(ENDPOINT):
-        return ["--rdzv-endpoint", endpoint, "--rdzv-id", os.environ.get("PET_RDZV_ID", "mcgrpo")]
+        return [*where, "--rdzv-endpoint", endpoint, "--rdzv-id", os.environ.get("PET_RDZV_ID", "mcgrpo")]
     show = ["scontrol", "show", "hostnames", os.environ["SLURM_STEP_NODELIST"]]
     first = subprocess.run(show, capture_output=True, text=True, check=True).stdout.split()[0]
     endpoint = f"{first}:{FIRST_PORT + int(os.environ[JOB]) % 10000}"
     # torchrun would find out by names, and SLURM's need not be those of the machines.
     host = f"is_host={int(os.environ['SLURM_NODEID'] == '0')}"
-    return ["--rdzv-endpoint", endpoint, "--rdzv-id", os.environ[JOB], "--rdzv-conf", host]
-
-
-def main() -> None:
-    """Run this machine's torchrun on its GPUs."""
-    count, processes, nodes = map(int, sys.argv[1:4])
-    with command_line.errors(gpus.GPUError):
-        held = gpus.take(count) if count else []
-    where = ["--nnodes", str(nodes), "--nproc-per-node", str(processes), "--rdzv-backend", "c10d", *meeting()]
-    sys.argv = ["torchrun", *where, "-m", "--", *sys.argv[4:]]
-    runpy.run_module("torch.distributed.run", run_name="__main__", alter_sys=True)
-    del held  # not before
-
-
-if __name__ == "__main__":
-    main()
+    return [*where, "--rdzv-endpoint", endpoint, "--rdzv-id", os.environ[JOB], "--rdzv-conf", host]

@@ -16,8 +16,7 @@ def is_first() -> bool:
 def die_with_parent() -> None:
     """Have this process killed as soon as its parent has died, however that dies (prctl(2); nothing but on Linux).
 
-    For the workers of torchrun, whose agent holds the locks of their GPUs. To be called by a child whose parent started
-    it from its main thread, as torchrun does.
+    To be called by a child whose parent started it from its main thread, as torchrun does.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

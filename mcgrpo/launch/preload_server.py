@@ -1,4 +1,4 @@
-"""The server of `mcgrpo.launch.preload`: imports modules once, then forks a process for each job.
+"""The server of `mcgrpo.launch.preload`: imports modules once, then forks a process for each job, and its keeper.
 
 Threads and GPUs do not survive a fork, so it uses none.
 """
@@ -20,7 +20,41 @@ from pathlib import Path
 
 from mcgrpo.launch.parents import die_with_parent
 
+STDIN = 0
+"""Closed when the process that started the server has ended."""
 LARGEST_REQUEST = 1 << 20  # bytes; Linux limits a packet to less, and a job beyond that runs without the server
+fork = multiprocessing.get_context("fork")
+
+
+def serve(listener: socket.socket, modules: list[str]) -> None:
+    """Run the clients' jobs until stdin is closed."""
+    while STDIN not in wait([STDIN, listener]):
+        while modules:
+            with suppress(Exception):  # jobs say more about a module that cannot be imported
+                importlib.import_module(modules.pop(0))
+            gc.freeze()
+        connection, _ = listener.accept()
+        with connection:
+            fork.Process(target=keep, args=(connection,)).start()
+    for keeper in multiprocessing.active_children():
+        keeper.join()
+
+
+def keep(connection: socket.socket) -> None:
+    """Run the job of a client, and kill it with its children where the client dies or stdin is closed."""
+    die_with_parent()
+    message, fds, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, 3)
+    job = fork.Process(target=become, args=(message, fds, connection))
+    job.start()
+    end = os.pidfd_open(job.pid)
+    if end not in wait([end, connection, STDIN]):
+        with suppress(ProcessLookupError):  # it has no group yet
+            os.killpg(job.pid, signal.SIGKILL)
+        job.kill()
+    job.join()
+    with suppress(OSError):
+        connection.send(str(job.exitcode).encode())
+    os._exit(0)
 
 
 def become(message: bytes, fds: list[int], connection: socket.socket) -> None:
@@ -45,45 +79,6 @@ def become(message: bytes, fds: list[int], connection: socket.socket) -> None:
     except (Exception, KeyboardInterrupt):
         traceback.print_exc()
         sys.exit(1)
-
-
-def serve(listener: socket.socket, modules: list[str]) -> None:
-    """Run the clients' jobs until stdin is closed; then kill those that run."""
-    fork = multiprocessing.get_context("fork")
-    jobs = {}  # connection of a client -> its process, and a descriptor that is readable once that has ended
-    while True:
-        ends = {end: connection for connection, (_, end) in jobs.items()}
-        if (ready := wait([0, listener, *jobs, *ends])[0]) == 0:
-            break
-        if ready is listener:
-            while modules:
-                with suppress(Exception):  # jobs say more about a module that cannot be imported
-                    importlib.import_module(modules.pop(0))
-                gc.freeze()
-            connection, _ = listener.accept()
-            message, fds, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, 3)
-            process = fork.Process(target=become, args=(message, fds, connection))
-            process.start()
-            jobs[connection] = process, os.pidfd_open(process.pid)
-            for fd in fds:
-                os.close(fd)
-        else:
-            process, end = jobs.pop(connection := ends.get(ready, ready))
-            if ready is connection:  # its client has died
-                kill(process)
-            process.join()
-            os.close(end)
-            with suppress(OSError), connection:
-                connection.send(str(process.exitcode).encode())
-    for process, _ in jobs.values():
-        kill(process)
-
-
-def kill(process: multiprocessing.Process) -> None:
-    """Kill a job and its children."""
-    with suppress(ProcessLookupError):  # it has no group yet
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
 
 
 if __name__ == "__main__":

@@ -5,82 +5,53 @@ It runs until stdin is closed, a pipe from the job: no server outlives its job, 
 
 import contextlib
 import os
-import random
 import select
 import signal
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 ADDRESS = "MCGRPO_VLLM_SERVER"
 """Environment variable of a job: the address of its server."""
-PORTS = range(30000, 32768)
-"""Of servers: above those of `mcgrpo.launch.nodes`, below those that Linux hands out to any connection."""
 STOP_SECONDS = 15.0
 """A server is killed if it has not ended so long after it was told to: SLURM kills a cancelled job after 30 s."""
 
 
-@dataclass(frozen=True)
-class Server:
-    """A vLLM server, as TRL's trainers need it.
+def start(model: str, log: str, gpus: int = 1, **options: float | None) -> subprocess.Popen:
+    """Start a vLLM server for TRL's trainers on the last of the job's GPUs, leave the job the others, set `ADDRESS`.
 
     Args:
         model: its folder.
         log: file for what it prints.
-        gpus: by which its weights are divided (tensor parallelism): the last of those of the job.
-        everywhere: whether other machines reach it, too.
-        max_model_len, gpu_memory_utilization: vLLM's, and its defaults where they are None.
+        gpus: by which its weights are divided (tensor parallelism).
+        options: max_model_len and gpu_memory_utilization; None for vLLM's default.
+
+    Returns:
+        Its process: the server ends once the stdin of that is closed, or this process has died.
     """
-
-    model: str
-    log: str
-    gpus: int = 1
-    everywhere: bool = False
-    max_model_len: int | None = None
-    gpu_memory_utilization: float | None = None
-
-    def command(self, port: int) -> list[str]:
-        """Its command line, with the settings of `trl vllm-serve`, which TRL deprecates."""
-        # Not `vllm serve`, which asks for the metadata of a package of that name: vLLM's CPU build has another.
-        command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", self.model]
-        command += ["--host", "0.0.0.0" if self.everywhere else "127.0.0.1", "--port", str(port)]
-        command += ["--tensor-parallel-size", str(self.gpus), "--weight-transfer-config", '{"backend": "nccl"}']
-        command += ["--logprobs-mode", "processed_logprobs", "--max-logprobs", "-1"]
-        for name in ("max_model_len", "gpu_memory_utilization"):
-            if (value := getattr(self, name)) is not None:
-                command += [f"--{name.replace('_', '-')}", str(value)]
-        return command
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start it on the last of the job's GPUs, leave the job the others, and set `ADDRESS`.
-
-        Returns:
-            Its process: the server ends once the stdin of that is closed, or this process has died.
-        """
-        devices, port = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(","), free_port()
-        os.environ[ADDRESS] = f"http://{socket.gethostname() if self.everywhere else '127.0.0.1'}:{port}"
-        own = {"VLLM_SERVER_DEV_MODE": "1", "CUDA_VISIBLE_DEVICES": ",".join(devices[-self.gpus :])}
-        if rest := devices[: -self.gpus]:  # without others the job has its own, on other machines
-            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(rest)
-        Path(self.log).parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "mcgrpo.launch.server", self.log, *self.command(port)]
-        # In a session of its own, so that all its processes can be ended.
-        return subprocess.Popen(command, env={**os.environ, **own}, stdin=subprocess.PIPE, start_new_session=True)
+    devices, port = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(","), free_port()
+    own = {"VLLM_SERVER_DEV_MODE": "1", "CUDA_VISIBLE_DEVICES": ",".join(devices[-gpus:])}
+    os.environ |= {ADDRESS: f"http://127.0.0.1:{port}", "CUDA_VISIBLE_DEVICES": ",".join(devices[:-gpus])}
+    # With the settings of `trl vllm-serve`, which TRL deprecates; not `vllm serve`, which asks for the metadata of a
+    # package of that name: vLLM's CPU build has another.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    command += ["--tensor-parallel-size", str(gpus), "--weight-transfer-config", '{"backend": "nccl"}']
+    command += ["--logprobs-mode", "processed_logprobs", "--max-logprobs", "-1"]
+    for name, value in options.items():
+        command += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    # In a session of its own, so that all its processes can be ended.
+    watched = [sys.executable, "-m", "mcgrpo.launch.server", log, *command]
+    return subprocess.Popen(watched, env={**os.environ, **own}, stdin=subprocess.PIPE, start_new_session=True)
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on.
-
-    Raises:
-        OSError: if there is none.
-    """
-    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
-        with socket.socket() as free, contextlib.suppress(OSError):
-            free.bind(("", port))
-            return port
-    raise OSError(f"all ports from {PORTS[0]} to {PORTS[-1]} are in use")
+    """A TCP port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return free.getsockname()[1]
 
 
 def main() -> None:

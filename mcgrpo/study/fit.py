@@ -93,11 +93,13 @@ def job_gpus(config: Mapping[str, Any], runs: Iterable[Run]) -> int:
 
 
 def check_machines(gpus: int, nodes: int, server: int) -> None:
-    """Refuse GPUs that are not divided evenly among machines, and a server that has none of its own.
+    """Refuse GPUs that are not divided evenly among machines, and a server beside several or without any of its own.
 
     Raises:
         ValueError: with the numbers.
     """
+    if nodes > 1 and server:
+        raise ValueError(f"vllm_mode=server on nodes={nodes}: start the server and name it (vllm_server_base_url)")
     if nodes > 1 and (not gpus or gpus % nodes):
         raise ValueError(f"nodes={nodes}: each machine trains on as many GPUs as the others, but gpus={gpus}")
     if server and not gpus:

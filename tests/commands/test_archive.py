@@ -22,35 +22,23 @@ def test_what_is_written_is_unpacked(tmp_path):
     names = {"a": b"1", "b/c.txt": b"", "long" * 60: b"x", "b/übung": "ü".encode()}
     write(tmp_path / "a.tar.xz", "top", names)
     unpack(tmp_path / "a.tar.xz", tmp_path / "out")
-    found = {
-        str(path.relative_to(tmp_path / "out")): path.read_bytes()
-        for path in (tmp_path / "out").rglob("*")
-        if path.is_file()
-    }
-    assert found == names
+    found = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert {str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in found} == names
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "target"),
     [
-        *((name, tarfile.REGTYPE, "")
-          for name in ("../out.txt", "top/../../out.txt", "/out.txt", "top//a", "alone", "top/a\nb", "top/\x1b[2J")),
+        *((name, tarfile.REGTYPE, "") for name in ("top/../out.txt", "top/../../out.txt", "//../out.txt", "alone")),
         ("top/link", tarfile.SYMTYPE, "/etc/passwd"), ("top/link", tarfile.LNKTYPE, "top/a"),
         *(("top/odd", kind, "") for kind in (tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE)),
     ],
 )  # fmt: skip
-def test_a_member_that_is_no_plain_file_is_refused_by_name(tmp_path, name, kind, target):
+def test_a_member_that_is_no_file_below_the_folder_is_refused_by_name(tmp_path, name, kind, target):
     path = hostile(tmp_path / "a.tar.xz", ("top/a", tarfile.REGTYPE, "", b"1"), (name, kind, target, b""))
-    with pytest.raises(ArchiveError, match="is not a regular file with a plain name"):
+    with pytest.raises(ArchiveError, match=name.split("/", 1)[-1]):
         unpack(path, tmp_path / "inner/out")
     assert sorted(each.name for each in tmp_path.rglob("*")) == ["a", "a.tar.xz", "inner", "out"]
-
-
-def test_files_in_each_others_place_are_refused(tmp_path):
-    for second in ("top/a", "top/a/b"):
-        path = hostile(tmp_path / "a.tar.xz", *((name, tarfile.REGTYPE, "", b"1") for name in ("top/a", second)))
-        with pytest.raises(ArchiveError, match=f"{second!r} cannot be unpacked"):
-            unpack(path, tmp_path / second.replace("/", "-"))
 
 
 def test_more_bytes_than_allowed_are_refused_while_they_come(tmp_path):

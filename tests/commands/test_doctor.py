@@ -1,49 +1,50 @@
-"""The checks of `mcgrpo doctor`, with real files and processes; the hub is a server of our own, nvidia-smi a script."""
+"""The checks of `mcgrpo doctor`, with real files and processes; the hub is a server of our own."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import fake_hub
 import pytest
+import runs
 import studies
 import yaml
 
-from mcgrpo.commands.doctor import machine
-from mcgrpo.commands.doctor.__main__ import main
-from mcgrpo.commands.doctor.hub import check_hub
+from mcgrpo.commands import doctor as checks
 from mcgrpo.study.fit import job_gpus
 from mcgrpo.study.plan import runs as runs_of
 
 ROOT = Path(__file__).parents[2]
 MINI = studies.load("mini")
 PINNED = fake_hub.COMMIT
-TRAINED = [run for run in runs_of(MINI) if run.training]
 
 
 def doctor(study, **environment):
-    """Exit code, output, and the check of each topic and name."""
+    """Exit code, and the line of each topic and name."""
     command = [sys.executable, "-m", "mcgrpo.cli", "doctor", str(study)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
-    found = {line.split(":")[0].split(maxsplit=1)[1]: line for line in done.stdout.splitlines() if ":" in line}
-    return done.returncode, done.stdout, found
+    return done.returncode, {
+        line.split(":")[0].split(maxsplit=1)[1]: line for line in done.stdout.splitlines() if ":" in line
+    }
 
 
 def in_process(monkeypatch, capsys, study):
     """Exit code and output; as a process: below, where the hub is asked, and in tests/commands/test_cli.py."""
     monkeypatch.setattr("sys.argv", ["mcgrpo doctor", str(study)])
     with pytest.raises(SystemExit) as ended:
-        main()
+        checks.main()
     return ended.value.code, capsys.readouterr().out
 
 
 def test_the_mini_study_can_run_here(here, monkeypatch, capsys):
     code, out = in_process(monkeypatch, capsys, ROOT / "config/mini.yaml")
     assert code == 0 and not any(line.startswith("error") for line in out.splitlines()), out
-    assert f"mini: {len(runs_of(MINI))} runs, {len(TRAINED)} of them trainings" in out
+    trained = sum(bool(run.training) for run in runs_of(MINI))
+    assert f"mini: {len(runs_of(MINI))} runs, {trained} of them trainings" in out
     assert re.search(r"\n\n\d+ checks: (\d+ warning, )?\d+ ok.\n$", out) and list(here.iterdir()) == []
 
 
@@ -71,7 +72,7 @@ def test_the_hub_says_what_can_be_downloaded(here):
     hub_study(here)
     repositories = {"models/org/open": {}, "models/org/gated": {"gated": "manual"}, "datasets/org/data": {}}
     with fake_hub.serving(repositories) as (environment, asked):
-        code, _, found = doctor("study.yaml", HF_HOME=str(here), **environment)
+        code, found = doctor("study.yaml", HF_HOME=str(here), **environment)
     page = f"{environment['HF_ENDPOINT']}/org/gated"
     for name, status, words in (
         ("model     open", "ok", f"pinned at {PINNED[:8]}"),
@@ -91,15 +92,10 @@ def test_the_hub_says_what_can_be_downloaded(here):
 )
 def test_a_hub_that_does_not_answer_is_an_error(here, environment):
     hub_study(here, revision=PINNED)
-    code, _, found = doctor("study.yaml", HF_HOME=str(here), **environment)
+    code, found = doctor("study.yaml", HF_HOME=str(here), **environment)
     assert code == 1
     for name in ("model     open", "data set  data"):
         assert found[name].startswith("error") and "let this machine reach" in found[name]
-
-
-def of_data(config):
-    (check,) = [check for check in check_hub(config) if check.topic == "data set"]
-    return check
 
 
 @pytest.mark.parametrize(
@@ -123,7 +119,7 @@ def test_what_has_been_made_is_read_and_not_asked_for(here, monkeypatch, content
     data.write_text(content.replace("ID", '"id": "0", "question": "1 + 1?", "answer": "2"'))
     data.with_name("data.source.json").write_text(json.dumps({**config["datasets"]["data"], "revision": PINNED}))
     monkeypatch.setenv("HF_ENDPOINT", "http://[::1]:9")
-    found = {check.topic: check for check in check_hub(config)}
+    found = {check.topic: check for check in checks.check_hub(config)}
     assert (found["data set"].status, fault in found["data set"].finding) == ("error" if fault else "ok", True)
     assert found["model"].status == "ok"
 
@@ -131,77 +127,96 @@ def test_what_has_been_made_is_read_and_not_asked_for(here, monkeypatch, content
 ROW = '{"question": "1 + 1?", "answer": "#### 2"}\n'
 
 
-@pytest.mark.parametrize(
-    ("test", "fault"),
-    [
-        (ROW, ""),
-        (ROW + ROW[:20], "/test.jsonl:2: not valid JSON"),
-        ("", ": split 'test' is empty"),
-        (None, "/test.jsonl: no such"),
-    ],
-)
+@pytest.mark.parametrize(("test", "fault"), [(ROW, ""), (ROW + ROW[:20], "/test.jsonl:2: not valid JSON")])
 def test_a_local_data_set_is_read(here, test, fault):
     config = studies.load("smoke")
     config["datasets"]["gsm8k"]["folder"] = str(here)
     (here / "train.jsonl").write_text(ROW)
-    if test is not None:
-        (here / "test.jsonl").write_text(test)
-    check = of_data(config)
+    (here / "test.jsonl").write_text(test)
+    (check,) = [check for check in checks.check_hub(config) if check.topic == "data set"]
     assert check.status == ("error" if fault else "ok") and check.finding.startswith(f"gsm8k: {here}{fault}")
-
-
-@pytest.fixture
-def two_gpus(monkeypatch):
-    """A machine with two GPUs."""
-    monkeypatch.setenv("MCGRPO_DEVICES", "0,1")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-
-
-@pytest.mark.parametrize(
-    ("visible", "gpus", "status"),
-    [(None, 2, "ok"), (None, 4, "error"), (None, 0, "ok"), ("0", 2, "error"), ("7", 1, "error")],
-)
-def test_gpus_are_counted(two_gpus, monkeypatch, visible, gpus, status):
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert machine.check_gpus(1, gpus).status == status
 
 
 SERVER = {"use_vllm": True, "vllm_mode": "server"}
 
 
 @pytest.mark.parametrize(
-    ("study", "status", "words"),
+    ("study", "visible", "status", "words"),
     [
-        ({"gpus": 4, "nodes": 2}, "ok", "one training takes 2 on each of 2 machines"),
-        ({"gpus": 2, "training": SERVER}, "error", "one training takes 3"),
-        ({"gpus": 1, "training": SERVER}, "ok", "one training takes 2: 1 at a time with --resources gpu=2"),
-        ({"gpus": 2, "settings": {"toy-llama": {"training": SERVER}}}, "error", "one training takes 3"),
-        ({"gpus": 2, "variants": {"rival-sign": {"training": SERVER}}}, "error", "one training takes 3"),
+        ({}, None, "ok", "2; none is needed"),
+        ({"gpus": 4, "nodes": 2}, None, "ok", "2; one training takes 2 on each of 2 machines"),
+        ({"gpus": 4}, None, "error", "2; one training takes 4"),
+        ({"gpus": 2}, "0", "error", "1; one training takes 2"),
+        ({"gpus": 1, "training": SERVER}, None, "ok", "2; one training takes 2"),
+        ({"gpus": 2, "training": SERVER}, None, "error", "2; one training takes 3"),
+        ({"gpus": 2, "variants": {"rival-sign": {"training": SERVER}}}, None, "error", "2; one training takes 3"),
     ],
 )
-def test_gpus_of_other_machines_do_not_count_and_those_of_a_server_do(two_gpus, study, status, words):
+def test_gpus_of_this_machine_are_counted_and_those_of_a_server_are_taken(monkeypatch, study, visible, status, words):
     """Wherever the study turns the server on."""
+    monkeypatch.setenv("MCGRPO_DEVICES", "0,1")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     config = studies.changed(MINI, study)
-    found = machine.check_gpus(config.get("nodes", 1), job_gpus(config, runs_of(config)))
-    assert found.status == status and words in found.finding
+    found = checks.check_gpus(config.get("nodes", 1), job_gpus(config, runs_of(config)))
+    assert found.status == status and found.finding.startswith(words)
 
 
 def test_missing_programs_are_warnings(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = {check.topic: check.status for check in machine.check_machine(MINI)}
+    found = {check.topic: check.status for check in checks.check_machine(MINI)}
     assert found["git"] == found["latexmk"] == "warning"
 
 
-@pytest.mark.parametrize("store", [None, "sqlite:///mlflow.db", "databricks"])
-def test_only_a_tracking_server_is_asked(monkeypatch, store):
+def test_only_a_tracking_server_is_asked(monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    assert machine.check_tracking({"tracking_uri": store}).status == "ok"
+    assert checks.check_tracking({"tracking_uri": "sqlite:///mlflow.db"}).finding == "sqlite:///mlflow.db"
     with fake_hub.serving({}) as (environment, asked):
         monkeypatch.setenv("MLFLOW_TRACKING_URI", environment["HF_ENDPOINT"])  # before the study's own
-        assert "answers with 404" in machine.check_tracking({"tracking_uri": store}).finding and asked == ["/health"]
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")  # as for the workflow: no store, whatever the study says
-    assert machine.check_tracking({"tracking_uri": store}).finding.startswith("none, ")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", environment["HF_ENDPOINT"])
-    dead = machine.check_tracking({})
+        assert "HTTP Error 404" in checks.check_tracking({"tracking_uri": None}).finding and asked == ["/health"]
+    dead = checks.check_tracking({})
     assert dead.status == "warning" and "does not answer" in dead.finding
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")  # as for the workflow: no store, whatever the study says
+    assert checks.check_tracking({"tracking_uri": "sqlite:///mlflow.db"}).finding.startswith("none, ")
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Make a version of a package look installed, by its metadata."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install(**versions):
+        for name, version in versions.items():
+            metadata = tmp_path / f"{name}-{version}.dist-info/METADATA"
+            metadata.parent.mkdir()
+            metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+    return install
+
+
+def packages(training=(), **config):
+    found = checks.check_packages({**MINI, **config}, [replace(runs.RUN, training=dict(training))])
+    return {check.topic: check for check in found}
+
+
+def test_packages_are_those_that_the_project_declares(install):
+    assert packages()["packages"].status == "ok"
+    install(trl="0.9.0")
+    found = packages()["packages"]
+    assert found.status == "error" and "trl 0.9.0 is installed, ==1.16.0 is needed" in found.finding
+
+
+def test_settings_ask_for_packages_of_their_own(install):
+    install(vllm="0.1.0", deepspeed="0.19.8", flash_attn="2.8.0")
+    asked = {"use_vllm": True, "sharding": "zero3", "attn_implementation": "flash_attention_2"}
+    found = packages(asked, gpus=2)
+    assert found["vllm"].status == "error" and "0.1.0 is installed" in found["vllm"].finding
+    assert found["deepspeed"].status == found["flash-attn"].status == "ok"
+    assert not {"vllm", "deepspeed", "peft", "flash-attn", "torch"} & packages().keys()
+
+
+def test_a_torch_for_cpus_is_no_use_to_gpus(install):
+    install(torch="2.13.0+cpu")
+    assert packages(gpus=1)["torch"].status == "error"
+    assert packages(gpus=0)["packages"].status == "ok"

@@ -12,33 +12,22 @@ from mcgrpo.launch import nodes
 PYTHON = [sys.executable, "-m"]
 SERVER = {"model": "m", "log": "l", "gpus": 1}
 SRUN = ["srun", "--kill-on-bad-exit=1", "--cpu-bind=none", "--nodes=2", "--ntasks=2"]
-TORCHRUN = [*PYTHON, "mcgrpo.launch.nodes", "2", "2", "2", "job", "--x"]
+TORCHRUN = [*PYTHON, "mcgrpo.launch", "--gpus", "2", "--processes", "2", "--part-of", "2", "job", "--x"]
 
 
 @pytest.mark.parametrize(
-    ("environment", "skipped", "expected"),
-    [
-        ({"SLURM_JOB_ID": "7"}, 0, [*SRUN, *TORCHRUN]),
-        ({"SLURM_JOB_ID": "7"}, 1, [*SRUN, "--relative=1", *TORCHRUN]),
-        ({"PET_RDZV_ENDPOINT": "host:1"}, 0, TORCHRUN),
-    ],
+    ("environment", "expected"),
+    [({"SLURM_JOB_ID": "7"}, [*SRUN, *TORCHRUN]), ({"PET_RDZV_ENDPOINT": "host:1"}, TORCHRUN)],
 )
-def test_what_is_started_on_several_machines(environment, skipped, expected, monkeypatch):
+def test_what_is_started_on_several_machines(environment, expected, monkeypatch):
     monkeypatch.setattr(os, "environ", environment)
-    assert nodes.across(4, 4, 2, skipped, ["job", "--x"]) == expected
+    assert nodes.across(4, 4, 2, ["job", "--x"]) == expected
 
 
-@pytest.mark.parametrize(
-    ("skipped", "environment", "complaint"),
-    [
-        (0, {}, "nodes=2 machines train together in a SLURM job .* neither SLURM_JOB_ID nor PET_RDZV_ENDPOINT is set"),
-        (1, {"PET_RDZV_ENDPOINT": "host:1"}, r"start the vLLM server, too, and name it \(vllm_server_base_url\)"),
-    ],
-)
-def test_machines_that_cannot_train_together_are_refused(skipped, environment, complaint, monkeypatch):
-    monkeypatch.setattr(os, "environ", environment)
-    with pytest.raises(ValueError, match=complaint):
-        nodes.across(4, 4, 2, skipped, ["job"])
+def test_machines_that_cannot_reach_each_other_are_refused(monkeypatch):
+    monkeypatch.setattr(os, "environ", {})
+    with pytest.raises(ValueError, match=r"nodes=2 .* neither SLURM_JOB_ID nor PET_RDZV_ENDPOINT is set"):
+        nodes.across(4, 4, 2, ["job"])
 
 
 def run(*arguments, **environment):

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import psutil
 import pytest
@@ -179,8 +178,4 @@ def test_a_server_that_imports_what_trainings_need_gives_the_same_numbers(tmp_pa
     assert len({done.stdout.splitlines()[0] for done in (plain, *served)}) == 1
     first, second = (done.stdout.splitlines()[1].split("|") for done in served)
     assert all(a != b for a, b in zip(first[:3], second[:3], strict=True)) and first[3] == "True"
-    start = time.monotonic()
-    place.write("")
-    place.run()
-    assert time.monotonic() - start < 3  # imports take twice as long
     place.server.stdin.close()

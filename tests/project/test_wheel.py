@@ -1,7 +1,7 @@
 """The wheel alone, in an environment and a folder that know nothing of the repository."""
 
-import json
 import os
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -80,8 +80,7 @@ class TestACommandInAnyFolder:
         assert len(command("claims").splitlines()) == 2 + shipped.CLAIMS.read_text().count("- id: ") + 2
 
     def test_plan_without_a_study_is_of_the_papers(self, command):
-        *_, total = json.loads(command("plan", "--json"))
-        assert total["experiment"] == "total" and total["trainings"] == 620
+        assert re.search(r"^total +620 ", command("plan"), re.MULTILINE)
 
     def test_doctor_of_a_study_of_ones_own(self, command, tmp_path):
         (tmp_path / "mine.yaml").write_text(

@@ -27,7 +27,6 @@ def planned(tmp_path, monkeypatch):
         (1, {}, "gpu=4, nodes=1, tasks=0, "),
         (1, SERVED | {"vllm_tensor_parallel_size": 2}, "gpu=6, nodes=1, tasks=0, "),
         (2, {}, "gres=gpu:2, nodes=2, tasks=2, tasks_per_gpu=0, mpi=srun, "),
-        (2, SERVED, "gres=gpu:2, nodes=3, tasks=3, tasks_per_gpu=0, mpi=srun, "),
     ],
 )
 def test_what_a_training_asks_for(planned, nodes, training, asked):

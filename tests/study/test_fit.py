@@ -19,6 +19,7 @@ MINI = load("mini")
         (3, 2, TRAINING, "nodes=2: each machine trains on as many GPUs as the others, but gpus=3"),
         (0, 2, TRAINING, "nodes=2: .* but gpus=0"),
         (0, 1, TRAINING | SERVER, "vllm_mode=server: the server needs GPUs of its own, and so does the training, but"),
+        (2, 2, TRAINING | SERVER, r"vllm_mode=server on nodes=2: start the server and name it"),
         (6, 2, TRAINING, r"prompts_per_step=40 x num_generations=16 rows do not divide among 6 process\(es\)"),
         (0, 1, ROWS, r"=16 does not divide the 24 rows .* \(per_device_train_batch_size=24 x steps_per_generation=1\)"),
         (0, 1, {}, "training needs prompts_per_step or per_device_train_batch_size"),
@@ -29,7 +30,7 @@ MINI = load("mini")
             TRAINING | {"use_vllm": True, "vllm_max_model_length": 24, "max_completion_length": 24},
             "=24 leaves no",
         ),
-        (1, 1, TRAINING | {"sharding": "zero3"}, "sharding=zero3 divides the weights among processes"),
+        (1, 1, TRAINING | {"sharding": "fsdp"}, "sharding=fsdp divides the weights among processes"),
     ],
 )
 def test_what_does_not_fit_is_refused(gpus, nodes, training, fault):
@@ -38,7 +39,7 @@ def test_what_does_not_fit_is_refused(gpus, nodes, training, fault):
 
 
 def test_what_fits_is_not():
-    fit(TRAINING | SERVER | {"vllm_tensor_parallel_size": 2}, 2, 4, 2)
+    fit(TRAINING | SERVER | {"vllm_tensor_parallel_size": 2}, 2, 4)
     fit(ROWS | {"gradient_accumulation_steps": 2}, 16, 0)
 
 

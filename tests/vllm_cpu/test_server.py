@@ -3,13 +3,14 @@
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 
 import pytest
+import requests
 from tiny_training import model_folder
 from trl.generation.vllm_client import VLLMClient
 
-from mcgrpo.train.vllm_server import wait_for_server
 from mcgrpo.trainer.vllm import prompt_by_prompt
 
 PROMPTS = [[5, 6, 7], [5, 6, 7], [8, 9]]
@@ -39,8 +40,9 @@ def wait_for(server, url, log):
     """Until it answers, or has ended."""
     for _ in range(240):
         assert server.poll() is None, log.read_text()[-3000:]
-        with suppress(ConnectionError):
-            return wait_for_server(url, 5)
+        with suppress(requests.RequestException):
+            return requests.get(f"{url}/health", timeout=5).raise_for_status()
+        time.sleep(5)
     pytest.fail(log.read_text()[-3000:])
 
 

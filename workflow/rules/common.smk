@@ -132,15 +132,10 @@ def server_gpus(wildcards):
     return fit.server_gpus(run_of(wildcards).training)
 
 
-def machines(wildcards):
-    """Machines of a training's job: beside those of several it has one more for the server."""
-    return NODES + (NODES > 1 and server_gpus(wildcards) > 0)
-
-
 if NODES == 1:
     TRAINING_RESOURCES = {"gpu": lambda wildcards: GPUS + server_gpus(wildcards), "nodes": 1, "tasks": 0}
 else:  # `gpu` is for all machines together, of which SLURM may give one more than another, `gres` for each
-    TRAINING_RESOURCES = {"gres": f"gpu:{GPUS // NODES}", "nodes": machines, "tasks": machines, "tasks_per_gpu": 0}
+    TRAINING_RESOURCES = {"gres": f"gpu:{GPUS // NODES}", "nodes": NODES, "tasks": NODES, "tasks_per_gpu": 0}
     TRAINING_RESOURCES["mpi"] = "srun"  # by the job itself: the plugin starts it on the first machine alone
 
 

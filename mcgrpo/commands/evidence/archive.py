@@ -3,7 +3,6 @@
 import hashlib
 import io
 import lzma
-import shutil
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ Entries = Mapping[str, Path | bytes]
 
 
 class ArchiveError(ValueError):
-    """A file cannot be packed or unpacked; the message names it."""
+    """A file that is not unpacked; the message names the member or the limit."""
 
 
 def sha256(entry: Path | bytes) -> str:
@@ -46,12 +45,17 @@ def write(path: Path, top: str, entries: Entries) -> None:
                 tar.addfile(info, file)
 
 
+def _opened(entry: Path | bytes) -> IO[bytes]:
+    return io.BytesIO(entry) if isinstance(entry, bytes) else entry.open("rb")
+
+
 def unpack(path: Path, folder: Path, most_mb: int = MOST_MB) -> None:
-    """Unpack an archive into a new folder, without its top folder: regular files with plain names, and nothing else.
+    """Unpack the regular files of an archive into a folder, without their top folder and their times.
 
     Raises:
-        ArchiveError: naming the member at fault, or for a stream that is damaged or larger than `most_mb` MiB.
-        OSError: if the archive cannot be opened.
+        ArchiveError: for a member that is anything else or would lie elsewhere, or a stream that is damaged or larger
+            than `most_mb` MiB.
+        OSError: if the archive cannot be opened, or a member cannot be written.
     """
     folder.mkdir(parents=True)
     try:
@@ -59,23 +63,14 @@ def unpack(path: Path, folder: Path, most_mb: int = MOST_MB) -> None:
             for number, member in enumerate(tar):
                 if number >= MOST_FILES:
                     raise ArchiveError(f"more than {MOST_FILES:,} files")
-                _extract(tar, member, folder)
+                _, _, name = member.name.partition("/")
+                if not member.isreg() or not name:
+                    raise ArchiveError(f"{member.name!r} is not a regular file in a folder")
+                tar.extract(member.replace(name=name, mtime=None, deep=False), folder, filter="data")
+    except tarfile.FilterError as error:
+        raise ArchiveError(str(error)) from None
     except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
         raise ArchiveError(f"not an archive of `mcgrpo bundle`, or damaged: {error}") from None
-
-
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    _, *parts = member.name.split("/")
-    if not member.isreg() or not parts or {"", ".", ".."} & {*member.name.split("/")} or not member.name.isprintable():
-        raise ArchiveError(f"{member.name!r} is not a regular file with a plain name")
-    content = tar.extractfile(member)
-    try:
-        target = folder.joinpath(*parts)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
-            shutil.copyfileobj(content, file)
-    except OSError as error:
-        raise ArchiveError(f"{member.name!r} cannot be unpacked: {error.strerror}") from None
 
 
 class _Limited:
@@ -90,7 +85,3 @@ class _Limited:
         if self.left < 0:
             raise ArchiveError(f"more than {self.most_mb} MiB (--max-mb)")
         return data
-
-
-def _opened(entry: Path | bytes) -> IO[bytes]:
-    return io.BytesIO(entry) if isinstance(entry, bytes) else entry.open("rb")

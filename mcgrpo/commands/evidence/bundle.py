@@ -7,6 +7,7 @@ versions. The same study gives the same bytes. `mcgrpo verify` checks it.
 
 import json
 from collections import Counter
+from collections.abc import Container
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,12 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.analyse.collect import collect
 from mcgrpo.commands.evidence import archive
-from mcgrpo.commands.evidence.contents import (
-    MANIFEST,
-    OPTIONAL,
-    STUDY,
-    SUMS,
-    checked_plan,
-    contents,
-    planned_files,
-    training_names,
-)  # fmt: skip
+from mcgrpo.commands.evidence.contents import MANIFEST, OPTIONAL, STUDY, SUMS, planned_files, reports, training_names
 from mcgrpo.files import RecordError, read_json
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.paths import RECORD, ResultFiles, StudyFiles
-from mcgrpo.study.plan import Config
+from mcgrpo.study.plan import Config, as_json
 from mcgrpo.train.provenance import commit
 
 SHOWN = 5
@@ -49,46 +41,48 @@ def bundle(files: list[Path], output: Path | None = None, completions: bool = Fa
     """
     config = study_file.read(files)
     planned = checked_plan(config)
-    entries: dict[str, Path | bytes] = {**contents(config, planned, completions), STUDY: _bytes(config)}
-    entries[MANIFEST] = _bytes(_manifest(config, planned))
+    kinds, entries = planned_files(config, planned), dict[str, Path | bytes]()
+    for name, kind in kinds.items():
+        is_report = Path(name).parent == reports(config)
+        path = Path(config["reports"], Path(name).name) if is_report else Path(name.removeprefix("study/"))
+        if path.is_file() and (completions or kind != "text"):
+            entries[name] = path
+    unfinished = collect(planned, StudyFiles(config["study"]).results.folder, unfinished=True).missing
+    lacking = missing(kinds, entries, unfinished)
+    entries |= {STUDY: _bytes(config), MANIFEST: _bytes(_manifest(config, planned))}
     entries[SUMS] = "".join(f"{archive.sha256(entries[name])}  {name}\n" for name in sorted(entries)).encode()
     top = f"{config['study']}-evidence"
     output = output or Path(top + archive.SUFFIX)
     archive.write(output, top, entries)
-    return output, missing(config, planned, entries, Path())
+    return output, lacking
 
 
-def _bytes(content: Any) -> bytes:
-    return (json.dumps(content, indent=2) + "\n").encode()
+def checked_plan(config: Config) -> dict[str, Any]:
+    """The plan that a study was run by.
+
+    Raises:
+        StudyError: where there is none, or it is not the plan of this study.
+    """
+    path = StudyFiles(config["study"]).results.plan
+    plan, wanted = read_json(study_file.made(config, path)), json.loads(json.dumps(as_json(config)))
+    odd = [key for key in {**wanted, **plan} if plan.get(key) != wanted.get(key)]
+    if odd:
+        raise StudyError(f"{path}: {odd[0]} differs from these study files; name those that it was run with")
+    return plan
 
 
-def _manifest(config: Config, planned: dict[str, Any]) -> dict[str, Any]:
-    """What made the archive, and what made its trainings; nothing in it depends on when."""
-    outcomes = list(run_outcomes(planned, StudyFiles(config["study"]).results).values())
-    packages = Counter(json.dumps(outcome.get("versions", {}), sort_keys=True) for outcome in outcomes)
-    return {
-        "study": config["study"],
-        "mcgrpo": version("mcgrpo"),
-        "commit": commit(),
-        "trainings": len(outcomes),
-        "commits": dict(sorted(Counter(str(outcome.get("commit")) for outcome in outcomes).items())),
-        "versions": [{"trainings": count, **json.loads(each)} for each, count in sorted(packages.items())],
-    }
-
-
-def missing(config: Config, planned: dict[str, Any], names: Any, root: Path) -> list[str]:
-    """What is planned and not among the names, or is not whole (see `mcgrpo.analyse.collect`).
+def missing(kinds: dict[str, str], names: Container[str], unfinished: list[str]) -> list[str]:
+    """What is planned and not among the names, or is not whole.
 
     Args:
-        root: the folder that the study's files are below.
+        kinds: see `planned_files`.
+        unfinished: what `mcgrpo.analyse.collect` misses.
     """
-    kinds = planned_files(config, planned)
     absent = [f"{name}: no such file" for name, kind in kinds.items() if kind not in OPTIONAL and name not in names]
-    unfinished = collect(planned, StudyFiles(config["study"], root).results.folder, unfinished=True).missing
-    return list(dict.fromkeys([*absent, *(line.removeprefix(f"{root}/") for line in unfinished)]))
+    return list(dict.fromkeys([*absent, *unfinished]))
 
 
-def run_outcomes(planned: dict[str, Any], results: ResultFiles) -> dict[str, dict[str, Any]]:
+def outcomes(planned: dict[str, Any], results: ResultFiles) -> dict[str, dict[str, Any]]:
     """Training -> the `outcome` of its run.json, for those that have one.
 
     Raises:
@@ -96,6 +90,24 @@ def run_outcomes(planned: dict[str, Any], results: ResultFiles) -> dict[str, dic
     """
     records = {name: results.run(name) / RECORD for name in training_names(planned)}
     return {name: read_json(path).get("outcome", {}) for name, path in records.items() if path.is_file()}
+
+
+def _manifest(config: Config, planned: dict[str, Any]) -> dict[str, Any]:
+    """What made the archive, and what made its trainings; nothing in it depends on when."""
+    found = list(outcomes(planned, StudyFiles(config["study"]).results).values())
+    packages = Counter(json.dumps(outcome.get("versions", {}), sort_keys=True) for outcome in found)
+    return {
+        "study": config["study"],
+        "mcgrpo": version("mcgrpo"),
+        "commit": commit(),
+        "trainings": len(found),
+        "commits": dict(sorted(Counter(str(outcome.get("commit")) for outcome in found).items())),
+        "versions": [{"trainings": count, **json.loads(each)} for each, count in sorted(packages.items())],
+    }
+
+
+def _bytes(content: Any) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()
 
 
 def main() -> None:
@@ -106,12 +118,11 @@ def main() -> None:
     parser.add_argument("--completions", action="store_true", help="pack the text that was graded, too")
     options = parser.parse_args()
     output = options.output.absolute() if options.output else None
-    if output and not output.name.endswith(archive.SUFFIX):
-        parser.error(f"--output {options.output}: the archive is a {archive.SUFFIX}")
     with command_line.errors(StudyError, RecordError):
         path, lacking = bundle(options.studies, output, options.completions)
     print(f"{options.output or path}: {path.stat().st_size / 1e6:,.1f} MB, sha256 {archive.sha256(path)}")
-    print(*(f"missing: {line}" for line in lacking[:SHOWN]), sep="\n", end="\n" if lacking else "")
+    for line in lacking[:SHOWN]:
+        print(f"missing: {line}")
     if len(lacking) > SHOWN:
         print(f"missing: {len(lacking) - SHOWN} more")
 

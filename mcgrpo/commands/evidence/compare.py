@@ -18,6 +18,8 @@ def difference(made: Path, archived: Path, words: bool = True) -> str:
     """
     if not archived.is_file():
         return "not in the archive"
+    if not made.is_file():
+        return "the archive holds nothing that it is made of"
     if made.suffix in (".md", ".tex") and not words:
         return ""
     lines = zip_longest(*(path.read_text(encoding="utf-8").splitlines() for path in (made, archived)))

@@ -5,62 +5,47 @@ import math
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.files import read_json
 from mcgrpo.report.catalogue import CLAIMS, TABLES
 from mcgrpo.study.check import StudyError, check_form
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
-from mcgrpo.study.plan import Config, as_json, variants
-from mcgrpo.study.read import made, schema
+from mcgrpo.study.plan import Config, variants
+from mcgrpo.study.read import schema
 
 STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", "SHA256SUMS"
 """The study as it was run (its files merged, and pinned); what made it; the hash of every other file."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
-OPTIONAL = ("text", "unfinished", "if there")
+OPTIONAL = ("text", "if there")
 
 
 def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
     """The kind of every file that a study plans.
 
     `made` is made again by `verify`, `grades` with `--regrade` only; `data` and `training` are what these need, `text`
-    is what was graded, `unfinished` is of trainings that failed.
+    is what was graded.
     """
     files, tables = StudyFiles(config["study"]), reports(config)
     results = files.results
     evaluations = [(run, benchmark) for run, each in planned["evaluations"].items() for benchmark in each]
     flips = [(run, spec["benchmark"]) for run, spec in planned["flips"].items()]
     trainings = training_names(planned)
+    evaluated = {name for run in planned["runs"] for name in planned["benchmarks"][run["setting"]]}
+    datasets = sorted({run["dataset"] for run in planned["runs"]} | evaluated)
     kinds = {
         "made": [results.plan, *results.tables, *(results.flips(*each) for each in flips)]
         + [tables / name for name in (*TABLES, *CLAIMS)],
         "grades": [results.grades(*each, protocol) for each in evaluations for protocol in planned["grading"]]
         + [results.rollout_grades(*each) for each in flips],
         "data": [results.overlap]
-        + [path for name in datasets(planned) for path in (files.audit(name), files.data_source(name))],
+        + [path for name in datasets for path in (files.audit(name), files.data_source(name))],
         "training": [results.run(run) / name for run in trainings for name in (RECORD, METRICS, GROUPS)],
-        "if there": [results.run(run) / ROLLOUTS for run in trainings] + [f"study/{each}" for each in modules(planned)],
+        "if there": [results.run(run) / ROLLOUTS for run in trainings]
+        + [results.unfinished(run) / name for run in trainings for name in (RECORD, METRICS)]
+        + [f"study/{each}" for each in modules(planned)],
         "text": [results.completions(*each) for each in evaluations] + [results.rollouts(*each) for each in flips],
-        "unfinished": [results.unfinished(run) / name for run in trainings for name in (RECORD, METRICS)],
     }
     return {str(path): kind for kind, paths in kinds.items() for path in paths}
-
-
-def contents(config: Config, planned: dict[str, Any], completions: bool = False) -> dict[str, Path]:
-    """Everything that a study's numbers come from and that is there, by its name in the archive.
-
-    Args:
-        config: the study.
-        planned: its plan.
-        completions: whether to pack the text that was graded.
-    """
-    packed: dict[str, Path] = {}
-    for name, kind in planned_files(config, planned).items():
-        if kind != "text" or completions:
-            is_report = Path(name).parent == reports(config)
-            own = Path(config["reports"], Path(name).name) if is_report else Path(name.removeprefix("study/"))
-            packed.setdefault(name, own)
-    return {name: path for name, path in packed.items() if path.is_file()}
 
 
 def reports(config: Config) -> Path:
@@ -68,24 +53,15 @@ def reports(config: Config) -> Path:
     return Path("reports", config["study"])
 
 
-def checked_plan(config: Config) -> dict[str, Any]:
-    """The plan that a study was run by.
-
-    Raises:
-        StudyError: where there is none, or it is not the plan of this study.
-    """
-    path = StudyFiles(config["study"]).results.plan
-    plan, wanted = read_json(made(config, path)), json.loads(json.dumps(as_json(config)))
-    odd = [key for key in {**wanted, **plan} if plan.get(key) != wanted.get(key)]
-    if odd:
-        raise StudyError(f"{path}: {odd[0]} differs from these study files; name those that it was run with")
-    return plan
-
-
 def modules(planned: dict[str, Any]) -> list[Path]:
     """The modules of the study's own estimators (`module:attribute`), relative to its folder; where they are files."""
     names = {run["estimator"].partition(":")[0] for run in planned["runs"] if ":" in run["estimator"]}
     return sorted(Path(*name.split(".")).with_suffix(".py") for name in names)
+
+
+def training_names(planned: dict[str, Any]) -> list[str]:
+    """The names of the plan's trainings."""
+    return [name for name in planned["evaluations"] if name.split("/")[1] != UNTRAINED]
 
 
 def read_config(path: Path) -> Config:
@@ -101,23 +77,10 @@ def read_config(path: Path) -> Config:
         raise StudyError(f"larger than {MOST_BYTES:,} bytes")
     config = json.loads(path.read_text(encoding="utf-8"))
     check_form(config, schema())
-    if (count := sum(_grid(config, experiment) for experiment in config["experiments"].values())) > MOST_RUNS:
+    count = 0
+    for experiment in config["experiments"].values():
+        lists = [experiment.get(key, []) for key in ("settings", "methods", "num_generations")]
+        count += math.prod(map(len, [*lists, variants(experiment), experiment.get("seeds", config["seeds"])]))
+    if count > MOST_RUNS:
         raise StudyError(f"{count:,} runs, more than {MOST_RUNS:,}")
     return config
-
-
-def _grid(config: Config, experiment: Config) -> int:
-    lists = (experiment["settings"], variants(experiment), experiment.get("methods", []),
-             experiment.get("num_generations", []), experiment.get("seeds", config["seeds"]))  # fmt: skip
-    return math.prod(map(len, lists))
-
-
-def training_names(planned: dict[str, Any]) -> list[str]:
-    """The names of the plan's trainings."""
-    return [name for name in planned["evaluations"] if name.split("/")[1] != UNTRAINED]
-
-
-def datasets(planned: dict[str, Any]) -> list[str]:
-    """Everything that is trained or evaluated on."""
-    evaluated = {name for run in planned["runs"] for name in planned["benchmarks"][run["setting"]]}
-    return sorted({run["dataset"] for run in planned["runs"]} | evaluated)

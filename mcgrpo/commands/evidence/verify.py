@@ -1,34 +1,30 @@
 """The checks that a reviewer makes of an archive: `mcgrpo verify ARCHIVE`, a line for each, the verdict last.
 
-An archive may be anybody's: nothing in it runs, or names a path or a module. Advantages are computed again from
-rewards, and plan, scores, summary, tables and claims from grades and metrics, by the code that is installed. Everything
-happens in a temporary folder. The exit code is 1 if anything failed.
+An archive may be anybody's: nothing in it runs, or names a path or a module. Plan, scores, summary, tables and claims
+are made again from grades and metrics by the code that is installed, in a temporary folder. The exit code is 1 if
+anything failed.
 """
 
-import contextlib
-import io
 import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from mcgrpo import command_line
+from mcgrpo.analyse.collect import Results, collect
 from mcgrpo.commands.evidence import archive, regenerate
-from mcgrpo.commands.evidence.advantages import disagreements, is_known
-from mcgrpo.commands.evidence.bundle import missing, run_outcomes
+from mcgrpo.commands.evidence.bundle import missing, outcomes
 from mcgrpo.commands.evidence.compare import difference
 from mcgrpo.commands.evidence.contents import MANIFEST, STUDY, SUMS, planned_files, read_config
-from mcgrpo.files import as_record, iter_json_lines, read_json
-from mcgrpo.records import Run, run_name
-from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import GROUPS, RECORD, StudyFiles
+from mcgrpo.files import read_json
+from mcgrpo.records import run_name
+from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import as_json
-from mcgrpo.study.schedule import schedule
 
 SHOWN = 20
 """Culprits of one check that are printed."""
@@ -73,38 +69,40 @@ def verify(path: Path, partial: bool = False, regrade: bool = False, most_mb: in
         OSError: for an archive that cannot be opened.
     """
     with tempfile.TemporaryDirectory(prefix="mcgrpo-verify-") as folder:
+        unpacked = Unpacked(Path(folder, "content"), Path(folder, "made"), partial)
         try:
-            archive.unpack(path, Path(folder, "content"), most_mb)
+            archive.unpack(path, unpacked.folder, most_mb)
         except archive.ArchiveError as error:
             yield Check("archive", "refused", (str(error),), "FAILED")
             return
-        unpacked = Unpacked(Path(folder, "content"), Path(folder, "made"), partial)
-        for topic, check in unpacked.checks(regrade):
+        checks = [unpacked.files, unpacked.study, unpacked.complete, unpacked.commits, unpacked.problems]
+        for check in [*checks, *([unpacked.grades] if regrade else []), unpacked.tables]:
             try:
                 yield check()
             except (Exception, SystemExit) as error:  # whatever a file that was tampered with may lead to
                 told = f"{type(error).__name__}: {error}".replace(f"{unpacked.folder}/", "")
-                yield Check(topic, "cannot be read", (told,), "FAILED")
-                if topic == "study":
+                yield Check(check.__name__, "cannot be read", (told,), "FAILED")
+                if check == unpacked.study:
                     return
 
 
 class Unpacked:
-    """An unpacked archive and its checks; `study` sets its manifest, its study and what that plans."""
+    """An unpacked archive and its checks, in their order; `study` sets its manifest, its study and what that plans."""
 
     def __init__(self, folder: Path, made: Path, partial: bool):
         self.folder, self.made, self.partial = folder, made, partial
-        self.names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
-    def checks(self, regrade: bool) -> Iterator[tuple[str, Callable[[], Check]]]:
-        """Topic and check, each to be made before the next one is asked for."""
-        yield from (("files", self.hashes), ("study", self.study), ("complete", self.complete))
-        yield from (("commits", self.commits), ("rollouts", self.rollouts))
-        for topic, step in {**({"grades": regenerate.make_grades} if regrade else {}), **regenerate.STEPS}.items():
-            yield topic, partial(self.step, topic, step)
-        yield "problems", self.problems
+    @cached_property
+    def names(self) -> list[str]:
+        """The files of the archive."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
 
-    def hashes(self) -> Check:
+    @cached_property
+    def collected(self) -> Results:
+        """What its grades, flip rates and metrics amount to, and what is missing for it."""
+        return collect(self.planned, self.there.results.folder, unfinished=True)
+
+    def files(self) -> Check:
         """SHA256SUMS lists every other file with its hash, and no more."""
         lines = (self.folder / SUMS).read_text(encoding="utf-8").splitlines()
         listed = {name: value for value, _, name in (line.partition("  ") for line in lines)}
@@ -120,6 +118,8 @@ class Unpacked:
         self.manifest = read_json(self.folder / MANIFEST)
         self.config = read_config(self.folder / STUDY)
         self.planned: dict[str, Any] = json.loads(json.dumps(as_json(self.config)))
+        self.kinds = planned_files(self.config, self.planned)
+        self.there, self.again = (StudyFiles(self.config["study"], folder) for folder in (self.folder, self.made))
         finding = f"{self.config['study']}, packed by mcgrpo {self.manifest['mcgrpo']}"
         if self.same_version:
             return Check("study", finding)
@@ -133,10 +133,10 @@ class Unpacked:
 
     def complete(self) -> Check:
         """Nothing that was planned is missing, and nothing else is there."""
-        planned = planned_files(self.config, self.planned)
-        known = {MANIFEST, SUMS, STUDY, *planned}
+        known = {MANIFEST, SUMS, STUDY, *self.kinds}
         strangers = [f"{name}: nothing that the study plans" for name in self.names if name not in known]
-        lacking = missing(self.config, self.planned, self.names, self.folder)
+        unfinished = [line.removeprefix(f"{self.folder}/") for line in self.collected.missing]
+        lacking = missing(self.kinds, self.names, unfinished)
         if lacking and self.partial and not strangers:
             return Check("complete", f"{len(lacking)} missing", lacking, "note")
         fine = f"{len(self.planned['runs'])} runs, nothing missing and nothing else"
@@ -145,71 +145,44 @@ class Unpacked:
 
     def commits(self) -> Check:
         """Every training is of a known commit."""
-        outcomes = run_outcomes(self.planned, StudyFiles(self.config["study"], self.folder).results)
-        commits = {name: str(outcome.get("commit")) for name, outcome in outcomes.items()}
+        found = outcomes(self.planned, self.there.results).items()
+        commits = {name: str(outcome.get("commit")) for name, outcome in found}
         culprits = [f"{name}: {each}" for name, each in commits.items() if each.endswith("-dirty") or each == "None"]
         counts = Counter(commits.values())
         fine = ", ".join(f"{count} trainings of {each}" for each, count in sorted(counts.items())) or "no trainings"
         check = judged("commits", fine, f"{len(culprits)} trainings of unknown code", culprits)
         return check._replace(status="note") if check.status == "ok" and len(counts) > 1 else check
 
-    def rollouts(self) -> Check:
-        """Every training has taken the steps that are planned; advantages and kept rows follow from its rewards.
-
-        Estimators of somebody's own are code, and are not run: their trainings are named.
-        """
-        findings, own, count = [], [], 0
-        results = StudyFiles(self.config["study"], self.folder).results
-        for run in (as_record(Run, row, "plan") for row in self.planned["runs"] if row["method"] != UNTRAINED):
-            of_run = results.run(run.name)
-            if not (of_run / RECORD).is_file() or not (of_run / GROUPS).is_file():
-                continue  # which `complete` names
-            count += 1
-            own += [] if is_known(run) else [f"{run.name}: not computed again: {run.estimator} is the study's own code"]
-            try:
-                rows = read_json(of_run / RECORD)["outcome"]["data"]["rows"]
-                planned = schedule(run, max(self.config.get("gpus", 0), 1), rows)
-                findings += [f"{run.name}: {line}" for line in disagreements(of_run, run, planned)]
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
-                findings.append(f"{run.name}: cannot be read: {error}".replace(f"{of_run}/", ""))
-        fine = f"{count} trainings: steps, advantages and kept rows are those of their rewards"
-        check = judged("rollouts", fine, f"{len(findings)} disagreements", findings)
-        return Check("rollouts", f"{count - len(own)} of {fine}", own, "note") if own and not findings else check
-
-    def step(self, topic: str, step: regenerate.Step) -> Check:
-        """What a step makes, after those before it, is in the archive; of an unfinished study, as far as it goes."""
-        before = set(self.made.rglob("*"))
-        with contextlib.redirect_stdout(io.StringIO()):
-            step(self.folder, self.config, self.planned, self.made)
-        found = [path for path in {*self.made.rglob("*")} - before if path.is_file() and path.suffix != ".sha256"]
-        names = sorted(str(path.relative_to(self.made)) for path in found)
-        if not names and (topic != "flips" or self.planned["flips"]):
-            told = ("the archive holds nothing that it is made of",)
-            return Check(topic, "nothing could be made again", told, "note" if self.partial else "FAILED")
-        culprits = []
-        for name in names:
-            if self.partial and name not in self.names:
-                continue
-            if odd := difference(self.made / name, self.folder / name, self.same_version):
-                culprits.append(f"{name}: {odd}")
-        return judged(topic, f"{len(names)} files, made again", f"{len(culprits)} of {len(names)} differ", culprits)
-
     def problems(self) -> Check:
         """Every score is over all problems of its benchmark, by the benchmark's audit."""
-        files, made = (StudyFiles(self.config["study"], folder) for folder in (self.folder, self.made))
-        counted = {(run_name(row), row["benchmark"], row["measure"]): row["n"]
-                   for _, row in iter_json_lines(made.results.scores)}  # fmt: skip
-        wanted = {}
+        counted = {(run_name(vars(score)), score.benchmark, score.measure): score.n for score in self.collected.scores}
+        culprits = []
         for run, benchmarks in self.planned["evaluations"].items():
             for benchmark in benchmarks:
-                rows = read_json(files.audit(benchmark))["splits"]["test"]["rows"]
-                wanted |= {(run, benchmark, measure): rows for measure in self.planned["measures"]}
-        culprits = [
-            f"{run}: {measure} on {benchmark} is over {counted.get((run, benchmark, measure))} problems of {rows}"
-            for (run, benchmark, measure), rows in wanted.items()
-            if counted.get((run, benchmark, measure), rows if self.partial else None) != rows
-        ]
+                rows = read_json(self.there.audit(benchmark))["splits"]["test"]["rows"]
+                for measure in self.planned["measures"]:
+                    count = counted.get((run, benchmark, measure), rows if self.partial else None)
+                    if count != rows:
+                        culprits.append(f"{run}: {measure} on {benchmark} is over {count} problems of {rows}")
         return judged("problems", "scores are over all problems", f"{len(culprits)} scores", culprits)
+
+    def grades(self) -> Check:
+        """The grades are those of the completions in the archive."""
+        regenerate.make_grades(self.config, self.planned, self.there, self.again)
+        return self.compared("grades", "grades")
+
+    def tables(self) -> Check:
+        """Plan, flips, scores, summary, tables and claims are those of the grades and metrics."""
+        regenerate.make_tables(self.config, self.planned, self.collected, self.there, self.again)
+        return self.compared("tables", "made")
+
+    def compared(self, topic: str, kind: str) -> Check:
+        """The files of a kind, made again, against those of the archive; of an unfinished study, those that it has."""
+        wanted = {name for name, each in self.kinds.items() if each == kind}
+        names = sorted(wanted.intersection(self.names) if self.partial else wanted)
+        odd = {name: difference(self.made / name, self.folder / name, self.same_version) for name in names}
+        culprits = [f"{name}: {told}" for name, told in odd.items() if told]
+        return judged(topic, f"{len(names)} files, made again", f"{len(culprits)} of {len(names)} differ", culprits)
 
 
 def main() -> None:

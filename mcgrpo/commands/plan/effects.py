@@ -6,40 +6,35 @@ difference that a two-sided test at 5% detects with power 80% (`mcgrpo.analyse.s
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from tabulate import tabulate
 
 from mcgrpo.analyse.crossed import total_variance
 from mcgrpo.analyse.stats import detectable
 from mcgrpo.study.methods import METHODS
-from mcgrpo.study.plan import Config, evaluations, expand
+from mcgrpo.study.plan import Config, as_json, evaluations, expand
 from mcgrpo.study.rows import rows_of
 
 BETWEEN_SEEDS, BETWEEN_PROBLEMS = 0.015, 0.08
 """Standard deviations that are assumed of a gain, given infinitely many problems, or seeds. For the gains of a finished
 study, summary.csv has `difference_detectable`."""
-DISAGREEMENT = 0.12
-"""Share of greedy answers that are correct for one method and wrong for the other: the variance of the residual."""
+DISAGREEMENT, SAMPLED = 0.12, 0.25
+"""Share of problems that a greedy or a sampled answer of one method gets right and one of the other wrong, or the
+reverse: over the number of answers to a problem, the variance of the residual. Sampled, it was 0.10 in the reference
+study and 0.25 in that of SmolLM2."""
 
 
-class Effect(NamedTuple):
-    """The detectable gain, a fraction, of the cells of a setting evaluated on a benchmark with that many seeds."""
+def smallest_gain(seeds: int, problems: int, samples: int = 0) -> float | None:
+    """The detectable gain; None for one seed, which gives no variance between seeds, or without problems.
 
-    setting: str
-    benchmark: str
-    cells: int
-    seeds: int
-    problems: int | None
-    gain: float | None
-
-
-def smallest_gain(seeds: int, problems: int) -> float | None:
-    """The detectable gain; None for one seed, which gives no variance between seeds, or without problems."""
+    Args:
+        seeds, problems: that gains are means over.
+        samples: answers to each problem; 0 for one that is decoded greedily.
+    """
     if seeds < 2 or problems < 1:
         return None
-    residual = DISAGREEMENT / (seeds * problems)
+    residual = (SAMPLED / samples if samples else DISAGREEMENT) / (seeds * problems)
     of_seeds = [(BETWEEN_SEEDS**2 / seeds + residual, seeds - 1)]
     of_problems = [(BETWEEN_PROBLEMS**2 / problems + residual, problems - 1)] if problems > 1 else [(0.0, 0)]
     rest = [(residual, (seeds - 1) * (problems - 1))] if problems > 1 else [(0.0, 0)]
@@ -47,17 +42,7 @@ def smallest_gain(seeds: int, problems: int) -> float | None:
     return detectable(variance**0.5, freedom)
 
 
-def effects(config: Config) -> list[Effect]:
-    """One for each setting, benchmark and number of seeds that gains are planned with."""
-    planned = []
-    for (setting, benchmark, seeds), cells in sorted(_gains(config).items()):
-        problems = rows_of(config, benchmark).get("test")
-        gain = smallest_gain(seeds, problems or 0)
-        planned.append(Effect(setting, benchmark, cells, seeds, problems, gain))
-    return planned
-
-
-def _gains(config: Config) -> Counter[tuple[str, str, int]]:
+def gains(config: Config) -> Counter[tuple[str, str, int]]:
     """(setting, benchmark, seeds) -> number of cells that are compared with their baseline there."""
     evaluated, seeds = evaluations(config), defaultdict(set)
     for name, entry in expand(config).items():
@@ -72,18 +57,24 @@ def _gains(config: Config) -> Counter[tuple[str, str, int]]:
     return counts
 
 
-def listing(effects: Sequence[Effect]) -> Iterator[str]:
-    """The effects as a table, and what they rest on."""
-    if not effects:
+def listing(config: Config) -> Iterator[str]:
+    """The detectable gain by the study's primary measure, for each setting, benchmark and number of seeds."""
+    measure, rows = as_json(config)["primary"]["measure"], []
+    samples = 0 if measure == "greedy" else config["evaluation"]["samples"]
+    sort, differ = ("sampled", SAMPLED) if samples else ("greedy", DISAGREEMENT)
+    for (setting, benchmark, seeds), cells in sorted(gains(config).items()):
+        problems = rows_of(config, benchmark).get("test")
+        gain = smallest_gain(seeds, problems or 0, samples)
+        told = "unknown" if gain is None else f"{100 * gain:.1f}"
+        rows.append((setting, benchmark, cells, seeds, problems or "unknown", told))
+    if not rows:
         return
-    shown = {each: "unknown" if each.gain is None else f"{100 * each.gain:.1f}" for each in effects}
-    rows = [each._replace(problems=each.problems or "unknown", gain=gain) for each, gain in shown.items()]
     headers = ["setting", "benchmark", "cells", "seeds", "problems", "detectable, points"]
-    yield "\nMinimum detectable gain in greedy accuracy (two-sided test at 5%, power 80%):"
+    yield f"\nMinimum detectable gain in {sort} accuracy ({measure}; two-sided test at 5%, power 80%):"
     yield tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", "left", *["right"] * 4))
     yield (
         f"assumed: gains have a standard deviation of {100 * BETWEEN_SEEDS:g} points between seeds, "
-        f"{100 * BETWEEN_PROBLEMS:g} between problems; two methods differ in {100 * DISAGREEMENT:g}% of answers"
+        f"{100 * BETWEEN_PROBLEMS:g} between problems; two methods differ in {100 * differ:g}% of {sort} answers"
     )
-    if any(each.seeds == 1 for each in effects):
+    if any(seeds == 1 for _, _, _, seeds, *_ in rows):
         yield "unknown: one seed gives no variance between seeds"

@@ -1,18 +1,17 @@
-"""How long a training takes: the mean over finished trainings of the same work, else the paper's printed times.
+"""How long a training takes: the mean over finished trainings of the same work, else the paper's printed GPU-hours.
 
-The paper's GPU-hours also stand for the same batches on another number of GPUs.
-
-Two trainings are the same *work* if they share setting, model, data set, G, rollouts drawn, GPUs and hyper-parameters,
-apart from those in `FREE`: methods, rewards and seeds may differ.
+Two trainings are the same *work* if they share setting, model, data set, G, rollouts drawn, rows of an optimizer step
+and hyper-parameters, apart from those in `FREE`: methods, rewards and seeds may differ. A training of a toy model on
+a CPU that has neither takes about as long as those of the reference study did.
 """
 
 import csv
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mcgrpo import shipped
 from mcgrpo.files import RecordError, as_record, read_json
@@ -30,69 +29,72 @@ FREE = (
 )  # fmt: skip
 """Hyper-parameters that change what is learnt, but not what a step costs (beyond the length of completions)."""
 BATCH = ("per_device_train_batch_size", "gradient_accumulation_steps")
+TOY_MACHINE = "two cores of an AMD EPYC, one training on each"
+TOY_SECONDS, TOY_TOKENS = 1.5, 28_000
+"""Measured there in the reference study: seconds of a training beside its steps, and completion tokens a second."""
+TOY_OTHERS = 0.4
+"""Seconds of all other jobs, for a second of training: two thirds generate completions."""
 
 
 class Time(NamedTuple):
-    """Seconds of a whole training, and their source: `measured` (under results/), `published` or `scaled`."""
+    """Seconds of a whole training, and their source: `measured` (under results/), `published` or `toy`."""
 
     seconds: float
     source: str
 
 
-def times(config: Config, trainings: Iterable[Run]) -> dict[str, Time]:
-    """Work -> mean time, of the study's finished trainings and of the paper's."""
-    trainings, gpus = list(trainings), config.get("gpus", 0)
-    measured, published, scaled = defaultdict(list), defaultdict(list), defaultdict(list)
-    gpu_seconds = defaultdict(list)
-    for paper, run, seconds in _published(config):
-        published[work(paper, run)].append(seconds)
-        gpu_seconds[_same_batches(paper, run)].append(seconds * paper["gpus"])
-    for run in trainings if gpus and gpu_seconds else ():
-        scaled[work(config, run)] += [seconds / gpus for seconds in gpu_seconds.get(_same_batches(config, run), ())]
-    for run, outcome in finished(config, trainings):
-        measured[work(config, run)].append(outcome["seconds"])
-    sources = {"scaled": scaled, "published": published, "measured": measured}  # the last one counts
-    return {
-        key: Time(mean(each), source) for source, by_work in sources.items() for key, each in by_work.items() if each
-    }
-
-
-def work(config: Config, run: Run, free: Sequence[str] = FREE, devices: int | None = None) -> str:
-    """The work of a training: equal for two that take about as long.
+def times(config: Config, done: Mapping[str, tuple[Run, float]]) -> dict[str, Time]:
+    """Work -> mean time, of the study's finished trainings and of the paper's.
 
     Args:
-        free: hyper-parameters that do not count.
-        devices: what stands for the number of GPUs; default: the study's `gpus`.
+        done: name -> run and seconds of each finished training.
     """
+    published, measured = defaultdict(list), defaultdict(list)
+    for paper, run, seconds in _published(config):
+        published[work(paper, run)].append(seconds * paper["gpus"] / max(config.get("gpus", 0), 1))
+    for run, seconds in done.values():
+        measured[work(config, run)].append(seconds)
+    found = {key: Time(mean(each), "published") for key, each in published.items()}
+    return found | {key: Time(mean(each), "measured") for key, each in measured.items()}
+
+
+def work(config: Config, run: Run) -> str:
+    """The work of a training: equal for two that take about as many GPU-hours."""
     model = {key: value for key, value in config["models"][run.model].items() if key != "revision"}
-    training = {key: value for key, value in run.training.items() if key not in free}
+    training = {key: value for key, value in run.training.items() if key not in (*FREE, *BATCH)}
     training["beta"] = bool(training.get("beta"))
-    devices = config.get("gpus", 0) if devices is None else devices
-    return json.dumps(
-        [run.setting, model, run.dataset, run.num_generations, drawn(run), devices, training], sort_keys=True
-    )
+    gpus, sizes = config.get("gpus", 0), (run.num_generations, drawn(run))
+    batch = [gpus > 0, max(gpus, 1) * _rows(run)]
+    return json.dumps([run.setting, model, run.dataset, *sizes, *batch, training], sort_keys=True)
 
 
-def _same_batches(config: Config, run: Run) -> str:
-    """Equal for two trainings whose optimizer steps have as many rows, on any number of GPUs."""
-    rows = max(config.get("gpus", 0), 1) * math.prod(run.training.get(key, 1) for key in BATCH)
-    return work(config, run, (*FREE, *BATCH), devices=rows)
+def _rows(run: Run) -> int:
+    """Of an optimizer step, on each GPU."""
+    return math.prod(run.training.get(key, 1) for key in BATCH)
 
 
-def finished(config: Config, trainings: Iterable[Run]) -> Iterator[tuple[Run, dict[str, Any]]]:
-    """Trainings that finished with the present hyper-parameters, each with the `outcome` of its run.json."""
+def toy_time(config: Config, run: Run, steps: int | None) -> Time | None:
+    """Of a training of a toy model on a CPU; None for another."""
+    if config.get("gpus") or "toy" not in config["models"][run.model] or steps is None:
+        return None
+    rollouts = steps * _rows(run) / run.num_generations * drawn(run)
+    return Time(TOY_SECONDS + rollouts * run.training.get("max_completion_length", 512) / TOY_TOKENS, "toy")
+
+
+def finished(config: Config, trainings: Iterable[Run]) -> Iterator[tuple[Run, float]]:
+    """Trainings that finished with the present hyper-parameters, each with its seconds."""
     for run in trainings:
         try:
             record = read_json(StudyFiles(config["study"]).results.run(run.name) / RECORD)
             outcome = record.pop("outcome", {})
             if outcome.get("status") == "finished" and as_record(Run, record, run.name) == run:
-                yield run, outcome
+                yield run, outcome["seconds"]
         except RecordError:
             continue
 
 
 def _published(config: Config) -> Iterator[tuple[Config, Run, float]]:
-    """The paper's study, its runs, and their seconds; read without pandas, whose import takes longer than the rest."""
+    """The paper's study, its runs, and their seconds."""
     with shipped.PUBLISHED.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if (row["measure"], row["variant"]) == ("seconds", DEFAULT)]
     printed = {(row["setting"], row["method"], int(row["num_generations"])): float(row["value"]) for row in rows}

@@ -1,1 +1,0 @@
-"""Check that this machine can run a study, before anything starts."""
