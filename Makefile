@@ -92,6 +92,20 @@ define over-venv
 @touch $@
 endef
 
+# All that pyproject.toml names, but torch, whose newest build on PyPI needs CUDA.
+NEWEST = "import tomllib; from packaging.requirements import Requirement; \
+  groups = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
+  names = {Requirement(line).name for group in ('train', 'workflow', 'dev') for line in groups[group]}; \
+  print(*sorted(names - {'mcgrpo', 'torch'}))"
+
+test-newest: .venv-newest/ready ## the trainer's laws and the cut-down study with the newest version of every package; may fail
+	PATH=$(CURDIR)/.venv-newest/bin:$(PATH) python -m pytest -q -m "law and not slow" tests/trainer
+
+.venv-newest/ready: .venv/ready
+	$(call over-venv,pip)
+	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager $$(.venv/bin/python -c $(NEWEST))
+	@touch $@
+
 test-trl-own: .venv-trl-own/ready ## TRL's own tests of GRPO with our trainer, table in docs/drop-in.md; TRL=/path/to/a/checkout
 	PYTHONPATH=$(CURDIR)/tests .venv-trl-own/bin/python -m trl_own $(TRL)
 
