@@ -18,7 +18,9 @@ from mcgrpo.files import RecordError
 from mcgrpo.records import cell_name, run_name
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
+from mcgrpo.study.methods import METHODS, is_median, label
 from mcgrpo.study.paths import RECORD, ResultFiles, StudyFiles
+from mcgrpo.study.variants import DEFAULT
 from mcgrpo.tracking import store_of
 from mcgrpo.tracking.contents import Entry, Row, cell_entry, run_entry
 
@@ -26,6 +28,8 @@ SERVER = "http://127.0.0.1:5000"
 """Where `mlflow ui` serves a store that is a file."""
 PAGE = "#/experiments/{}/runs?workflowType=machine_learning"
 """The runs of an experiment; without the query, a new browser is shown a page for chats."""
+NOTE_LIMIT = 19_000
+"""Characters of a description; MLflow refuses more than 20,000."""
 
 
 def rows_by(name: Callable[[Row], str], path: Path) -> dict[str, list[Row]]:
@@ -59,14 +63,36 @@ def track(uri: str, study: str, results: ResultFiles, reports: Path) -> str:
     seeds: dict[str, list[Entry]] = {cell: [] for cell in summary if any(row["mean"] for row in summary[cell])}
     for run in runs:
         seeds.setdefault(run.key.rpartition("/")[0], []).append(run)
+    ids: dict[str, list[str]] = {}
     for cell, entries in seeds.items():
         parent = store.write(cell_entry(summary.get(cell, []), entries, stamp))
-        for entry in entries:
-            store.write(entry, parent)
+        ids[cell] = [store.write(entry, parent) for entry in entries]
     if summary and reports.is_dir():
         store.write(Entry("study", study, "tables and figures", stamp, stamp, folder=reports))
+    store.describe(comparisons(ids, store.experiment))
     page = f"{uri.rstrip('/') if uri.startswith('http') else SERVER}/{PAGE.format(store.experiment)}"
     return f"{len(runs)} trainings in {uri}, {store.written} runs written in {time.time() - began:.0f} s: {page}"
+
+
+def comparisons(ids: dict[str, list[str]], experiment: str) -> str:
+    """Markdown: links to MLflow's comparison of the seeds of a median method with its baseline's, the smallest G first.
+
+    Args:
+        ids: cell -> ids of its seeds.
+    """
+    parts = {cell: cell.split("/") for cell in ids}
+    text = "Seeds of the median beside those of the mean:"
+    for cell in sorted(ids, key=lambda cell: (int(parts[cell][2][1:]), cell)):
+        setting, method, size, variant = parts[cell]
+        if not is_median(method) or variant != DEFAULT:
+            continue
+        baseline = METHODS[method].baseline
+        runs = ids.get(f"{setting}/{baseline}/{size}/{variant}", []) + ids[cell]
+        listed = ",".join(f"%22{run}%22" for run in runs)
+        query = f"#/compare-runs?runs=[{listed}]&experiments=[%22{experiment}%22]"
+        link = f"[{size} {label(method)} and {label(baseline)} {setting}]({query})"
+        text += f"\n- {link}" if len(text) + len(link) < NOTE_LIMIT else ""
+    return text
 
 
 def main() -> None:

@@ -34,6 +34,7 @@ class Entry:
         tags: which run or cell it is; logged as params too, since MLflow's plots offer only those.
         params: hyper-parameters.
         metrics: (name, value, time in seconds since the epoch, step).
+        data: the training data as in run.json, with its `name`.
         rollouts: a file of rollouts that is shown as a table.
         folder: its files are artifacts.
     """
@@ -46,6 +47,7 @@ class Entry:
     tags: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
     metrics: list[tuple[str, float, float, int]] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
     rollouts: Path | None = None
     folder: Path | None = None
 
@@ -87,7 +89,8 @@ def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
     outcome = record.pop("outcome", {})
     run = as_record(Run, record, str(folder / RECORD))
     try:
-        started, ended, steps = outcome["started"], outcome["started"] + outcome["seconds"], outcome["steps"]
+        started, ended = outcome["started"], outcome["started"] + outcome["seconds"]
+        steps, data = outcome["steps"], {"name": run.dataset, **outcome["data"]}
     except KeyError as error:
         raise RecordError(f"{folder / RECORD}: {error} is missing in the outcome of a finished training") from None
     params = {"model": run.model, "dataset": run.dataset, "loss_type": run.loss_type, "estimator": run.estimator}
@@ -104,6 +107,7 @@ def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
             *curves(folder / METRICS),
             *((score_name(row), float(row["value"]), ended, steps) for row in scores if is_accuracy(row)),
         ],
+        data=data,
         rollouts=folder / ROLLOUTS if (folder / ROLLOUTS).is_file() else None,
     )
 
@@ -151,6 +155,7 @@ def cell_entry(rows: list[Row], seeds: list[Entry], stamp: float) -> Entry:
         ended=ended,
         tags=tags_of(row),
         metrics=[(metric, value, ended, 0) for metric, value in metrics.items()],
+        data=seeds[0].data if seeds else {},
     )
 
 

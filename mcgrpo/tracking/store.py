@@ -1,5 +1,6 @@
 """The experiment of a study in an MLflow tracking store."""
 
+import json
 import math
 import os
 from collections import defaultdict
@@ -13,14 +14,14 @@ os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
 
 import pandas as pd
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
 from mcgrpo.tracking.contents import Entry
 
-BATCH, MOST_RUNS = 1_000, 50_000
-"""What MLflow accepts of metrics, and returns of runs, in one request."""
+BATCH = 800
+"""Metrics in one request; MLflow accepts 1000 metrics, params and tags together."""
 KIND, KEY, DIGEST = "mcgrpo.kind", "mcgrpo.key", "mcgrpo.digest"
-PARENT = "mlflow.parentRunId"
+PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 MODEL_TRAINING = {"mlflow.experimentKind": "custom_model_development"}
 """Has MLflow list an experiment under model training."""
 SQLITE = "sqlite:///"
@@ -38,9 +39,18 @@ class Store:
             experiment.experiment_id if experiment else self.client.create_experiment(study, artifacts, MODEL_TRAINING)
         )
         self.written = 0
-        self.known: dict[tuple[str, str], list[Any]] = defaultdict(list)  # runs of an earlier call, by kind and key
-        for run in self.client.search_runs([self.experiment], f"tags.`{KIND}` != ''", max_results=MOST_RUNS):
-            self.known[run.data.tags[KIND], run.data.tags[KEY]].append(run)
+        self.known = self._known()
+
+    def _known(self) -> dict[tuple[str, str], list[Any]]:
+        """The runs that an earlier call made, by kind and key."""
+        known, token = defaultdict(list), ""
+        while token is not None:
+            query = f"tags.`{KIND}` != ''"
+            page = self.client.search_runs([self.experiment], query, max_results=1000, page_token=token or None)
+            for run in page:
+                known[run.data.tags[KIND], run.data.tags[KEY]].append(run)
+            token = page.token or None
+        return known
 
     def write(self, entry: Entry, parent: str = "") -> str:
         """Create a run unless it is there with the same content; one with another content is removed.
@@ -66,7 +76,7 @@ class Store:
         return kept.info.run_id
 
     def _create(self, entry: Entry, tags: dict[str, str]) -> str:
-        client, tags = self.client, tags | entry.tags
+        client = self.client
         run_id = client.create_run(self.experiment, milliseconds(entry.started), tags, entry.title).info.run_id
         metrics = [
             Metric(name, float(value), milliseconds(time), step)
@@ -74,9 +84,11 @@ class Store:
             if math.isfinite(value)
         ]
         params = [Param(*item) for item in {**entry.params, **entry.tags}.items()]
-        client.log_batch(run_id, params=params)
-        for start in range(0, len(metrics), BATCH):
+        client.log_batch(run_id, metrics[:BATCH], params, [RunTag(*item) for item in entry.tags.items()])
+        for start in range(BATCH, len(metrics), BATCH):
             client.log_batch(run_id, metrics[start : start + BATCH])
+        if entry.data:
+            client.log_inputs(run_id, [dataset(entry.data)])
         if entry.rollouts:
             client.log_table(run_id, pd.read_json(entry.rollouts, lines=True).astype(object), "rollouts.json")
         if entry.folder:
@@ -84,6 +96,17 @@ class Store:
         client.set_terminated(run_id, "FINISHED", milliseconds(entry.ended))
         self.written += 1
         return run_id
+
+    def describe(self, text: str) -> None:
+        """Set the experiment's description, in Markdown."""
+        self.client.set_experiment_tag(self.experiment, NOTE, text)
+
+
+def dataset(data: dict[str, Any]) -> DatasetInput:
+    """The data set of a training: `name`, `path`, `sha256` and `rows`."""
+    source, profile = json.dumps({"uri": data["path"]}), json.dumps({"num_rows": data["rows"]})
+    used = Dataset(data["name"], data["sha256"][:16], "local", source, profile=profile)
+    return DatasetInput(used, [InputTag("mlflow.data.context", "training")])
 
 
 def milliseconds(seconds: float) -> int:

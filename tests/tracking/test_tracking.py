@@ -11,16 +11,17 @@ from runs import RUN
 from mcgrpo.analyse.records import Cell, Score
 from mcgrpo.files import write_csv, write_json, write_jsonl
 from mcgrpo.study.paths import ResultFiles
-from mcgrpo.tracking.__main__ import track
+from mcgrpo.tracking.__main__ import NOTE_LIMIT, comparisons, track
 
 MEAN = replace(RUN, method="grpo", estimator="mean-std")
 STARTED = 1_700_000_000.0
+DATA = {"path": "resources/data/mini/sums.jsonl", "sha256": "ab" * 32, "rows": 12}
 
 
 def train(results, run):
     """The files of a finished training of three steps and 12 seconds."""
     folder = results.run(run.name)
-    outcome = {"started": STARTED, "seconds": 12.0, "steps": 3, "commit": "abc-dirty", "device": "cpu"}
+    outcome = {"started": STARTED, "seconds": 12.0, "steps": 3, "data": DATA, "commit": "abc-dirty", "device": "cpu"}
     write_json(folder / "run.json", {**asdict(run), "outcome": outcome})
     steps = [{"step": n, "time": STARTED + n, "loss": 1 / n, "drawn/reward": n / 4, "epoch": n} for n in (1, 2, 3)]
     write_jsonl(folder / "metrics.jsonl", steps)
@@ -71,7 +72,7 @@ def tracked(uri, results, tmp_path):
     return call
 
 
-def test_a_training_is_a_run_with_its_curves_accuracies_and_times(tracked):
+def test_a_training_is_a_run_with_its_curves_accuracies_data_set_and_times(tracked):
     run = tracked()["G4 MC-GRPO seed3 toy"]
     assert (run.info.start_time, run.info.end_time) == (STARTED * 1000, STARTED * 1000 + 12_000)
     history = tracked.client.get_metric_history(run.info.run_id, "curve/reward")
@@ -82,6 +83,8 @@ def test_a_training_is_a_run_with_its_curves_accuracies_and_times(tracked):
     names = {"setting": "toy", "method": "mc-grpo", "G": "4", "variant": "default", "seed": "3"}
     assert names.items() <= run.data.tags.items() and names.items() <= run.data.params.items()
     assert run.data.tags["commit"] == "abc-dirty" and run.data.params["learning_rate"] == "0.0002"
+    (used,) = run.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest) == ("sums", "ab" * 8)
     assert [file.path for file in tracked.client.list_artifacts(run.info.run_id)] == ["rollouts.json"]
 
 
@@ -102,6 +105,22 @@ def test_the_seeds_of_a_cell_are_grouped_below_its_mean_interval_and_gain(tracke
 def test_tables_and_figures_are_artifacts_of_one_run(tracked):
     run = tracked()["tables and figures"]
     assert [file.path for file in tracked.client.list_artifacts(run.info.run_id, "figures")] == ["figures/one.png"]
+
+
+def test_the_page_links_to_the_seeds_of_the_median_beside_those_of_the_mean(tracked):
+    runs = tracked()
+    note = tracked.experiment.tags["mlflow.note.content"]
+    ids = ",".join(f"%22{runs[name].info.run_id}%22" for name in ("G4 GRPO seed3 toy", "G4 MC-GRPO seed3 toy"))
+    assert f"[G4 MC-GRPO and GRPO toy](#/compare-runs?runs=[{ids}]&experiments=[%22" in note
+
+
+def test_the_links_of_a_large_study_are_short_enough_for_mlflow():
+    """Those of the smallest G are kept."""
+    seeds = ["0" * 32] * 40
+    ids = {f"toy{n}/{method}/G{g}/default": seeds
+           for n in range(5) for g in (16, 2) for method in ("grpo", "mc-grpo")}  # fmt: skip
+    text = comparisons(ids, "1")
+    assert len(text) < NOTE_LIMIT and text.count("G2 ") == 5 and "G16" not in text
 
 
 def test_tracked_again_nothing_is_written(tracked):
