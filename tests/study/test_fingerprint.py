@@ -152,7 +152,7 @@ def test_no_stage_imports_tracking():
         ("records.py", ('"""The contract:', '"""This is the contract:')),
         ("train/job.py", ('{"status": "running", ', "{'status':\n'running', ")),
         ("analyse/records.py", ('"planned": int', '"planned": float')),
-        ("__init__.py", ("0.1.0", "0.2.0")),
+        ("__init__.py", ("0.2.0", "0.3.0")),
     ],
 )
 def test_cosmetic_edits_and_other_stages_leave_the_fingerprint(before, package, file, change):
