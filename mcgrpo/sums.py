@@ -52,6 +52,12 @@ def seal(path: Path) -> None:
     write_text(_list_of(path), "".join(f"{value}  {name}\n" for name, value in sums.items()))
 
 
+def write_sums(folder: Path) -> None:
+    """Write the checksums of a folder's files beside it: Snakemake compares a file by content, a folder by its time."""
+    text = "".join(f"{value}  {folder.name}/{name}\n" for name, value in sums_of(folder).items())
+    write_text(folder.with_name(f"{folder.name}.sha256"), text)
+
+
 def check_seal(path: Path) -> None:
     """Refuse a file that has changed, or a folder in which one has or is missing; without a list they are accepted.
 

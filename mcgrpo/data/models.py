@@ -1,4 +1,4 @@
-"""Build or download a model: `python -m mcgrpo.data.models --spec JSON --output FOLDER`.
+"""Build or download a model: `python -m mcgrpo.data.models --spec JSON --output FOLDER`, and FOLDER.sha256 beside it.
 
 The spec is the study's entry under `models`: `toy` (built here) or `hub` (with an optional `revision`).
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 from mcgrpo import command_line
 from mcgrpo.data.fetch import fetch
 from mcgrpo.study.hub import HubError
+from mcgrpo.sums import write_sums
 
 
 def main() -> None:
@@ -24,6 +25,7 @@ def main() -> None:
         from mcgrpo.data.toy.models import build
 
         build(options.spec["toy"], options.output)
+    write_sums(options.output)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from mcgrpo.files import RecordError, as_record, read_jsonl, whole_folder, write
 from mcgrpo.grade.rewards import is_accurate, judge
 from mcgrpo.records import Example
 from mcgrpo.study.paths import SOURCE
-from mcgrpo.sums import sha256
+from mcgrpo.sums import sha256, write_sums
 
 CHECK_EVERY, HELD_OUT, BATCH = 20, 256, 64
 """Steps between two checks of `until_solved`; the problems of a check, and how many are generated at a time."""
@@ -198,6 +198,7 @@ def main() -> None:
     with command_line.errors(ValueError):
         spec = as_record(WarmStart, options.spec, "warm_start")
         warm_start(spec, options.model, options.data, options.output)
+    write_sums(options.output)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,10 @@ class StudyFiles:
         """The folder of a model, before its warm start if it has one."""
         return self.root / f"resources/models/{self.study}/{name}"
 
+    def sums(self, model: Path) -> Path:
+        """The SHA-256 of each file of such a folder, beside it."""
+        return model.with_name(f"{model.name}.sha256")
+
     def warm_start(self, name: str) -> Path:
         """The folder of a model after its warm start."""
         return self.root / f"resources/warm_starts/{self.study}/{name}"

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_notes_of_a_release_are_its_section_of_the_changelog():
     command = [sys.executable, ROOT / ".github/release_notes.py"]
     done = subprocess.run([*command, f"v{mcgrpo.__version__}"], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.strip() and "## " not in done.stdout
+    assert done.returncode == 0 and done.stdout.strip() and "\n## " not in done.stdout
     assert done.stdout.strip() in (ROOT / "CHANGELOG.md").read_text()
     other = subprocess.run([*command, "v99.0.0"], capture_output=True, text=True)
     assert other.returncode == 1 and other.stderr.startswith("tag v99.0.0: pyproject.toml has version")

@@ -105,11 +105,6 @@ def sums(*paths):
     return [sha256(path) for path in paths]
 
 
-def local_sums(dataset):
-    """The SHA-256 of the local files of a data set, as far as they are there."""
-    return sums(*filter(Path.is_file, settings.local_files(config["datasets"][dataset])))
-
-
 def mtimes(paths):
     """Modification time of each existing path."""
     return [(str(path), path.stat().st_mtime_ns) for path in paths if path.exists()]
@@ -149,37 +144,23 @@ def vllm_server(wildcards, input):
     return json.dumps({"model": str(input.model), "log": str(log), "gpus": gpus, **options})
 
 
-# Snakemake compares folders by time only, and a copied study has other times. So models that are made here are `ancient`:
-# a trained model is compared by its checksums, an initial model by what it is made from.
+# Snakemake compares folders by time only, and a copied study has other times: models that are made here are `ancient`, and
+# compared by their checksums.
 def initial_model(name, warm=True):
-    """The folder of a model before training, as an input: after its warm start if it has one; a local one in place."""
+    """The inputs that are a model before training: after its warm start if it has one; a local one in place."""
     spec = config["models"][name]
-    if warm and "warm_start" in spec:
-        return ancient(FILES.warm_start(name))
-    return str(Path(spec["folder"]).expanduser()) if "folder" in spec else ancient(FILES.model(name))
-
-
-def model_code(name):
-    """The fingerprint of the code that makes a model: a model of the hub does not depend on how toys are built."""
-    spec = config["models"][name]
-    return "" if "folder" in spec else fingerprint("mcgrpo.data.fetch" if "hub" in spec else "mcgrpo.data.models")
-
-
-def source(name):
-    """What an initial model is made from: its entry in the study, the data of its warm start, and code."""
-    spec, found = config["models"][name], [as_json(config["models"][name]), model_code(name)]
-    if "warm_start" not in spec:
-        return found
-    data = spec["warm_start"]["datasets"]
-    taught = [as_json(settings.warm_start(config, name)), as_json([config["datasets"][each] for each in data])]
-    return [*found, *taught, *map(local_sums, data), fingerprint("mcgrpo.data.warm_start")]
+    warm = warm and "warm_start" in spec
+    if "folder" in spec and not warm:
+        return {"model": str(Path(spec["folder"]).expanduser())}
+    folder = FILES.warm_start(name) if warm else FILES.model(name)
+    return {"model": ancient(folder), "sums": FILES.sums(folder)}
 
 
 def final_model(wildcards):
     """The model that generates the completions of a run, and the checksums of one that is trained."""
     run = run_of(wildcards)
     if run.method == UNTRAINED:
-        return {"model": initial_model(run.model)}
+        return initial_model(run.model)
     return {"model": ancient(RESULTS.model(run.name)), "sums": RESULTS.model_sums(run.name)}
 
 

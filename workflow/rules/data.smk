@@ -12,7 +12,7 @@ rule dataset:
     threads: 1
     params:
         spec=lambda wildcards: as_json(config["datasets"][wildcards.dataset]),
-        files=lambda wildcards: local_sums(wildcards.dataset),
+        files=lambda wildcards: sums(*filter(Path.is_file, settings.local_files(config["datasets"][wildcards.dataset]))),
         code=fingerprint("mcgrpo.data"),
     shell:
         "python -m mcgrpo.data --spec {params.spec:q} --output {output.data:q} > {log:q} 2>&1"
@@ -39,25 +39,32 @@ rule audit:
 
 rule model:
     output:
-        directory(FILES.model("{model}")),
+        folder=directory(FILES.model("{model}")),
+        sums=FILES.sums(FILES.model("{model}")),
     log:
         FILES.log("model", "{model}"),
     benchmark:
         RESULTS.benchmark("model", "{model}")
     threads: 1
     params:
-        spec=lambda wildcards: as_json(config["models"][wildcards.model]),
-        code=lambda wildcards: model_code(wildcards.model),
+        spec=lambda wildcards: as_json(
+            {key: value for key, value in config["models"][wildcards.model].items() if key != "warm_start"}
+        ),
+        # A model of the hub does not depend on how toys are built.
+        code=lambda wildcards: fingerprint(
+            "mcgrpo.data.fetch" if "hub" in config["models"][wildcards.model] else "mcgrpo.data.models"
+        ),
     shell:
-        "python -m mcgrpo.data.models --spec {params.spec:q} --output {output:q} > {log:q} 2>&1"
+        "python -m mcgrpo.data.models --spec {params.spec:q} --output {output.folder:q} > {log:q} 2>&1"
 
 
 rule warm_start:
     input:
-        model=lambda wildcards: initial_model(wildcards.model, warm=False),
+        unpack(lambda wildcards: initial_model(wildcards.model, warm=False)),
         data=lambda wildcards: map(FILES.data, config["models"][wildcards.model]["warm_start"]["datasets"]),
     output:
-        directory(FILES.warm_start("{model}")),
+        folder=directory(FILES.warm_start("{model}")),
+        sums=FILES.sums(FILES.warm_start("{model}")),
     log:
         FILES.log("warm_start", "{model}"),
     benchmark:
@@ -67,7 +74,7 @@ rule warm_start:
         gpu=int(GPUS > 0 and NODES == 1),
     params:
         spec=lambda wildcards: as_json(settings.warm_start(config, wildcards.model)),
-        source=lambda wildcards: source(wildcards.model),
+        code=fingerprint("mcgrpo.data.warm_start"),
     shell:
         "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.data.warm_start --spec {params.spec:q} "
-        "--model {input.model:q} --data {input.data:q} --output {output:q} --threads {threads} > {log:q} 2>&1"
+        "--model {input.model:q} --data {input.data:q} --output {output.folder:q} --threads {threads} > {log:q} 2>&1"

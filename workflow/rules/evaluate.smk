@@ -16,7 +16,6 @@ rule generate:
         gpu=GENERATION_GPUS,
     params:
         options=lambda wildcards: generation_options(wildcards, settings.completion_settings, wildcards.benchmark),
-        start=lambda wildcards: source(run_of(wildcards).model),
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
     shell:
@@ -52,7 +51,6 @@ use rule generate as rollouts with:
         RESULTS.benchmark("rollouts", "{run}/{benchmark}")
     params:
         options=lambda wildcards: generation_options(wildcards, settings.rollout_settings, FLIPS[wildcards.run]),
-        start=lambda wildcards: source(run_of(wildcards).model),
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
 

@@ -3,7 +3,7 @@
 
 rule train:
     input:
-        model=lambda wildcards: initial_model(run_of(wildcards).model),
+        unpack(lambda wildcards: initial_model(run_of(wildcards).model)),
         data=lambda wildcards: FILES.data(run_of(wildcards).dataset),
         test=selection_data,
     output:
@@ -23,7 +23,6 @@ rule train:
         unfinished=str(RESULTS.unfinished("{run}")),
         gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number, and which counts a server's
         server=vllm_server,
-        start=lambda wildcards: source(run_of(wildcards).model),
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} --nodes {resources.nodes} "
