@@ -1,4 +1,4 @@
-"""A job beside a vLLM server: waits for it as a training does, draws from it with TRL's client. `FILE [SECONDS]`."""
+"""A job beside a vLLM server: waits for it as TRL does, draws from it with TRL's client. `FILE [SECONDS]`."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from trl.generation.vllm_client import VLLMClient
 
 from mcgrpo.train.vllm_server import settled
 
-training = settled({"use_vllm": True, "vllm_mode": "server", "vllm_server_timeout": 500})
-client = VLLMClient(base_url=training["vllm_server_base_url"])
+training = settled({"use_vllm": True, "vllm_mode": "server"})
+client = VLLMClient(base_url=training["vllm_server_base_url"], connection_timeout=500)
 drawn = client.generate([[5, 6, 7], [8, 9]], n=3, max_tokens=8, generation_kwargs={"seed": 1})
 found = {
     "completions": drawn["completion_ids"],
