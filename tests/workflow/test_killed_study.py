@@ -90,9 +90,11 @@ def test_a_study_killed_in_each_rule_ends_with_the_same_tables(killed, reported,
                 for target in TARGETS:
                     (killed.folder / target).unlink()
         resumed |= is_resumed(killed)  # now: one that is killed as it ends begins again, with a new log
+    (killed.folder / "results/quick/completions/.killed.jsonl.x.tmp").touch()
     killed.made(*TARGETS, "--nolock", "--quiet", "all")
     assert resumed or is_resumed(killed), "no training was resumed"
     assert not [path for path in killed.folder.glob("results/quick/unfinished/**/*") if path.is_file()]
+    assert not [*killed.folder.rglob(".*.tmp")]
     assert killed.tables() == whole.tables()
     assert killed.jobs(*TARGETS) == {}
 

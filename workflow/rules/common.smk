@@ -90,6 +90,13 @@ def check_gpus():
             sys.exit(f"error: {error}")
 
 
+def remove_leftovers():
+    """Remove the temporary files and folders of jobs that were killed; none is running."""
+    for folder in (RESULTS.folder, *Path("resources").glob(f"*/{FILES.study}")):
+        for left in [*folder.rglob(".*.tmp")]:
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+
+
 def start_preload():
     """Start the server of jobs that share their imports: of small jobs on the CPUs of this machine."""
     if config.get("preload") and not GPUS and not ON_CLUSTER and preload.SOCKET not in os.environ:
