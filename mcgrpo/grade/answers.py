@@ -27,7 +27,7 @@ class Judgement:
 
     If `gold_parsable` is false, there was nothing to compare with and the verdict is `unparseable`, whatever the
     completion. Such rows are counted separately; the paper gives them a constant reward (`mcgrpo.grade.rewards`).
-    `note` states that a completion was not read or not judged.
+    `note` states that a completion was not read.
     """
 
     verdict: Verdict

@@ -138,13 +138,16 @@ def _reply_forever(connection: Connection, timeout: float, memory_mb: int) -> No
     from mcgrpo.grade.math_grader import MathGrader
 
     def set_alarm() -> None:
-        # The supervisor kills at the limit. If the supervisor is gone, the kernel ends this process soon after.
+        # The supervisor kills at the limit. If it is gone, the kernel ends this process soon after.
         signal.setitimer(signal.ITIMER_REAL, timeout + 1)
 
     def reply(**content: Any) -> None:
         connection.send_bytes(json.dumps({"gold_parsable": grader.gold_parsable, **content}).encode())
         set_alarm()
 
+    # Without the other ends of the pipes, which it has inherited, its own ends with the supervisor
+    os.closerange(3, connection.fileno())
+    os.closerange(connection.fileno() + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     _confine(memory_mb)
     start = _peak_kb()
     while True:

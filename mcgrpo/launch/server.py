@@ -5,6 +5,7 @@ It runs until stdin is closed, a pipe from the job: no server outlives its job, 
 
 import contextlib
 import os
+import random
 import select
 import signal
 import socket
@@ -14,6 +15,8 @@ from pathlib import Path
 
 ADDRESS = "MCGRPO_VLLM_SERVER"
 """Environment variable of a job: the address of its server."""
+PORTS = range(30000, 32768)
+"""Below those that Linux hands out to any connection, which could take a port before its server has started."""
 STOP_SECONDS = 15.0
 """A server is killed if it has not ended so long after it was told to: SLURM kills a cancelled job after 30 s."""
 
@@ -48,10 +51,16 @@ def start(model: str, log: str, gpus: int = 1, **options: float | None) -> subpr
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("", 0))
-        return free.getsockname()[1]
+    """A TCP port that nobody listens on.
+
+    Raises:
+        OSError: if there is none.
+    """
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("", port))
+            return port
+    raise OSError(f"all ports from {PORTS[0]} to {PORTS[-1]} are in use")
 
 
 def main() -> None:

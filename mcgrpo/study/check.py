@@ -5,7 +5,7 @@ the place and the culprit in one line. What a data set or a toy model has, the j
 """
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
@@ -13,12 +13,13 @@ from jsonschema.exceptions import best_match
 
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_room
-from mcgrpo.study.plan import benchmarks, expand
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.plan import PlannedRun, benchmarks, expand
 from mcgrpo.study.primary import primary
 from mcgrpo.study.rows import rows_of
 from mcgrpo.study.schedule import schedule
 from mcgrpo.study.settings import Config, StudyError, evaluation, splits_of
-from mcgrpo.study.variants import DEFAULT
+from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 
 def check(config: Config, schema: Config) -> None:
@@ -32,6 +33,7 @@ def check(config: Config, schema: Config) -> None:
     """
     check_form(config, schema)
     entries = expand(config).values()
+    _check_measured(entries)
     primary(config, entries)
     where = ""
     try:
@@ -61,6 +63,9 @@ def check_form(config: Config, schema: Config) -> None:
         known = {DEFAULT: {}, **config.get("variants", {})} if kind == "variants" else config[kind]
         if name not in known:
             raise StudyError(f"{where}: no {name!r} under {kind} (there is: {', '.join(known)})")
+    for name, setting in config["settings"].items():
+        if both := {*setting["benchmarks"]["in"]} & {*setting["benchmarks"].get("out", [])}:
+            raise StudyError(f"settings.{name}.benchmarks: {min(both)!r} is named as `in` and as `out`")
     for where, dataset, split in _splits(config):
         if split not in splits_of(config["datasets"][dataset]):
             raise StudyError(f"datasets.{dataset}.splits: no {split!r}, which {where} needs")
@@ -133,9 +138,35 @@ def _check_grid(where: str, experiment: Config) -> None:
     """Methods come with numbers of generations, and sign flips with more rollouts than are taken of them."""
     if bool(experiment.get("methods")) != bool(experiment.get("num_generations")):
         raise StudyError(f"{where}: methods and num_generations are needed together")
+    if not (experiment.get("methods") or "sign_flips" in experiment):
+        raise StudyError(f"{where}: neither methods nor sign_flips: there is nothing to do")
+    for rule, rates in experiment.get("injected_flips", {}).items():
+        for rate in rates:
+            if flips_of(flip_variant(Flips(rate, rule))) != Flips(rate, rule):
+                raise StudyError(f"{where}.injected_flips.{rule}: {rate} has too many digits to name a variant")
+            for size in experiment.get("num_generations", []) if rule == "exact" else []:
+                if abs(rate * size - round(rate * size)) > 1e-9:
+                    raise StudyError(
+                        f"{where}.injected_flips.exact: {rate} x {size} (num_generations) = {rate * size:g} rollouts "
+                        "of each group, which is not a whole number"
+                    )
     flips = experiment.get("sign_flips")
     if flips and flips["rollouts"] <= max(flips["subset_sizes"]):
         raise StudyError(
             f"{where}.sign_flips: rollouts={flips['rollouts']} is not above subset_sizes={flips['subset_sizes']}: the "
             "median is that of one rollout more"
         )
+
+
+def _check_measured(entries: Iterable[PlannedRun]) -> None:
+    """Refuse a study that measures nothing, and sign flips on rollouts of one setting that are drawn in two ways."""
+    drawn: dict[tuple[str, str], Any] = {}
+    for entry in entries:
+        for key in ("prompts", "rollouts", "temperature") if entry.flips else ():
+            if (other := drawn.setdefault((entry.run.setting, key), entry.flips[key])) != entry.flips[key]:
+                raise StudyError(
+                    f"experiments: sign_flips of {entry.run.setting} have {key}={other} and {entry.flips[key]}: their "
+                    "rates are compared, so all experiments of a setting draw in one way"
+                )
+    if not drawn and not any(entry.evaluated and entry.run.method != UNTRAINED for entry in entries):
+        raise StudyError("experiments: no training is evaluated and no sign flips are measured: nothing to report")

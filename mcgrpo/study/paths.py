@@ -120,7 +120,3 @@ class StudyFiles:
     def warm_start(self, name: str) -> Path:
         """The folder of a model after its warm start."""
         return self.root / f"resources/warm_starts/{self.study}/{name}"
-
-    def model_source(self, name: str) -> Path:
-        """Where a model comes from."""
-        return self.model(name) / SOURCE

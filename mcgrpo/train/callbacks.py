@@ -47,6 +47,10 @@ class Checkpoints(TrainerCallback):
     def __init__(self, earlier: Earlier):
         self.earlier, self.begun = earlier, time.time()
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Use the current `save_steps`: transformers would use that of the checkpoint."""
+        state.save_steps = args.save_steps
+
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Keep transformers from saving at the last step."""
         if state.global_step >= state.max_steps and not args.load_best_model_at_end:

@@ -18,6 +18,7 @@ import time
 import traceback
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,8 @@ def check(job: Job) -> None:
     Raises:
         FileNotFoundError: names the missing input.
         FileExistsError: names the existing trained model.
-        ValueError: for GPUs, where torch sees none.
+        ValueError: for GPUs, where torch sees none; for flash-attention, where it is not installed (transformers would
+            download a kernel from the hub).
     """
     import torch
 
@@ -133,6 +135,8 @@ def check(job: Job) -> None:
         raise FileExistsError(f"{job.weights} is there already: remove it to train anew")
     if job.gpus and not torch.cuda.is_available() and PRETENDED not in os.environ:
         raise ValueError(f"--gpus {job.gpus}: torch sees no GPU on this machine")
+    if job.run.training.get("attn_implementation") == "flash_attention_2" and not find_spec("flash_attn"):
+        raise ValueError("attn_implementation=flash_attention_2: the package flash-attn is not installed")
 
 
 def identity(job: Job) -> dict[str, Any]:
@@ -151,9 +155,12 @@ def identity(job: Job) -> dict[str, Any]:
 
 
 def write_record(job: Job, record: dict[str, Any]) -> None:
-    """Write run.json, from the first process."""
+    """Write run.json, from the first process; a full disk does not hide an earlier error."""
     if is_first():
-        write_json(job.home / RECORD, record)
+        try:
+            write_json(job.home / RECORD, record)
+        except OSError as error:
+            print(f"warning: run.json could not be written: {error}", file=sys.stderr)
 
 
 def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:

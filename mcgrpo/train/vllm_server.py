@@ -4,6 +4,7 @@ A study selects vLLM with TRL's `use_vllm` and `vllm_mode`. The trainer calls it
 """
 
 import os
+import time
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,6 +19,8 @@ OPERATIONAL = (
     "vllm_enable_sleep_mode",
 )
 """Keys of `training` that do not change which rollouts are drawn: a training may resume with other values."""
+SERVER_SECONDS = 240.0
+"""Seconds to wait for a vLLM server: TRL's default of `vllm_server_timeout`."""
 HELD: list[Any] = []
 """Locks that are released when the process ends."""
 
@@ -25,10 +28,11 @@ HELD: list[Any] = []
 def settled(training: dict[str, Any]) -> dict[str, Any]:
     """A run's `training`, with `use_vllm` turned off (and a message) if vLLM is not installed.
 
-    In server mode it has the address of the server, the one that is named or that the job has started: TRL waits.
+    In server mode it has the address of the server, the one that is named or that the job has started.
 
     Raises:
         ValueError: for values that vLLM would refuse once the model is loaded.
+        ConnectionError: if the server does not answer in time.
     """
     if not training.get("use_vllm"):
         return training
@@ -40,14 +44,15 @@ def settled(training: dict[str, Any]) -> dict[str, Any]:
     check_vllm(training, int(os.environ.get("WORLD_SIZE", "1")))
     if training.get("vllm_mode") != "server":
         return training
-    if url := training.get("vllm_server_base_url"):
-        if first:
-            hold(url)
-        return training
-    if url := os.environ.get(ADDRESS):
-        # A port of its own: trainings on one machine would meet their servers at TRL's.
-        return {**training, "vllm_server_base_url": url, "vllm_group_port": free_port()}
-    raise ValueError("vllm_mode=server: name a server (vllm_server_base_url), or have mcgrpo.launch start one")
+    named, started = training.get("vllm_server_base_url"), os.environ.get(ADDRESS)
+    if not (url := named or started):
+        raise ValueError("vllm_mode=server: name a server (vllm_server_base_url), or have mcgrpo.launch start one")
+    if first and named:
+        hold(url)
+    if first:
+        wait_for_server(url, training.get("vllm_server_timeout", SERVER_SECONDS))
+    # A port of its own: trainings on one machine would meet their servers at TRL's.
+    return training if named else {**training, "vllm_server_base_url": url, "vllm_group_port": free_port()}
 
 
 def hold(url: str) -> None:
@@ -56,6 +61,30 @@ def hold(url: str) -> None:
 
     print(f"takes the vLLM server at {url}, once no other training uses it", flush=True)
     HELD.append(lock_of(f"vLLM server {url}").acquire())
+
+
+def wait_for_server(url: str, timeout: float) -> None:
+    """Return once a vLLM server answers at `url`.
+
+    TRL also waits, but only once the model is loaded, and forever if something else answers.
+
+    Raises:
+        ConnectionError: after `timeout` seconds, with the last response.
+    """
+    import requests
+
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            answer = requests.get(f"{url.rstrip('/')}/health", timeout=10)
+            if answer.ok:
+                return
+            problem = f"status {answer.status_code}"
+        except requests.RequestException as error:
+            problem = type(error).__name__
+        if time.monotonic() >= end:
+            raise ConnectionError(f"no vLLM server answers at vllm_server_base_url={url} within {timeout} s: {problem}")
+        time.sleep(min(2.0, timeout / 10))
 
 
 def engine_name(args: Any) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from grader_processes import TOWER, cold, linux, one
-from pretend_machine import wait_until
+from pretend_machine import gone, wait_until
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.hostile import descendants, processor_seconds
@@ -130,6 +130,16 @@ def test_nothing_is_left_behind():
         brief.judge(["5", "6"], ["", ""], [TOWER, "\\boxed{6}"])
         assert len(descendants()) > len(before)
     assert descendants() == before
+
+
+@linux
+def test_graders_that_wait_end_with_their_supervisor():
+    others = descendants()
+    with cold(workers=2) as verifier:
+        verifier.judge(list("5678"), [""] * 4, [f"\\boxed{{{n}}}" for n in "5678"])
+        supervisor, *graders = sorted(descendants() - others, key=by_pid)
+        supervisor.kill()
+        assert len(graders) == 2 and gone(graders)
 
 
 @linux

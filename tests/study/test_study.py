@@ -105,6 +105,23 @@ def test_what_breaks_the_schema_is_named(change, message):
             {"settings": {"again": OF_TWO_PROMPTS}},
             "models.toy-qwen3.warm_start: its settings have different prompts (gsm8k, plain)",
         ),
+        (
+            {"settings": {"toy-qwen3": {"benchmarks": {"out": ["two-step"]}}}},
+            "settings.toy-qwen3.benchmarks: 'two-step' is named as `in` and as `out`",
+        ),
+        ({"experiments": {"more": {"settings": ["toy-qwen3"]}}}, "experiments.more: neither methods nor sign_flips"),
+        (
+            {"experiments": {"injected-flips": {"injected_flips": {"exact": [0.3]}}}},
+            "experiments.injected-flips.injected_flips.exact: 0.3 x",
+        ),
+        (
+            {"experiments": {"injected-flips": {"injected_flips": {"bernoulli": [0.12345678]}}}},
+            "experiments.injected-flips.injected_flips.bernoulli: 0.12345678 has too many digits",
+        ),
+        (
+            {"experiments": {"sign-flips-trained": {"sign_flips": {"temperature": 0.5}}}},
+            "experiments: sign_flips of toy-qwen3 have temperature=",
+        ),
         ({"experiments": {"main": {"num_generations": []}}}, "experiments.main: methods and num_generations are"),
         (
             {"experiments": {"sign-flips": {"sign_flips": {"rollouts": 8}}}},
@@ -118,3 +135,8 @@ def test_what_breaks_the_schema_is_named(change, message):
 )
 def test_what_is_not_there_or_does_not_go_together_is_named(change, message):
     assert refused(changed(MINI, change)).startswith(message)
+
+
+def test_a_study_that_measures_nothing_is_refused():
+    main = {"settings": ["toy-qwen3"], "methods": ["grpo"], "num_generations": [2], "evaluate": []}
+    assert refused({**MINI, "experiments": {"main": main}}).startswith("experiments: no training is evaluated and no")

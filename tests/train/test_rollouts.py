@@ -3,6 +3,8 @@ import random
 import select
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -25,6 +27,26 @@ def installed(monkeypatch):
     monkeypatch.setattr(rollouts, "find_spec", lambda name: name)
 
 
+@pytest.fixture
+def server():
+    """An address where somebody answers, with the status that the test sets."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(self.server.status if self.path == "/health" else 404)
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server.status, server.url = 200, f"http://127.0.0.1:{server.server_port}"
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
 def test_without_vllm_transformers_draws_and_the_log_says_so(monkeypatch, capsys):
     monkeypatch.setattr(rollouts, "find_spec", lambda name: None)
     assert settled(COLOCATE) == {**COLOCATE, "use_vllm": False}
@@ -43,14 +65,24 @@ def test_engines_are_shared_by_a_whole_number_of_processes(installed, monkeypatc
     check({**shared, "vllm_mode": "server"}, 3)
 
 
-def test_the_server_that_the_job_has_started_is_taken_with_a_port_of_its_own(installed, monkeypatch):
-    training = {**COLOCATE, "vllm_mode": "server"}
+def test_a_server_that_does_not_answer_is_named_before_anything_is_loaded(installed, server):
+    server.shutdown(), server.server_close()
+    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_base_url": server.url, "vllm_server_timeout": 0.3}
+    with pytest.raises(ConnectionError, match=rf"vllm_server_base_url={server.url} within 0.3 s: ConnectionError"):
+        settled(training)
+
+
+def test_a_server_that_the_job_has_started_is_waited_for_and_has_a_port_of_its_own(installed, server, monkeypatch):
+    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_timeout": 0.3}
     with pytest.raises(ValueError, match=r"name a server \(vllm_server_base_url\), or have mcgrpo.launch start one"):
         settled(training)
-    monkeypatch.setenv("MCGRPO_VLLM_SERVER", "http://there:1")
+    monkeypatch.setenv("MCGRPO_VLLM_SERVER", server.url)
     first, second = settled(training), settled(training)
-    assert first == {**training, "vllm_server_base_url": "http://there:1", "vllm_group_port": first["vllm_group_port"]}
+    assert first == {**training, "vllm_server_base_url": server.url, "vllm_group_port": first["vllm_group_port"]}
     assert first["vllm_group_port"] != second["vllm_group_port"]
+    server.status = 503
+    with pytest.raises(ConnectionError, match=r"within 0\.3 s: status 503"):
+        settled(training)
 
 
 def test_a_seed_depends_on_its_key_alone():
