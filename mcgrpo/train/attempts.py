@@ -3,7 +3,7 @@
 Until the training is finished, its files are in one folder outside the outputs of Snakemake (which it deletes when a
 job fails): `identity.json`, which must be the same for all attempts; `run.json`, metrics and rollouts so far; and
 `checkpoints/`. A checkpoint also has the metrics and rollouts up to its step, and the checksums of all its files. One
-that does not match them is removed, and the training resumes from the one before, or starts again.
+that does not match them is removed, and the training starts again, or resumes from another that was kept.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A study in one archive: `mcgrpo bundle [STUDY.yaml ...] [--output FILE]`.
 
-It holds the study, merged and pinned, and of every run its record, metrics, recorded rollouts and grades, with
+It holds the study, merged, and of every run its record, metrics, recorded rollouts and grades, with
 what was made of them: scores, summary, tables, claims. SHA256SUMS has the hash of each, MANIFEST.json the commits and
 versions. The same study gives the same bytes. `mcgrpo verify` checks it.
 """

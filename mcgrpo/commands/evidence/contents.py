@@ -13,7 +13,7 @@ from mcgrpo.study.plan import Config, variants
 from mcgrpo.study.read import schema
 
 STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", "SHA256SUMS"
-"""The study as it was run (its files merged, and pinned); what made it; the hash of every other file."""
+"""The study as it was run (its files merged); what made it; the hash of every other file."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
 OPTIONAL = ("text", "if there")
