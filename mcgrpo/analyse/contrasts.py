@@ -273,7 +273,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
         plan = read_json(options.plan)
-        claims = [*read_claims(options.claims), *(question.claim for question in questions(plan))]
+        claims = [*read_claims(options.claims), *questions(plan)]
         scores, planned = scored.read_scores(options.scores), scored.planned_seeds(plan)
         write_csv(options.output, Contrast, contrasts(claims, scores, planned, margin=plan["equivalence_margin"]))
 

@@ -86,12 +86,13 @@ def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
         plan: plan.json.
         contrasts: the rows of contrasts.csv.
     """
-    primary, asked = plan["primary"]["measure"], {each.claim.id: each for each in questions(plan)}
+    primary = plan["primary"]["measure"]
+    asked = {claim.id: claim.comparisons[0].terms[1] for claim in questions(plan)}  # the baseline's
     compared = [(asked[row.claim], row) for row in contrasts if row.claim in asked and row.kind == "single"]
     rows = []
     for measure in (primary, *(each for each in plan["measures"] if each != primary)):
         for baseline in (CONTROL, MEAN):
-            own = [row for each, row in compared if (each.measure, each.baseline) == (measure, baseline)]
+            own = [row for each, row in compared if (each.measure, each.method) == (measure, baseline)]
             for row, verdict in zip(own, verdicts(own), strict=True):
                 place = row.setting or "", row.benchmark or "", asked[row.claim].num_generations
                 numbers = (None if each is None else each / 100 for each in (row.value, row.low, row.high))

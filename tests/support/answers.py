@@ -21,8 +21,7 @@ def plan_of(settings, sizes=(2,), baselines=BASELINES, measures=("greedy",)):
 def contrasts_of(plan, scores, planned=()):
     """The rows of contrasts.csv for the questions of a plan."""
     places = {key.without_measure for key in (*scores, *planned)}
-    claims = [question.claim for question in questions(plan)]
-    return contrasts(claims, scores, places, margin=plan["equivalence_margin"])
+    return contrasts(questions(plan), scores, places, margin=plan["equivalence_margin"])
 
 
 def answer_of(plan, scores, planned=()):

@@ -140,7 +140,7 @@ def evaluated():
     """The project's claims and the answer, over gains of which some are sure and some are not."""
     gains = [pair(gain, 0.03, budget=g, setting="toy_a") for g, gain in ((2, 0.05), (4, -0.04), (8, 0.0))]
     scores = scores_of(*gains, pair(0.04, 0.02, method="grpo-plus1", setting="toy_a"))
-    claims = [*read_claims(ROOT / "config/claims.yaml"), *(question.claim for question in questions(PLAN))]
+    claims = [*read_claims(ROOT / "config/claims.yaml"), *questions(PLAN)]
     return contrasts(claims, scores, {key.without_measure for key in scores})
 
 
