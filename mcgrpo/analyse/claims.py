@@ -11,12 +11,12 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from mcgrpo import shipped
-from mcgrpo.analyse import curves, flip_measures, measures
+from mcgrpo.analyse import curves, measures, sign_flips
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.variants import DEFAULT
 
-MEASURES = {"in": measures.NAMES, "out": measures.NAMES, "train": "|".join(curves.NAMES), "flips": flip_measures.NAMES}
+MEASURES = {"in": measures.NAMES, "out": measures.NAMES, "train": "|".join(curves.NAMES), "flips": sign_flips.NAMES}
 """What may be asked of a benchmark of each role: a pattern."""
 
 RATIO = ("train", "seconds", "mean")
@@ -218,7 +218,7 @@ def describe(comparison: Comparison) -> str:
 
 def _name(term: Term) -> str:
     if term.role == "flips":
-        measure = flip_measures.parse_measure(term.measure)
+        measure = sign_flips.parse_measure(term.measure)
         oracle = measure.oracle.removeprefix("oracle-")
         return f"flip rate of the {measure.baseline} at k={measure.k} (oracle {oracle}, {measure.convention})"
     kind = {"mean": "", "difference": "gain of ", "change": "change of "}[term.field]

@@ -56,7 +56,7 @@ def table(name: str, doc: str, columns: dict[str, Any], optional: dict[str, Any]
 class Measure:
     """A measure by its name, with a value for each problem; `problems` as in `Score`.
 
-    Lines of `flips/{run}/{benchmark}.jsonl` are sign-flip rates, with names of `mcgrpo.analyse.flip_measures`.
+    Lines of `flips/{run}/{benchmark}.jsonl` are sign-flip rates, with names of `mcgrpo.analyse.sign_flips`.
     """
 
     measure: str

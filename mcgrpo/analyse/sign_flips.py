@@ -7,7 +7,7 @@ the rate is the share of a group's k rollouts for which they disagree. Rewards t
 how many rollouts it holds of each level, c_1 + ... + c_L = k, and the mean over all C(N, k) subsets is a sum over these
 compositions, each with its hypergeometric weight prod C(n_v, c_v) / C(N, k).
 
-The paper leaves open what follows; every combination is computed, under its name in `mcgrpo.analyse.flip_measures`.
+The paper leaves open what follows; every combination is computed, and a measure is named by it (`FlipMeasure`).
 
 baseline: of the group. `mean` and `median` of its k rollouts (two middle ones are averaged: at k = 2 the median is the
     mean); `median-plus1` and `mean-plus1` of k + 1 rollouts, of which the one closest to the baseline is dropped, as
@@ -28,6 +28,7 @@ Rewards are counted in integers and rates are fractions, so that no sign and no 
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -40,15 +41,45 @@ import numpy as np
 import pandas as pd
 
 from mcgrpo import command_line
-from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, HOWS, ORACLES, FlipMeasure, parse_measure
 from mcgrpo.analyse.measures import problems_hash, read_grades
 from mcgrpo.analyse.records import Measure
 from mcgrpo.files import RecordError, write_jsonl
 from mcgrpo.grade.rewards import reward_of
 from mcgrpo.sums import seal
 
+BASELINES = ("mean", "median", "mean-plus1", "median-plus1")
+ORACLES = ("oracle-mean", "oracle-median")
+CONVENTIONS = ("strict", "zeros")
+HOWS = ("exact", "sampled")
+NAMES = "({})/({})/({})/k([1-9][0-9]*)/({})".format(*map("|".join, (BASELINES, ORACLES, CONVENTIONS, HOWS)))
+"""What measures of sign flips are called: a pattern."""
 Counts = tuple[int, ...]
 """How many rollouts there are of each level."""
+
+
+class FlipMeasure(NamedTuple):
+    """One reading of "sign-flip rate", in the order of its name's parts."""
+
+    baseline: str
+    oracle: str
+    convention: str
+    k: int
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.baseline}/{self.oracle}/{self.convention}/k{self.k}/{self.how}"
+
+
+def parse_measure(name: str) -> FlipMeasure:
+    """The measure of a name, such as `mean/oracle-mean/strict/k2/exact`.
+
+    Raises:
+        ValueError: for another name.
+    """
+    if not (match := re.fullmatch(NAMES, name)):
+        raise ValueError(f"{name!r} is no measure of sign flips, like 'mean/oracle-mean/strict/k2/exact'")
+    baseline, oracle, convention, k, how = match.groups()
+    return FlipMeasure(baseline, oracle, convention, int(k), how)
 
 
 class Tally(NamedTuple):

@@ -10,16 +10,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, HOWS, ORACLES, FlipMeasure, parse_measure
 from mcgrpo.analyse.measures import problems_hash
 from mcgrpo.analyse.records import Measure
 from mcgrpo.analyse.sign_flips import (
+    BASELINES,
+    CONVENTIONS,
+    HOWS,
+    ORACLES,
+    FlipMeasure,
     Tally,
     draw,
     drawn_groups,
     every_group,
     flip_rates,
     main,
+    parse_measure,
     rate,
     read_rewards,
     tally,

@@ -6,7 +6,7 @@ that gives the true sign). Each exact rate has the one over the paper's random s
 
 import pandas as pd
 
-from mcgrpo.analyse.flip_measures import BASELINES, CONVENTIONS, ORACLES, FlipMeasure, parse_measure
+from mcgrpo.analyse.sign_flips import BASELINES, CONVENTIONS, ORACLES, FlipMeasure, parse_measure
 from mcgrpo.report import wording
 from mcgrpo.report.tables.accuracy import ordered
 from mcgrpo.report.tables.frame import Table
