@@ -48,9 +48,9 @@ class Term:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A weighted sum of terms (or, where `is_ratio`, the first over the second) from `low` to `high`.
+    """A weighted sum of terms from `low` to `high`; where `is_ratio`, the first over the second.
 
-    A bound that is `open` is not itself allowed.
+    A ratio is the sum of logarithms, the second with a weight of -1. A bound that is `open` is not itself allowed.
     """
 
     terms: tuple[Term, ...]
@@ -65,11 +65,6 @@ class Comparison:
         above = value > self.low if self.low_open else value >= self.low
         below = value < self.high if self.high_open else value <= self.high
         return above and below
-
-    @property
-    def signs(self) -> tuple[int, ...]:
-        """The signs of the terms: a ratio is the difference of two logarithms."""
-        return (1, -1) if self.is_ratio else (1,) * len(self.terms)
 
     @property
     def scale(self) -> float:
@@ -149,20 +144,15 @@ def _claim(row: dict[str, Any]) -> Claim:
     if len(units := sorted({comparison.unit for comparison in comparisons})) > 1:
         raise ClaimError(f"{where}: comparisons of one claim must share a unit, not {', '.join(units)}")
     endpoints = comparisons if row.get("quantifier") == "some" or not row.get("primary") else ()
-    if len({_sides(comparison) for comparison in endpoints}) > 1:
+    if len({(math.isfinite(c.low), math.isfinite(c.high), c.low_open, c.high_open) for c in endpoints}) > 1:
         raise ClaimError(f"{where}: comparisons that are averaged must be bounded on the same sides, or name a primary")
     return Claim(**row | {"comparisons": comparisons, "settings": tuple(row.get("settings", ()))})
 
 
-def _sides(comparison: Comparison) -> tuple[bool, ...]:
-    """Which bounds there are, and which are open."""
-    finite = math.isfinite(comparison.low), math.isfinite(comparison.high)
-    return (*finite, comparison.low_open, comparison.high_open)
-
-
 def _comparison(spec: dict[str, Any], where: str) -> Comparison:
     ratio = spec.get("ratio")
-    terms = tuple(Term(**term) for term in (spec.get("terms") or [ratio["numerator"], ratio["denominator"]]))
+    rows = [ratio["numerator"], ratio["denominator"] | {"weight": -1}] if ratio else spec["terms"]
+    terms = tuple(Term(**row) for row in rows)
     for term in terms:
         _check(term, where)
     if ratio and {(term.role, term.measure.split("_")[0], term.field) for term in terms} != {RATIO}:

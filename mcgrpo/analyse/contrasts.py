@@ -10,7 +10,7 @@ others: a comparison with a cell of one seed has no test.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,10 +115,9 @@ class _Study:
         columns = [_keys(term, cells) for term in comparison.terms]
         singles = []
         for scope in sorted(set().union(*columns)):
-            sums: dict[CellKey | None, float] = defaultdict(float)
-            for term, sign, column in zip(comparison.terms, comparison.signs, columns, strict=True):
-                for key, weight in _expanded(term, column.get(scope)):
-                    sums[key] += sign * weight
+            sums: dict[CellKey | None, float] = Counter()
+            for term, column in zip(comparison.terms, columns, strict=True):
+                sums.update(_expanded(term, column.get(scope)))
             weights = {key: weight for key, weight in sums.items() if weight}
             if not weights:
                 where = f"claim {claim.id}: comparison {number}"
@@ -132,7 +131,7 @@ class _Study:
 
     def numbers(self, singles: Sequence[Single], tested: Any = lambda result: result) -> dict[str, Any]:
         """The columns of the average of single comparisons; `tested` is what p-values of an estimate are taken of."""
-        of, weights = average([single.comparison for single in singles]), defaultdict(float)
+        of, weights = average([single.comparison for single in singles]), Counter()
         for single in singles:
             for key, weight in single.weights.items():
                 weights[key] += weight / len(singles)
@@ -175,13 +174,13 @@ def _keys(term: Term, planned: Sequence[CellKey]) -> dict[Scope, CellKey]:
     }
 
 
-def _expanded(term: Term, key: CellKey | None) -> Iterator[tuple[CellKey | None, float]]:
-    """A term as weighted cells; one that is not planned as None, which no score has."""
-    yield key, term.weight
-    if term.field == "difference":
-        yield key and key.baseline, -term.weight
-    if term.field == "change":
-        yield key and key.default, -term.weight
+def _expanded(term: Term, key: CellKey | None) -> dict[CellKey | None, float]:
+    """A term as weighted cells; one that is not planned as None, which no score has and nothing cancels."""
+    if key is None:
+        return {None: 1.0}
+    if term.field == "mean":
+        return {key: term.weight}
+    return {key: term.weight, key.baseline if term.field == "difference" else key.default: -term.weight}
 
 
 def _capped(result: Estimate) -> Estimate:
