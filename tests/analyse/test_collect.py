@@ -113,18 +113,20 @@ def test_a_part_of_a_study(results, missing, lost):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"training": {"beta": 0.5}}, "this training is not the plan's: training differs"),
-        ({"outcome": {"status": "finished", "steps": 0}}, "this training took no optimizer step"),
-        ({"outcome": {"status": "failed", "steps": 3}}, "this training has not finished"),
+        ({"training": {"beta": 0.5}}, ": this training is not the plan's: training differs"),
+        ({"outcome": {"status": "finished", "steps": 0}}, ": this training took no optimizer step"),
+        ({"outcome": {"status": "failed", "steps": 3}}, ": this training has not finished"),
+        (None, ":1: not valid JSON"),
     ],
 )
 def test_a_training_that_is_no_result_is_refused_with_its_grades(results, change, message):
     path = results / "runs" / a_run().name / "run.json"
-    write_json(path, read_json(path) | change)
-    with pytest.raises(RecordError, match=rf"seed0/run\.json: {message}"):
+    path.write_text(json.dumps(read_json(path) | change) if change else "{")
+    with pytest.raises(RecordError, match=rf"seed0/run\.json{message}"):
         collect(plan(results), results)
     found = collect(plan(results), results, unfinished=True)
     assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
+    assert any(f"seed0/run.json{message}" in line for line in found.missing)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("data", "sums"), ("model", "toy")])
@@ -139,15 +141,6 @@ def test_trainings_with_other_files_of_one_data_set_or_model_are_refused(results
     message = rf"{runs[0].name} \(1 in all\) had other files of {kind} '{name}' than {runs[1].name} \(1 in all\)"
     with pytest.raises(RecordError, match=message):
         collect(plan(results), results, unfinished)
-
-
-def test_a_torn_record_is_listed_of_an_unfinished_study(results):
-    (results / "runs" / a_run().name / "run.json").write_text("{")
-    with pytest.raises(RecordError, match=r"seed0/run\.json"):
-        collect(plan(results), results)
-    found = collect(plan(results), results, unfinished=True)
-    assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
-    assert any("seed0/run.json" in line for line in found.missing)
 
 
 def test_grades_of_an_earlier_training_are_not_counted(results):
@@ -171,14 +164,6 @@ def test_each_protocol_is_measured_from_grades_of_its_own(results):
     assert scores["grpo", 0, "sums", "greedy"] == 0.5
     assert scores["grpo", 0, "sums", "released-greedy"] == scores["grpo", 0, "sums", "released-any@2"] == 0.0
     assert scores["grpo", 0, "sums", "robust-greedy"] == scores["grpo", 0, "sums", "robust-avg@2"] == 1.0
-
-
-def test_values_that_are_not_finite_do_not_reach_means(results):
-    bad = {2: float("nan"), 3: float("inf"), 4: None}
-    write_run(results, a_run(seed=1), metrics(grad_norm=bad))
-    found = collect(plan(results), results)
-    norms = {s.seed: (s.value, s.n) for s in found.scores if s.measure == "grad_norm"}
-    assert norms == {0: (0.5, 20), 1: (0.5, 20)}
 
 
 def test_the_command_writes_both_files_or_ends_in_one_line(results):

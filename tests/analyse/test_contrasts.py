@@ -72,6 +72,13 @@ def test_gains_are_spelt_out_as_their_cells(tmp_path):
     assert (single.low, single.high) == t_limits(100 * (plus1 - median))
 
 
+def test_a_gain_that_is_not_planned_leaves_nothing_to_judge(tmp_path):
+    """Spelt out, it would cancel itself: the gain at G=2 is not the claim's."""
+    terms = [*gain(2)["terms"], gain(8)["terms"][0] | {"weight": -1}]
+    (single,) = rows_of(tmp_path, claim({"above": 0, "terms": terms}), pair(0.02))
+    assert (single.kind, single.value) == ("single", None)
+
+
 def test_a_single_gain_has_the_interval_of_the_summary(tmp_path):
     rows = [
         score(m, 2, s, v)

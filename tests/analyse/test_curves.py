@@ -27,9 +27,10 @@ def test_rollouts_and_their_accuracy_are_those_of_the_verdicts():
 
 
 def test_a_gradient_that_is_longer_than_allowed_or_not_finite_was_clipped():
-    norms = [0.5, 1.0, 1.5, float("inf")]
+    """One that is not finite is in no mean."""
+    norms = [0.5, 1.0, 1.5, float("inf"), None]
     points = curve(a_run(), [{"step": step, "grad_norm": norm} for step, norm in enumerate(norms)], {})
-    assert training_measures(points, 1.0)["frac_grad_clipped"] == 0.5
+    assert training_measures(points, 1.0) == {"seconds": 1.0, "frac_grad_clipped": 0.5, "grad_norm": 1.0}
     assert training_measures(points, 1.0, max_grad_norm=0.1)["frac_grad_clipped"] == 1.0
 
 
