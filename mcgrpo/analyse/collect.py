@@ -1,6 +1,6 @@
 """Grades, sign-flip rates and metrics of every run of a study -> scores.jsonl and curves.csv.
 
-`python -m mcgrpo.analyse.collect --plan plan.json --results results/STUDY --scores FILE --curves FILE`
+`python -m mcgrpo.analyse.collect --results results/STUDY`
 """
 
 from collections import Counter, defaultdict
@@ -177,15 +177,15 @@ def of_training(run: Run, outcome: dict[str, Any], folder: Path) -> tuple[list[S
 def main() -> None:
     """Collect a study's results into scores.jsonl and curves.csv."""
     parser = command_line.parser(main.__doc__)
-    for name in ("plan", "results", "scores", "curves"):
-        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True, help="results/STUDY: plan.json, runs, grades, ...")
     parser.add_argument("--partial", action="store_true", help="take what is there, and name what is not")
     options = parser.parse_args()
+    files = ResultFiles(options.results)
     with command_line.errors(RecordError):
-        results = collect(read_json(options.plan), options.results, options.partial)
-    write_jsonl(options.scores, results.scores)
-    write_csv(options.curves, CurvePoint, results.curves)
-    for path in (options.scores, options.curves):
+        results = collect(read_json(files.plan), files.folder, options.partial)
+    write_jsonl(files.scores, results.scores)
+    write_csv(files.curves, CurvePoint, results.curves)
+    for path in (files.scores, files.curves):
         seal(path)
     for line in results.missing:
         print(f"missing: {line}")

@@ -1,6 +1,6 @@
 """The comparisons of claims.yaml and of the answer, per seed and problem: scores.jsonl to contrasts.csv.
 
-python -m mcgrpo.analyse.contrasts --plan plan.json --scores scores.jsonl --claims claims.yaml --output contrasts.csv
+`python -m mcgrpo.analyse.contrasts --results results/STUDY`
 
 A gain is written as its two cells, so every comparison is a weighted sum of cells. Cells of one setting are paired: by
 seed, over the seeds that all of them have, and by problem. Where they share fewer than two of several seeds, their
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcgrpo import command_line
+from mcgrpo import command_line, shipped
 from mcgrpo.analyse import scored
 from mcgrpo.analyse.answer import questions
 from mcgrpo.analyse.cells import CellKey
@@ -30,6 +30,7 @@ from mcgrpo.analyse.stats import DIGITS, Estimate
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.grade.rewards import REWARDS
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.plan import EQUIVALENCE_MARGIN
 
 Scope = tuple[str | None, str | None]
@@ -265,16 +266,13 @@ def in_unit(comparison: Comparison, number: float | None) -> float | None:
 def main(arguments: list[str] | None = None) -> None:
     """Evaluate the comparisons of claims, per seed and problem."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--plan", required=True, help="plan.json of the study")
-    parser.add_argument("--scores", type=Path, required=True, help="scores.jsonl, one Score a line")
-    parser.add_argument("--claims", required=True, help="claims.yaml")
-    parser.add_argument("--output", required=True, help="contrasts.csv, one Contrast a row")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--results", type=Path, required=True, help="results/STUDY: plan.json, scores.jsonl")
+    files = ResultFiles(parser.parse_args(arguments).results)
     with command_line.errors(ValueError):
-        plan = read_json(options.plan)
-        claims = [*read_claims(options.claims), *questions(plan)]
-        scores, planned = scored.read_scores(options.scores), scored.planned_seeds(plan)
-        write_csv(options.output, Contrast, contrasts(claims, scores, planned, margin=plan["equivalence_margin"]))
+        plan = read_json(files.plan)
+        claims = [*read_claims(shipped.CLAIMS), *questions(plan)]
+        scores, planned = scored.read_scores(files.scores), scored.planned_seeds(plan)
+        write_csv(files.contrasts, Contrast, contrasts(claims, scores, planned, margin=plan["equivalence_margin"]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """How much signal each method of a study has at the study's own success rates, beside what its trainings gained.
 
-`python -m mcgrpo.analyse.signals --plan plan.json --results results/STUDY --summary summary.csv --output signals.csv
-    --curves signal_curves.csv`
+`python -m mcgrpo.analyse.signals --results results/STUDY`
 
 The success rates are those of the many rollouts of each prompt on which sign flips are measured, of the untrained model
 and of whichever trained ones the study has. Shares of k rollouts are taken as probabilities: with 128 of each prompt
@@ -164,19 +163,14 @@ def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
 def main(arguments: list[str] | None = None) -> None:
     """Compute the exact signal of every method at a study's own success rates."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--plan", required=True, help="plan.json of the study")
-    parser.add_argument("--results", required=True, type=Path, help="results/STUDY, with the grades of rollouts")
-    parser.add_argument("--summary", required=True, help="summary.csv, one Cell a row")
-    parser.add_argument("--output", required=True, type=Path, help="signals.csv, one CellSignal a row")
-    parser.add_argument("--curves", required=True, type=Path, help="signal_curves.csv, one SignalPoint a row")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--results", type=Path, required=True, help="results/STUDY: plan.json, summary.csv, rollouts")
+    files = ResultFiles(parser.parse_args(arguments).results)
     with command_line.errors(ValueError):
-        plan, summary = read_json(options.plan), read_frame(options.summary, Cell)
-        files = ResultFiles(options.results)
+        plan, summary = read_json(files.plan), read_frame(files.summary, Cell)
         measured = list(_measured(plan, files))
         everywhere = [*measured, *along(plan, files)] if measured else []
-        write_csv(options.output, CellSignal, (row for each in everywhere for row in signals(plan, each, summary)))
-        write_csv(options.curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
+        write_csv(files.signals, CellSignal, (row for each in everywhere for row in signals(plan, each, summary)))
+        write_csv(files.signal_curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
 
 
 def _measured(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:

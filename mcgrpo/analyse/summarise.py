@@ -1,7 +1,6 @@
 """scores.jsonl to summary.csv and gains.csv: every planned cell, and paired with the cells beside it.
 
-python -m mcgrpo.analyse.summarise --plan plan.json --scores scores.jsonl [--published published.csv]
-    --output summary.csv --gains gains.csv
+`python -m mcgrpo.analyse.summarise --results results/STUDY`
 
 Intervals of measures with a value per problem are over seeds and problems, those of others over seeds
 (`mcgrpo.analyse.crossed`).
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mcgrpo import command_line
+from mcgrpo import command_line, shipped
 from mcgrpo.analyse import scored, stability
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.published import as_cells, read_published
@@ -22,6 +21,7 @@ from mcgrpo.analyse.scored import Planned, Scores
 from mcgrpo.analyse.stats import gain_verdict
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.study.estimators import planned_extra
+from mcgrpo.study.paths import ResultFiles
 
 
 class Summary(NamedTuple):
@@ -158,17 +158,13 @@ class _Study:
 def main(arguments: list[str] | None = None) -> None:
     """Summarise scores over seeds and problems."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--plan", required=True, help="plan.json of the study")
-    parser.add_argument("--scores", type=Path, required=True, help="scores.jsonl, one Score a line")
-    parser.add_argument("--published", help="the paper's numbers, one Published a row")
-    parser.add_argument("--output", type=Path, required=True, help="summary.csv, one Cell a row")
-    parser.add_argument("--gains", type=Path, required=True, help="gains.csv, one Gain a row")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--results", type=Path, required=True, help="results/STUDY: plan.json, scores.jsonl")
+    files = ResultFiles(parser.parse_args(arguments).results)
     with command_line.errors(ValueError):
-        printed = as_cells(read_published(options.published)) if options.published else None
-        summary = summarise(read_json(options.plan), scored.read_scores(options.scores), printed)
-        write_csv(options.output, Cell, summary.cells)
-        write_csv(options.gains, Gain, summary.gains)
+        printed = as_cells(read_published(shipped.PUBLISHED))
+        summary = summarise(read_json(files.plan), scored.read_scores(files.scores), printed)
+        write_csv(files.summary, Cell, summary.cells)
+        write_csv(files.gains, Gain, summary.gains)
 
 
 if __name__ == "__main__":

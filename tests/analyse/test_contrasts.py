@@ -1,5 +1,4 @@
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,14 +6,13 @@ from claim_rows import cell, claim, claims_of, gain, pair, scores_of
 from scipy import stats
 from study_frames import plan_of, score, scores_by_cell, write_scores
 
+from mcgrpo import shipped
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts, estimate, main
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import write_json
-
-CLAIMS = Path(__file__).parents[2] / "config/claims.yaml"
 
 
 def rows_of(tmp_path, row, *cells):
@@ -86,30 +84,21 @@ def test_a_single_gain_has_the_interval_of_the_summary(tmp_path):
         for s, v in enumerate((base, base + 0.02, base))
     ]
     scores = scores_by_cell(tmp_path, rows, 0.3)
-    summary = {c.method: c for c in summarise(plan_of(rows), scores).cells if c.measure == "greedy"}
-    found = written(tmp_path, rows, 0.3)
-    (single,) = [row for row in found.itertuples() if row.claim == "it" and row.kind == "single"]
-    ours = summary["mc-grpo"]
+    ours = next(c for c in summarise(plan_of(rows), scores).cells if c.difference is not None)
+    single, _ = contrasts(claims_of(tmp_path, claim(gain(above=0))), scores, {key.without_measure for key in scores})
     assert (single.value, single.low, single.high) == pytest.approx(
         (100 * ours.difference, 100 * ours.difference_low, 100 * ours.difference_high), abs=1e-6
     )
     assert single.detectable == pytest.approx(100 * ours.difference_detectable, abs=1e-6)
 
 
-def written(tmp_path, rows, spread=0.0, claims=None):
-    """Contrasts as every reader gets them: by the command, through the file."""
-    claims_of(tmp_path, claim(gain(above=0)))
-    write_json(tmp_path / "plan.json", plan_of(rows))
-    files = {"plan": "plan.json", "scores": write_scores(tmp_path, rows, spread).name}
-    options = [part for name, file in files.items() for part in (f"--{name}", str(tmp_path / file))]
-    main([*options, "--claims", str(claims or tmp_path / "claims.yaml"), "--output", str(tmp_path / "contrasts.csv")])
-    return read_frame(tmp_path / "contrasts.csv", Contrast)
-
-
 def test_the_projects_claims_are_evaluated_from_files(tmp_path):
     rows = [score(m, g, s, 0.5 + g / 100) for m in ("grpo", "mc-grpo") for g in (2, 4, 8) for s in range(3)]
-    found = written(tmp_path, rows, 0.1, CLAIMS)
-    judged = [each.id for each in read_claims(CLAIMS) if not each.unjudged]
+    write_json(tmp_path / "plan.json", plan_of(rows))
+    write_scores(tmp_path, rows, 0.1)
+    main(["--results", str(tmp_path)])
+    found = read_frame(tmp_path / "contrasts.csv", Contrast)
+    judged = [each.id for each in read_claims(shipped.CLAIMS) if not each.unjudged]
     assert found.claim.drop_duplicates().tolist() == judged
     gains = found[(found.claim == "grpo-gains") & (found.kind == "single")]
     assert gains.value.tolist() == [0.0, 0.0] and (gains.low < 0).all()

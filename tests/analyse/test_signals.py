@@ -66,8 +66,7 @@ def study(tmp_path):
         cell("mc-grpo", 2, 0.5, variant="mad-zero-std", change=(0.03, 0.01, 0.05), baseline=None, **sampled),
     ]
     write_csv(tmp_path / "summary.csv", Cell, cells)
-    named = {"plan": "plan.json", "summary": "summary.csv", "output": "signals.csv", "curves": "signal_curves.csv"}
-    return [f"--results={tmp_path}", *(f"--{name}={tmp_path / file}" for name, file in named.items())]
+    return ["--results", str(tmp_path)]
 
 
 @pytest.fixture

@@ -200,12 +200,10 @@ def test_the_order_of_rows_does_not_matter(tmp_path):
 
 
 def test_the_command_writes_what_read_frame_reads(tmp_path):
-    header = ",".join(Published.__dataclass_fields__)
-    (tmp_path / "published.csv").write_text(f"{header}\nmain,1,toy_a,mc-grpo,2,default,sums,accuracy,50.0,,,\n")
-    options = ("--published", str(tmp_path / "published.csv"))
-    output = command(tmp_path, plan_of(study()), study(), *options)
-    row = read_frame(output, Cell).query("method == 'mc-grpo' and num_generations == 2 and measure == 'greedy'").iloc[0]
-    assert (row.seeds, row.difference, row.published) == (3, pytest.approx(-0.06), 0.5)
+    place = {"setting": "qwen3-1.7b-gsm8k", "benchmark": "gsm8k"}
+    rows = cell_scores("grpo", 2, 0.5, **place) + cell_scores("mc-grpo", 2, 0.44, **place)
+    row = read_frame(command(tmp_path, plan_of(rows), rows), Cell).query("method == 'mc-grpo' and role == 'in'").iloc[0]
+    assert (row.seeds, row.difference, row.published) == (3, pytest.approx(-0.06), pytest.approx(0.8354))
 
 
 def test_settings_stand_in_the_order_of_the_study_file_and_methods_in_theirs(tmp_path):

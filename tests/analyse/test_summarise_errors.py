@@ -22,7 +22,7 @@ def test_bad_scores_stop_the_command_naming_the_culprit(tmp_path, extra, message
     rows = [*study(), extra]
     with pytest.raises(SystemExit, match=message):
         command(tmp_path, plan_of(rows), rows)
-    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "summary.csv").exists()
 
 
 @pytest.mark.parametrize("place", [0, 4])

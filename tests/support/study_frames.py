@@ -106,11 +106,8 @@ def cell(found, method, measure="greedy", budget=2, variant="default", benchmark
     return found[method, budget, variant, benchmark, measure]
 
 
-def command(folder, plan, rows, *options):
+def command(folder, plan, rows):
     write_json(folder / "plan.json", plan)
-    files = {"plan": folder / "plan.json", "scores": write_scores(folder, rows, 0.2)}
-    output = folder / "new" / "summary.csv"
-    files |= {"gains": folder / "new" / "gains.csv"}
-    flags = [part for name, path in {**files, "output": output}.items() for part in (f"--{name}", str(path))]
-    main([*flags, *options])
-    return output
+    write_scores(folder, rows, 0.2)
+    main(["--results", str(folder)])
+    return folder / "summary.csv"

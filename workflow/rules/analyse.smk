@@ -52,9 +52,7 @@ rule collect:
         mtimes=lambda wildcards: mtimes(MEASURED) if PARTIAL else [],
         code=fingerprint("mcgrpo.analyse.collect"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.analyse.collect "
-        "--plan {input.plan:q} --results {params.results:q} --scores {output.scores:q} "
-        "--curves {output.curves:q} {params.partial} > {log:q} 2>&1"
+        "python -m mcgrpo.launch mcgrpo.analyse.collect --results {params.results:q} {params.partial} > {log:q} 2>&1"
 
 
 rule summarise:
@@ -70,13 +68,11 @@ rule summarise:
         RESULTS.benchmark("summarise")
     threads: 1
     params:
-        published=shipped.PUBLISHED,
+        results=subpath(output.summary, parent=True),
         sums=sums(shipped.PUBLISHED),
         code=fingerprint("mcgrpo.analyse.summarise"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.analyse.summarise "
-        "--plan {input.plan:q} --scores {input.scores:q} "
-        "--published {params.published:q} --output {output.summary:q} --gains {output.gains:q} > {log:q} 2>&1"
+        "python -m mcgrpo.launch mcgrpo.analyse.summarise --results {params.results:q} > {log:q} 2>&1"
 
 
 rule contrasts:
@@ -91,13 +87,11 @@ rule contrasts:
         RESULTS.benchmark("contrasts")
     threads: 1
     params:
-        claims=shipped.CLAIMS,
+        results=subpath(output[0], parent=True),
         sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA),
         code=fingerprint("mcgrpo.analyse.contrasts"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.analyse.contrasts "
-        "--plan {input.plan:q} --scores {input.scores:q} "
-        "--claims {params.claims:q} --output {output:q} > {log:q} 2>&1"
+        "python -m mcgrpo.launch mcgrpo.analyse.contrasts --results {params.results:q} > {log:q} 2>&1"
 
 
 rule signals:
@@ -118,8 +112,7 @@ rule signals:
         mtimes=lambda wildcards: mtimes(FLIP_GRADES) if PARTIAL else [],
         code=fingerprint("mcgrpo.analyse.signals"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.analyse.signals --plan {input.plan:q} --results {params.results:q} "
-        "--summary {input.summary:q} --output {output.signals:q} --curves {output.curves:q} > {log:q} 2>&1"
+        "python -m mcgrpo.launch mcgrpo.analyse.signals --results {params.results:q} > {log:q} 2>&1"
 
 
 CHECKS = [*map(FILES.audit, DATASETS), *rules.overlap.output]

@@ -9,7 +9,6 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from mcgrpo import shipped
 from mcgrpo.analyse import contrasts, sign_flips, summarise
 from mcgrpo.analyse.collect import Results
 from mcgrpo.analyse.frames import read_frame, read_records
@@ -43,9 +42,8 @@ def make_tables(config: Config, planned: dict[str, Any], collected: Results, the
             _call(sign_flips.main, "--grades", grades, *few, "--output", ours.flips(run, benchmark))
     write_jsonl(ours.scores, collected.scores)
     write_csv(ours.curves, CurvePoint, collected.curves)
-    study = ["--plan", ours.plan, "--scores", ours.scores]
-    _call(summarise.main, *study, "--published", shipped.PUBLISHED, "--output", ours.summary, "--gains", ours.gains)
-    _call(contrasts.main, *study, "--claims", shipped.CLAIMS, "--output", ours.contrasts)
+    _call(summarise.main, "--results", ours.folder)
+    _call(contrasts.main, "--results", ours.folder)
     found = answer(planned, read_records(ours.contrasts, Contrast))
     write_tables(read_frame(ours.summary, Cell), found, folder, title(config))
     write_rulings(rulings(ours.contrasts), folder, title(config))
