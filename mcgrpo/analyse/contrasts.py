@@ -20,9 +20,8 @@ import numpy as np
 
 from mcgrpo import command_line, shipped
 from mcgrpo.analyse import scored
-from mcgrpo.analyse.answer import questions
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, read_claims
+from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, questions, read_claims
 from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.scored import Found, Scores

@@ -85,9 +85,9 @@ def trained_accuracies(summary: pd.DataFrame) -> pd.DataFrame:
     return cells[(cells.method != UNTRAINED) & (cells.decoding == decoding)]
 
 
-def seed_gains(gains: pd.DataFrame, cell: Any, kind: str = "difference") -> list[float]:
-    """What each seed adds to a cell's `difference` or `change`, in the order of seeds; `gains` has a row per `Gain`."""
-    same = gains.kind == kind
+def seed_gains(gains: pd.DataFrame, cell: Any) -> list[float]:
+    """What each seed adds to a cell's `difference`, in the order of seeds; `gains` has a row per `Gain`."""
+    same = gains.kind == "difference"
     for name, value in CellKey.of(cell)._asdict().items():
         same &= gains[name] == value
     return gains[same].sort_values("seed").gain.tolist()

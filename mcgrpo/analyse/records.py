@@ -182,7 +182,7 @@ SignalPoint = table(
 Contrast = table(
     "Contrast",
     """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, or of the answer
-    (`mcgrpo.analyse.answer`), computed per seed and problem.
+    (`mcgrpo.analyse.claims.questions`), computed per seed and problem.
 
     `comparison` counts the comparisons of the claim from 1, and is 0 for the average of all. The `kind` (one of
     `ContrastKind`) is single for one setting and benchmark, pooled for the average of these; primary is the endpoint

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.answer import questions
+from mcgrpo.analyse.claims import questions
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.records import CELL
 from mcgrpo.report import wording

@@ -86,17 +86,6 @@ def test_the_mean_is_inside_and_the_interval_mirrors(values):
     assert down.limits() == pytest.approx([1 - bound for bound in up.limits()[::-1]], abs=1e-6)
 
 
-def test_seeds_of_two_parts_are_independent_and_of_one_part_paired():
-    generator = np.random.default_rng(2)
-    ours, theirs = generator.normal(size=(2, 5, 1))
-    welch = stats.ttest_ind(ours[:, 0], theirs[:, 0], equal_var=False)
-    apart = contrast([{"": Weighted(ours)}, {"": Weighted(-theirs)}])
-    assert (apart.mean, apart.freedom) == pytest.approx(((ours - theirs).mean(), welch.df))
-    assert apart.limits() == pytest.approx(welch.confidence_interval(LEVEL))
-    together = contrast([{"": Weighted(ours - theirs)}])
-    assert together.limits() == pytest.approx(t_interval((ours - theirs)[:, 0]))
-
-
 def test_problems_of_one_hash_are_shared_by_all_parts():
     """Two models on the same hard and easy problems: what one gains there the other loses."""
     problems = np.where(np.arange(60) % 2, 0.4, -0.4)

@@ -1,6 +1,6 @@
 """Plans with a primary endpoint, and the answer of scores."""
 
-from mcgrpo.analyse.answer import questions
+from mcgrpo.analyse.claims import questions
 from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.report.answer import answer
 

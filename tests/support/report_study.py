@@ -11,8 +11,7 @@ from claim_rows import pair, scores_of
 from matplotlib import image
 from runs import RUN
 
-from mcgrpo.analyse.answer import questions
-from mcgrpo.analyse.claims import read_claims
+from mcgrpo.analyse.claims import questions, read_claims
 from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint, Gain, SignalPoint
 from mcgrpo.files import write_csv, write_json
