@@ -119,7 +119,7 @@ Cell = table(
       training draws as many rollouts. Both are empty if there is none.
 
     `worst` is the value of the lowest seed, and `collapsed` the share of seeds that have collapsed
-    (`mcgrpo.analyse.stability.COLLAPSE`); for accuracies only. `extra_rollouts` are drawn of each prompt beside G.
+    (`mcgrpo.analyse.summarise.COLLAPSE`); for accuracies only. `extra_rollouts` are drawn of each prompt beside G.
     """,
     {
         **CELL_COLUMNS, **PLACE_COLUMNS, "planned": int, "seeds": int, "n": Whole,

@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from mcgrpo import command_line, shipped
-from mcgrpo.analyse import scored, stability
+from mcgrpo.analyse import scored
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, Cell, Gain
@@ -21,7 +22,16 @@ from mcgrpo.analyse.scored import Planned, Scores
 from mcgrpo.analyse.stats import gain_verdict
 from mcgrpo.files import read_json, write_csv
 from mcgrpo.study.estimators import planned_extra
+from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.variants import is_rival
+
+COLLAPSE = 0.1
+"""A seed has collapsed if its accuracy is this far, 10 points, below the median seed of the mean-centred method.
+
+That is the method of the same loss at the same G, under the same variant, or under the default if that is all there is
+or the variant is another estimator (a rival).
+"""
 
 
 class Summary(NamedTuple):
@@ -83,6 +93,8 @@ def extra_rollouts(plan: dict[str, Any], scores: Scores) -> dict[CellKey, int | 
 
 @dataclass(frozen=True)
 class _Study:
+    """What rows are made of."""
+
     scores: Scores
     planned: Planned
     printed: Mapping[CellKey | None, float]
@@ -106,14 +118,42 @@ class _Study:
         if key.is_accuracy:
             numbers["equivalence_margin"] = self.margin
             numbers["worst"] = min((score.value for score in seeds.values()), default=None)
-            numbers["collapsed"] = stability.collapsed(key, self.scores)
+            numbers["collapsed"] = self.collapsed(key)
         return Cell(**key._asdict(), **numbers, **self.published(key, numbers))
 
     def others(self, key: CellKey) -> dict[str, CellKey | None]:
         """The cells that a cell is compared with, by the columns of `Cell`; None where there is none."""
         baseline = key.baseline if key.baseline and key.baseline.without_measure in self.planned else None
-        equal = stability.same_rollouts(key, self.scores, self.planned) if key.is_accuracy else None
+        equal = self.same_rollouts(key) if key.is_accuracy else None
         return {"difference": baseline, "change": key.default, "same_rollouts": equal}
+
+    def same_rollouts(self, key: CellKey) -> CellKey | None:
+        """The mean-centred cell of the default variant whose trainings draw as many rollouts, at another G or batch.
+
+        None for the untrained model, if there is no such cell, and if rollouts are unknown.
+        """
+        own, rollouts = key.mean_centred, self.rollouts(key)
+        if key.method == UNTRAINED or rollouts is None:
+            return None
+        sizes = sorted({each.num_generations for each in self.planned})
+        others = (own._replace(num_generations=size) for size in sizes)
+        equal = (each for each in others if each in self.scores and each != own and self.rollouts(each) == rollouts)
+        return next(equal, None)
+
+    def rollouts(self, key: CellKey) -> float | None:
+        """Rollouts of a training of the cell, the mean over its seeds."""
+        seeds = self.scores.get(key.of_training("rollouts"), {})
+        return sum(score.value for score in seeds.values()) / len(seeds) if seeds else None
+
+    def collapsed(self, key: CellKey) -> float | None:
+        """The share of seeds that have collapsed, see `COLLAPSE`; None without a seed or one to compare with."""
+        own, seeds = key.mean_centred, self.scores.get(key, {})
+        same = own if is_rival(key.variant) else own._replace(variant=key.variant)
+        beside = self.scores.get(same) or self.scores.get(own, {})
+        if key.method == UNTRAINED or not seeds or not beside:
+            return None
+        usual = median(score.value for score in beside.values())
+        return sum(score.value < usual - COLLAPSE for score in seeds.values()) / len(seeds)
 
     def difference(self, name: str, key: CellKey, other: CellKey | None) -> dict[str, Any]:
         """The columns of a paired difference."""

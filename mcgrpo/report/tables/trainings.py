@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from mcgrpo.analyse.frames import is_among, trained_accuracies
-from mcgrpo.analyse.stability import COLLAPSE
+from mcgrpo.analyse.summarise import COLLAPSE
 from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.tables.accuracy import as_first_seen, ordered
