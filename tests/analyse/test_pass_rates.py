@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 import torch
+from runs import RUN
 
 from mcgrpo.analyse.pass_rates import POINTS, probabilities, trainings, windows
 from mcgrpo.files import write_jsonl
-from mcgrpo.records import Group, Run
+from mcgrpo.records import Group
 from mcgrpo.study.paths import GROUPS, ResultFiles
 
 
@@ -42,9 +43,7 @@ def test_successes_are_spread_over_their_levels_as_they_were():
 
 
 def run(method, budget, seed=0, **changed):
-    made = Run("s", "toy_a", method, budget, "default", seed, "toy", "sums", "plain", "gsm8k", "grpo", "mean-std",
-               {"accuracy": 1.0}, {})  # fmt: skip
-    return dataclasses.replace(made, **changed)
+    return dataclasses.replace(RUN, method=method, num_generations=budget, seed=seed, **changed)
 
 
 def test_grpo_at_the_largest_g_is_looked_at_in_all_its_seeds():
