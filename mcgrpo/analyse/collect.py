@@ -174,12 +174,12 @@ def of_training(run: Run, outcome: dict[str, Any], folder: Path) -> tuple[list[S
     return [Score(**key, measure=name, value=float(value)) for name, value in found.items()], points
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Collect a study's results into scores.jsonl and curves.csv."""
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--results", type=Path, required=True, help="results/STUDY: plan.json, runs, grades, ...")
     parser.add_argument("--partial", action="store_true", help="take what is there, and name what is not")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     files = ResultFiles(options.results)
     with command_line.errors(RecordError):
         results = collect(read_json(files.plan), files.folder, options.partial)

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 import time
 from dataclasses import asdict
 from itertools import product
@@ -8,7 +6,7 @@ from itertools import product
 import pytest
 from collected import a_run, grades, metrics, write_run
 
-from mcgrpo.analyse.collect import collect
+from mcgrpo.analyse.collect import collect, main
 from mcgrpo.analyse.curves import MEANS
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
@@ -166,15 +164,13 @@ def test_each_protocol_is_measured_from_grades_of_its_own(results):
     assert scores["grpo", 0, "sums", "robust-greedy"] == scores["grpo", 0, "sums", "robust-avg@2"] == 1.0
 
 
-def test_the_command_writes_both_files_or_ends_in_one_line(results):
-    command = [sys.executable, "-m", "mcgrpo.analyse.collect", "--results", str(results)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, f"{WHOLE} scores and 40 steps\n")
+def test_the_command_writes_both_files_or_ends_in_one_line(results, capsys):
+    main(["--results", str(results)])
+    assert capsys.readouterr().out == f"{WHOLE} scores and 40 steps\n"
     assert len(read_jsonl(results / "scores.jsonl", Score)) == WHOLE
     assert len(read_frame(results / "curves.csv", CurvePoint)) == 40
     (results / "scores.jsonl").unlink()
     (results / "grades/toy/grpo/G4/default/seed0/sums.jsonl").write_text("")
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: ") and done.stderr.endswith("sums.jsonl: no grades\n")
-    assert done.stderr.count("\n") == 1 and not (results / "scores.jsonl").exists()
+    with pytest.raises(SystemExit, match=r"^error: .*sums\.jsonl: no grades$"):
+        main(["--results", str(results)])
+    assert not (results / "scores.jsonl").exists()
