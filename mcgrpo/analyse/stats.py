@@ -109,7 +109,6 @@ def gain_verdict(gain: Estimate, margin: float) -> GainVerdict | None:
 def half_width(sem, n):
     """Half the width of the 95% t interval of a mean, from its standard error over `n` values.
 
-    Both may be arrays of one shape; where `n` is below 2 the answer is NaN.
+    Both may be arrays of one shape; of one value it is NaN.
     """
-    n = np.asarray(n)
-    return np.where(n > 1, special.stdtrit(np.maximum(n - 1, 1), (1 + LEVEL) / 2) * sem, np.nan)
+    return special.stdtrit(np.asarray(n) - 1, (1 + LEVEL) / 2) * sem
