@@ -88,8 +88,8 @@ def signal(signal_curves: pd.DataFrame) -> Figure:
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for estimator, own in rows.groupby("estimator", sort=False):
             method = own.method.iloc[0]
-            look = {"color": facets.LOSS_COLOURS[METHODS[method].loss_type], "label": names[estimator]}
-            axes.plot(100 * own.rate, own.y, linestyle=facets.look_of(method)["linestyle"], linewidth=1.2, **look)
+            colour, dashes = facets.LOSS_COLOURS[facets.LOSSES[method]], facets.LOOKS[method]["linestyle"]
+            axes.plot(100 * own.rate, own.y, color=colour, linestyle=dashes, linewidth=1.2, label=names[estimator])
 
     below = ("success rate of a prompt (%)", f"computed from the rewards of {points.source.iloc[0]}")
     return facets.draw(pd.concat(parts), panel, 1.75, below)
