@@ -118,12 +118,11 @@ def curves(path: Path) -> list[tuple[str, float, float, int]]:
     Raises:
         RecordError: for a row without a step or a time.
     """
-    columns = {column: LOGGED[column] for column in CURVES}
     points = []
     for where, row in iter_json_lines(path):
         if not {"step", "time"} <= row.keys():
             raise RecordError(f"{where}: a row needs step and time")
-        values = {f"curve/{column}": row.get(metric) for column, metric in columns.items()}
+        values = {f"curve/{column}": row.get(LOGGED[column]) for column in CURVES}
         points += [(name, value, row["time"], row["step"]) for name, value in values.items() if value is not None]
     return points
 
