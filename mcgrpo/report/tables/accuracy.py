@@ -153,8 +153,7 @@ def _published(cell: Any) -> Iterator[tuple[str, str]]:
     """The paper's number, ours minus it in points, and its gain and whether our interval excludes that."""
     there = cell is not None
     yield "Published (%)", wording.number(cell.published, "percent", 2) if there else ""
-    difference = wording.estimate(cell.mean - cell.published).value if there else ""
-    yield "Ours − published", difference
+    yield "Ours − published", wording.number(cell.mean - cell.published, "points") if there else ""
     gain = there and pd.notna(cell.published_difference)
     text = wording.number(cell.published_difference, "points", 2) if gain else ""
     if gain and pd.notna(cell.difference_excludes_published):

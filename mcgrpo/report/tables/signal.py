@@ -56,7 +56,7 @@ def time(source: str) -> str:
 
 def percent(share: float) -> str:
     """A predicted gain; empty if there is none."""
-    return "" if pd.isna(share) else f"{round(100 * share):+d}%".replace("-", "−")
+    return "" if pd.isna(share) else f"{wording.number(share, 'points', 0)}%"
 
 
 def source(row: Any) -> str:

@@ -147,8 +147,7 @@ def _times(row: Any, baseline: Any, published: bool) -> Iterator[tuple[str, str]
     fields = (("Published", "published", ""),) if published else ()
     for name, field, nothing in (*fields, ("Ours", "mean", wording.MISSING)):
         ours, base = (getattr(each, field, None) for each in (row, baseline))
-        digits = 1 if pd.notna(ours) and ours < 100 else 0
-        yield f"{name} (s)", nothing if pd.isna(ours) else f"{ours:.{digits}f}"
+        yield f"{name} (s)", nothing if pd.isna(ours) else f"{ours:.{1 if ours < 100 else 0}f}"
         told = pd.notna(ours) and pd.notna(base)
         yield f"{name}, ratio", f"{ours / base:.2f}" if told else nothing if baseline else ""
     yield "Seeds", wording.seeds(row.seeds, row.planned)
