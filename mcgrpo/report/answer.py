@@ -90,14 +90,13 @@ def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
     asked = {claim.id: claim.comparisons[0].terms[1] for claim in questions(plan)}  # the baseline's
     compared = [(asked[row.claim], row) for row in contrasts if row.claim in asked and row.kind == "single"]
     rows = []
-    for measure in (primary, *(each for each in plan["measures"] if each != primary)):
-        for baseline in (CONTROL, MEAN):
-            own = [row for each, row in compared if (each.measure, each.method) == (measure, baseline)]
-            for row, verdict in zip(own, verdicts(own), strict=True):
-                place = row.setting or "", row.benchmark or "", asked[row.claim].num_generations
-                numbers = (None if each is None else each / 100 for each in (row.value, row.low, row.high))
-                number = wording.estimate(*numbers, verdict=WORDS[verdict] if measure == primary else None)
-                rows.append((baseline, measure, *place, row.seeds or 0, number, WORDS[verdict]))
+    for measure, baseline in dict.fromkeys((each.measure, each.method) for each in asked.values()):
+        own = [row for each, row in compared if (each.measure, each.method) == (measure, baseline)]
+        for row, verdict in zip(own, verdicts(own), strict=True):
+            place = row.setting or "", row.benchmark or "", asked[row.claim].num_generations
+            numbers = (None if each is None else each / 100 for each in (row.value, row.low, row.high))
+            number = wording.estimate(*numbers, verdict=WORDS[verdict] if measure == primary else None)
+            rows.append((baseline, measure, *place, row.seeds or 0, number, WORDS[verdict]))
     columns = ["baseline", "measure", *PLACE, "seeds", "number", "word"]
     return Answer(pd.DataFrame(rows, columns=columns), primary, plan["equivalence_margin"])
 

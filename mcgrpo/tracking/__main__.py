@@ -22,7 +22,7 @@ from mcgrpo.study.methods import METHODS, is_median, label
 from mcgrpo.study.paths import RECORD, ResultFiles, StudyFiles
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.tracking import store_of
-from mcgrpo.tracking.contents import Entry, Row, cell_entry, run_entry
+from mcgrpo.tracking.contents import Entry, Row, cell_entry, is_accuracy, run_entry
 
 SERVER = "http://127.0.0.1:5000"
 """Where `mlflow ui` serves a store that is a file."""
@@ -32,19 +32,19 @@ NOTE_LIMIT = 19_000
 """Characters of a description; MLflow refuses more than 20,000."""
 
 
-def rows_by(name: Callable[[Row], str], path: Path) -> dict[str, list[Row]]:
-    """The rows of a CSV or JSONL file by the name of their run or cell; none where it is not there yet."""
+def accuracies_by(name: Callable[[Row], str], path: Path) -> dict[str, list[Row]]:
+    """The accuracies of a CSV or JSONL file by the name of their run or cell; none where it is not there yet."""
     rows = defaultdict(list)
     if path.is_file():
         with path.open(newline="") as file:
-            for row in map(json.loads, file) if path.suffix == ".jsonl" else csv.DictReader(file):
+            for row in filter(is_accuracy, map(json.loads, file) if path.suffix == ".jsonl" else csv.DictReader(file)):
                 rows[name(row)].append(row)
     return rows
 
 
 def read_runs(results: ResultFiles) -> list[Entry]:
     """Every finished training; one whose files are wrong is left out, with a warning."""
-    scores, runs = rows_by(run_name, results.scores), []
+    scores, runs = accuracies_by(run_name, results.scores), []
     for record in sorted(results.runs.glob(f"*/*/G*/*/seed*/{RECORD}")):
         try:
             runs.append(run_entry(record.parent, scores[str(record.parent.relative_to(results.runs))]))
@@ -58,16 +58,17 @@ def track(uri: str, study: str, results: ResultFiles, reports: Path) -> str:
     from mcgrpo.tracking.store import Store
 
     began, store = time.time(), Store(uri, study)
-    runs, summary = read_runs(results), rows_by(cell_name, results.summary)
-    stamp = results.summary.stat().st_mtime if summary else began
-    seeds: dict[str, list[Entry]] = {cell: [] for cell in summary if any(row["mean"] for row in summary[cell])}
+    runs, summary = read_runs(results), accuracies_by(cell_name, results.summary)
+    summarised = results.summary.is_file()
+    stamp = results.summary.stat().st_mtime if summarised else began
+    seeds: dict[str, list[Entry]] = {cell: [] for cell in summary}
     for run in runs:
         seeds.setdefault(run.key.rpartition("/")[0], []).append(run)
     ids: dict[str, list[str]] = {}
     for cell, entries in seeds.items():
         parent = store.write(cell_entry(summary.get(cell, []), entries, stamp))
         ids[cell] = [store.write(entry, parent) for entry in entries]
-    if summary and reports.is_dir():
+    if summarised and reports.is_dir():
         store.write(Entry("study", study, "tables and figures", stamp, stamp, folder=reports))
     store.describe(comparisons(ids, store.experiment))
     page = f"{uri.rstrip('/') if uri.startswith('http') else SERVER}/{PAGE.format(store.experiment)}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcgrpo.analyse.records import LOGGED
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
-from mcgrpo.records import Run, cell_name
+from mcgrpo.records import CELL, Run, cell_name
 from mcgrpo.study import methods
 from mcgrpo.study.paths import METRICS, RECORD, ROLLOUTS
 from mcgrpo.study.variants import DEFAULT
@@ -71,7 +71,7 @@ def title(row: Mapping[str, Any]) -> str:
 
 def tags_of(row: Mapping[str, Any]) -> dict[str, str]:
     """Which run or cell it is."""
-    names = {"setting": "setting", "method": "method", "num_generations": "G", "variant": "variant", "seed": "seed"}
+    names = {name: "G" if name == "num_generations" else name for name in (*CELL, "seed")}
     return {short: str(row[name]) for name, short in names.items() if name in row}
 
 
@@ -80,7 +80,7 @@ def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
 
     Args:
         folder: the folder of its files.
-        scores: its rows of scores.jsonl.
+        scores: its accuracies, rows of scores.jsonl.
 
     Raises:
         RecordError: for files that do not hold what they should.
@@ -105,7 +105,7 @@ def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
         params=params,
         metrics=[
             *curves(folder / METRICS),
-            *((score_name(row), float(row["value"]), ended, steps) for row in scores if is_accuracy(row)),
+            *((score_name(row), float(row["value"]), ended, steps) for row in scores),
         ],
         data=data,
         rollouts=folder / ROLLOUTS if (folder / ROLLOUTS).is_file() else None,
@@ -118,12 +118,11 @@ def curves(path: Path) -> list[tuple[str, float, float, int]]:
     Raises:
         RecordError: for a row without a step or a time.
     """
-    columns = {column: LOGGED[column] for column in CURVES}
     points = []
     for where, row in iter_json_lines(path):
         if not {"step", "time"} <= row.keys():
             raise RecordError(f"{where}: a row needs step and time")
-        values = {f"curve/{column}": row.get(metric) for column, metric in columns.items()}
+        values = {f"curve/{column}": row.get(LOGGED[column]) for column in CURVES}
         points += [(name, value, row["time"], row["step"]) for name, value in values.items() if value is not None]
     return points
 
@@ -132,14 +131,14 @@ def cell_entry(rows: list[Row], seeds: list[Entry], stamp: float) -> Entry:
     """A cell: the mean and the interval of each accuracy over its seeds, and the paired gain over its baseline.
 
     Args:
-        rows: those of summary.csv, none before there is one.
+        rows: its accuracies, rows of summary.csv; none before there is one.
         seeds: its finished trainings, none for the untrained model.
         stamp: when the summary was written, in seconds since the epoch.
     """
     first = rows[0] if rows else {"num_generations": seeds[0].tags["G"], **seeds[0].tags}
     row = {key: each for key, each in first.items() if key != "seed"}
     metrics = {}
-    for each in filter(is_accuracy, rows):
+    for each in rows:
         accuracy, gain = score_name(each), score_name(each, "gain")
         columns = {accuracy: "mean", f"{accuracy}_low": "low", f"{accuracy}_high": "high"}
         columns |= {gain: "difference", f"{gain}_low": "difference_low", f"{gain}_high": "difference_high"}

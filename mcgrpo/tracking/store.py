@@ -14,12 +14,14 @@ os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
 
 import pandas as pd
 from mlflow import MlflowClient
-from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
 
 from mcgrpo.tracking.contents import Entry
 
-BATCH = 800
-"""Metrics in one request; MLflow accepts 1000 metrics, params and tags together."""
+BATCH = 1000
+"""Metrics in one request; MLflow accepts no more."""
+RUNS = 50_000
+"""The most runs that MLflow returns at once, many times what a study has."""
 KIND, KEY, DIGEST = "mcgrpo.kind", "mcgrpo.key", "mcgrpo.digest"
 PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 MODEL_TRAINING = {"mlflow.experimentKind": "custom_model_development"}
@@ -39,18 +41,9 @@ class Store:
             experiment.experiment_id if experiment else self.client.create_experiment(study, artifacts, MODEL_TRAINING)
         )
         self.written = 0
-        self.known = self._known()
-
-    def _known(self) -> dict[tuple[str, str], list[Any]]:
-        """The runs that an earlier call made, by kind and key."""
-        known, token = defaultdict(list), ""
-        while token is not None:
-            query = f"tags.`{KIND}` != ''"
-            page = self.client.search_runs([self.experiment], query, max_results=1000, page_token=token or None)
-            for run in page:
-                known[run.data.tags[KIND], run.data.tags[KEY]].append(run)
-            token = page.token or None
-        return known
+        self.known = defaultdict(list)  # the runs that an earlier call made, by kind and key
+        for run in self.client.search_runs([self.experiment], f"tags.`{KIND}` != ''", max_results=RUNS):
+            self.known[run.data.tags[KIND], run.data.tags[KEY]].append(run)
 
     def write(self, entry: Entry, parent: str = "") -> str:
         """Create a run unless it is there with the same content; one with another content is removed.
@@ -77,15 +70,16 @@ class Store:
 
     def _create(self, entry: Entry, tags: dict[str, str]) -> str:
         client = self.client
-        run_id = client.create_run(self.experiment, milliseconds(entry.started), tags, entry.title).info.run_id
+        run = client.create_run(self.experiment, milliseconds(entry.started), tags | entry.tags, entry.title)
+        run_id = run.info.run_id
         metrics = [
             Metric(name, float(value), milliseconds(time), step)
             for name, value, time, step in entry.metrics
             if math.isfinite(value)
         ]
         params = [Param(*item) for item in {**entry.params, **entry.tags}.items()]
-        client.log_batch(run_id, metrics[:BATCH], params, [RunTag(*item) for item in entry.tags.items()])
-        for start in range(BATCH, len(metrics), BATCH):
+        client.log_batch(run_id, params=params)
+        for start in range(0, len(metrics), BATCH):
             client.log_batch(run_id, metrics[start : start + BATCH])
         if entry.data:
             client.log_inputs(run_id, [dataset(entry.data)])

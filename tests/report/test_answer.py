@@ -1,15 +1,16 @@
 """The answer: of two parts, what the median gains over GRPO+1 decides; wrong by chance in at most 5% of studies."""
 
+import itertools
+
 import numpy as np
 import pytest
 from answers import answer_of, plan_of
 from cells import cell, frame
 from claim_rows import cell as scored
-from claim_rows import scores_of
+from claim_rows import scores_of, simulated
 from scipy.stats import binomtest
 
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.scored import Found
 from mcgrpo.report.answer import lost, markdown, overall, table
 
 SPREAD = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 1000
@@ -93,22 +94,6 @@ def test_more_comparisons_need_stronger_evidence():
         assert found.part("grpo-plus1").word.iloc[0] == word
 
 
-def null_study(generator, settings, sizes, seeds=5, problems=40, parts=(1, 1, 1)):
-    """Scores of a study in which no method differs; a difference has a standard error of a point."""
-    dims = (seeds, 1), (1, problems), (seeds, problems)
-    shares = np.array(parts) / sum(parts)
-    scales = 0.01 / np.sqrt(2) * np.sqrt(shares * [np.prod(size) for size in dims])
-    scores = {}
-    for setting in settings:
-        for size in sizes:
-            for method in ("mc-grpo", "grpo-plus1"):
-                noise = sum(generator.normal(scale=scale, size=dim) for scale, dim in zip(scales, dims, strict=True))
-                values = np.linspace(0.3, 0.7, problems) + noise
-                key = CellKey(setting, "default", "in", "sums", "greedy", size, method)
-                scores[key] = {seed: Found(row.mean(), problems, row, "sums") for seed, row in enumerate(values)}
-    return scores
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "noise"), [((2, 4, 8), {}), ((2,), {}), ((2, 4, 8), {"seeds": 3, "parts": (16, 1, 1)})]
@@ -117,8 +102,10 @@ def test_where_nothing_differs_the_word_is_better_or_worse_in_at_most_one_study_
     """Without Holm's correction it is in 45 studies of 100 with 15 comparisons, and in 17 with five."""
     settings, studies, generator = ["a", "b", "c", "d", "e"], 300, np.random.default_rng(0)
     plan, wrong = plan_of(settings, sizes, baselines=("grpo-plus1",)), 0
+    cells = itertools.product(settings, sizes, ("mc-grpo", "grpo-plus1"))
+    truths = {CellKey(setting, "default", "in", "sums", "greedy", *cell): 0.0 for setting, *cell in cells}
     for _ in range(studies):
-        found = answer_of(plan, null_study(generator, settings, sizes, **noise))
+        found = answer_of(plan, simulated(generator, truths, **noise))
         wrong += found.part("grpo-plus1").word.isin(["better", "worse"]).any()
     assert binomtest(int(wrong), studies, 0.05, alternative="greater").pvalue > 0.01, wrong
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from claim_rows import simulated
 from scipy.stats import binomtest
 
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
 from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.scored import Found
 from mcgrpo.report.claims.judge import judge
 
 pytestmark = pytest.mark.slow
@@ -27,9 +27,6 @@ BENCHMARKS = {
     "qwen3-4b-math": "math500",
 }
 LOSSES = {"grpo": "mc-grpo", "dapo": "mc-dapo", "dr-grpo": "mc-dr-grpo"}
-SEEDS, PROBLEMS = 5, 40
-ERROR = 0.01
-"""Standard error of a gain, a point: from its seeds, its problems and the rest in equal parts."""
 
 
 def printed_gains():
@@ -41,33 +38,17 @@ def printed_gains():
     }
 
 
-def study(generator, gains=None, late=0.0, seeds=SEEDS, parts=(1, 1, 1), losses=tuple(LOSSES)):
-    """The scores of one study of the paper's five settings, with these true gains; without any they are all 0.
-
-    A cell lacks one of its seeds with the probability `late`; `parts` are the shares of seeds, problems and the rest.
-    """
-    sizes = (seeds, 1), (1, PROBLEMS), (seeds, PROBLEMS)
-    shares = np.array(parts) / sum(parts)
-    scales = ERROR / np.sqrt(2) * np.sqrt(shares * [np.prod(size) for size in sizes])  # two cells
-    scores = {}
-    for setting, benchmark in BENCHMARKS.items():
-        base = np.linspace(0.3, 0.7, PROBLEMS)
-        for budget in (2, 4, 8):
-            for loss in losses:
-                for method in (loss, LOSSES[loss]):
-                    gain = (gains or {}).get((setting, method, budget), 0.0)
-                    noise = sum(
-                        generator.normal(scale=scale, size=size) for scale, size in zip(scales, sizes, strict=True)
-                    )
-                    values = base + gain + noise
-                    missing = generator.integers(seeds) if generator.random() < late else None
-                    key = CellKey(setting, "default", "in", benchmark, "greedy", budget, method)
-                    scores[key] = {
-                        seed: Found(mean, PROBLEMS, row, benchmark)
-                        for seed, (mean, row) in enumerate(zip(values.mean(axis=1).tolist(), values, strict=True))
-                        if seed != missing
-                    }
-    return scores
+def study(generator, gains=None, losses=tuple(LOSSES), **noise):
+    """The scores of one study of the paper's five settings, with these true gains; without any they are all 0."""
+    gains = gains or {}
+    truths = {
+        CellKey(setting, "default", "in", benchmark, "greedy", budget, method): gains.get((setting, method, budget), 0)
+        for setting, benchmark in BENCHMARKS.items()
+        for budget in (2, 4, 8)
+        for loss in losses
+        for method in (loss, LOSSES[loss])
+    }
+    return simulated(generator, truths, **noise)
 
 
 def rates(claim, gains=None, studies=200, seed=1, **of_study):

@@ -32,6 +32,24 @@ def pair(gain, half=0.01, *, method="mc-grpo", budget=2, base=0.5, **other):
     return [cell(method, budget, shared + gain + noise, **other), cell(baselines[method], budget, shared, **other)]
 
 
+def simulated(generator, truths, seeds=SEEDS, problems=40, late=0.0, parts=(1, 1, 1)):
+    """Scores of cells with these true gains, whose differences have a standard error of a point.
+
+    A cell lacks one of its seeds with the probability `late`; `parts` are the shares of seeds, problems and the rest.
+    """
+    sizes = (seeds, 1), (1, problems), (seeds, problems)
+    shares = np.array(parts) / sum(parts)
+    scales = 0.01 / np.sqrt(2) * np.sqrt(shares * [np.prod(size) for size in sizes])  # two cells
+    scores = {}
+    for key, gain in truths.items():
+        noise = sum(generator.normal(scale=scale, size=size) for scale, size in zip(scales, sizes, strict=True))
+        values = np.linspace(0.3, 0.7, problems) + gain + noise
+        missing = generator.integers(seeds) if generator.random() < late else None
+        found = {seed: Found(float(row.mean()), problems, row, key.benchmark) for seed, row in enumerate(values)}
+        scores[key] = {seed: each for seed, each in found.items() if seed != missing}
+    return scores
+
+
 def claims_of(tmp_path, *rows):
     path = tmp_path / "claims.yaml"
     path.write_text(yaml.safe_dump({"claims": list(rows)}))

@@ -88,7 +88,7 @@ def test_a_training_is_a_run_with_its_curves_accuracies_data_set_and_times(track
     assert [file.path for file in tracked.client.list_artifacts(run.info.run_id)] == ["rollouts.json"]
 
 
-def test_the_seeds_of_a_cell_are_grouped_below_its_mean_interval_and_gain(tracked):
+def test_the_seeds_of_a_cell_are_grouped_below_its_mean_interval_and_gain_and_tables_are_artifacts(tracked):
     runs = tracked()
     parent = runs["G4 MC-GRPO toy"]
     expected = {"accuracy/sums/avg_at_4": 0.75, "accuracy/sums/avg_at_4_low": 0.65, "gain/sums/avg_at_4": 0.25}
@@ -100,15 +100,8 @@ def test_the_seeds_of_a_cell_are_grouped_below_its_mean_interval_and_gain(tracke
         "G4 GRPO toy", "G4 GRPO seed3 toy", "G4 MC-GRPO toy", "G4 MC-GRPO seed3 toy", "untrained toy",
         "tables and figures",
     }  # fmt: skip
-
-
-def test_tables_and_figures_are_artifacts_of_one_run(tracked):
-    run = tracked()["tables and figures"]
-    assert [file.path for file in tracked.client.list_artifacts(run.info.run_id, "figures")] == ["figures/one.png"]
-
-
-def test_the_page_links_to_the_seeds_of_the_median_beside_those_of_the_mean(tracked):
-    runs = tracked()
+    tables = tracked.client.list_artifacts(runs["tables and figures"].info.run_id, "figures")
+    assert [file.path for file in tables] == ["figures/one.png"]
     note = tracked.experiment.tags["mlflow.note.content"]
     ids = ",".join(f"%22{runs[name].info.run_id}%22" for name in ("G4 GRPO seed3 toy", "G4 MC-GRPO seed3 toy"))
     assert f"[G4 MC-GRPO and GRPO toy](#/compare-runs?runs=[{ids}]&experiments=[%22" in note
@@ -123,25 +116,17 @@ def test_the_links_of_a_large_study_are_short_enough_for_mlflow():
     assert len(text) < NOTE_LIMIT and text.count("G2 ") == 5 and "G16" not in text
 
 
-def test_tracked_again_nothing_is_written(tracked):
+def test_tracked_again_only_what_has_changed_or_was_interrupted_is_written(tracked, results):
     first = {name: run.info.run_id for name, run in tracked().items()}
     assert "6 runs written" in tracked.said
     assert {name: run.info.run_id for name, run in tracked().items()} == first
     assert "0 runs written" in tracked.said
-
-
-def test_what_has_changed_is_written_anew_and_stands_once(tracked, results):
-    first = tracked()
     score(results, median=1.0)
+    tracked.client.update_run(first["G4 GRPO seed3 toy"], "RUNNING")
     second = tracked()
     assert second["G4 MC-GRPO seed3 toy"].data.metrics["accuracy/sums/avg_at_4"] == 1.0
-    assert "1 runs written" in tracked.said and first.keys() == second.keys()
-
-
-def test_a_run_whose_writing_was_interrupted_is_written_anew(tracked):
-    run = tracked()["G4 GRPO seed3 toy"]
-    tracked.client.update_run(run.info.run_id, "RUNNING")
-    assert tracked()["G4 GRPO seed3 toy"].info.run_id != run.info.run_id
+    anew = {name for name, run in second.items() if run.info.run_id != first[name]}
+    assert "2 runs written" in tracked.said and anew == {"G4 MC-GRPO seed3 toy", "G4 GRPO seed3 toy"}
 
 
 def test_during_a_study_what_is_finished_is_there_and_grouped_later(tracked, results):
@@ -164,12 +149,8 @@ def test_a_training_with_wrong_files_is_named_and_the_others_are_tracked(tracked
 
 def test_a_store_that_cannot_be_reached_is_one_line(results, tmp_path):
     command = [sys.executable, "-m", "mcgrpo.tracking", "--results", results.folder, "--reports", tmp_path]
-    done = subprocess.run(
-        command,
-        env={**os.environ, "MLFLOW_TRACKING_URI": "http://127.0.0.1:9"},
-        capture_output=True,
-        text=True,
-    )
+    environment = {**os.environ, "MLFLOW_TRACKING_URI": "http://127.0.0.1:9"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("error: not tracked in MLflow (http://127.0.0.1:9): ")
 

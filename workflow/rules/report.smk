@@ -126,7 +126,6 @@ rule page:
         plan=rules.plan.output,
         summary=rules.summarise.output.summary,
         contrasts=rules.contrasts.output,
-        gains=rules.summarise.output.gains,
         curves=rules.collect.output.curves,
         signals=rules.signals.output,
         runs=[] if PARTIAL else map(RESULTS.run, TRAINED),

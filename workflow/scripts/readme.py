@@ -81,7 +81,7 @@ def changes() -> str:
     text = (
         f"Change of sampled accuracy by each variant of `config/{STUDY}.yaml`, from the same method and G at `default`:"
     )
-    return f"{text}\n\n{pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)}"
+    return f"{text}\n\n{paper_and_code.table(rows)}"
 
 
 def mad_zero() -> str:
@@ -107,7 +107,7 @@ def choices(cells: pd.DataFrame, named: dict[str, str]) -> str:
         wanted = [("grpo", first, "GRPO"), *(("mc-grpo", variant, name) for variant, name in named.items())]
         parts = [(here[(here.method == method) & (here.variant == variant)], name) for method, variant, name in wanted]
         rows += [choice_row(part, name) for part, name in parts if not part.empty]
-    return pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+    return paper_and_code.table(rows)
 
 
 def choice_row(cells: pd.DataFrame, name: str) -> dict[str, str]:

@@ -26,7 +26,7 @@ def by_loss(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> Fig
     decoding = min(present.decoding, key=decodings.index)
     cells = cells[cells.decoding == decoding]
     trained, untrained = facets.in_order(cells[cells.method.isin(SIX)]), cells[cells.method == UNTRAINED]
-    trained = trained.assign(column=facets.loss_of(trained.method))
+    trained = trained.assign(column=trained.method.map(facets.LOSSES))
     trained = trained[trained.groupby(["row", "column"])["mean"].transform("count") > 0]
     budgets = sorted(trained[trained["mean"].notna()].num_generations.unique())
 
@@ -34,7 +34,7 @@ def by_loss(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> Fig
         for method, own in rows[rows.num_generations.isin(budgets)].groupby("method", sort=False):
             own = own.sort_values("num_generations")
             x = own.num_generations.map(budgets.index) + facets.DODGE[is_median(method)]
-            facets.line(axes, x, own, **facets.look_of(method))
+            facets.line(axes, x, own, **facets.LOOKS[method])
         facets.categories(axes, budgets)
         for mean in untrained[is_among(untrained, rows, ["setting", "benchmark"])]["mean"].dropna().unique():
             text = f"untrained {wording.number(mean, 'percent')}"
@@ -53,7 +53,7 @@ def gains(summary: pd.DataFrame, gains: pd.DataFrame, decoding: str) -> Figure:
     cells = cells[(cells.decoding == decoding) & cells.baseline.notna() & cells.difference.notna()]
     cells = facets.shown(cells, f"paired gain in {decoding} accuracy on a benchmark of role 'in'")
     cells = facets.in_order(cells.assign(seed_gains=[seed_gains(gains, cell) for cell in cells.itertuples()]))
-    cells = cells.assign(column="over " + facets.loss_of(cells.method))
+    cells = cells.assign(column="over " + cells.method.map(facets.LOSSES))
     budgets = sorted(cells.num_generations.unique())
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -75,7 +75,7 @@ def gains(summary: pd.DataFrame, gains: pd.DataFrame, decoding: str) -> Figure:
 
 def _method(axes: Axes, x: pd.Series, rows: pd.DataFrame) -> None:
     """The mean gains of one method, beside each its seeds and the gain that the paper prints."""
-    look = facets.look_of(rows.method.iloc[0])
+    look = facets.LOOKS[rows.method.iloc[0]]
     facets.line(axes, x, rows, "difference", **look | {"linestyle": "none", "zorder": 3})
     seeds = rows.assign(x=x + BESIDE).explode("seed_gains")
     axes.plot(seeds.x, 100 * seeds.seed_gains.astype(float), color=look["color"], **SEEDS)
@@ -101,7 +101,7 @@ def variants(summary: pd.DataFrame) -> Figure:
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         dots = names[rows.row.iloc[0]]
         for (_, method), own in rows.groupby(["variant", "method"]):
-            look = facets.BARS | facets.look_of(method) | {"linestyle": "none"}
+            look = facets.BARS | facets.LOOKS[method] | {"linestyle": "none"}
             y = own["name"].map(dots.index)
             axes.errorbar(100 * own.change, y, xerr=facets.errors(own, "change"), **look)
         axes.set_yticks(range(len(dots)), dots)

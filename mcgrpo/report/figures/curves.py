@@ -38,8 +38,7 @@ def rewards(curves: pd.DataFrame) -> Figure:
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for method, own in rows.groupby("method", sort=False):
-            colour = facets.LOSS_COLOURS[METHODS[method].loss_type]
-            dashes = facets.look_of(method)["linestyle"]
+            colour, dashes = facets.LOSS_COLOURS[facets.LOSSES[method]], facets.LOOKS[method]["linestyle"]
             axes.plot(own.step, own["mean"], color=colour, linestyle=dashes, label=METHODS[method].label)
             axes.fill_between(own.step, own["mean"] - own.half, own["mean"] + own.half, color=colour, alpha=0.15, lw=0)
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -70,7 +69,7 @@ def budget(curves: pd.DataFrame) -> Figure:
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for (method, size), own in rows.groupby(["method", "num_generations"], sort=False):
             name = f"{METHODS[method].label}, G = {size}"
-            dashes = facets.look_of(method)["linestyle"]
+            dashes = facets.LOOKS[method]["linestyle"]
             axes.plot(own.x, 100 * own.accuracy, color=colours[size], linestyle=dashes, linewidth=1.2, label=name)
 
     below = (", ".join(filter(None, ("mean over seeds", rolling))), _runs(points))

@@ -15,17 +15,22 @@ from matplotlib.ticker import MaxNLocator
 
 from mcgrpo.files import atomic
 from mcgrpo.study.methods import METHODS, is_median
+from mcgrpo.study.primary import CONTROL
 
 WIDE, TALL = 6.75, 9.0
 """Inches: the width of a page's text, and its height."""
 PALETTE = sns.color_palette("colorblind")
-LOSSES = {method.loss_type: method.label for method in METHODS.values() if method.baseline is None}
-LOSS_COLOURS = dict(zip(LOSSES, (PALETTE[2], PALETTE[4], "0.2"), strict=True))
+LOSSES = {name: METHODS[method.baseline or name].label for name, method in METHODS.items()}
+"""The name of each method's loss: that of the mean-centred method."""
+LOSS_COLOURS = dict(zip(dict.fromkeys(LOSSES.values()), (PALETTE[2], PALETTE[4], "0.2"), strict=True))
 CENTRES = {
     False: {"label": "mean-centred", "color": PALETTE[0], "marker": "o", "markersize": 4.5, "linestyle": "--"},
     True: {"label": "median-centred", "color": PALETTE[1], "marker": "*", "markersize": 8, "linestyle": "-"},
 }
-CONTROL = {"label": METHODS["grpo-plus1"].label, "color": "0.35", "marker": "s", "markersize": 4, "linestyle": ":"}
+LOOKS = {name: CENTRES[is_median(name)] for name in METHODS} | {
+    CONTROL: {"label": METHODS[CONTROL].label, "color": "0.35", "marker": "s", "markersize": 4, "linestyle": ":"}
+}
+"""The look of a method among those of its loss."""
 BARS = {"markeredgecolor": "white", "markeredgewidth": 0.4, "capsize": 2, "elinewidth": 0.9, "linewidth": 1.2}
 DODGE = {False: -0.09, True: 0.09}
 """Offset of the lines along the x axis, by whether a method centres on the median."""
@@ -42,17 +47,6 @@ STYLE = {
     "pdf.fonttype": 42,
 }
 """The settings with which figures are drawn and saved."""
-
-
-def look_of(method: str) -> dict:
-    """The look of a method among those of its loss: by its centre; the control has its own."""
-    control = METHODS[method].baseline is not None and not is_median(method)
-    return CONTROL if control else CENTRES[is_median(method)]
-
-
-def loss_of(methods: pd.Series) -> pd.Series:
-    """The name of each method's loss."""
-    return methods.map(lambda method: LOSSES[METHODS[method].loss_type])
 
 
 def in_order(rows: pd.DataFrame) -> pd.DataFrame:

@@ -72,11 +72,13 @@ def injected(summary: pd.DataFrame) -> Figure:
 def signal(signal_curves: pd.DataFrame) -> Figure:
     """A column of panels for each G: above the squared signal to noise of one rollout, below the implicit objective.
 
-    Methods with the same estimator share a line. The objective is over its value at the largest rate, since a factor
-    does not matter.
+    They are of the first model that signals are computed for, an untrained one if there is one. Methods with the same
+    estimator share a line. The objective is over its value at the largest rate, since a factor does not matter.
     """
     points = facets.shown(signal_curves, "model has the many rollouts that sign flips are measured on")
-    points = facets.in_order(_first_source(points)).sort_values(["num_generations", "order", "rate"])
+    untrained = points.source.str.contains(f"/{UNTRAINED}/")
+    source = points.source[untrained | ~untrained.any()].iloc[0]
+    points = facets.in_order(points[points.source == source]).sort_values(["num_generations", "order", "rate"])
     points = points.assign(estimator=points.method.map(lambda method: METHODS[method].estimator))
     names = points.groupby("estimator").method.unique().map(lambda all: ", ".join(METHODS[each].label for each in all))
     points = points.drop_duplicates(["estimator", "num_generations", "rate"])
@@ -88,15 +90,8 @@ def signal(signal_curves: pd.DataFrame) -> Figure:
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for estimator, own in rows.groupby("estimator", sort=False):
             method = own.method.iloc[0]
-            look = {"color": facets.LOSS_COLOURS[METHODS[method].loss_type], "label": names[estimator]}
-            axes.plot(100 * own.rate, own.y, linestyle=facets.look_of(method)["linestyle"], linewidth=1.2, **look)
+            colour, dashes = facets.LOSS_COLOURS[facets.LOSSES[method]], facets.LOOKS[method]["linestyle"]
+            axes.plot(100 * own.rate, own.y, color=colour, linestyle=dashes, linewidth=1.2, label=names[estimator])
 
-    below = ("success rate of a prompt (%)", f"computed from the rewards of {points.source.iloc[0]}")
+    below = ("success rate of a prompt (%)", f"computed from the rewards of {source}")
     return facets.draw(pd.concat(parts), panel, 1.75, below)
-
-
-def _first_source(points: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the first model that signals are computed for, an untrained one if there is one."""
-    sources = list(dict.fromkeys(points.source))
-    untrained = [source for source in sources if f"/{UNTRAINED}/" in source]
-    return points[points.source == (untrained or sources)[0]]

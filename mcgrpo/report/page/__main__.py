@@ -72,7 +72,6 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "states": jobs.states(planned),
         "planned": len(planned),
         "missing": jobs.missing(planned, summary),
-        "missing_figures": [each["title"] for each in figures if not each["image"]],
         "command": shlex.join(["snakemake", str(options.reports / PAGE), "--cores", "all", *given]),
     }
 
@@ -100,10 +99,9 @@ def gradients(summary: pd.DataFrame, curves: pd.DataFrame) -> Table | None:
 
 
 def figure(name: str, folder: Path) -> dict[str, str]:
-    """A figure of a folder as a data URI, empty if it is missing, with what workflow/report/NAME.rst says of it."""
+    """A figure of a folder as a data URI, with what workflow/report/NAME.rst says of it."""
     _, title, caption = (shipped.CAPTIONS / f"{name}.rst").read_text(encoding="utf-8").split("**")
-    path = folder / f"{name}.png"
-    image = f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}" if path.is_file() else ""
+    image = base64.b64encode((folder / f"{name}.png").read_bytes()).decode()
     return {"name": name, "title": title.rstrip("."), "caption": " ".join(caption.split()), "image": image}
 
 
@@ -123,7 +121,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--figures", nargs="*", default=[], metavar="NAME", help="what to show")
     parser.add_argument("--title", default="", help="what the study is called")
     options = parser.parse_args(arguments)
-    with command_line.errors(ValueError):
+    with command_line.errors(ValueError, FileNotFoundError):
         page = render(content(options))
     write_text(options.reports / PAGE, page)
     print(f"{options.reports / PAGE}: {len(page.encode()) / 1e6:.1f} MB")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from mcgrpo.analyse.frames import accuracies
 from mcgrpo.files import RecordError, as_record, read_json
-from mcgrpo.records import Run, cell_name
+from mcgrpo.records import CELL, Run, cell_name
 from mcgrpo.report import wording
 from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import UNTRAINED
@@ -104,13 +104,12 @@ def missing(trainings: list[Training], summary: pd.DataFrame) -> list[Table]:
     left = [each for each in trainings if each.state != FINISHED]
     runs = [(each.run.name, each.state, str(each.outcome.get("error", "")).split("\n")[0]) for each in left]
     cells = pd.concat([accuracies(summary, role, variant=None) for role in ("in", "out")])
-    short = cells[cells.seeds < cells.planned]
-    seeds = {(cell_name(row._asdict()), row.benchmark): f"{row.seeds}/{row.planned}" for row in short.itertuples()}
-    cells = [(*key, told) for key, told in seeds.items()]
+    short = cells[cells.seeds < cells.planned].drop_duplicates([*CELL, "benchmark"])
+    seeds = [(cell_name(row), row["benchmark"], f"{row['seeds']}/{row['planned']}") for row in short.to_dict("records")]
     not_run = f"{len(left)} of {len(trainings)} planned trainings are not finished."
     not_evaluated = "Cells in which planned seeds have not been evaluated."
     tables = [
         Table("missing", not_run, pd.DataFrame(runs, columns=["Run", "State", "Why"]), 0),
-        Table("missing", not_evaluated, pd.DataFrame(cells, columns=["Cell", "Benchmark", "Seeds"]), 0),
+        Table("missing", not_evaluated, pd.DataFrame(seeds, columns=["Cell", "Benchmark", "Seeds"]), 0),
     ]
     return [table for table in tables if len(table.frame)]

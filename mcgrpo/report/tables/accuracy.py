@@ -1,6 +1,6 @@
 """The accuracy tables: published numbers, ours with intervals, gains and changes, one line for each cell."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -94,37 +94,28 @@ def select(plan: Plan, summary: pd.DataFrame) -> pd.DataFrame:
     flips by rate), G descending, methods as in `METHODS`. Empty if the study plans none.
     """
     cells = accuracies(summary, plan.role, variant=None)
+    cells = ordered(
+        cells,
+        setting=cells.setting.factorize()[0],
+        benchmark=cells.benchmark.factorize()[0],
+        trained=cells.method != UNTRAINED,
+        variant=cells.variant.map(_variant_order),
+        budget=-cells.num_generations,
+        method=cells.method.map(method_order),
+        decoding=cells.decoding.map(DECODINGS.index),
+    )
     chosen = cells[cells.method.isin(plan.methods) & cells.variant.map(plan.variants).astype(bool)]
     if plan.only_where:
         chosen = chosen[is_among(chosen, chosen[chosen.method == plan.only_where], ["setting", "num_generations"])]
-    if chosen.empty:
-        return chosen
-    default = cells[cells.variant == DEFAULT]
-    beside = default[(default.method == UNTRAINED) & is_among(default, chosen, ["setting", "benchmark"])]
+    beside = (cells.method == UNTRAINED) & is_among(cells, chosen, ["setting", "benchmark"])
     if plan.changes:
-        same = ["setting", "benchmark", "num_generations", "method"]
-        beside = pd.concat([beside, default[is_among(default, chosen, same)]])
-    rows = pd.concat([chosen, beside[~beside.index.isin(chosen.index)]])
-    return ordered(
-        rows,
-        setting=as_first_seen(rows.setting, cells.setting),
-        benchmark=as_first_seen(rows.benchmark, cells.benchmark),
-        trained=rows.method != UNTRAINED,
-        variant=rows.variant.map(_variant_order),
-        budget=-rows.num_generations,
-        method=rows.method.map(method_order),
-        decoding=rows.decoding.map(DECODINGS.index),
-    )
+        beside |= is_among(cells, chosen, ["setting", "benchmark", "num_generations", "method"])
+    return cells[cells.index.isin(chosen.index) | (beside & (cells.variant == DEFAULT))]
 
 
-def ordered(rows: pd.DataFrame, **keys: pd.Series) -> pd.DataFrame:
+def ordered(rows: pd.DataFrame, **keys: Sequence) -> pd.DataFrame:
     """The rows sorted by these keys, the first before the others."""
-    return rows.loc[pd.DataFrame(keys).sort_values(list(keys), kind="stable").index]
-
-
-def as_first_seen(values: pd.Series, among: pd.Series) -> pd.Series:
-    """A key that sorts values in the order in which they first occur in another series."""
-    return values.map(list(dict.fromkeys(among)).index)
+    return rows.loc[pd.DataFrame(keys, index=rows.index).sort_values(list(keys), kind="stable").index]
 
 
 def _variant_order(variant: str) -> tuple:
@@ -162,8 +153,7 @@ def _published(cell: Any) -> Iterator[tuple[str, str]]:
     """The paper's number, ours minus it in points, and its gain and whether our interval excludes that."""
     there = cell is not None
     yield "Published (%)", wording.number(cell.published, "percent", 2) if there else ""
-    difference = wording.estimate(cell.mean - cell.published).value if there else ""
-    yield "Ours − published", difference
+    yield "Ours − published", wording.number(cell.mean - cell.published, "points") if there else ""
     gain = there and pd.notna(cell.published_difference)
     text = wording.number(cell.published_difference, "points", 2) if gain else ""
     if gain and pd.notna(cell.difference_excludes_published):

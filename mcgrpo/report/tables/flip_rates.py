@@ -32,7 +32,7 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
     parts = parts.rename(columns={"baseline": "centre"})
     return ordered(
         cells.join(parts),
-        model=pd.Series(pd.factorize(pd.MultiIndex.from_frame(cells[LINE[:5]]))[0], cells.index),
+        model=pd.MultiIndex.from_frame(cells[LINE[:5]]).factorize()[0],
         convention=parts.convention.map(CONVENTIONS.index),
         oracle=parts.oracle.map(ORACLES.index),
         centre=parts.centre.map(BASELINES.index),

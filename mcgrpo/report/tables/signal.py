@@ -6,7 +6,7 @@ import pandas as pd
 
 from mcgrpo.analyse.signal_agreement import agreement
 from mcgrpo.report import wording
-from mcgrpo.report.tables.accuracy import as_first_seen, ordered
+from mcgrpo.report.tables.accuracy import ordered
 from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import UNTRAINED, label, method_order
 from mcgrpo.study.variants import DEFAULT
@@ -31,7 +31,7 @@ def table(signals: pd.DataFrame) -> Table | None:
         return None
     rows = ordered(
         signals,
-        source=as_first_seen(signals.source, signals.source),
+        source=signals.source.factorize()[0],
         budget=signals.num_generations,
         other=signals.variant != DEFAULT,
         method=signals.method.map(method_order),
@@ -56,7 +56,7 @@ def time(source: str) -> str:
 
 def percent(share: float) -> str:
     """A predicted gain; empty if there is none."""
-    return "" if pd.isna(share) else f"{round(100 * share):+d}%".replace("-", "−")
+    return "" if pd.isna(share) else f"{wording.number(share, 'points', 0)}%"
 
 
 def source(row: Any) -> str:

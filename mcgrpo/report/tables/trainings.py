@@ -9,7 +9,7 @@ from mcgrpo.analyse.frames import is_among, trained_accuracies
 from mcgrpo.analyse.summarise import COLLAPSE
 from mcgrpo.records import CELL
 from mcgrpo.report import wording
-from mcgrpo.report.tables.accuracy import as_first_seen, ordered
+from mcgrpo.report.tables.accuracy import ordered
 from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import METHODS, label, method_order
 from mcgrpo.study.variants import DEFAULT, flips_of, is_rival, rival_of
@@ -41,11 +41,9 @@ def rivals(summary: pd.DataFrame) -> Table | None:
     cells = _with_rivals(summary)
     if cells.empty:
         return None
-    decoding = cells.decoding.iloc[0]
-    caption = RIVALS.format(decoding=decoding, intervals=wording.intervals(cells), sizes=wording.sizes(cells))
-    frame = pd.DataFrame([_rival(row) for row in cells.itertuples()])
-    frame = frame.rename(columns={"Accuracy": f"{decoding.capitalize()} (%)"})
-    return Table("rivals", caption + wording.about_verdicts(cells.equivalence_margin.max()), frame, 3, cells)
+    parts = {"decoding": cells.decoding.iloc[0], "intervals": wording.intervals(cells), "sizes": wording.sizes(cells)}
+    caption = RIVALS.format(**parts) + wording.about_verdicts(cells.equivalence_margin.max())
+    return Table("rivals", caption, pd.DataFrame([_rival(row) for row in cells.itertuples()]), 3, cells)
 
 
 def _with_rivals(summary: pd.DataFrame) -> pd.DataFrame:
@@ -76,7 +74,7 @@ def _rival(row: Any) -> dict[str, Any]:
         "G": str(row.num_generations),
         "Method": label(row.method) if row.variant == DEFAULT else rival_of(row.variant),
         "Rollouts": wording.MISSING if pd.isna(row.rollouts) else f"{row.rollouts:.0f}",
-        "Accuracy": wording.estimate(row.mean, row.low, row.high, "percent"),
+        f"{row.decoding.capitalize()} (%)": wording.estimate(row.mean, row.low, row.high, "percent"),
         "Gain at the same G": wording.gain(row, paired) if compared else "",
         "Gain at as many rollouts": wording.gain(row, "same_rollouts", f"G={equal}") if pd.notna(equal) else "",
         "Seeds": wording.seeds(row.seeds, row.planned),
@@ -103,10 +101,8 @@ def stability(summary: pd.DataFrame) -> Table | None:
         budget=cells.num_generations,
         method=cells.method.map(method_order),
     )
-    decoding = cells.decoding.iloc[0]
-    frame = pd.DataFrame([_stable(row) for row in cells.itertuples()])
-    frame = frame.rename(columns={"Accuracy": f"{decoding.capitalize()} (%)"})
-    return Table("stability", STABILITY.format(decoding=decoding, sizes=wording.sizes(cells)), frame, 4, cells)
+    caption = STABILITY.format(decoding=cells.decoding.iloc[0], sizes=wording.sizes(cells))
+    return Table("stability", caption, pd.DataFrame([_stable(row) for row in cells.itertuples()]), 4, cells)
 
 
 def _stable(row: Any) -> dict[str, Any]:
@@ -117,7 +113,7 @@ def _stable(row: Any) -> dict[str, Any]:
         "Variant": row.variant,
         "G": str(row.num_generations),
         "Method": label(row.method),
-        "Accuracy": wording.number(row.mean, "percent"),
+        f"{row.decoding.capitalize()} (%)": wording.number(row.mean, "percent"),
         "Worst seed (%)": wording.number(row.worst, "percent"),
         "Collapsed": f"{round(row.collapsed * row.seeds)} of {row.seeds}" if known else wording.MISSING,
         "Effective rows": share(row.frac_effective),
@@ -135,7 +131,7 @@ def timings(summary: pd.DataFrame) -> Table | None:
     cells = summary[(summary.role == "train") & (summary.measure == "seconds") & (summary.variant == DEFAULT)]
     if cells.empty:
         return None
-    setting, method = as_first_seen(cells.setting, cells.setting), cells.method.map(method_order)
+    setting, method = cells.setting.factorize()[0], cells.method.map(method_order)
     cells = ordered(cells, setting=setting, budget=-cells.num_generations, method=method)
     there = {(row.setting, row.num_generations, row.method): row for row in cells.itertuples()}
     published = bool(cells.published.notna().any())
@@ -151,8 +147,7 @@ def _times(row: Any, baseline: Any, published: bool) -> Iterator[tuple[str, str]
     fields = (("Published", "published", ""),) if published else ()
     for name, field, nothing in (*fields, ("Ours", "mean", wording.MISSING)):
         ours, base = (getattr(each, field, None) for each in (row, baseline))
-        digits = 1 if pd.notna(ours) and ours < 100 else 0
-        yield f"{name} (s)", nothing if pd.isna(ours) else f"{ours:.{digits}f}"
+        yield f"{name} (s)", nothing if pd.isna(ours) else f"{ours:.{1 if ours < 100 else 0}f}"
         told = pd.notna(ours) and pd.notna(base)
         yield f"{name}, ratio", f"{ours / base:.2f}" if told else nothing if baseline else ""
     yield "Seeds", wording.seeds(row.seeds, row.planned)
