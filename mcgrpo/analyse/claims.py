@@ -14,6 +14,7 @@ from mcgrpo import shipped
 from mcgrpo.analyse import curves, flip_measures, measures
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
+from mcgrpo.study.settings import StudyError
 from mcgrpo.study.variants import DEFAULT
 
 MEASURES = {"in": measures.NAMES, "out": measures.NAMES, "train": "|".join(curves.NAMES), "flips": flip_measures.NAMES}
@@ -120,7 +121,7 @@ def read_claims(path: str | Path) -> list[Claim]:
     """
     try:
         content = strict_yaml.load(path)
-    except strict_yaml.YamlError as error:
+    except StudyError as error:
         raise ClaimError(str(error)) from None
     schema = strict_yaml.load(shipped.CLAIMS_SCHEMA)
     if error := best_match(Draft202012Validator(schema).iter_errors(content)):

@@ -25,7 +25,7 @@ try:
     # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
         load(file)
-    check(config, read.schema())
+    check(config)
 except settings.StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
