@@ -10,8 +10,9 @@ from mcgrpo.study.check import StudyError, check_form
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
 from mcgrpo.study.plan import Config, variants
+from mcgrpo.sums import FOLDER_LIST
 
-STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", "SHA256SUMS"
+STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", FOLDER_LIST
 """The study as it was run (its files merged); what made it; the hash of every other file."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
