@@ -43,6 +43,6 @@ def test_a_study_has_its_verdicts_beside_the_papers_and_their_totals(call, tmp_p
     assert max(map(len, text.splitlines()[:-2])) < 100
 
 
-def test_without_results_the_error_names_what_to_run(call):
-    with pytest.raises(SystemExit, match=r"error: results/mini/contrasts\.csv: no such file; run the study first: sn"):
+def test_without_results_the_error_names_what_is_not_there(call):
+    with pytest.raises(SystemExit, match=r"error: results/mini/contrasts\.csv: no such file: nothing of study 'mini'"):
         call(MINI)
