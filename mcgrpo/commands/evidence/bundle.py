@@ -54,12 +54,11 @@ def bundle(study: list[Path], output: Path | None = None, completions: bool = Fa
     top = f"{config['study']}-evidence"
     output = output or Path(top + archive.SUFFIX)
     with tempfile.TemporaryDirectory(prefix="mcgrpo-bundle-") as folder:
-        own = {name: Path(folder, name) for name in (STUDY, MANIFEST, SUMS)}
-        write_json(own[STUDY], config)
-        write_json(own[MANIFEST], _manifest(config, planned))
-        files |= {STUDY: own[STUDY], MANIFEST: own[MANIFEST]}
-        write_list(own[SUMS], {name: sha256(files[name]) for name in sorted(files)})
-        archive.write(output, top, files | own)
+        files |= {name: Path(folder, name) for name in (STUDY, MANIFEST, SUMS)}
+        write_json(files[STUDY], config)
+        write_json(files[MANIFEST], _manifest(config, planned))
+        write_list(files[SUMS], {name: sha256(path) for name, path in sorted(files.items()) if name != SUMS})
+        archive.write(output, top, files)
     return output, lacking
 
 
