@@ -10,13 +10,13 @@ import errno
 import json
 import os
 import shutil
-import tempfile
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Literal, TypeVar
 
 R = TypeVar("R")
@@ -34,12 +34,9 @@ def atomic(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
         flush(temporary)
         temporary.replace(path)
         flush(path.parent)
@@ -56,7 +53,7 @@ def whole_folder(output: Path) -> Iterator[Path]:
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise FileExistsError(f"{output} exists already: remove it first")
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    temporary = output.with_name(f".{output.name}.{token_hex(4)}.tmp")
     temporary.mkdir(parents=True)
     try:
         yield temporary
@@ -75,12 +72,6 @@ def flush(path: Path) -> None:
             raise
     finally:
         os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:

@@ -15,12 +15,10 @@ WEIGHTS_LIST = f"weights/{FOLDER_LIST}"
 """The key in a run's record for the checksums of its trained weights."""
 
 
-def sha256(path: Path, size: int | None = None) -> str:
-    """The SHA-256 of a file, or of its first `size` bytes, in hexadecimal."""
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
-        if size is None:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-        return hashlib.sha256(file.read(size)).hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sums_of(folder: Path) -> dict[str, str]:
