@@ -174,17 +174,7 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
     """Write records (or plain mappings), one per line, atomically."""
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps(row, default=as_mapping) + "\n")
-
-
-def as_mapping(record: Any) -> dict[str, Any]:
-    """The fields of a record; in contrast to `dataclasses.asdict`, without a copy of every value."""
-    return {name: getattr(record, name) for name in _names_of(type(record))}
-
-
-@cache
-def _names_of(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+            file.write(json.dumps(row, default=vars) + "\n")
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
@@ -212,7 +202,7 @@ def write_json(path: str | Path, content: Any) -> None:
 
 def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
     """Write records as CSV with the fields as header, atomically; None is an empty field."""
-    names = _names_of(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
