@@ -102,11 +102,9 @@ def _wrong_names(kind: type, names: tuple[str, ...]) -> str:
 @cache
 def _fields_of(kind: type) -> tuple[dict[str, Any], dict[str, Callable[[Any], bool]], frozenset[str]]:
     """The hint of every field, the test of its values, and the names of those without a default."""
-    missing = dataclasses.MISSING
+    missing, hints = dataclasses.MISSING, typing.get_type_hints(kind)
     fields = dataclasses.fields(kind)
     required = {f.name for f in fields if f.default is missing and f.default_factory is missing}
-    types_of = typing.get_type_hints(kind)
-    hints = {f.name: types_of[f.name] for f in fields}
     return hints, {name: _test_of(hint) for name, hint in hints.items()}, frozenset(required)
 
 
