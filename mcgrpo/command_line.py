@@ -26,8 +26,8 @@ def errors(*kinds: type[Exception]) -> Iterator[None]:
         raise SystemExit(f"error: {error}") from None
 
 
-def whole(text: str) -> int:
-    """A whole number, 1 or more, as the `type` of an argument."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, 1 or more")
+def whole(text: str, least: int = 1) -> int:
+    """A whole number as the `type` of an argument; `least` is the smallest that is accepted."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, {least} or more")
     return int(text)
