@@ -10,13 +10,13 @@ import errno
 import json
 import os
 import shutil
-import tempfile
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Literal, TypeVar
 
 R = TypeVar("R")
@@ -34,12 +34,9 @@ def atomic(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
         flush(temporary)
         temporary.replace(path)
         flush(path.parent)
@@ -56,7 +53,7 @@ def whole_folder(output: Path) -> Iterator[Path]:
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise FileExistsError(f"{output} exists already: remove it first")
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    temporary = output.with_name(f".{output.name}.{token_hex(4)}.tmp")
     temporary.mkdir(parents=True)
     try:
         yield temporary
@@ -75,12 +72,6 @@ def flush(path: Path) -> None:
             raise
     finally:
         os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
@@ -111,11 +102,9 @@ def _wrong_names(kind: type, names: tuple[str, ...]) -> str:
 @cache
 def _fields_of(kind: type) -> tuple[dict[str, Any], dict[str, Callable[[Any], bool]], frozenset[str]]:
     """The hint of every field, the test of its values, and the names of those without a default."""
-    missing = dataclasses.MISSING
+    missing, hints = dataclasses.MISSING, typing.get_type_hints(kind)
     fields = dataclasses.fields(kind)
     required = {f.name for f in fields if f.default is missing and f.default_factory is missing}
-    types_of = typing.get_type_hints(kind)
-    hints = {f.name: types_of[f.name] for f in fields}
     return hints, {name: _test_of(hint) for name, hint in hints.items()}, frozenset(required)
 
 
@@ -183,17 +172,7 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
     """Write records (or plain mappings), one per line, atomically."""
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps(row, default=as_mapping) + "\n")
-
-
-def as_mapping(record: Any) -> dict[str, Any]:
-    """The fields of a record; in contrast to `dataclasses.asdict`, without a copy of every value."""
-    return {name: getattr(record, name) for name in _names_of(type(record))}
-
-
-@cache
-def _names_of(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+            file.write(json.dumps(row, default=vars) + "\n")
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
@@ -221,7 +200,7 @@ def write_json(path: str | Path, content: Any) -> None:
 
 def write_csv(path: str | Path, kind: type, rows: Iterable[Any]) -> None:
     """Write records as CSV with the fields as header, atomically; None is an empty field."""
-    names = _names_of(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)

@@ -15,12 +15,10 @@ WEIGHTS_LIST = f"weights/{FOLDER_LIST}"
 """The key in a run's record for the checksums of its trained weights."""
 
 
-def sha256(path: Path, size: int | None = None) -> str:
-    """The SHA-256 of a file, or of its first `size` bytes, in hexadecimal."""
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
-        if size is None:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-        return hashlib.sha256(file.read(size)).hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sums_of(folder: Path) -> dict[str, str]:
@@ -48,14 +46,24 @@ def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
 
 def seal(path: Path) -> None:
     """Write the checksum of a file, or those of a folder's files, to its list."""
-    sums = sums_of(path) if path.is_dir() else {path.name: sha256(path)}
-    write_text(_list_of(path), "".join(f"{value}  {name}\n" for name, value in sums.items()))
+    write_list(_list_of(path), sums_of(path) if path.is_dir() else {path.name: sha256(path)})
 
 
 def write_sums(folder: Path) -> None:
     """Write the checksums of a folder's files beside it: Snakemake compares a file by content, a folder by its time."""
-    text = "".join(f"{value}  {folder.name}/{name}\n" for name, value in sums_of(folder).items())
-    write_text(folder.with_name(f"{folder.name}.sha256"), text)
+    sums = {f"{folder.name}/{name}": value for name, value in sums_of(folder).items()}
+    write_list(folder.with_name(f"{folder.name}.sha256"), sums)
+
+
+def write_list(path: Path, sums: Mapping[str, str]) -> None:
+    """Write names with their checksums, one per line."""
+    write_text(path, "".join(f"{value}  {name}\n" for name, value in sums.items()))
+
+
+def read_list(path: Path) -> dict[str, str]:
+    """Name -> SHA-256, of a list."""
+    rows = (line.partition("  ") for line in path.read_text(encoding="utf-8", errors="replace").splitlines())
+    return {name: value for value, _, name in rows}
 
 
 def check_seal(path: Path) -> None:
@@ -67,8 +75,7 @@ def check_seal(path: Path) -> None:
     listed = _list_of(path)
     if not (listed.is_file() and path.exists()):
         return
-    rows = (line.partition("  ") for line in listed.read_text(encoding="utf-8", errors="replace").splitlines())
-    sums = {name: value for value, _, name in rows}
+    sums = read_list(listed)
     if fault := damage(listed.parent, sums) if sums else f"{listed} is empty":
         raise RecordError(f"{fault} (its sum is in {listed}): remove {path}, and it is made again")
 

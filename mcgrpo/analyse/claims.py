@@ -15,6 +15,7 @@ from mcgrpo.analyse import curves, measures, sign_flips
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.primary import METHOD
+from mcgrpo.study.settings import StudyError
 from mcgrpo.study.variants import DEFAULT
 
 MEASURES = {"in": measures.NAMES, "out": measures.NAMES, "train": "|".join(curves.NAMES), "flips": sign_flips.NAMES}
@@ -116,7 +117,7 @@ def read_claims(path: str | Path) -> list[Claim]:
     """
     try:
         content = strict_yaml.load(path)
-    except strict_yaml.YamlError as error:
+    except StudyError as error:
         raise ClaimError(str(error)) from None
     schema = strict_yaml.load(shipped.CLAIMS_SCHEMA)
     if error := best_match(Draft202012Validator(schema).iter_errors(content)):

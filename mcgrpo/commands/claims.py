@@ -4,13 +4,10 @@ By the numbers that the paper prints, and, where study files are named, by that 
 have the evidence for each verdict, as claims.md, claims.tex and claims.csv.
 """
 
-import shlex
-
 from mcgrpo import command_line
 from mcgrpo.report.claims.judge import rulings
 from mcgrpo.report.claims.tables import listing
 from mcgrpo.study import read as study_file
-from mcgrpo.study.check import StudyError
 from mcgrpo.study.paths import StudyFiles
 
 
@@ -23,10 +20,7 @@ def main() -> None:
         contrasts = None
         if options.studies:
             config = study_file.read(options.studies)
-            contrasts = StudyFiles(config["study"]).results.contrasts
-            if not contrasts.exists():
-                run = ["snakemake", "--cores", "all", "--configfile", *map(str, options.studies), "--", str(contrasts)]
-                raise StudyError(f"{contrasts}: no such file; run the study first: {shlex.join(run)}")
+            contrasts = study_file.made(config, StudyFiles(config["study"]).results.contrasts)
         found = rulings(contrasts)
     print(listing(found))
 

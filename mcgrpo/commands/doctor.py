@@ -84,16 +84,16 @@ def examine(options: argparse.Namespace) -> Iterator[Check]:
 
 def check_machine(config: Config) -> Iterator[Check]:
     """GPUs, programs, and the tracking store."""
-    yield check_gpus(config.get("nodes", 1), job_gpus(config, runs(config)))
+    yield check_gpus(config)
     for name, without in PROGRAMS.items():
         path = shutil.which(name)
         yield Check("ok" if path else "warning", name, path or f"not found: {without}")
     yield check_tracking(config)
 
 
-def check_gpus(nodes: int, wanted: int) -> Check:
+def check_gpus(config: Config) -> Check:
     """At least as many GPUs as one training takes here, with those of its vLLM server."""
-    here = len(gpus())
+    here, nodes, wanted = len(gpus()), config.get("nodes", 1), job_gpus(config, runs(config))
     if not wanted:
         return Check("ok", "GPUs", f"{here}; none is needed, as the study trains on the CPU (gpus: 0)")
     finding = f"{here}; one training takes {wanted}" + (f" on each of {nodes} machines" if nodes > 1 else "")

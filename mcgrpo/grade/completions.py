@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.files import as_mapping, as_record, iter_json_lines, write_jsonl
+from mcgrpo.files import as_record, iter_json_lines, write_jsonl
 from mcgrpo.grade.answers import TASKS, Judgement, gold_text, has_hashes
 from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge
 from mcgrpo.grade.verifier import TIMEOUT, Verifier, WorkerError
@@ -123,4 +123,4 @@ def by_protocol(
 
 def _output(row: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
     kept = {name: value for name, value in row.items() if name not in LONG_TEXTS}
-    return kept | {name: value for name, value in as_mapping(judgement).items() if name != "note" or value}
+    return kept | {name: value for name, value in vars(judgement).items() if name != "note" or value}

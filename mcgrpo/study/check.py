@@ -11,6 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
+from mcgrpo import shipped
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_room
 from mcgrpo.study.methods import UNTRAINED
@@ -19,10 +20,11 @@ from mcgrpo.study.primary import primary
 from mcgrpo.study.rows import rows_of
 from mcgrpo.study.schedule import schedule
 from mcgrpo.study.settings import Config, StudyError, evaluation, splits_of
+from mcgrpo.study.strict_yaml import load
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 
-def check(config: Config, schema: Config) -> None:
+def check(config: Config) -> None:
     """Refuse a study that breaks the schema, names what it does not define, or has a G that does not fit a batch.
 
     Also one with fewer rows than a batch has prompts, with options that its estimator does not use, or with an
@@ -31,7 +33,7 @@ def check(config: Config, schema: Config) -> None:
     Raises:
         StudyError: for the first mistake found.
     """
-    check_form(config, schema)
+    check_form(config)
     entries = expand(config).values()
     _check_measured(entries)
     primary(config, entries)
@@ -50,14 +52,14 @@ def check(config: Config, schema: Config) -> None:
         raise StudyError(f"{where}: {error}") from None
 
 
-def check_form(config: Config, schema: Config) -> None:
+def check_form(config: Config) -> None:
     """Refuse a study that breaks the schema or names what it does not define; no file is looked at, nothing planned.
 
     Raises:
         StudyError: for the first mistake found.
     """
     leave_out(config)
-    if error := best_match(Draft202012Validator(schema).iter_errors(config)):
+    if error := best_match(Draft202012Validator(load(shipped.STUDY_SCHEMA)).iter_errors(config)):
         raise StudyError(_explain(error))
     for where, kind, name in _references(config):
         known = {DEFAULT: {}, **config.get("variants", {})} if kind == "variants" else config[kind]

@@ -11,8 +11,9 @@ import yaml
 
 from mcgrpo import command_line
 from mcgrpo.files import write_text
-from mcgrpo.study import strict_yaml
 from mcgrpo.study.hub import HubError, commit, is_pinned
+from mcgrpo.study.settings import StudyError
+from mcgrpo.study.strict_yaml import load
 
 
 def revisions(config: dict[str, Any]) -> dict[str, dict[str, dict[str, str]]]:
@@ -36,8 +37,8 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("study", type=Path, help="a study file, such as config/config.yaml")
     study = parser.parse_args().study
-    with command_line.errors(strict_yaml.YamlError, HubError):
-        commits = revisions(strict_yaml.load(study))
+    with command_line.errors(StudyError, HubError):
+        commits = revisions(load(study))
     output = study.with_suffix(".lock.yaml")
     write_text(output, yaml.safe_dump(commits))
     print(f"{output}: {sum(map(len, commits.values()))} commits")

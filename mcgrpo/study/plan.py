@@ -143,11 +143,6 @@ def benchmarks(config: Config, setting: str) -> dict[str, Role]:
     return {name: role for role, names in config["settings"][setting]["benchmarks"].items() for name in names}
 
 
-def evaluations(config: Config) -> dict[str, dict[str, Role]]:
-    """Run name -> the benchmarks that the run is evaluated on, and what each is to its setting."""
-    return {name: entry.evaluated for name, entry in expand(config).items()}
-
-
 def grading(config: Config) -> list[str]:
     """The protocols of grading: names of `records.PROTOCOL_SUFFIXES`."""
     return config.get("grading", ["paper"])

@@ -33,7 +33,7 @@ def read(files: Sequence[str | Path] = ()) -> Config:
     config: Config = {}
     for content in contents:
         update_config(config, content)
-    check(config, schema())
+    check(config)
     return config
 
 
@@ -46,11 +46,6 @@ def made(config: Config, path: Path) -> Path:
     if not path.exists():
         raise StudyError(f"{path}: no such file: nothing of study {config['study']!r} has been run here")
     return path
-
-
-def schema() -> Config:
-    """The schema of study files."""
-    return load(shipped.STUDY_SCHEMA)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

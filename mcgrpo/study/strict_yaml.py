@@ -12,10 +12,6 @@ import yaml
 from mcgrpo.study.settings import StudyError
 
 
-class YamlError(StudyError):
-    """A file that holds no plain data; the message names the file and, where there is one, the line."""
-
-
 class _Loader(yaml.SafeLoader):
     """Refuses two equal keys in one mapping."""
 
@@ -35,19 +31,19 @@ def load(path: str | Path) -> dict[Any, Any]:
     """Read a file of keys with values.
 
     Raises:
-        YamlError: for a file that cannot be read, is no YAML, or has two equal keys in one mapping.
+        StudyError: for a file that cannot be read, is no YAML, or has two equal keys in one mapping.
     """
     try:
         content = yaml.load(Path(path).read_bytes(), _Loader)
     except FileNotFoundError:
-        raise YamlError(f"{path}: no such file") from None
+        raise StudyError(f"{path}: no such file") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
         said = " ".join(part for part in (error.context and f"{error.context}:", error.problem) if part)
-        raise YamlError(f"{path}{line}: {said}") from None
+        raise StudyError(f"{path}{line}: {said}") from None
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise YamlError(f"{path}: {' '.join(str(error).split())}") from None
+        raise StudyError(f"{path}: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
-        raise YamlError(f"{path}: holds no keys with values")
+        raise StudyError(f"{path}: holds no keys with values")
     return content

@@ -14,7 +14,6 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
 from mcgrpo.estimators.statistics import median
-from mcgrpo.files import as_mapping
 from mcgrpo.records import Group, Rollout
 from mcgrpo.study.paths import GROUPS, ROLLOUTS
 from mcgrpo.study.schedule import Schedule
@@ -62,7 +61,7 @@ class RolloutFiles(TrainerCallback):
     def _append(self, name: str, rows: Iterable[Any]) -> None:
         if self.trainer.is_world_process_zero():
             with (self.folder / name).open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(as_mapping(row), separators=(",", ":")) + "\n" for row in rows)
+                file.writelines(json.dumps(vars(row), separators=(",", ":")) + "\n" for row in rows)
 
 
 def spread(steps: list[int], count: int) -> list[int]:

@@ -25,3 +25,15 @@ def here(tmp_path, monkeypatch):
     """An empty folder to run a study in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def printed(here, monkeypatch, capsys):
+    """A command's `main` and its arguments -> what it prints, in an empty folder."""
+
+    def printed(main, *arguments):
+        monkeypatch.setattr("sys.argv", ["mcgrpo", *map(str, arguments)])
+        main()
+        return capsys.readouterr().out
+
+    return printed

@@ -20,7 +20,11 @@ def hostile(path, *members):
 
 def test_what_is_written_is_unpacked(tmp_path):
     names = {"a": b"1", "b/c.txt": b"", "long" * 60: b"x", "b/übung": "ü".encode()}
-    write(tmp_path / "a.tar.xz", "top", names)
+    files = {name: tmp_path / "in" / name for name in names}
+    for name, path in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(names[name])
+    write(tmp_path / "a.tar.xz", "top", files)
     unpack(tmp_path / "a.tar.xz", tmp_path / "out")
     found = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert {str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in found} == names

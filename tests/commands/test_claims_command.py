@@ -1,11 +1,10 @@
 """`mcgrpo claims STUDY.yaml`: the verdicts of a study on a terminal."""
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 from claim_rows import pair, scores_of
+from studies import ROOT
 
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import read_claims
@@ -14,28 +13,15 @@ from mcgrpo.analyse.records import Contrast
 from mcgrpo.commands.claims import main
 from mcgrpo.files import write_csv
 
-MINI = str(Path(__file__).parents[2] / "config/mini.yaml")
+MINI = ROOT / "config/mini.yaml"
 
 
-@pytest.fixture
-def call(monkeypatch, tmp_path, capsys):
-    """`mcgrpo claims ...` in an empty folder, and what it prints."""
-    monkeypatch.chdir(tmp_path)
-
-    def of(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mcgrpo claims", *arguments])
-        main()
-        return capsys.readouterr().out
-
-    return of
-
-
-def test_a_study_has_its_verdicts_beside_the_papers_and_their_totals(call, tmp_path):
+def test_a_study_has_its_verdicts_beside_the_papers_and_their_totals(printed, here):
     claims = read_claims(shipped.CLAIMS)
     scores = scores_of(*(pair(0.05, 0.01, budget=size) for size in (2, 4, 8)))
     rows = contrasts(claims, scores, {key.without_measure for key in scores})
-    write_csv(tmp_path / "results/mini/contrasts.csv", Contrast, rows)
-    text = call(MINI)
+    write_csv(here / "results/mini/contrasts.csv", Contrast, rows)
+    text = printed(main, MINI)
     assert re.search(r"^grpo-gains +holds +holds$", text, re.MULTILINE)
     assert re.search(
         r"^By this study: \d+ hold, .* of \d+ tested claims, up to [\d.]+ are expected", text, re.MULTILINE
@@ -43,6 +29,6 @@ def test_a_study_has_its_verdicts_beside_the_papers_and_their_totals(call, tmp_p
     assert max(map(len, text.splitlines()[:-2])) < 100
 
 
-def test_without_results_the_error_names_what_to_run(call):
-    with pytest.raises(SystemExit, match=r"error: results/mini/contrasts\.csv: no such file; run the study first: sn"):
-        call(MINI)
+def test_without_results_the_error_names_what_is_not_there(printed):
+    with pytest.raises(SystemExit, match=r"error: results/mini/contrasts\.csv: no such file: nothing of study 'mini'"):
+        printed(main, MINI)

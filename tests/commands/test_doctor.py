@@ -15,7 +15,6 @@ import studies
 import yaml
 
 from mcgrpo.commands import doctor as checks
-from mcgrpo.study.fit import job_gpus
 from mcgrpo.study.plan import runs as runs_of
 
 ROOT = Path(__file__).parents[2]
@@ -158,8 +157,7 @@ def test_gpus_of_this_machine_are_counted_and_those_of_a_server_are_taken(monkey
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    config = studies.changed(MINI, study)
-    found = checks.check_gpus(config.get("nodes", 1), job_gpus(config, runs_of(config)))
+    found = checks.check_gpus(studies.changed(MINI, study))
     assert found.status == status and found.finding.startswith(words)
 
 

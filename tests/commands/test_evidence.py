@@ -34,6 +34,7 @@ from mcgrpo.commands.evidence.contents import STUDY as STUDY_JSON
 from mcgrpo.commands.evidence.verify import verify
 from mcgrpo.files import iter_json_lines, read_json, write_jsonl
 from mcgrpo.study.check import StudyError
+from mcgrpo.sums import sha256
 
 pytestmark = pytest.mark.slow
 GRADES = f"{BASE}/grades/{MC_RUN}/two-step.jsonl"
@@ -222,7 +223,7 @@ class TestAHostileArchive:
 
 def test_as_commands(study, tmp_path):
     done = run("mcgrpo.cli", "bundle", *FILES, "--output", tmp_path / "a.tar.xz", folder=study)
-    digest = archive.sha256(tmp_path / "a.tar.xz")
+    digest = sha256(tmp_path / "a.tar.xz")
     assert re.fullmatch(rf"{tmp_path}/a\.tar\.xz: 0\.\d MB, sha256 {digest}\n", done.stdout)
     for command, told in (
         (["bundle", "none.yaml"], "none.yaml: no such file"),

@@ -12,7 +12,7 @@ from mcgrpo.files import write_json
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import runs
 
-ROOT = Path(__file__).parents[2]
+ROOT = studies.ROOT
 MINI, PAPER = studies.load("mini"), studies.load("config")
 
 
@@ -87,11 +87,12 @@ def test_another_study_has_not_the_papers_times(here, change):
     assert {source for _, source in times(studies.changed(PAPER, change)).values()} == {"unknown"}
 
 
-def test_what_is_not_known_is_no_zero(here, plan):
+def test_what_is_not_known_is_no_zero(printed):
     whole = to_train(trainings(PAPER))
     assert whole.source.value_counts().to_dict() == {"published": 540, "unknown": 80} and whole.steps.notna().all()
     Path("elsewhere.yaml").write_text("datasets: {gsm8k: {hub: org/data}}\n")
-    total = next(line for line in plan(ROOT / "config/config.yaml", "elsewhere.yaml").splitlines() if "total" in line)
+    text = printed(main, ROOT / "config/config.yaml", "elsewhere.yaml")
+    total = next(line for line in text.splitlines() if "total" in line)
     assert total.split()[5] == "unknown" and total.endswith("540 published, 80 unknown")
 
 
@@ -110,21 +111,9 @@ def test_the_batch_arithmetic_of_the_paper():
     assert steps(run, 2, None) is None and steps(run, 2, 7) == 0
 
 
-@pytest.fixture
-def plan(here, monkeypatch, capsys):
-    """What `mcgrpo plan` prints, in an empty folder."""
-
-    def plan(*arguments):
-        monkeypatch.setattr("sys.argv", ["mcgrpo plan", *map(str, arguments)])
-        main()
-        return capsys.readouterr().out
-
-    return plan
-
-
-def test_a_fresh_clone_is_told_about_how_long_the_mini_study_takes(plan):
+def test_a_fresh_clone_is_told_about_how_long_the_mini_study_takes(printed):
     """On the machine that is named; the whole study, not its trainings alone."""
-    text = plan(ROOT / "config/mini.yaml", "--cores", "2")
+    text = printed(main, ROOT / "config/mini.yaml", "--cores", "2")
     assert "core-minutes" in text and f"{len(trained(MINI))} toy" in text and "on two cores of an AMD EPYC" in text
     assert "unknown" not in text and "With evaluation and report: about " in text.split("2 at a time: ")[1]
 
@@ -136,7 +125,7 @@ def test_a_fresh_clone_is_told_about_how_long_the_mini_study_takes(plan):
         ([ROOT / "config/config.yaml", "--gpus", "1"], "--gpus 1: one training takes 2"),
     ],
 )
-def test_a_mistake_is_one_line(plan, arguments, told):
+def test_a_mistake_is_one_line(printed, arguments, told):
     with pytest.raises(SystemExit) as stopped:
-        plan(*arguments)
+        printed(main, *arguments)
     assert stopped.value.code == f"error: {told}"

@@ -33,7 +33,7 @@ def layered(name):
 
 def files_of(config):
     """All grades that a study has."""
-    found = plan.evaluations(config).items()
+    found = plan.as_json(config)["evaluations"].items()
     return {f"results/{config['study']}/grades/{run}/{benchmark}.jsonl" for run, names in found for benchmark in names}
 
 

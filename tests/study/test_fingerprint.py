@@ -69,23 +69,9 @@ def package(tmp_path, monkeypatch):
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "mcgrpo", tmp_path / "mcgrpo", ignore=ignored, copy_function=shutil.copyfile)
     monkeypatch.setattr(closure, "ROOT", tmp_path)
-    forget()
-    yield tmp_path / "mcgrpo"
-    forget()
-
-
-def forget():
     closure.fingerprint.cache_clear()
-
-
-def fingerprint_after(path, *changes):
-    text = path.read_text()
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    path.write_text(text)
-    forget()
-    return closure.fingerprint("mcgrpo.train")
+    yield tmp_path / "mcgrpo"
+    closure.fingerprint.cache_clear()
 
 
 def main_module(stage):
@@ -146,30 +132,25 @@ def test_no_stage_imports_tracking():
 
 
 @pytest.mark.parametrize(
-    ("file", "change"),
+    ("file", "old", "new", "trains_anew"),
     [
-        ("trainer/trainer.py", ("class MCGRPOTrainer", "# a comment\n\nclass MCGRPOTrainer")),
-        ("records.py", ('"""The contract:', '"""This is the contract:')),
-        ("train/job.py", ('{"status": "running", ', "{'status':\n'running', ")),
-        ("analyse/records.py", ('"planned": int', '"planned": float')),
-        ("__init__.py", ("0.2.0", "0.3.0")),
+        ("trainer/trainer.py", "class MCGRPOTrainer", "# a comment\n\nclass MCGRPOTrainer", False),
+        ("records.py", '"""The contract:', '"""This is the contract:', False),
+        ("train/job.py", '{"status": "running", ', "{'status':\n'running', ", False),
+        ("analyse/records.py", '"planned": int', '"planned": float', False),
+        ("__init__.py", "0.2.0", "0.3.0", False),
+        ("grade/answers.py", "MAX_EXTRACTED = 500", "MAX_EXTRACTED = 501", True),
+        ("estimators/statistics.py", "torch.isnan(rewards)", "~torch.isfinite(rewards)", True),
+        ("data/prompts.py", "The user asks a question", "A user asks a question", True),
+        ("train/arguments.py", '"gradient_checkpointing": False', '"gradient_checkpointing": True', True),
     ],
 )
-def test_cosmetic_edits_and_other_stages_leave_the_fingerprint(before, package, file, change):
-    assert fingerprint_after(package / file, change) == before
-
-
-@pytest.mark.parametrize(
-    ("file", "change"),
-    [
-        ("grade/answers.py", ("MAX_EXTRACTED = 500", "MAX_EXTRACTED = 501")),
-        ("estimators/statistics.py", ("torch.isnan(rewards)", "~torch.isfinite(rewards)")),
-        ("data/prompts.py", ("The user asks a question", "A user asks a question")),
-        ("train/arguments.py", ('"gradient_checkpointing": False', '"gradient_checkpointing": True')),
-    ],
-)
-def test_a_change_of_what_a_stage_imports_changes_the_fingerprint(before, package, file, change):
-    assert fingerprint_after(package / file, change) != before
+def test_it_changes_with_the_code_that_a_stage_runs_alone(before, package, file, old, new, trains_anew):
+    """Not with comments, docstrings, layout, the version or other stages."""
+    text = (package / file).read_text()
+    assert old in text
+    (package / file).write_text(text.replace(old, new))
+    assert (closure.fingerprint("mcgrpo.train") != before) == trains_anew
 
 
 def test_the_fingerprint_is_that_of_any_checkout_and_process(before, package):
@@ -181,8 +162,3 @@ def test_the_fingerprint_is_that_of_any_checkout_and_process(before, package):
 def test_a_stage_that_is_not_there_is_refused(package):
     with pytest.raises(ValueError, match=r"no module 'mcgrpo\.nothing'"):
         closure.fingerprint("mcgrpo.nothing")
-
-
-def test_relative_imports_are_followed(package):
-    (package / "odd.py").write_text("from .records import Run\n")
-    assert "mcgrpo.records" in closure.closure("mcgrpo.odd")

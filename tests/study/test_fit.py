@@ -5,7 +5,6 @@ from studies import changed, load, refused
 
 from mcgrpo.study.check import check
 from mcgrpo.study.fit import fit, server_gpus
-from mcgrpo.study.read import schema
 
 TRAINING = {"prompts_per_step": 40}
 ROWS = {"per_device_train_batch_size": 24}
@@ -55,7 +54,7 @@ def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():
         "prompts at a time (per_device_train_batch_size=2000 x steps_per_generation=1 x 1 process(es) / "
         "num_generations=2), and there are 960 to train on"
     )
-    check(changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 1000}}}}}), schema())
+    check(changed(many, {"datasets": {"two-step": {"splits": {"train": {"rows": 1000}}}}}))
 
 
 def test_rows_of_a_folder_are_counted_and_of_the_hub_the_study_says_how_many_it_takes(tmp_path):

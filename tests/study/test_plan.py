@@ -150,11 +150,11 @@ def test_a_variant_of_flips_says_what_it_is(rate, rule):
 
 
 def test_a_run_is_evaluated_where_an_experiment_asks_for_it():
-    found = plan.evaluations(MINI)
+    found = plan.as_json(MINI)["evaluations"]
     name = "toy-qwen3/{}/G{}/default/seed0".format
     assert found[name("grpo", 2)] == {"two-step": "in", "three-step": "out"} == found[name("none", 0)]
     assert found[name("grpo", 8)] == found[name("dapo", 2)] == {"two-step": "in"}
-    paper = plan.evaluations(PAPER)
+    paper = plan.as_json(PAPER)["evaluations"]
     assert paper["llama-3.2-3b-math/none/G0/default/seed0"] == {}
     assert set(paper["qwen3-4b-math/mc-grpo/G4/default/seed2"]) == {"math500", "aime24", "amc23"}
 

@@ -5,7 +5,6 @@ from studies import changed, load
 
 from mcgrpo.study import plan
 from mcgrpo.study.check import StudyError, check
-from mcgrpo.study.read import schema
 
 MAIN = {"settings": ["toy-qwen3"], "methods": ["grpo", "mc-grpo", "grpo-plus1"], "num_generations": [2, 4]}
 OTHER = {"settings": ["toy-llama"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
@@ -69,4 +68,4 @@ def test_what_is_not_evaluated_in_distribution_is_not_compared():
 )
 def test_what_the_study_does_not_have_is_named(key, change, culprit):
     with pytest.raises(StudyError, match=culprit):
-        check(changed(STUDY, {"primary": key, **change}), schema())
+        check(changed(STUDY, {"primary": key, **change}))

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mcgrpo.study.strict_yaml import YamlError, load
+from mcgrpo.study.settings import StudyError
+from mcgrpo.study.strict_yaml import load
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -38,16 +39,16 @@ def test_keys_that_a_merge_brings_may_be_overridden(tmp_path):
     ],
 )
 def test_what_is_wrong_is_an_error_with_its_line(tmp_path, text, message):
-    with pytest.raises(YamlError) as error:
+    with pytest.raises(StudyError) as error:
         loaded(tmp_path, text)
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
 def test_files_that_cannot_be_read_are_errors_with_their_name(tmp_path):
-    with pytest.raises(YamlError, match=r"none\.yaml: no such file"):
+    with pytest.raises(StudyError, match=r"none\.yaml: no such file"):
         load(tmp_path / "none.yaml")
-    with pytest.raises(YamlError, match="Is a directory"):
+    with pytest.raises(StudyError, match="Is a directory"):
         load(tmp_path)
     (tmp_path / "latin.yaml").write_bytes(b"a: caf\xe9\n")
-    with pytest.raises(YamlError, match=r"latin\.yaml: unacceptable character"):
+    with pytest.raises(StudyError, match=r"latin\.yaml: unacceptable character"):
         load(tmp_path / "latin.yaml")

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import studies
-import yaml
 
 from mcgrpo.estimators import ESTIMATORS, uses_mad_zero
 from mcgrpo.study.check import StudyError, check
@@ -13,7 +12,6 @@ from mcgrpo.study.fingerprint import training_code
 from mcgrpo.study.plan import expand
 
 MINI = studies.load("mini")
-SCHEMA = yaml.safe_load((studies.ROOT / "workflow/schemas/study.schema.yaml").read_text())
 OWN = '''
 """Somebody's own."""
 from helpers_of_mine import extremes
@@ -123,7 +121,7 @@ class TestRefused:
         study = studies.changed(MINI, {"variants": {"fixed-rows": {"training": {"estimator": name}}}})
         culprit = rf"run toy-qwen3/grpo/G4/fixed-rows: .*{message}"
         with pytest.raises(StudyError, match=culprit):
-            check(study, SCHEMA)
+            check(study)
         assert expand(study)  # of the study alone
 
     @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def write(path, content):
 @pytest.mark.parametrize("files", [[MINI], [MINI, CUT_DOWN]])
 def test_files_are_laid_over_one_another_as_snakemake_does(files):
     theirs = ConfigSettings(configfiles=files).overwrite_config
-    check(theirs, study_file.schema())
+    check(theirs)
     assert study_file.read(files) == theirs
 
 

@@ -11,6 +11,7 @@ from mcgrpo.commands.evidence import archive
 from mcgrpo.commands.evidence.contents import SUMS
 from mcgrpo.commands.evidence.verify import verify
 from mcgrpo.files import read_json, write_json
+from mcgrpo.sums import sha256, sums_of, write_list
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -104,10 +105,9 @@ def forged(content):
         record = read_json(path)
         sums = record["outcome"]["sums"]
         beside = {name: path.parent / name for name in sums if not name.startswith("weights/")}
-        record["outcome"]["sums"] = {name: archive.sha256(each) for name, each in beside.items() if each.is_file()}
+        record["outcome"]["sums"] = {name: sha256(each) for name, each in beside.items() if each.is_file()}
         write_json(path, record)
-    entries = {name: path for name, path in listed(content).items() if name != SUMS}
-    (content / SUMS).write_text("".join(f"{archive.sha256(entries[name])}  {name}\n" for name in sorted(entries)))
+    write_list(content / SUMS, sums_of(content))
     return pack(content)
 
 

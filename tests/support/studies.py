@@ -8,7 +8,6 @@ from forked import ROOT, forked
 from snakemake.utils import update_config
 
 from mcgrpo.study.check import StudyError, check
-from mcgrpo.study.read import schema
 
 SNAKEMAKE = (
     "snakemake.cli snakemake.report.html_reporter snakemake.storage jinja2 jsonschema requests referencing known_code"
@@ -34,7 +33,7 @@ def changed(config, change):
 def refused(config):
     """The one line with which a study is refused."""
     with pytest.raises(StudyError) as caught:
-        check(config, schema())
+        check(config)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 

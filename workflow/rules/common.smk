@@ -10,7 +10,7 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
-from mcgrpo import shipped, tracking
+from mcgrpo import command_line, shipped, tracking
 from mcgrpo.launch import environment, gpus, nodes, preload
 from mcgrpo.report import catalogue
 from mcgrpo.study import fit, plan, read, settings
@@ -25,7 +25,7 @@ try:
     # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
         load(file)
-    check(config, read.schema())
+    check(config)
 except settings.StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
@@ -54,15 +54,12 @@ DATASETS = sorted({each for run in RUNS.values() for each in (run.dataset, *plan
 GPUS = config.get("gpus", 0)
 NODES = config.get("nodes", 1)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
-SERVER_GPUS = max((fit.server_gpus(run.training) for run in RUNS.values()), default=0)
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
 if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
-    try:  # Snakemake would lower a job's GPUs to what it may use
-        most = max(GENERATION_GPUS, GPUS + SERVER_GPUS if NODES == 1 else 0)
+    with command_line.errors(gpus.GPUError):  # Snakemake would lower a job's GPUs to what it may use
+        most = max(GENERATION_GPUS, fit.job_gpus(config, RUNS.values()) if NODES == 1 else 0)
         gpus.check_given(most, workflow.global_resources["gpu"].value)
-    except gpus.GPUError as error:
-        sys.exit(f"error: {error}")
 
 environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
 tracking.use_store(config)
@@ -79,30 +76,6 @@ wildcard_constraints:
     benchmark="|".join(map(re.escape, config["datasets"])),
 
 
-def check_gpus():
-    """Refuse jobs that need more GPUs or machines than there are, before any starts."""
-    if not ON_CLUSTER:
-        jobs = list(workflow.dag.needrun_jobs())
-        try:
-            gpus.check(max((job.resources.get("gpu", 0) for job in jobs), default=0))
-            nodes.check(max((job.resources.get("nodes", 1) for job in jobs), default=1))
-        except (gpus.GPUError, ValueError) as error:
-            sys.exit(f"error: {error}")
-
-
-def remove_leftovers():
-    """Remove the temporary files and folders of jobs that were killed; none is running."""
-    for folder in (RESULTS.folder, *Path("resources").glob(f"*/{FILES.study}")):
-        for left in [*folder.rglob(".*.tmp")]:
-            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
-
-
-def start_preload():
-    """Start the server of jobs that share their imports: of small jobs on the CPUs of this machine."""
-    if config.get("preload") and not GPUS and not ON_CLUSTER and preload.SOCKET not in os.environ:
-        os.environ[preload.SOCKET] = preload.start()
-
-
 def sums(*paths):
     """The SHA-256 of files, which rules have as a param beside their `Path`.
 
@@ -117,11 +90,6 @@ def mtimes(paths):
     return [(str(path), path.stat().st_mtime_ns) for path in paths if path.exists()]
 
 
-def title(wildcards):
-    """The study's title (a function, as braces in a plain parameter are wildcards)."""
-    return plan.title(config)
-
-
 def run_of(wildcards):
     """The run of a job."""
     if wildcards.run not in RUNS:
@@ -129,13 +97,8 @@ def run_of(wildcards):
     return RUNS[wildcards.run]
 
 
-def server_gpus(wildcards):
-    """GPUs of the vLLM server that a training's job starts, beside those that it trains on."""
-    return fit.server_gpus(run_of(wildcards).training)
-
-
-if NODES == 1:
-    TRAINING_RESOURCES = {"gpu": lambda wildcards: GPUS + server_gpus(wildcards), "nodes": 1, "tasks": 0}
+if NODES == 1:  # with those of the vLLM server that the job starts
+    TRAINING_RESOURCES = {"gpu": lambda wildcards: fit.job_gpus(config, [run_of(wildcards)]), "nodes": 1, "tasks": 0}
 else:  # `gpu` is for all machines together, of which SLURM may give one more than another, `gres` for each
     TRAINING_RESOURCES = {"gres": f"gpu:{GPUS // NODES}", "nodes": NODES, "tasks": NODES, "tasks_per_gpu": 0}
     TRAINING_RESOURCES["mpi"] = "srun"  # by the job itself: the plugin starts it on the first machine alone
@@ -143,10 +106,11 @@ else:  # `gpu` is for all machines together, of which SLURM may give one more th
 
 def vllm_server(wildcards, input):
     """The vLLM server that a training's job starts, as JSON."""
-    if not (gpus := server_gpus(wildcards)):
+    training = run_of(wildcards).training
+    if not (gpus := fit.server_gpus(training)):
         return "null"
     names = {"max_model_len": "vllm_max_model_length", "gpu_memory_utilization": "vllm_gpu_memory_utilization"}
-    options = {name: run_of(wildcards).training.get(key) for name, key in names.items()}
+    options = {name: training.get(key) for name, key in names.items()}
     log = FILES.log("train", f"{wildcards.run}.vllm")
     return json.dumps({"model": str(input.model), "log": str(log), "gpus": gpus, **options})
 

@@ -42,7 +42,7 @@ rule tables:
     params:
         results=subpath(input.summary, parent=True),
         folder=subpath(output[0], parent=True),
-        title=title,
+        title=lambda wildcards: plan.title(config),
         code=fingerprint("mcgrpo.report.tables"),
     shell:
         "python -m mcgrpo.launch mcgrpo.report.tables --results {params.results:q} --output {params.folder:q} "
@@ -62,7 +62,7 @@ rule claims:
     params:
         results=subpath(input[0], parent=True),
         folder=subpath(output[0], parent=True),
-        title=title,
+        title=lambda wildcards: plan.title(config),
         sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
         code=fingerprint("mcgrpo.report.claims"),
     shell:
@@ -140,7 +140,7 @@ rule page:
         results=subpath(input.curves, parent=True),
         folder=subpath(output[0], parent=True),
         figures=plan.figures(config),
-        title=title,
+        title=lambda wildcards: plan.title(config),
         mtimes=lambda wildcards: mtimes(map(RESULTS.run, TRAINED)) if PARTIAL else [],
         sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
         template=sums(*(shipped.PAGE / part for part in ("report.html", "style.css"))),

@@ -1,7 +1,5 @@
 """One .tar.xz of names and contents: the same files give the same bytes. Anybody's is unpacked within limits."""
 
-import hashlib
-import io
 import lzma
 import tarfile
 from collections.abc import Mapping
@@ -16,37 +14,29 @@ PRESET = 2
 MOST_FILES, MOST_MB = 100_000, 4096
 """Limits of an archive that is unpacked: files, and MiB of the whole tar."""
 
-Entries = Mapping[str, Path | bytes]
-"""Name in the archive -> a file, or its content."""
-
 
 class ArchiveError(ValueError):
     """A file that is not unpacked; the message names the member or the limit."""
 
 
-def sha256(entry: Path | bytes) -> str:
-    """The SHA-256 of an entry, in hexadecimal."""
-    with _opened(entry) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def write(path: Path, top: str, files: Mapping[str, Path]) -> None:
+    """Pack files below the folder `top`, sorted, without times, owners or modes of their own; atomically.
 
-
-def write(path: Path, top: str, entries: Entries) -> None:
-    """Pack the entries below the folder `top`, sorted, without times, owners or modes of their own; atomically."""
+    Args:
+        path: the archive.
+        top: its one folder.
+        files: name in that folder -> file.
+    """
     with (
         atomic(path) as temporary,
         lzma.open(temporary, "wb", preset=PRESET) as stream,
         tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for name, entry in sorted(entries.items()):
+        for name, file in sorted(files.items()):
             info = tarfile.TarInfo(f"{top}/{name}")
-            with _opened(entry) as file:
-                info.size = file.seek(0, io.SEEK_END)
-                file.seek(0)
-                tar.addfile(info, file)
-
-
-def _opened(entry: Path | bytes) -> IO[bytes]:
-    return io.BytesIO(entry) if isinstance(entry, bytes) else entry.open("rb")
+            info.size = file.stat().st_size
+            with file.open("rb") as content:
+                tar.addfile(info, content)
 
 
 def unpack(path: Path, folder: Path, most_mb: int = MOST_MB) -> None:

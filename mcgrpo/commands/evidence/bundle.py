@@ -6,6 +6,7 @@ versions. The same study gives the same bytes. `mcgrpo verify` checks it.
 """
 
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Container
 from importlib.metadata import version
@@ -16,22 +17,23 @@ from mcgrpo import command_line
 from mcgrpo.analyse.collect import collect
 from mcgrpo.commands.evidence import archive
 from mcgrpo.commands.evidence.contents import MANIFEST, OPTIONAL, STUDY, SUMS, planned_files, reports, training_names
-from mcgrpo.files import RecordError, read_json
+from mcgrpo.files import RecordError, read_json, write_json
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.paths import RECORD, ResultFiles, StudyFiles
 from mcgrpo.study.plan import Config, as_json
+from mcgrpo.sums import sha256, write_list
 from mcgrpo.train.provenance import commit
 
 SHOWN = 5
 """Missing files that are printed."""
 
 
-def bundle(files: list[Path], output: Path | None = None, completions: bool = False) -> tuple[Path, list[str]]:
+def bundle(study: list[Path], output: Path | None = None, completions: bool = False) -> tuple[Path, list[str]]:
     """Pack the study that lies here; returns the archive, and what the study lacks.
 
     Args:
-        files: the study's, as Snakemake was given them; none for the default.
+        study: its files, as Snakemake was given them; none for the default.
         output: the archive; by default named after the study, here.
         completions: whether to pack the text that was graded.
 
@@ -39,21 +41,24 @@ def bundle(files: list[Path], output: Path | None = None, completions: bool = Fa
         StudyError: where the study was not run here, or by other files.
         RecordError: naming a file that cannot be read.
     """
-    config = study_file.read(files)
+    config = study_file.read(study)
     planned = checked_plan(config)
-    kinds, entries = planned_files(config, planned), dict[str, Path | bytes]()
+    kinds, files = planned_files(config, planned), dict[str, Path]()
     for name, kind in kinds.items():
         is_report = Path(name).parent == reports(config)
         path = Path(config["reports"], Path(name).name) if is_report else Path(name.removeprefix("study/"))
         if path.is_file() and (completions or kind != "text"):
-            entries[name] = path
+            files[name] = path
     unfinished = collect(planned, StudyFiles(config["study"]).results.folder, unfinished=True).missing
-    lacking = missing(kinds, entries, unfinished)
-    entries |= {STUDY: _bytes(config), MANIFEST: _bytes(_manifest(config, planned))}
-    entries[SUMS] = "".join(f"{archive.sha256(entries[name])}  {name}\n" for name in sorted(entries)).encode()
+    lacking = missing(kinds, files, unfinished)
     top = f"{config['study']}-evidence"
     output = output or Path(top + archive.SUFFIX)
-    archive.write(output, top, entries)
+    with tempfile.TemporaryDirectory(prefix="mcgrpo-bundle-") as folder:
+        files |= {name: Path(folder, name) for name in (STUDY, MANIFEST, SUMS)}
+        write_json(files[STUDY], config)
+        write_json(files[MANIFEST], _manifest(config, planned))
+        write_list(files[SUMS], {name: sha256(path) for name, path in sorted(files.items()) if name != SUMS})
+        archive.write(output, top, files)
     return output, lacking
 
 
@@ -64,7 +69,7 @@ def checked_plan(config: Config) -> dict[str, Any]:
         StudyError: where there is none, or it is not the plan of this study.
     """
     path = StudyFiles(config["study"]).results.plan
-    plan, wanted = read_json(study_file.made(config, path)), json.loads(json.dumps(as_json(config)))
+    plan, wanted = read_json(study_file.made(config, path)), as_json(config)
     odd = [key for key in {**wanted, **plan} if plan.get(key) != wanted.get(key)]
     if odd:
         raise StudyError(f"{path}: {odd[0]} differs from these study files; name those that it was run with")
@@ -106,10 +111,6 @@ def _manifest(config: Config, planned: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _bytes(content: Any) -> bytes:
-    return (json.dumps(content, indent=2) + "\n").encode()
-
-
 def main() -> None:
     """Pack a study that was run into one archive that can be checked."""
     parser = command_line.parser(main.__doc__)
@@ -120,7 +121,7 @@ def main() -> None:
     output = options.output.absolute() if options.output else None
     with command_line.errors(StudyError, RecordError):
         path, lacking = bundle(options.studies, output, options.completions)
-    print(f"{options.output or path}: {path.stat().st_size / 1e6:,.1f} MB, sha256 {archive.sha256(path)}")
+    print(f"{options.output or path}: {path.stat().st_size / 1e6:,.1f} MB, sha256 {sha256(path)}")
     for line in lacking[:SHOWN]:
         print(f"missing: {line}")
     if len(lacking) > SHOWN:

@@ -10,9 +10,9 @@ from mcgrpo.study.check import StudyError, check_form
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
 from mcgrpo.study.plan import Config, variants
-from mcgrpo.study.read import schema
+from mcgrpo.sums import FOLDER_LIST
 
-STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", "SHA256SUMS"
+STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", FOLDER_LIST
 """The study as it was run (its files merged); what made it; the hash of every other file."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
@@ -76,7 +76,7 @@ def read_config(path: Path) -> Config:
     if path.stat().st_size > MOST_BYTES:
         raise StudyError(f"larger than {MOST_BYTES:,} bytes")
     config = json.loads(path.read_text(encoding="utf-8"))
-    check_form(config, schema())
+    check_form(config)
     count = 0
     for experiment in config["experiments"].values():
         lists = [experiment.get(key, []) for key in ("settings", "methods", "num_generations")]

@@ -5,7 +5,6 @@ are made again from grades and metrics by the code that is installed, in a tempo
 anything failed.
 """
 
-import json
 import sys
 import tempfile
 from collections import Counter
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from mcgrpo import command_line
 from mcgrpo.analyse.collect import Results, collect
@@ -25,6 +24,7 @@ from mcgrpo.files import read_json
 from mcgrpo.records import run_name
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import as_json
+from mcgrpo.sums import read_list, sha256, sums_of
 
 SHOWN = 20
 """Culprits of one check that are printed."""
@@ -104,20 +104,18 @@ class Unpacked:
 
     def files(self) -> Check:
         """SHA256SUMS lists every other file with its hash, and no more."""
-        lines = (self.folder / SUMS).read_text(encoding="utf-8").splitlines()
-        listed = {name: value for value, _, name in (line.partition("  ") for line in lines)}
-        there = {name: archive.sha256(self.folder / name) for name in self.names if name != SUMS}
+        listed, there = read_list(self.folder / SUMS), sums_of(self.folder)
         told = {True: "not in the archive", False: f"not in {SUMS}, or not with this hash"}
         culprits = [f"{name}: {told[name not in there]}" for name in sorted({*listed, *there})
                     if listed.get(name) != there.get(name)]  # fmt: skip
-        fine = f"{len(there)} hashes are right; {SUMS} has {archive.sha256(self.folder / SUMS)}"
+        fine = f"{len(there)} hashes are right; {SUMS} has {sha256(self.folder / SUMS)}"
         return judged("files", fine, f"{len(culprits)} files", culprits)
 
     def study(self) -> Check:
         """The study is one that this code would run."""
         self.manifest = read_json(self.folder / MANIFEST)
         self.config = read_config(self.folder / STUDY)
-        self.planned: dict[str, Any] = json.loads(json.dumps(as_json(self.config)))
+        self.planned = as_json(self.config)
         self.kinds = planned_files(self.config, self.planned)
         self.there, self.again = (StudyFiles(self.config["study"], folder) for folder in (self.folder, self.made))
         finding = f"{self.config['study']}, packed by mcgrpo {self.manifest['mcgrpo']}"

@@ -13,7 +13,7 @@ from tabulate import tabulate
 from mcgrpo.analyse.crossed import total_variance
 from mcgrpo.analyse.stats import detectable
 from mcgrpo.study.methods import METHODS
-from mcgrpo.study.plan import Config, as_json, evaluations, expand
+from mcgrpo.study.plan import Config, as_json, expand
 from mcgrpo.study.rows import rows_of
 
 BETWEEN_SEEDS, BETWEEN_PROBLEMS = 0.015, 0.08
@@ -44,10 +44,10 @@ def smallest_gain(seeds: int, problems: int, samples: int = 0) -> float | None:
 
 def gains(config: Config) -> Counter[tuple[str, str, int]]:
     """(setting, benchmark, seeds) -> number of cells that are compared with their baseline there."""
-    evaluated, seeds = evaluations(config), defaultdict(set)
-    for name, entry in expand(config).items():
-        for benchmark in evaluated[name]:
-            run = entry.run
+    seeds = defaultdict(set)
+    for entry in expand(config).values():
+        run = entry.run
+        for benchmark in entry.evaluated:
             seeds[run.setting, run.method, run.num_generations, run.variant, benchmark].add(run.seed)
     counts = Counter()
     for (setting, method, *rest), own in seeds.items():
