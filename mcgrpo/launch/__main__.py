@@ -40,7 +40,7 @@ def on_gpus(options: argparse.Namespace) -> None:
     """Run a job on GPUs; too few, or several machines that cannot be reached, end it with one line."""
     from mcgrpo.launch import gpus, nodes, server  # most jobs last seconds, and need none of this
 
-    with command_line.errors(gpus.GPUError, ValueError):
+    with command_line.errors(ValueError):
         if options.nodes > 1:
             machines = nodes.across(options.gpus, options.processes, options.nodes, options.job)
             os.execvp(machines[0], machines)

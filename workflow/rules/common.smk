@@ -61,7 +61,7 @@ if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resourc
     try:  # Snakemake would lower a job's GPUs to what it may use
         most = max(GENERATION_GPUS, GPUS + SERVER_GPUS if NODES == 1 else 0)
         gpus.check_given(most, workflow.global_resources["gpu"].value)
-    except gpus.GPUError as error:
+    except ValueError as error:
         sys.exit(f"error: {error}")
 
 environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
@@ -86,7 +86,7 @@ def check_gpus():
         try:
             gpus.check(max((job.resources.get("gpu", 0) for job in jobs), default=0))
             nodes.check(max((job.resources.get("nodes", 1) for job in jobs), default=1))
-        except (gpus.GPUError, ValueError) as error:
+        except ValueError as error:
             sys.exit(f"error: {error}")
 
 
