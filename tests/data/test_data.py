@@ -72,14 +72,6 @@ def test_the_columns_of_a_row(tmp_path, row, expected):
     assert data.examples(folder(tmp_path, [row])) == [Example(id, "test", question, answer, solution)]
 
 
-def test_toy():
-    spec = {"toy": {"kind": "two-step", "seed": 1}, "splits": {"train": {"rows": 5}, "test": {"rows": 3}}}
-    found = data.examples(spec)
-    assert [example.split for example in found] == ["train"] * 5 + ["test"] * 3
-    assert all(example.answer.isdigit() and example.solution for example in found)
-    assert data.examples(spec) == found
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
