@@ -72,6 +72,11 @@ def test_the_columns_of_a_row(tmp_path, row, expected):
     assert data.examples(folder(tmp_path, [row])) == [Example(id, "test", question, answer, solution)]
 
 
+def test_toy():
+    spec = {"toy": {"kind": "two-step", "seed": 1}, "splits": {"train": {"rows": 5}, "test": {"rows": 3}}}
+    assert [example.split for example in data.examples(spec)] == ["train"] * 5 + ["test"] * 3
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

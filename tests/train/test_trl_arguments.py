@@ -11,7 +11,7 @@ import yaml
 from training_jobs import changed
 from trl import GRPOConfig
 
-from mcgrpo.train.arguments import TRL_CHANGES, arguments_of
+from mcgrpo.train.arguments import OURS, TRL_CHANGES, arguments_of
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "config/README.md").read_text()
@@ -108,7 +108,8 @@ def test_what_runs_change_is_an_argument_of_trl_with_another_default():
 
 def test_keys_of_a_study_are_those_of_its_schema():
     schema = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
-    assert set(schema["$defs"]["training"]["properties"]) & set(DEFAULTS) == set(STUDY)
+    keys = set(schema["$defs"]["training"]["properties"])
+    assert keys & set(DEFAULTS) == set(STUDY) and {"prompts_per_step", *OURS} <= keys
 
 
 def test_keys_of_a_study_have_a_row_with_their_source():
