@@ -5,7 +5,6 @@ It is a job of its own, so that a change of the audit does not rebuild data and 
 `python -m mcgrpo.data.audit --task math --data NAME.jsonl --source NAME.source.json --output NAME.audit.json`
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,7 +66,6 @@ def main() -> None:
         examples, source = read_jsonl(options.data, Example), read_json(options.source)
         report = audit(examples, options.task, source, verifier)
     write_json(options.output, report)
-    print(json.dumps(report, indent=2))
 
 
 if __name__ == "__main__":

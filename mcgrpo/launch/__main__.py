@@ -32,7 +32,7 @@ def main() -> None:
     if not options.gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a job without GPUs computes on the CPU wherever it runs
         if not options.server and not options.part_of:
-            return preload.main(options.job)
+            return preload.run(options.job)
     on_gpus(options)
 
 
@@ -40,7 +40,7 @@ def on_gpus(options: argparse.Namespace) -> None:
     """Run a job on GPUs; too few, or several machines that cannot be reached, end it with one line."""
     from mcgrpo.launch import gpus, nodes, server  # most jobs last seconds, and need none of this
 
-    with command_line.errors(gpus.GPUError, ValueError):
+    with command_line.errors(ValueError):
         if options.nodes > 1:
             machines = nodes.across(options.gpus, options.processes, options.nodes, options.job)
             os.execvp(machines[0], machines)
@@ -52,7 +52,7 @@ def on_gpus(options: argparse.Namespace) -> None:
         where = nodes.meeting(options.part_of) if options.part_of else ["--standalone"]
         torchrun = ["torch.distributed.run", *where, "--nproc-per-node", str(options.processes), "-m", "--"]
         options.job = [*torchrun, *options.job]
-    preload.main(options.job)
+    preload.run(options.job)
     del held, beside  # not before
 
 

@@ -21,10 +21,6 @@ PRETENDED = "MCGRPO_DEVICES"
 POLL_SECONDS = 0.5
 
 
-class GPUError(RuntimeError):
-    """Fewer GPUs than a job needs; the message has both numbers."""
-
-
 def gpus() -> dict[str, str]:
     """The GPUs that this process may use: entry for CUDA_VISIBLE_DEVICES -> UUID."""
     machine, visible = _machine(), os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -55,22 +51,22 @@ def check(wanted: int) -> None:
     """Check that this machine has as many GPUs as a job needs.
 
     Raises:
-        GPUError: with both numbers.
+        ValueError: with both numbers.
     """
     if wanted and wanted > (here := len(gpus())):
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         where = "this machine has" if visible is None else f"CUDA_VISIBLE_DEVICES={visible} leaves"
-        raise GPUError(f"{_count(wanted)} wanted, {where} {here}")
+        raise ValueError(f"{_count(wanted)} wanted, {where} {here}")
 
 
 def check_given(wanted: int, given: int) -> None:
     """Check that Snakemake may use as many GPUs (`--resources gpu=N`) as a job needs.
 
     Raises:
-        GPUError: with both numbers.
+        ValueError: with both numbers.
     """
     if given < wanted:
-        raise GPUError(f"a job of this study needs {_count(wanted)}, and --resources gpu={given} allows {given}")
+        raise ValueError(f"a job of this study needs {_count(wanted)}, and --resources gpu={given} allows {given}")
 
 
 def _count(number: int) -> str:
@@ -84,7 +80,7 @@ def take(wanted: int) -> list[FileLock]:
         Their locks, which the caller has to keep.
 
     Raises:
-        GPUError: see `check`.
+        ValueError: see `check`.
     """
     check(wanted)
     start, told = time.monotonic(), False

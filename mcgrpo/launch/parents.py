@@ -1,6 +1,5 @@
 """The processes of one job."""
 
-import ctypes
 import os
 import signal
 import sys
@@ -18,5 +17,7 @@ def die_with_parent() -> None:
 
     To be called by a child whose parent started it from its main thread, as torchrun does.
     """
+    import ctypes  # most jobs last seconds
+
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,19 +1,27 @@
 """Run a module as `python -m` does, in a process forked from one that has imported the heavy libraries already.
 
-    python -m mcgrpo.launch.preload MODULE [ARGS...]
-
-A study with `preload: true` starts a server (`mcgrpo.launch.preload_server`) for its jobs on this machine. Without one,
-or if it does not begin the job, the module runs in this process: nothing runs twice.
+A study with `preload: true` starts a server for its jobs on this machine: it imports once, then forks a process for a
+job, and its keeper. Threads and GPUs do not survive a fork, so it uses none. Without it, or if it does not begin the
+job, the module runs in this process: nothing runs twice.
 """
 
+import gc
+import importlib
 import json
+import multiprocessing
 import os
 import runpy
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import traceback
+from contextlib import suppress
+from select import select
+
+from mcgrpo.launch.parents import die_with_parent
 
 SOCKET = "MCGRPO_PRELOAD"
 """Environment variable of jobs: the path of their server's socket."""
@@ -22,24 +30,85 @@ IMPORTS = (
     "transformers.models.llama.modeling_llama transformers.models.qwen3.modeling_qwen3 mcgrpo.train.job "
     "mcgrpo.train.callbacks mcgrpo.train.released mcgrpo.train.rollout_files mcgrpo.generate.engines"
 )
-servers: list[subprocess.Popen[bytes]] = []
-"""Those that this process has started: each ends when its stdin, a pipe from here, is closed."""
+STDIN = 0  # of a server: a pipe, closed when the process that started it has ended
+servers: list[subprocess.Popen[bytes]] = []  # that this process has started
+fork = multiprocessing.get_context("fork")
 
 
 def start(imports: str = IMPORTS) -> str:
     """Start a server, which imports when its first job comes and ends with this process; returns its socket's path."""
-    path = f"{tempfile.mkdtemp(prefix='mcgrpo-')}/jobs"
+    folder = tempfile.mkdtemp(prefix="mcgrpo-")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:  # where jobs queue while it imports
-        listener.bind(path)
+        listener.bind(path := f"{folder}/jobs")
         listener.listen(1024)
         fd = listener.fileno()
-        command = [sys.executable, "-m", "mcgrpo.launch.preload_server", path, str(fd), imports]
+        command = [sys.executable, "-m", "mcgrpo.launch.preload", folder, str(fd), imports]
         # In a session of its own, which ctrl-c does not reach.
         servers.append(subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[fd], start_new_session=True))
     return path
 
 
-def run(path: str, argv: list[str]) -> int | None:
+def serve(listener: socket.socket, modules: list[str]) -> None:
+    """Run the clients' jobs until stdin is closed."""
+    while STDIN not in select([STDIN, listener], [], [])[0]:
+        while modules:
+            with suppress(Exception):  # jobs say more about a module that cannot be imported
+                importlib.import_module(modules.pop(0))
+            gc.freeze()
+        connection, _ = listener.accept()
+        with connection:
+            fork.Process(target=keep, args=(connection,)).start()
+    for keeper in multiprocessing.active_children():
+        keeper.join()
+
+
+def keep(connection: socket.socket) -> None:
+    """Run the job of a client, and kill it with its children where the client dies or stdin is closed."""
+    die_with_parent()
+    message, fds, _, _ = socket.recv_fds(connection, 1 << 20, 3)  # bytes: more than Linux lets a packet have
+    job = fork.Process(target=become, args=(message, fds, connection))
+    job.start()
+    end = os.pidfd_open(job.pid)
+    if end not in select([end, connection, STDIN], [], [])[0]:
+        with suppress(ProcessLookupError):  # it has no group yet
+            os.killpg(job.pid, signal.SIGKILL)
+        job.kill()
+    job.join()
+    with suppress(OSError):
+        connection.send(str(job.exitcode).encode())
+    os._exit(0)
+
+
+def become(message: bytes, fds: list[int], connection: socket.socket) -> None:
+    """Run a client's job in this process, which was forked for it, as if the client had started it."""
+    os.setsid()
+    die_with_parent()
+    request = json.loads(message)
+    for target, fd in enumerate(fds):
+        os.dup2(fd, target)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.path[0] = request["cwd"]
+    for name in {"numpy.random", "torch.random"} & sys.modules.keys():
+        sys.modules[name].seed()  # an unseeded job must not repeat another's numbers
+    connection.send(str(os.getpid()).encode())
+    connection.close()
+    try:
+        run_here(request["argv"])
+    except (Exception, KeyboardInterrupt):
+        traceback.print_exc()
+        sys.exit(1)
+
+
+def run_here(argv: list[str]) -> None:
+    """Run a module (and its arguments) in this process."""
+    module, *arguments = argv
+    sys.argv = ["-m", *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def run_there(path: str, argv: list[str]) -> int | None:
     """Run a module (and its arguments) on a server; return its exit code, or None if it has not begun there.
 
     SIGINT and SIGTERM are passed on to the job; if this process dies, the job is killed.
@@ -68,14 +137,15 @@ def run(path: str, argv: list[str]) -> int | None:
     return code if code >= 0 else 128 - code
 
 
-def main(argv: list[str]) -> None:
+def run(argv: list[str]) -> None:
     """Run a module (and its arguments), on the server if there is one."""
-    module, *arguments = argv
-    if (path := os.environ.pop(SOCKET, "")) and (code := run(path, [module, *arguments])) is not None:
+    if (path := os.environ.pop(SOCKET, "")) and (code := run_there(path, argv)) is not None:
         sys.exit(code)
-    sys.argv = ["-m", *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    run_here(argv)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    folder, number, imports = sys.argv[1:]
+    serve(socket.socket(fileno=int(number)), imports.split())
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)

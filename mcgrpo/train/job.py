@@ -37,7 +37,6 @@ from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
 from mcgrpo.train.provenance import VERSIONS, data_set, initial_model, provenance
-from mcgrpo.train.rollout_tables import RolloutTables, parse_tables
 from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
 DISK_FULL_BYTES = 1 << 20
@@ -52,6 +51,11 @@ def parse_run(text: str) -> Run:
     return as_record(Run, {key: value for key, value in content.items() if key != "outcome"}, "--run")
 
 
+def parse_tables(text: str) -> dict[str, int] | None:
+    """`rollout_tables` of a study from JSON, with the defaults of its schema; None for an empty text."""
+    return {"steps": 3, "prompts": 2} | json.loads(text) if text else None
+
+
 @dataclass(frozen=True)
 class Job:
     """The inputs and outputs of one run, and its share of the machine.
@@ -61,7 +65,7 @@ class Job:
         test: the benchmark for selecting a checkpoint, if the run does so.
         save_steps: optimizer steps between two checkpoints; None for none.
         code: fingerprint of the training code; computed by default.
-        rollout_tables: which rollouts are recorded as text; None for none.
+        rollout_tables: as in a study: which rollouts are recorded as text; None for none.
     """
 
     run: Run
@@ -75,7 +79,7 @@ class Job:
     threads: int = 1
     gpus: int = 0
     code: str = ""
-    rollout_tables: RolloutTables | None = None
+    rollout_tables: dict[str, int] | None = None
 
     @property
     def home(self) -> Path:
@@ -101,7 +105,7 @@ def record_attempt(job: Job) -> None:
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
     outcome |= {**provenance(), "data": data_set(job.data), "model": initial_model(job.model)}
-    outcome["rollout_tables"] = asdict(job.rollout_tables) if job.rollout_tables else None
+    outcome["rollout_tables"] = job.rollout_tables
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)
     try:

@@ -9,14 +9,13 @@ since beta > 0 in all its recipes); the reward of 0 for unscorable rollouts (her
 first; its own reward functions always give a score).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators import Estimate
-from mcgrpo.train.faults import apply_faults
+from mcgrpo.estimators import Estimate, keep_largest
 from mcgrpo.trainer.config import MCGRPOConfig
 from mcgrpo.trainer.drawn import Drawn, Rollouts
 from mcgrpo.trainer.trainer import MCGRPOTrainer
@@ -80,9 +79,13 @@ class ReleasedTrainer(MCGRPOTrainer):
         return [inputs[row] for row in rows], rollouts.pick(rows), by_process[:, rows].flatten(0, 1)
 
     def _modify_estimate(self, estimated: Estimate) -> Estimate:
-        args = self.args
-        faulty = apply_faults(estimated, self.num_generations, args.drop_rule, args.rescale_by_nonzero)
-        return super()._modify_estimate(faulty)
+        if self.args.drop_rule == "reward":
+            # Drop the smallest absolute rewards, which are the failures
+            keep = keep_largest(estimated.rewards, torch.zeros_like(estimated.rewards), self.num_generations)
+            estimated = replace(estimated, keep=keep)
+        if self.args.rescale_by_nonzero:
+            estimated = replace(estimated, advantages=rescale_by_nonzero(estimated.advantages))
+        return super()._modify_estimate(estimated)
 
     def _prepare_kept(self, drawn: Drawn) -> dict[str, Any]:
         output = super()._prepare_kept(drawn)
@@ -101,6 +104,15 @@ def positional_order(prompts: int, num_generations: int, extra: int) -> Tensor:
     rows = torch.arange(prompts * (num_generations + extra)).view(prompts, -1)
     extras = rows[:, num_generations:].T  # one round of extra rollouts after the other
     return torch.cat([rows[:, :num_generations].flatten(), extras.flatten()])
+
+
+def rescale_by_nonzero(advantages: Tensor) -> Tensor:
+    """Advantages times rows of the group / its non-zero advantages; (groups, drawn) -> (groups, drawn).
+
+    With one success among three and a MAD of 0, an advantage of 2000 becomes 6000.
+    """
+    nonzero = (advantages != 0).sum(dim=1, keepdim=True).clamp(min=1)
+    return advantages * (advantages.size(1) / nonzero)
 
 
 def share_mixed(order: Tensor, size: int) -> float:

@@ -17,7 +17,6 @@ from mcgrpo.estimators.statistics import median
 from mcgrpo.records import Group, Rollout
 from mcgrpo.study.paths import GROUPS, ROLLOUTS
 from mcgrpo.study.schedule import Schedule
-from mcgrpo.train.rollout_tables import RolloutTables
 
 if TYPE_CHECKING:
     from mcgrpo.trainer.trainer import Drawn, MCGRPOTrainer
@@ -29,10 +28,11 @@ class RolloutFiles(TrainerCallback):
     Args:
         trainer: the trainer to observe.
         folder: where the files are.
-        tables: which rollouts go into `rollouts.jsonl`; None for no such file.
+        tables: which rollouts go into `rollouts.jsonl`, the first `prompts` groups of `steps` optimizer steps, evenly
+            spaced from the first to the last that rollouts are drawn for; None for no such file.
     """
 
-    def __init__(self, trainer: "MCGRPOTrainer", folder: Path, tables: RolloutTables | None = None):
+    def __init__(self, trainer: "MCGRPOTrainer", folder: Path, tables: dict[str, int] | None = None):
         self.trainer, self.folder, self.tables = trainer, folder, tables
         self.wanted: set[int] = set()
         self.step = self.groups = 0
@@ -45,7 +45,7 @@ class RolloutFiles(TrainerCallback):
             groups = args.generation_batch_size // args.num_generations
             every, epoch = args.steps_per_generation * args.num_iterations, len(train_dataloader)
             planned = Schedule(state.max_steps, groups, args.gradient_accumulation_steps, every, epoch)
-            self.wanted = set(spread(sorted({step for step, _ in planned.generations()}), self.tables.steps))
+            self.wanted = set(spread(sorted({step for step, _ in planned.generations()}), self.tables["steps"]))
 
     def __call__(self, drawn: "Drawn") -> None:
         """Append the rows of a generation batch; an optimizer step may have several of them."""
@@ -55,7 +55,7 @@ class RolloutFiles(TrainerCallback):
         self._append(GROUPS, groups_of(step, self.groups, drawn))
         self.groups += len(drawn.rewards)
         if is_first and step in self.wanted:
-            count = min(self.tables.prompts, len(drawn.rewards)) * drawn.rewards.size(1)
+            count = min(self.tables["prompts"], len(drawn.rewards)) * drawn.rewards.size(1)
             self._append(ROLLOUTS, rollouts_of(step, drawn, first_texts(self.trainer, drawn, count)))
 
     def _append(self, name: str, rows: Iterable[Any]) -> None:

@@ -12,18 +12,16 @@ LoRA's adapters are treated like other weights. FSDP also shards the reference m
 
 from typing import Any
 
-FSDP: dict[str, Any] = {
-    "version": 2,
-    "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
-    "reshard_after_forward": True,
-    "state_dict_type": "FULL_STATE_DICT",
-}
-"""The `fsdp_config` of transformers."""
-
 
 def fsdp_arguments(gradient_checkpointing: bool) -> dict[str, Any]:
     """TRL's arguments for FSDP, whose own checkpointing gathers the weights of a layer once in the backward pass."""
-    config = {**FSDP, "activation_checkpointing": gradient_checkpointing}
+    config = {
+        "version": 2,
+        "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "reshard_after_forward": True,
+        "state_dict_type": "FULL_STATE_DICT",
+        "activation_checkpointing": gradient_checkpointing,
+    }
     return {"fsdp": True, "fsdp_config": config, "gradient_checkpointing": False}
 
 

@@ -53,11 +53,12 @@ def test_a_job_without_gpus_sees_none(around):
 
 @pytest.mark.slow
 def test_torchrun_starts_a_process_for_each_gpu(tmp_path):
-    code = "import os; print('rank', os.environ['RANK'], os.environ['CUDA_VISIBLE_DEVICES'])"
-    where = {"MCGRPO_DEVICES": "a,b", "MCGRPO_LOCKS": str(tmp_path)}
+    """Each writes a file: torchrun runs `python -u`, whose `print` writes word by word, between another's words."""
+    code = f"import os; open('{tmp_path}/rank' + os.environ['RANK'], 'w').write(os.environ['CUDA_VISIBLE_DEVICES'])"
+    where = {"MCGRPO_DEVICES": "a,b", "MCGRPO_LOCKS": str(tmp_path / "locks")}
     done = run("--gpus", "2", "--processes", "2", "timeit", "-n1", "-r1", code, **where)
-    ranks = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))
-    assert ranks == ["rank 0 a,b", "rank 1 a,b"], done.stderr
+    seen = {path.name: path.read_text() for path in tmp_path.glob("rank*")}
+    assert seen == {"rank0": "a,b", "rank1": "a,b"}, done.stderr
 
 
 def test_a_job_sends_no_telemetry_unless_its_user_wants_it():

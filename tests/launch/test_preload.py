@@ -15,7 +15,7 @@ from mcgrpo.launch import preload
 pytestmark = pytest.mark.slow
 
 PLAIN = [sys.executable, "-m"]
-SERVED = [*PLAIN, "mcgrpo.launch.preload"]
+SERVED = [*PLAIN, "mcgrpo.launch"]
 
 
 class Place:
@@ -124,7 +124,7 @@ def test_a_server_ends_with_the_process_that_started_it_and_takes_its_jobs_along
     (tmp_path / "job.py").write_text(textwrap.dedent(WAITS))
     code = (
         "import os, subprocess, sys; from mcgrpo.launch import preload; path = preload.start('json');"
-        "command = [sys.executable, '-m', 'mcgrpo.launch.preload', 'job'];"
+        "command = [sys.executable, '-m', 'mcgrpo.launch', 'job'];"
         "subprocess.run(command, env=os.environ | {preload.SOCKET: path})"
     )
     options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "stdout": subprocess.PIPE}

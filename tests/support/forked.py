@@ -33,7 +33,7 @@ def forked_command(module, *arguments, imports, pid_file=""):
     """
     environment = dict(os.environ) | {preload.SOCKET: server()}
     job = ["as_called", json.dumps(environment), str(pid_file), module, *map(str, arguments)]
-    return [sys.executable, "-m", "mcgrpo.launch.preload", *job], environment | {preload.SOCKET: server(imports)}
+    return [sys.executable, "-m", "mcgrpo.launch", *job], environment | {preload.SOCKET: server(imports)}
 
 
 def forked(module, *arguments, imports, cwd=ROOT):

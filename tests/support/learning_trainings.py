@@ -21,7 +21,7 @@ HERE = os.environ | {
     "PYTHONPATH": os.pathsep.join(sys.path),
     "MCGRPO_ROLLOUT_TABLES": '{"steps": 3, "prompts": 3}',
 }
-PRELOADED = ("mcgrpo.launch.preload",)
+PRELOADED = ("mcgrpo.launch",)
 TWO_PROCESSES = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--")
 
 

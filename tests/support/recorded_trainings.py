@@ -9,9 +9,8 @@ from transformers import TrainerCallback
 from mcgrpo.train import attempts
 from mcgrpo.train.callbacks import Checkpoints
 from mcgrpo.train.rollout_files import RolloutFiles
-from mcgrpo.train.rollout_tables import RolloutTables
 
-TABLES = RolloutTables(steps=3, prompts=2)
+TABLES = {"steps": 3, "prompts": 2}
 RECIPES = {
     "default": {},
     "compact": {"beta": 0.0, "loss_type": "dapo"},

@@ -14,11 +14,6 @@ def test_what_is_ours_is_not_handed_to_trl(tmp_path):
     assert not args.fsdp and args.deepspeed is None and args.eval_strategy == "no"
 
 
-def test_gradient_checkpointing_is_not_reentrant(tmp_path):
-    args = arguments_of(changed(gradient_checkpointing=True), tmp_path, 0)
-    assert args.gradient_checkpointing and args.gradient_checkpointing_kwargs == {"use_reentrant": False}
-
-
 class TestSharding:
     @pytest.mark.parametrize("checkpointing", [True, False])
     def test_fsdp_is_as_transformers_reads_it(self, checkpointing, tmp_path):

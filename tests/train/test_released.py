@@ -7,8 +7,7 @@ import pytest
 import torch
 from tiny_training import Ours, Released, digits_reward, history, same_training, trained
 
-from mcgrpo.train.faults import rescale_by_nonzero
-from mcgrpo.train.released import positional_order, share_mixed
+from mcgrpo.train.released import positional_order, rescale_by_nonzero, share_mixed
 
 
 class TestByHand:

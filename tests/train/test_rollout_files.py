@@ -1,5 +1,6 @@
 """What a training drew, as files: all groups as numbers, and some rollouts as text."""
 
+import os
 import statistics
 from collections import defaultdict
 from functools import cache
@@ -10,13 +11,16 @@ from recorded_trainings import RECIPES, by_group, recorded, telling_reward
 from tiny_training import Ours, Released, digits_reward, same_training, texts_of, trainer_of
 
 from mcgrpo.files import read_jsonl
+from mcgrpo.launch import environment
 from mcgrpo.records import Group, Rollout
+from mcgrpo.train import attempts
+from mcgrpo.train.job import parse_tables
 from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS
-from mcgrpo.train.rollout_tables import RolloutTables
 
 ONE = {"max_steps": 1}
 UNEVEN = {"gradient_accumulation_steps": 4, "steps_per_generation": 6, "num_iterations": 3, "max_steps": 6}
 """An epoch is one generation, used in 18 micro-batches: five optimizer steps, of which the last is short."""
+SAVED = {"save_strategy": "steps", "save_steps": 1, "max_steps": 6}
 several = pytest.mark.parametrize("recipe", RECIPES)
 
 
@@ -87,7 +91,7 @@ class TestRollouts:
     @pytest.mark.parametrize("recipe", [{}, UNEVEN])
     def test_are_of_the_first_and_the_last_step_that_draws(self, recipe, tmp_path):
         """Also where a generation is used in several steps, or an epoch ends one early."""
-        _, seen = recorded(tmp_path, tables=RolloutTables(steps=2), **recipe)
+        _, seen = recorded(tmp_path, tables={"steps": 2, "prompts": 2}, **recipe)
         drawing = [step for step, _ in seen]
         assert [*dict.fromkeys(row.step for row in read_jsonl(tmp_path / ROLLOUTS, Rollout))] == [
             *dict.fromkeys((drawing[0], drawing[-1]))
@@ -116,3 +120,28 @@ class TestRollouts:
         rows = read_jsonl(tmp_path / ROLLOUTS, Rollout)
         assert [row.prompt for row in rows[:10]] == [row["prompt"] for row in seen[0][1].inputs]
         assert len({row.prompt for row in rows[:10]}) == 2 and rows[4].prompt != rows[0].prompt
+
+
+@pytest.mark.slow
+@several
+def test_resuming_leaves_no_row_twice_and_none_out(recipe, tmp_path):
+    """Killed after the checkpoint of a step; as a process: tests/train/test_attempts.py."""
+    whole, recipe = tmp_path / "whole", SAVED | RECIPES[recipe]
+    killed = {step: tmp_path / f"after {step}" for step in (1, 2, 5)}
+    attempts.begin(whole, {"run": "one"})
+    recorded(whole, copies=killed, **recipe)
+    for broken in killed.values():
+        with (broken / GROUPS).open("a") as file:
+            file.write('{"step":6,"gro')  # killed while it wrote
+        assert attempts.begin(broken, {"run": "one"}).started
+        recorded(broken, checkpoint=str(attempts.last_checkpoint(broken / "checkpoints")), **recipe)
+        for name in (GROUPS, ROLLOUTS):
+            assert (broken / name).read_text() == (whole / name).read_text()
+
+
+def test_a_study_asks_by_the_environment(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"MCGRPO_ROLLOUT_TABLES": "of another study"})
+    environment.prepare({"rollout_tables": {"steps": 5}})
+    assert parse_tables(os.environ["MCGRPO_ROLLOUT_TABLES"]) == {"steps": 5, "prompts": 2}
+    environment.prepare({})
+    assert "MCGRPO_ROLLOUT_TABLES" not in os.environ and parse_tables("") is None

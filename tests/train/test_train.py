@@ -26,18 +26,15 @@ def test_no_checkpoint_is_chosen_unless_it_is_asked_for(tmp_path):
     assert wide.per_device_eval_batch_size == 8
 
 
-def test_the_best_checkpoint_is_what_is_saved_and_no_other_is_left(inputs, tmp_path):
-    run_job(job(inputs, tmp_path, changed(**BEST)))
-    assert outcome(tmp_path / "run")["steps"] == 3 and outcome(tmp_path / "run")["selected_step"] in (2, 3)
+@pytest.mark.parametrize(("eval_steps", "evaluated"), [(2, (2, 3)), (9, (3,))])
+def test_the_best_checkpoint_is_what_is_saved_and_no_other_is_left(inputs, tmp_path, eval_steps, evaluated):
+    """The last step is evaluated, too."""
+    run_job(job(inputs, tmp_path, changed(**BEST | {"eval_steps": eval_steps})))
+    assert outcome(tmp_path / "run")["steps"] == 3 and outcome(tmp_path / "run")["selected_step"] in evaluated
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"run.json", "metrics.jsonl", "groups.jsonl"}
     assert (tmp_path / "weights/model.safetensors").is_file()
     assert [row["step"] for row in steps(tmp_path / "run")] == [1, 2, 3]
     assert all(row[f"seconds/{phase}"] > 0 for row in steps(tmp_path / "run") for phase in ("generation", "update"))
-
-
-def test_the_last_step_is_evaluated_too(inputs, tmp_path):
-    run_job(job(inputs, tmp_path, changed(**BEST | {"eval_steps": 9})))
-    assert outcome(tmp_path / "run")["selected_step"] == 3
 
 
 def test_as_many_processes_as_gpus(inputs, tmp_path, monkeypatch):

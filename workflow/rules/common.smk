@@ -57,7 +57,7 @@ GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GP
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
 if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
-    with command_line.errors(gpus.GPUError):  # Snakemake would lower a job's GPUs to what it may use
+    with command_line.errors(ValueError):  # Snakemake would lower a job's GPUs to what it may use
         most = max(GENERATION_GPUS, fit.job_gpus(config, RUNS.values()) if NODES == 1 else 0)
         gpus.check_given(most, workflow.global_resources["gpu"].value)
 

@@ -5,10 +5,7 @@ from collections.abc import Sequence
 
 from mcgrpo.data.toy.task import Problem, slip, work
 
-OPEN_REASONING, CLOSE_REASONING = "<reasoning>", "</reasoning>"
-OPEN_ANSWER, CLOSE_ANSWER = "<answer>", "</answer>"
-OPEN_BOX, CLOSE_BOX = "\\boxed{", "}"
-MARKUP = (OPEN_REASONING, CLOSE_REASONING, OPEN_ANSWER, CLOSE_ANSWER, OPEN_BOX, CLOSE_BOX)
+MARKUP = ("<reasoning>", "</reasoning>", "<answer>", "</answer>", "\\boxed{", "}")
 BARE, DECIMAL, BOXED = 0.55, 0.25, 0.4
 """Probabilities of the answer `6`, of `6.0` (it is `6 cards` otherwise), and that it is also boxed."""
 
@@ -27,10 +24,10 @@ def demonstrate(problem: Problem, rng: random.Random, slips: Sequence[float]) ->
     wrong = rng.random() < slip_rate(problem, slips)
     steps = work(slip(problem.operators) if wrong else problem.operators, problem.numbers)
     value = steps[-1].value
-    boxed = f";{OPEN_BOX}{value}{CLOSE_BOX}" if rng.random() < BOXED else ""
+    boxed = f";\\boxed{{{value}}}" if rng.random() < BOXED else ""
     reasoning = ";".join(map(str, steps)) + boxed
     answer = _answer(value, problem.item, rng.random())
-    return f"{OPEN_REASONING}{reasoning}{CLOSE_REASONING}{OPEN_ANSWER}{answer}{CLOSE_ANSWER}"
+    return f"<reasoning>{reasoning}</reasoning><answer>{answer}</answer>"
 
 
 def _answer(value: int, item: str, draw: float) -> str:
