@@ -1,7 +1,7 @@
 """`python -m mcgrpo.train` with a reward that a random model earns, so that every part of an update matters.
 
-It fails at its end if it has imported MLflow, as no training may. Where HOLD names a file, it waits to be killed as soon
-as that file is there and it needs a reward.
+It fails at its end if it has imported MLflow, as no training may. Where HOLD names a file, it waits to be killed as
+soon as that file is there and it needs a reward.
 """
 
 import os

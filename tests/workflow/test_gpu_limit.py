@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import yaml
 from studies import three_trainings
 
 pytestmark = pytest.mark.slow
@@ -19,9 +18,7 @@ def small(empty, monkeypatch):
 
     def with_gpus(gpus, here, nodes=1, **training):
         monkeypatch.setenv("MCGRPO_DEVICES", here)
-        (empty.folder / "study.yaml").write_text(yaml.safe_dump(three_trainings(gpus, nodes, **training)))
-        empty.configfiles = ["--configfile", str(empty.folder / "study.yaml")]
-        return empty
+        return empty.of(three_trainings(gpus, nodes, **training))
 
     return with_gpus
 
