@@ -6,14 +6,12 @@ constant memory, no file touched and no process left. Exits with an error that n
 """
 
 import argparse
-import queue
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -21,7 +19,6 @@ import psutil
 from mcgrpo.grade.verifier import Verifier
 from mcgrpo.records import VERDICTS
 
-WORKERS = 2
 TOKENS = (*"{}()[]^_!|&,;=<>+-*/%$\0 019xEIn", "\\frac", "\\sqrt", "\\boxed{", "\\\\", "\\text{", "\ud800", "\\left(")
 GOLDS = ("5", "\\frac{1}{2}", "x^2+1", "(1,2)", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\text{odd}", "[0,\\infty)")
 
@@ -93,38 +90,25 @@ def processor_seconds(verifier: Verifier) -> float:
 def run(count: int, timeout: float, target: Path) -> list[str]:
     """Judge `count` completions, print measurements, and return violations."""
     rng = random.Random(0)
-    texts = (hostile(rng, target) for _ in range(count))
     verdicts: Counter[str] = Counter()
-    slowest, memory = 0.0, []
-
-    with ExitStack() as stack, ThreadPoolExecutor(WORKERS) as threads:
-        idle: queue.Queue[Verifier] = queue.Queue()
-        for _ in range(WORKERS):
-            idle.put(stack.enter_context(Verifier(1, timeout)))
-
-        def judge(text: str, answer: str) -> tuple[str, float]:
-            verifier = idle.get()
-            verifier.start()
-            before = processor_seconds(verifier)
-            (judgement,) = verifier.judge([answer], [""], [text])
-            seconds = processor_seconds(verifier) - before
-            idle.put(verifier)
-            return judgement.verdict, seconds
-
-        began = time.monotonic()
-        batch = max(1, count // 20)
+    slowest, memory, batch = 0.0, [], max(1, count // 20)
+    began = time.monotonic()
+    with Verifier(1, timeout) as verifier:
         for start in range(0, count, batch):
-            some = [next(texts) for _ in range(min(batch, count - start))]
-            for verdict, seconds in threads.map(judge, some, rng.choices(GOLDS, k=len(some))):
-                verdicts[verdict] += 1
-                slowest = max(slowest, seconds)
+            texts = [hostile(rng, target) for _ in range(min(batch, count - start))]
+            for text, answer in zip(texts, rng.choices(GOLDS, k=len(texts)), strict=True):
+                verifier.start()
+                before = processor_seconds(verifier)
+                (judgement,) = verifier.judge([answer], [""], [text])
+                slowest = max(slowest, processor_seconds(verifier) - before)
+                verdicts[judgement.verdict] += 1
             memory.append((resident_mb(psutil.Process()), sum(map(resident_mb, descendants()))))
-        took = time.monotonic() - began
-    print(f"{count} hostile completions, {WORKERS} workers, limit {timeout} s: {took:.0f} s")
+    took = time.monotonic() - began
+    print(f"{count} hostile completions, limit {timeout} s: {took:.0f} s")
     print(f"the slowest took {slowest:.2f} s of CPU time")
     print(", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS))
     print("MiB resident, this process: " + " ".join(f"{own:.0f}" for own, _ in memory))
-    print("MiB resident, its workers:  " + " ".join(f"{theirs:.0f}" for _, theirs in memory))
+    print("MiB resident, its grader:   " + " ".join(f"{theirs:.0f}" for _, theirs in memory))
     middle = len(memory) // 2
     checks = {
         f"a verdict took {slowest:.2f} s of CPU time": slowest <= timeout + 1,
@@ -132,7 +116,7 @@ def run(count: int, timeout: float, target: Path) -> list[str]:
         f"files were touched in {target.parent}": not list(target.parent.iterdir()),
         f"processes were left: {descendants()}": not descendants(),
         "this process grew": memory[-1][0] <= memory[middle][0] + 64,
-        "the workers grew": memory[-1][1] <= max(theirs for _, theirs in memory[: middle + 1]) + 128 * WORKERS,
+        "the grader grew": memory[-1][1] <= max(theirs for _, theirs in memory[: middle + 1]) + 128,
     }
     return [failure for failure, held in checks.items() if not held]
 
