@@ -65,18 +65,25 @@ def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
     # A mapping of its own: what `prepare` sets anew, monkeypatch would not take back, and later tests would inherit it
     monkeypatch.setattr(os, "environ", {"OMP_NUM_THREADS": "7", "PATH": "/bin"})
     environment.prepare({})
-    tracking.use_store({"tracking_uri": "sqlite:///here.db"})
     assert os.environ["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/bin"
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert not is_mlflow_available()
-    assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
-    tracking.use_store({"tracking_uri": "sqlite:///there.db"})
-    assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
 
 
-@pytest.mark.parametrize(("config", "store"), [({}, tracking.DEFAULT_STORE), ({"tracking_uri": None}, None)])
-def test_the_store_of_a_study(monkeypatch, config, store):
-    monkeypatch.setattr(os, "environ", {})
+HERE, THERE = "sqlite:///here.db", "sqlite:///there.db"
+
+
+@pytest.mark.parametrize(
+    ("given", "config", "store"),
+    [
+        ({}, {}, tracking.DEFAULT_STORE),
+        ({}, {"tracking_uri": None}, None),
+        ({}, {"tracking_uri": HERE}, HERE),
+        ({"MLFLOW_TRACKING_URI": THERE}, {"tracking_uri": HERE}, THERE),
+    ],
+)
+def test_the_store_of_a_study_is_the_users_where_one_is_set(monkeypatch, given, config, store):
+    monkeypatch.setattr(os, "environ", given)
     tracking.use_store(config)
     assert os.environ.get("MLFLOW_TRACKING_URI") == store
 

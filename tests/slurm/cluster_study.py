@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import yaml
 from pretend_cluster import until
-from studies import ROOT, changed, load
+from studies import ROOT, small
 
 STEPS, SAVE_STEPS = 20, 5  # long enough to be cancelled on the way
 PATIENCE_SECONDS = 1800
@@ -27,11 +27,9 @@ SUBMITTED = re.compile(r"SLURM jobid (\d+) \(log: (\S*/logs/slurm/rule_(\w+)/\S*
 
 def write_study(path: Path) -> None:
     """The cut-down mini study with two methods and one measurement of sign flips."""
-    study = changed(load("mini"), load("cut-down"))
-    main = {**study["experiments"]["main"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
-    study |= {"study": "clustered", "reports": "reports/clustered", "seeds": [0], "gpus": 2, "save_steps": SAVE_STEPS}
+    keys = {"study": "clustered", "reports": "reports/clustered", "seeds": [0], "gpus": 2, "save_steps": SAVE_STEPS}
+    study = small({"main": {"methods": ["grpo", "mc-grpo"], "num_generations": [2]}, "sign-flips": {}}, **keys)
     study["training"]["max_steps"] = STEPS
-    study["experiments"] = {"main": main, "sign-flips": study["experiments"]["sign-flips"]}
     path.write_text(yaml.safe_dump(study))
 
 

@@ -95,8 +95,8 @@ def reported(finished, made_once) -> Callable[[list[str]], tuple[Study, str]]:
         def make(folder: Path) -> None:
             shutil.copytree(finished.folder, folder, dirs_exist_ok=True)
             shutil.rmtree(folder / "reports")
-            study = Study(folder).of(subset(methods) | {"tracking_uri": None})
-            (folder / "said").write_text(study.made("reports/quick/report.html", "--quiet", "rules"))
+            said = Study(folder).of(subset(methods)).made("reports/quick/report.html", "--quiet", "rules")
+            (folder / "said").write_text(said)
 
         folder = made_once(f"study-{'+'.join(methods)}", make)
         return Study(folder, [folder / "study.yaml"]), (folder / "said").read_text()
