@@ -6,14 +6,12 @@ constant memory, no file touched and no process left. Exits with an error that n
 """
 
 import argparse
-import queue
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -89,41 +87,28 @@ def processor_seconds(verifier: Verifier) -> float:
     return seconds
 
 
-def run(count: int, timeout: float, workers: int, seed: int, target: Path) -> list[str]:
+def run(count: int, timeout: float, target: Path) -> list[str]:
     """Judge `count` completions, print measurements, and return violations."""
-    rng = random.Random(seed)
-    texts = (hostile(rng, target) for _ in range(count))
+    rng = random.Random(0)
     verdicts: Counter[str] = Counter()
-    slowest, memory = 0.0, []
-
-    with ExitStack() as stack, ThreadPoolExecutor(workers) as threads:
-        idle: queue.Queue[Verifier] = queue.Queue()
-        for _ in range(workers):
-            idle.put(stack.enter_context(Verifier(1, timeout)))
-
-        def judge(text: str, answer: str) -> tuple[str, float]:
-            verifier = idle.get()
-            verifier.start()
-            before = processor_seconds(verifier)
-            (judgement,) = verifier.judge([answer], [""], [text])
-            seconds = processor_seconds(verifier) - before
-            idle.put(verifier)
-            return judgement.verdict, seconds
-
-        began = time.monotonic()
-        batch = max(1, count // 20)
+    slowest, memory, batch = 0.0, [], max(1, count // 20)
+    began = time.monotonic()
+    with Verifier(1, timeout) as verifier:
         for start in range(0, count, batch):
-            some = [next(texts) for _ in range(min(batch, count - start))]
-            for verdict, seconds in threads.map(judge, some, rng.choices(GOLDS, k=len(some))):
-                verdicts[verdict] += 1
-                slowest = max(slowest, seconds)
+            texts = [hostile(rng, target) for _ in range(min(batch, count - start))]
+            for text, answer in zip(texts, rng.choices(GOLDS, k=len(texts)), strict=True):
+                verifier.start()
+                before = processor_seconds(verifier)
+                (judgement,) = verifier.judge([answer], [""], [text])
+                slowest = max(slowest, processor_seconds(verifier) - before)
+                verdicts[judgement.verdict] += 1
             memory.append((resident_mb(psutil.Process()), sum(map(resident_mb, descendants()))))
-        took = time.monotonic() - began
-    print(f"{count} hostile completions, {workers} workers, limit {timeout} s: {took:.0f} s")
+    took = time.monotonic() - began
+    print(f"{count} hostile completions, limit {timeout} s: {took:.0f} s")
     print(f"the slowest took {slowest:.2f} s of CPU time")
     print(", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS))
     print("MiB resident, this process: " + " ".join(f"{own:.0f}" for own, _ in memory))
-    print("MiB resident, its workers:  " + " ".join(f"{theirs:.0f}" for _, theirs in memory))
+    print("MiB resident, its grader:   " + " ".join(f"{theirs:.0f}" for _, theirs in memory))
     middle = len(memory) // 2
     checks = {
         f"a verdict took {slowest:.2f} s of CPU time": slowest <= timeout + 1,
@@ -131,7 +116,7 @@ def run(count: int, timeout: float, workers: int, seed: int, target: Path) -> li
         f"files were touched in {target.parent}": not list(target.parent.iterdir()),
         f"processes were left: {descendants()}": not descendants(),
         "this process grew": memory[-1][0] <= memory[middle][0] + 64,
-        "the workers grew": memory[-1][1] <= max(theirs for _, theirs in memory[: middle + 1]) + 128 * workers,
+        "the grader grew": memory[-1][1] <= max(theirs for _, theirs in memory[: middle + 1]) + 128,
     }
     return [failure for failure, held in checks.items() if not held]
 
@@ -141,11 +126,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--timeout", type=float, default=0.5)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        failures = run(options.count, options.timeout, options.workers, options.seed, Path(folder, "touched"))
+        failures = run(options.count, options.timeout, Path(folder, "touched"))
     sys.exit("; ".join(failures) or None)
 
 

@@ -20,9 +20,6 @@ settings.register_profile("project", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=25)  # for `make test-fast`; by default 100
 settings.load_profile("project")
 
-TOGETHER = ("tests/grade/", "tests/tracking/")
-"""Folders that run in one of two processes as if they were a file: verifiers take seconds to start, as does MLflow."""
-
 LONGEST = (
     "workflow/test_whole_study.py",
     "grade/",
@@ -51,18 +48,6 @@ def pytest_collection_modifyitems(items):
         return next(found, len(LONGEST))
 
     items.sort(key=place)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """As `--dist loadfile`, with the files of some folders as if they were one."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid):
-            return next(filter(nodeid.startswith, TOGETHER), super()._split_scope(nodeid))
-
-    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collectstart():
@@ -123,21 +108,16 @@ def machine(tmp_path):
         job.end()
 
 
-@pytest.fixture(scope="session")
-def empty_store(made_once):
-    """The file of a new MLflow store; to make its tables takes MLflow seconds."""
+@pytest.fixture
+def uri(made_once, tmp_path):
+    """An MLflow store of its own for each test, copied: to make its tables takes MLflow seconds."""
 
     def make(folder):
         from mlflow import MlflowClient
 
         MlflowClient(f"sqlite:///{folder}/mlflow.db").create_experiment("another")
 
-    return made_once("store", make) / "mlflow.db"
-
-
-@pytest.fixture
-def uri(empty_store, tmp_path):
-    """A store of its own for each test."""
-    with sqlite3.connect(empty_store) as source, sqlite3.connect(tmp_path / "mlflow.db") as copy:
+    store = made_once("store", make) / "mlflow.db"
+    with sqlite3.connect(store) as source, sqlite3.connect(tmp_path / "mlflow.db") as copy:
         source.backup(copy)
     return f"sqlite:///{tmp_path}/mlflow.db"

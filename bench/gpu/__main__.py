@@ -14,8 +14,7 @@ from pathlib import Path
 
 import torch
 
-from bench.gpu.checks import doctor, estimators, laws, machine
-from bench.gpu.rows import Row
+from bench.gpu.checks import Row, doctor, estimators, laws, machine
 
 
 def rows(options: argparse.Namespace) -> Iterator[Row]:

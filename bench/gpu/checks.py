@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import torch
 
-from bench.gpu.rows import Row
 from mcgrpo.estimators import ESTIMATORS, estimate
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +29,21 @@ LAWS = (
     "tests/trainer/test_processes.py::TestCompact",
 )
 """Our mean is TRL's bit for bit, in fp32 and bf16; compact updates; resumed trainings; two processes, on one GPU."""
+
+
+class Row(NamedTuple):
+    """A row of the table: a part of the check, what was looked at, and a quantity of it with its unit in the name."""
+
+    part: str
+    case: str = ""
+    quantity: str = ""
+    value: str | float = ""
+    status: str = "ok"
+    note: str = ""
+
+    def __str__(self) -> str:
+        value = f"{self.value:.4g}" if isinstance(self.value, float) else self.value
+        return f"{self.status:8} {self.part:11} {self.case:40} {self.quantity:22} {value} {self.note}".rstrip()
 
 
 def machine() -> Iterator[Row]:

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from transformers.utils import logging
 
-from bench.gpu.checks import G
-from bench.gpu.rows import Row
+from bench.gpu.checks import G, Row
 from bench.training.measure import CONTENDERS, Task, train
 from bench.training.task import prompts_of, reward_of, save_model
 from mcgrpo.train.arguments import TRL_CHANGES

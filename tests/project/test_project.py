@@ -19,17 +19,9 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def python(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-
-
 HEAVY = (
     "{'torch', 'transformers', 'trl', 'datasets', 'mlflow', 'pandas', 'sympy', 'huggingface_hub', 'vllm', 'snakemake'}"
 )
-
-
-def test_importing_the_package_imports_nothing_heavy():
-    assert python(f"import sys, mcgrpo; print(*{HEAVY} & set(sys.modules))") == []
 
 
 @pytest.mark.parametrize(
@@ -48,13 +40,10 @@ def test_no_installation_brings_an_engine_that_was_not_asked_for():
     assert not [name for name, needs in extras.items() for engine in ("verl", "skyrl", "slime") if engine in needs]
 
 
-LIGHT = ("study.check", "study.plan", "study.fingerprint", "study.lock", "launch.environment", "data.audit",
-         "analyse.collect")  # fmt: skip
-
-
-def test_what_the_dag_and_the_light_stages_import_is_light():
-    modules = ", ".join(f"mcgrpo.{name}" for name in LIGHT)
-    assert python(f"import sys, {modules}; print(*{HEAVY} & set(sys.modules))") == []
+def test_what_the_package_the_dag_and_the_light_stages_import_is_light():
+    names = "study.check study.plan study.fingerprint study.lock launch.environment data.audit analyse.collect"
+    code = f"import sys, {', '.join(f'mcgrpo.{name}' for name in names.split())}; print(*{HEAVY} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
 
 
 def test_all_that_state_the_version_agree():
@@ -76,18 +65,25 @@ def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
     # A mapping of its own: what `prepare` sets anew, monkeypatch would not take back, and later tests would inherit it
     monkeypatch.setattr(os, "environ", {"OMP_NUM_THREADS": "7", "PATH": "/bin"})
     environment.prepare({})
-    tracking.use_store({"tracking_uri": "sqlite:///here.db"})
     assert os.environ["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/bin"
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert not is_mlflow_available()
-    assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
-    tracking.use_store({"tracking_uri": "sqlite:///there.db"})
-    assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///here.db"
 
 
-@pytest.mark.parametrize(("config", "store"), [({}, tracking.DEFAULT_STORE), ({"tracking_uri": None}, None)])
-def test_the_store_of_a_study(monkeypatch, config, store):
-    monkeypatch.setattr(os, "environ", {})
+HERE, THERE = "sqlite:///here.db", "sqlite:///there.db"
+
+
+@pytest.mark.parametrize(
+    ("given", "config", "store"),
+    [
+        ({}, {}, tracking.DEFAULT_STORE),
+        ({}, {"tracking_uri": None}, None),
+        ({}, {"tracking_uri": HERE}, HERE),
+        ({"MLFLOW_TRACKING_URI": THERE}, {"tracking_uri": HERE}, THERE),
+    ],
+)
+def test_the_store_of_a_study_is_the_users_where_one_is_set(monkeypatch, given, config, store):
+    monkeypatch.setattr(os, "environ", given)
     tracking.use_store(config)
     assert os.environ.get("MLFLOW_TRACKING_URI") == store
 

@@ -6,13 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import yaml
 from pretend_cluster import until
-from studies import ROOT, changed, load
+from studies import ROOT, small
 
 STEPS, SAVE_STEPS = 20, 5  # long enough to be cancelled on the way
 PATIENCE_SECONDS = 1800
@@ -26,11 +27,9 @@ SUBMITTED = re.compile(r"SLURM jobid (\d+) \(log: (\S*/logs/slurm/rule_(\w+)/\S*
 
 def write_study(path: Path) -> None:
     """The cut-down mini study with two methods and one measurement of sign flips."""
-    study = changed(load("mini"), load("cut-down"))
-    main = {**study["experiments"]["main"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
-    study |= {"study": "clustered", "reports": "reports/clustered", "seeds": [0], "gpus": 2, "save_steps": SAVE_STEPS}
+    keys = {"study": "clustered", "reports": "reports/clustered", "seeds": [0], "gpus": 2, "save_steps": SAVE_STEPS}
+    study = small({"main": {"methods": ["grpo", "mc-grpo"], "num_generations": [2]}, "sign-flips": {}}, **keys)
     study["training"]["max_steps"] = STEPS
-    study["experiments"] = {"main": main, "sign-flips": study["experiments"]["sign-flips"]}
     path.write_text(yaml.safe_dump(study))
 
 
@@ -64,28 +63,31 @@ class Study:
     def results(self) -> Path:
         return self.folder / "results/clustered"
 
-    def start(self, *arguments: str) -> subprocess.Popen:
-        """Call Snakemake; what it says goes to the file `said`."""
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator[subprocess.Popen]:
+        """Call Snakemake, and kill it at the end; what it says goes to the file `said`."""
         places = ["--snakefile", ROOT / "Snakefile", "--directory", self.folder]
         options = ["--profile", ROOT / "workflow/profiles/slurm", *(part for pair in OPTIONS.items() for part in pair)]
         command = [sys.executable, "-m", "snakemake", *places, "--configfile", self.folder / "study.yaml", *options]
         own = {"MCGRPO_DEVICES": "pretend0,pretend1", "MCGRPO_LOCKS": str(self.folder / "locks")}
         with (self.folder / "said").open("w") as said:
-            return subprocess.Popen(
+            snakemake = subprocess.Popen(
                 [*map(str, command), *arguments], stdout=said, stderr=said, cwd=ROOT, env={**os.environ, **own}
             )
+        try:
+            yield snakemake
+        finally:
+            snakemake.kill()
+            snakemake.wait()
 
     def end(self, snakemake: subprocess.Popen) -> str:
         """Wait for Snakemake and return what it said."""
-        try:
-            snakemake.wait(PATIENCE_SECONDS)
-        finally:
-            snakemake.kill()
+        snakemake.wait(PATIENCE_SECONDS)
         return (self.folder / "said").read_text()
 
     def made(self, *arguments: str) -> str:
-        snakemake = self.start(*arguments)
-        said = self.end(snakemake)
+        with self.started(*arguments) as snakemake:
+            said = self.end(snakemake)
         assert snakemake.returncode == 0, said
         return said
 

@@ -30,8 +30,7 @@ def one_machine(cluster, tmp_path):
 def test_a_training_on_two_machines_is_cancelled_without_a_trace_and_ends_as_one_on_one(one_machine, cluster, tmp_path):
     study = one_machine.copied(tmp_path / "two", without=RUN)
     study.change(nodes=2)
-    snakemake = study.start(TARGET, "--retries", "0")
-    try:
+    with study.started(TARGET, "--retries", "0") as snakemake:
         study.until_training(RUN)
         (job,) = cluster.running("train")
         assert output("squeue", "--noheader", f"--jobs={job}", "--format=%D") == "2"
@@ -39,9 +38,6 @@ def test_a_training_on_two_machines_is_cancelled_without_a_trace_and_ends_as_one
         assert len(agents) == 2
         output("scancel", job)
         said = study.end(snakemake)
-    finally:
-        snakemake.kill()
-        snakemake.wait()
     assert f"SLURM-job '{job}' failed, SLURM status is: 'CANCELLED'" in said
     until(lambda: not study.processes(), 120, "processes of a cancelled training are still there")
 

@@ -53,14 +53,10 @@ def went_on(study):
 def training(finished, cluster, tmp_path):
     """A study whose last training runs, Snakemake over it, and SLURM's number of the job."""
     study = finished.study.copied(tmp_path / "study", without=RUN)
-    snakemake = study.start(TARGET, "--retries", "0")
-    try:
+    with study.started(TARGET, "--retries", "0") as snakemake:
         study.until_training(RUN)
         (job,) = cluster.running("train")
         yield study, snakemake, job
-    finally:
-        snakemake.kill()
-        snakemake.wait()
 
 
 def test_a_job_cancelled_while_it_trains_is_reported_and_the_next_call_goes_on_with_it(training, cluster):

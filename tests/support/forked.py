@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from mcgrpo.launch import preload
 
 ROOT = Path(__file__).parents[2]
@@ -15,13 +17,9 @@ ROOT = Path(__file__).parents[2]
 @functools.cache
 def server(imports=preload.IMPORTS):
     """The socket of a server of all tests of this process; it imports when it is first used."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (ROOT, Path(__file__).parent, *([before] if before else ()))))
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{Path(__file__).parent}", prepend=os.pathsep)
         return preload.start(imports)
-    finally:
-        del os.environ["PYTHONPATH"]
-        os.environ |= {"PYTHONPATH": before} if before else {}
 
 
 def forked_command(module, *arguments, imports, pid_file=""):

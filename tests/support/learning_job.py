@@ -1,7 +1,7 @@
 """`python -m mcgrpo.train` with a reward that a random model earns, so that every part of an update matters.
 
-It fails at its end if it has imported MLflow, as no training may. Where HOLD names a file, it waits as soon as that
-file is there and it needs a reward: to be killed, or for the file that GO names.
+It fails at its end if it has imported MLflow, as no training may. Where HOLD names a file, it waits to be killed as
+soon as that file is there and it needs a reward.
 """
 
 import os
@@ -16,16 +16,11 @@ from mcgrpo.train.job import main
 real = mcgrpo.grade.rewards.reward_functions
 
 
-def is_there(name):
-    """Whether the file is there that a variable of the environment names."""
-    return name in os.environ and Path(os.environ[name]).is_file()
-
-
 def reward_functions(task, names):
     (accuracy,) = real(task, names)
 
     def reward(completions, **columns):
-        while is_there("HOLD") and not is_there("GO"):
+        while "HOLD" in os.environ and Path(os.environ["HOLD"]).is_file():
             time.sleep(0.05)
         accuracy(completions, **columns)  # logs its verdicts
         return [float(sum(map(ord, text_of(text))) % 7) for text in completions]

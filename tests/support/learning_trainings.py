@@ -25,17 +25,12 @@ PRELOADED = ("mcgrpo.launch",)
 TWO_PROCESSES = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--")
 
 
-def arguments(made):
-    """The job's module and its arguments."""
+def command(made, launcher=PRELOADED):
+    """The job as a command line."""
     places = {"model": made.model, "data": made.data, "test": made.test, "output": made.output}
     options = {**places, "weights": made.weights, "unfinished": made.home, "run": json.dumps(asdict(made.run))}
     flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    return ["learning_job", *flags, "--save-steps", str(made.save_steps)]
-
-
-def command(made, launcher=PRELOADED):
-    """The job as a command line."""
-    return [sys.executable, "-m", *launcher, *arguments(made)]
+    return [sys.executable, "-m", *launcher, "learning_job", *flags, "--save-steps", str(made.save_steps)]
 
 
 def held_at(made, step, environment=HERE, launcher=PRELOADED):

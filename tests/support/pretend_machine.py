@@ -50,11 +50,8 @@ class Job:
         return self.out.read_text().splitlines()[0]
 
     def waits(self) -> bool:
-        return wait_until(lambda: "waits for" in self.err.read_text()) and not self.runs_within(2 * gpus.POLL_SECONDS)
-
-    def runs_within(self, seconds: float) -> bool:
-        time.sleep(seconds)
-        return self.out.read_text() != ""
+        assert wait_until(lambda: "waits for" in self.err.read_text())
+        return not wait_until(self.out.read_text, 2 * gpus.POLL_SECONDS)
 
     def kill(self) -> None:
         self.process.kill()

@@ -9,7 +9,7 @@ import os
 import random
 import sys
 from collections import Counter
-from contextlib import ExitStack, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -117,8 +117,9 @@ def record(case):
     torch.save(seen, folder / f"rank{torch.distributed.get_rank() if torch.distributed.is_initialized() else 0}.pt")
 
 
+@contextmanager
 def shard_on_cpu():
-    """Patches under which accelerate shards, and computes in bf16, on a CPU; with gloo.
+    """Within it accelerate shards, and computes in bf16, on a CPU; with gloo.
 
     It takes the settings of FSDP where it finds a GPU, and passes them over in silence elsewhere. What is divided,
     gathered and computed is the real thing.
@@ -126,12 +127,9 @@ def shard_on_cpu():
     from accelerate.state import DistributedType, PartialState
 
     os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
-    patches = ExitStack()
-    patches.enter_context(
-        patch.object(PartialState, "_prepare_backend", lambda *_: ("gloo", DistributedType.MULTI_XPU))
-    )
-    patches.enter_context(patch("transformers.training_args.is_torch_bf16_gpu_available", lambda: True))
-    return patches
+    gloo = patch.object(PartialState, "_prepare_backend", lambda *_: ("gloo", DistributedType.MULTI_XPU))
+    with gloo, patch("transformers.training_args.is_torch_bf16_gpu_available", lambda: True):
+        yield
 
 
 def main():

@@ -38,18 +38,23 @@ def refused(config):
     return str(caught.value)
 
 
-def subset(methods):
-    """The cut-down mini study with these methods and sign flips alone; what it trains is a part of the whole."""
+def small(experiments, **keys):
+    """The cut-down mini study with these of its experiments, changed so, and with other keys in place of its own."""
     config = changed(load("mini"), load("cut-down"))
-    main = {**config["experiments"]["main"], "methods": methods, "num_generations": [4]}
-    return {**config, "experiments": {"main": main, "sign-flips": config["experiments"]["sign-flips"]}}
+    kept = {name: config["experiments"][name] | change for name, change in experiments.items()}
+    return config | {"experiments": kept} | keys
+
+
+def subset(methods):
+    """A study of these methods and sign flips alone; what it trains is a part of the whole cut-down study."""
+    main = {"methods": methods, "num_generations": [4]}
+    return small({"main": main, "sign-flips": {}}, tracking_uri=None)  # else each call imports mlflow
 
 
 def three_trainings(gpus, nodes=1, **training):
-    """The cut-down mini study with three trainings of one step alone."""
-    config = changed(load("mini"), load("cut-down"))
-    main = {**config["experiments"]["main"], "methods": ["grpo"], "num_generations": [2], "seeds": [0, 1, 2]}
-    config |= {"gpus": gpus, "nodes": nodes, "tracking_uri": None, "experiments": {"main": main}}
+    """A study of three trainings of one step alone."""
+    main = {"methods": ["grpo"], "num_generations": [2], "seeds": [0, 1, 2]}
+    config = small({"main": main}, gpus=gpus, nodes=nodes, tracking_uri=None)
     config["training"] |= {"max_steps": 1, **training}
     config["models"]["toy-qwen3"]["warm_start"]["steps"] = 2
     return config

@@ -9,24 +9,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from studies import ROOT, changed, load
+from studies import ROOT, small
 
-CHANGE = {
-    "study": "vllm",
-    "seeds": [0],
-    "preload": False,
-    "training": {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 128, "max_steps": 2},
-    "evaluation": {"backend": "vllm"},
-}
-EXPERIMENT = {"settings": ["toy-qwen3"], "methods": ["mc-grpo"], "num_generations": [2]}
+VLLM = {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 128}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where the study ran."""
     folder = tmp_path_factory.mktemp("study")
-    config = changed(changed(load("mini"), load("cut-down")), CHANGE)
-    config |= {"experiments": {"control": EXPERIMENT}, "variants": {}, "reports": "reports"}
+    main = {"methods": ["mc-grpo"], "num_generations": [2], "seeds": [0]}
+    config = small({"main": main}, study="vllm", reports="reports", preload=False, variants={})
+    config["training"] |= {"max_steps": 2, **VLLM}
+    config["evaluation"]["backend"] = "vllm"
     (folder / "study.yaml").write_text(yaml.safe_dump(config))
     bin_first = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder]

@@ -4,9 +4,8 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,33 +13,35 @@ import yaml
 from forked import ROOT, forked_command
 from studies import SNAKEMAKE, planned, snakemake, subset
 
-CUT_DOWN = ["--configfile", str(ROOT / "config/mini.yaml"), str(ROOT / "config/cut-down.yaml")]
+CUT_DOWN = (ROOT / "config/mini.yaml", ROOT / "config/cut-down.yaml")
 
 
 class Study:
-    """A working directory, and the command line over it."""
+    """A working directory with study files, and the command line over it."""
 
-    def __init__(self, folder: Path, configfiles: list[str] = CUT_DOWN):
-        self.folder, self.configfiles = folder, configfiles
+    def __init__(self, folder: Path, files: Sequence[Path] = CUT_DOWN):
+        self.folder, self.files = folder, files
 
     def words(self, *arguments: str) -> list[str]:
         """What follows `snakemake` on the command line."""
         places = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(self.folder)]
-        return [*self.configfiles, *places, "--cores", "2", *arguments]
-
-    def command(self, *arguments: str) -> list[str]:
-        """A command line that imports Snakemake anew."""
-        return [sys.executable, "-m", "snakemake", *self.words(*arguments)]
+        return ["--configfile", *map(str, self.files), *places, "--cores", "2", *arguments]
 
     def copied(self, folder: Path) -> "Study":
         """The same elsewhere, with all its results."""
-        return Study(Path(shutil.copytree(self.folder, folder)), self.configfiles)
+        return Study(Path(shutil.copytree(self.folder, folder)), self.files)
+
+    def of(self, config: dict) -> "Study":
+        """Another study in the same folder."""
+        file = self.folder / "study.yaml"
+        file.write_text(yaml.safe_dump(config, sort_keys=False))
+        return Study(self.folder, [file])
 
     def changed(self, text: str) -> "Study":
         """The same with a study file of our own laid over it (values given with --config would all be strings)."""
         overlay = self.folder / f"change-{hash(text)}.yaml"
         overlay.write_text(text)
-        return Study(self.folder, [*self.configfiles, str(overlay)])
+        return Study(self.folder, [*self.files, overlay])
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess:
         done = snakemake(*self.words(*arguments))
@@ -81,12 +82,6 @@ class Study:
 
 
 @pytest.fixture(scope="session")
-def root() -> Path:
-    """The repository."""
-    return ROOT
-
-
-@pytest.fixture(scope="session")
 def finished(made_once) -> Study:
     """The cut-down mini study, from nothing to its tables, once for all tests (which leave its results alone)."""
     return Study(made_once("study", lambda folder: Study(folder).made("--quiet", "rules")))
@@ -96,19 +91,15 @@ def finished(made_once) -> Study:
 def reported(finished, made_once) -> Callable[[list[str]], tuple[Study, str]]:
     """Methods -> the study of these, reported from what is trained already, and what Snakemake said."""
 
-    def study_of(folder: Path) -> Study:
-        return Study(folder, ["--configfile", str(folder / "subset.yaml")])
-
     def reported(methods: list[str]) -> tuple[Study, str]:
         def make(folder: Path) -> None:
             shutil.copytree(finished.folder, folder, dirs_exist_ok=True)
             shutil.rmtree(folder / "reports")
-            config = subset(methods) | {"tracking_uri": None}
-            (folder / "subset.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-            (folder / "said").write_text(study_of(folder).made("reports/quick/report.html", "--quiet", "rules"))
+            said = Study(folder).of(subset(methods)).made("reports/quick/report.html", "--quiet", "rules")
+            (folder / "said").write_text(said)
 
         folder = made_once(f"study-{'+'.join(methods)}", make)
-        return study_of(folder), (folder / "said").read_text()
+        return Study(folder, [folder / "study.yaml"]), (folder / "said").read_text()
 
     return reported
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from document import DOCUMENT
 from installed_wheel import build, environment, install
-from studies import ODD_FOLDER, ROOT, changed, load, planned
+from studies import ODD_FOLDER, ROOT, planned, small
 
 pytestmark = pytest.mark.slow
 
@@ -35,10 +35,8 @@ use rule * from mcgrpo
 
 
 def small_study():
-    study = changed(load("mini"), load("cut-down"))
-    main = {"settings": ["toy-qwen3"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]}
-    study |= {"study": "own", "reports": REPORTS, "title": TITLE, "tracking_uri": None}
-    study |= {"seeds": [0], "experiments": {"main": main}}
+    main = {"methods": ["grpo", "mc-grpo"], "num_generations": [2], "seeds": [0]}
+    study = small({"main": main}, study="own", reports=REPORTS, title=TITLE, tracking_uri=None)
     study["models"]["toy-qwen3"]["warm_start"]["steps"] = 2
     study["training"]["max_steps"] = 2
     return study

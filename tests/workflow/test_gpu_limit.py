@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import yaml
 from studies import three_trainings
 
 pytestmark = pytest.mark.slow
@@ -14,56 +13,43 @@ SERVED = {"use_vllm": True, "vllm_mode": "server"}
 @pytest.fixture
 def small(empty, monkeypatch):
     """A study of three trainings of one step; what is called on what machine, a test says."""
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "PET_RDZV_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MCGRPO_LOCKS", str(empty.folder / "locks"))
 
     def with_gpus(gpus, here, nodes=1, **training):
         monkeypatch.setenv("MCGRPO_DEVICES", here)
-        (empty.folder / "study.yaml").write_text(yaml.safe_dump(three_trainings(gpus, nodes, **training)))
-        empty.configfiles = ["--configfile", str(empty.folder / "study.yaml")]
-        return empty
+        return empty.of(three_trainings(gpus, nodes, **training))
 
     return with_gpus
 
 
-class TestFewerThanAJobTakes:
-    """Too few GPUs are refused before anything starts, in one line with both numbers."""
-
-    @pytest.mark.parametrize(
-        ("gpus", "call", "complaint"),
-        [
-            (1, ["--resources", "gpu=0"], "a job of this study needs 1 GPU, and --resources gpu=0 allows 0"),
-            (2, [], "2 GPUs wanted, this machine has 1"),
-        ],
-    )
-    def test_it_is_refused(self, small, gpus, call, complaint):
-        study = small(gpus, here="a")
-        done = study.run(*call)
-        assert done.returncode == 1
-        assert [line for line in done.log.splitlines() if "rror" in line] == [f"error: {complaint}"]
-        assert not (study.folder / "resources").exists() and not (study.folder / "results/quick/runs").exists()
-
-    def test_its_vllm_server_is_counted(self, small):
-        done = small(1, here="a", **SERVED).run("--resources", "gpu=1")
-        assert "error: a job of this study needs 2 GPUs, and --resources gpu=1 allows 1" in done.log
-        assert "2 GPUs wanted, this machine has 1" in small(1, here="a", **SERVED).run().log
-
-    def test_and_so_are_several_machines_that_are_not_there(self, small, monkeypatch):
-        for name in ("SLURM_JOB_ID", "PET_RDZV_ENDPOINT"):
-            monkeypatch.delenv(name, raising=False)
-        study = small(2, here="a,b", nodes=2)
-        done = study.run()
-        (told,) = [line for line in done.log.splitlines() if "rror" in line]
-        assert told.startswith("error: nodes=2 machines train together in a SLURM job (workflow/profiles/slurm)")
-        assert not (study.folder / "resources").exists()
+@pytest.mark.parametrize(
+    ("study", "call", "complaint"),
+    [
+        ({"gpus": 1}, ["--resources", "gpu=0"], "a job of this study needs 1 GPU, and --resources gpu=0 allows 0"),
+        ({"gpus": 2}, [], "2 GPUs wanted, this machine has 1"),
+        (SERVED, ["--resources", "gpu=1"], "a job of this study needs 2 GPUs, and --resources gpu=1 allows 1"),
+        (SERVED, [], "2 GPUs wanted, this machine has 1"),
+        ({"gpus": 2, "nodes": 2, "here": "a,b"}, [], "nodes=2 machines train together in a SLURM job"),
+    ],
+)
+def test_fewer_gpus_than_a_job_takes_are_refused_before_anything_starts(small, study, call, complaint):
+    """In one line with both numbers, those of its vLLM server counted; and so are machines that are not there."""
+    study = small(**{"gpus": 1, "here": "a"} | study)
+    done = study.run(*call)
+    assert done.returncode == 1
+    (told,) = [line for line in done.log.splitlines() if "rror" in line]
+    assert told.startswith(f"error: {complaint}")
+    assert not (study.folder / "resources").exists() and not (study.folder / "results/quick/runs").exists()
 
 
-class TestOtherwise:
-    def test_it_is_planned_on_a_machine_without_any(self, small):
-        assert small(2, here="").jobs("--resources", "gpu=2")["train"] == 3
+def test_it_is_planned_on_a_machine_without_any(small):
+    assert small(2, here="").jobs("--resources", "gpu=2")["train"] == 3
 
-    def test_what_needs_no_gpu_runs_there(self, small):
-        small(1, here="").made("results/quick/plan.json")
+
+def test_what_needs_no_gpu_runs_there(small):
+    small(1, here="").made("results/quick/plan.json")
 
 
 def test_gpus_are_divided_among_trainings(small):

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from studies import ROOT
+from studies import load
 
-FILE = ROOT / "config/gpu-small.yaml"
 CUT_DOWN = """
 tracking_uri: null
 models:
@@ -23,8 +22,7 @@ experiments: {main: {num_generations: [2]}}
 def test_it_runs_from_its_warm_start_to_its_report(empty, monkeypatch):
     monkeypatch.setenv("MCGRPO_DEVICES", "pretended")
     monkeypatch.setenv("MCGRPO_LOCKS", str(empty.folder / "locks"))
-    empty.configfiles = ["--configfile", str(FILE)]
-    empty.changed(CUT_DOWN).made("reports/gpu-small/report.html", "--quiet", "rules")
+    empty.of(load("gpu-small")).changed(CUT_DOWN).made("reports/gpu-small/report.html", "--quiet", "rules")
     folder = empty.folder
     assert "held-out problems solved" in (folder / "logs/gpu-small/warm_start/small-qwen3.log").read_text()
     for method in ("grpo", "mc-grpo", "grpo-plus1", "dr-grpo", "mc-dr-grpo"):

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import pandas as pd
 import pytest
-import yaml
 from studies import subset
 
 from mcgrpo.train import attempts
@@ -62,10 +61,7 @@ def wait_for_trainings(study):
 @pytest.fixture
 def killed(empty):
     """A study of four trainings, before anything is run."""
-    config = subset(METHODS) | {"tracking_uri": None}  # else each call imports mlflow
-    (empty.folder / "subset.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    empty.configfiles = ["--configfile", str(empty.folder / "subset.yaml")]
-    return empty
+    return empty.of(subset(METHODS))
 
 
 def test_a_study_killed_in_each_rule_ends_with_the_same_tables(killed, reported, tmp_path):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from studies import ROOT, load
 
 pytestmark = pytest.mark.slow
 
@@ -16,9 +17,9 @@ def centre(rewards):
 
 midrange = Estimator(centre, extra_rollouts=2)
 """
-NAMED = """
+NAMED = f"""
 tracking_uri: null
-datasets: {{gsm8k: {{folder: {root}/tests/data/gsm8k}}}}
+datasets: {{gsm8k: {{folder: {ROOT}/tests/data/gsm8k}}}}
 variants: {{midrange: {{training: {{estimator: "my_estimators:midrange", max_completion_length: 8, max_steps: 1}}}}}}
 experiments: {{main: {{variants: [midrange]}}}}
 """
@@ -26,11 +27,10 @@ RUN = "results/smoke/runs/tiny-random/grpo/G4/midrange/seed0"
 
 
 @pytest.fixture
-def smoke(empty, root):
+def smoke(empty):
     """The smoke test's study with a variant of somebody's own, in a folder that has its module."""
-    empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
     (empty.folder / "my_estimators.py").write_text(OWN)
-    return empty.changed(NAMED.format(root=root))
+    return empty.of(load("smoke")).changed(NAMED)
 
 
 def test_it_trains_and_trains_anew_when_its_code_changes(smoke):

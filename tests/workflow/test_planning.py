@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from document import DOCUMENT
-from studies import load, planned
+from studies import ROOT, load, planned
 
 from mcgrpo.commands.plan.__main__ import to_train, trainings
 from mcgrpo.study import plan
@@ -15,18 +15,17 @@ from mcgrpo.study.methods import UNTRAINED
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def mini(empty, root):
-    empty.configfiles = ["--configfile", str(root / "config/mini.yaml")]
-    return empty
-
-
 COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
 MINI = load("mini")
 ANALYSE = ("plan", "collect", "summarise", "signals", "contrasts")
 ONCE = ("all", *ANALYSE, "tables", "claims", "page", *DOCUMENT)
 REPORT = dict.fromkeys(ONCE, 1) | {"figure": 12}
 CHECKS = {"track": 1, "overlap": 1}
+
+
+@pytest.fixture
+def mini(empty):
+    return empty.of(MINI)
 
 
 def test_the_mini_study(mini):
@@ -64,21 +63,15 @@ def test_a_mistake_in_the_study_file_stops_with_one_line(mini, change, culprit):
     assert culprit in line
 
 
-@pytest.fixture
-def paper(empty, root):
-    empty.configfiles = ["--configfile", str(root / "config/config.yaml")]
-    return empty
-
-
-def test_make_paper_runs_it(root):
+def test_make_paper_runs_it():
     command = ["make", "--no-print-directory", "--dry-run", "paper"]
-    assert subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.splitlines()[-1] == COMMAND
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()[-1] == COMMAND
 
 
-def test_the_papers_study(root):
+def test_the_papers_study():
     """Every job that the README's command should list, and no other."""
     command = [Path(sys.executable).with_name("snakemake"), *COMMAND.split()[1:], "--dry-run", "--quiet", "rules"]
-    said = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     runs = 5 * (
         5 * 6 * 3  # settings x methods x G
         + 3  # GRPO+1
@@ -94,7 +87,8 @@ def test_the_papers_study(root):
     }  # fmt: skip
 
 
-def test_a_benchmark_is_decoded_as_the_study_says(paper):
+def test_a_benchmark_is_decoded_as_the_study_says(empty):
+    paper = empty.of(load("config"))
     folder = "results/paper/completions/qwen3-4b-math/mc-grpo/G2/default/seed0"
     targets = [f"{folder}/{benchmark}.jsonl" for benchmark in ("aime24", "math500")]
     done = paper.changed("seeds: [0]").run(*targets, "--dry-run", "--printshellcmds", "--resources", "gpu=2")

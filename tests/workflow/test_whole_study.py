@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 import yaml
 from document import DOCUMENT
-from studies import changed, load, planned
+from studies import ROOT, changed, load, planned
 
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import expand, figures
@@ -141,7 +141,7 @@ def test_a_hyper_parameter_retrains_its_runs_only(finished):
 def test_the_order_of_keys_in_its_file_reruns_nothing_that_was_trained_or_drawn(finished):
     in_order = finished.folder / "in-order.yaml"
     in_order.write_text(yaml.safe_dump(STUDY))  # by the alphabet
-    jobs = type(finished)(finished.folder, ["--configfile", str(in_order)]).jobs()
+    jobs = type(finished)(finished.folder, [in_order]).jobs()
     assert set(jobs) <= {"all", *PLAN, *ANALYSIS}
 
 
@@ -184,8 +184,7 @@ def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_
     config = changed(STUDY, {"variants": {"composite": broken}, "experiments": {"main": {"num_generations": [2]}}})
     config["experiments"] = {name: config["experiments"][name] for name in ("main", "composite")}
     config["tracking_uri"] = None
-    (study.folder / "broken.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    study.configfiles = ["--configfile", str(study.folder / "broken.yaml")]
+    study = study.of(config)
     done = study.run("--keep-going", "--quiet", "rules")
     assert done.returncode != 0
     assert "What is finished can be reported" in done.log and "none-such" in done.log
@@ -204,18 +203,18 @@ def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_
     assert "figures/variants.png" in made and all((study.folder / "reports/quick" / name).is_file() for name in made)
 
 
-def test_gsm8k_through_every_stage(empty, root):
+def test_gsm8k_through_every_stage(empty):
     """To its tables and claims; figures and the page have only those to draw.
 
     Its data are larger than Snakemake compares by content of itself, as all real ones are: a copy trains nothing.
     """
-    empty.configfiles = ["--configfile", str(root / "config/smoke.yaml")]
     (empty.folder / "gsm8k").mkdir()
     for split in ("train", "test"):
-        found = [json.loads(line) for line in (root / f"tests/data/gsm8k/{split}.jsonl").read_text().splitlines()]
+        found = [json.loads(line) for line in (ROOT / f"tests/data/gsm8k/{split}.jsonl").read_text().splitlines()]
         lines = [json.dumps(row | {"answer": "So. " * 50_000 * (split == "train") + row["answer"]}) for row in found]
         (empty.folder / f"gsm8k/{split}.jsonl").write_text("\n".join(lines))
-    study = empty.changed(f"tracking_uri: null\ndatasets: {{gsm8k: {{folder: {empty.folder}/gsm8k}}}}")
+    config = changed(load("smoke"), {"datasets": {"gsm8k": {"folder": f"{empty.folder}/gsm8k"}}})
+    study = empty.of(config | {"tracking_uri": None})
     targets = ["reports/smoke/headline.md", "reports/smoke/claims.md", "resources/data/smoke/gsm8k.audit.json"]
     study.made(*targets, "--quiet", "all")
     assert "tiny-random on gsm8k" in (study.folder / "reports/smoke/headline.md").read_text()
