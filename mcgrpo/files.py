@@ -172,7 +172,11 @@ def write_jsonl(path: str | Path, rows: Iterable[Any]) -> None:
     """Write records (or plain mappings), one per line, atomically."""
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps(row, default=vars) + "\n")
+            file.write(json.dumps(row, default=_fields) + "\n")
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
 
 
 def read_json(path: str | Path) -> dict[str, Any]:

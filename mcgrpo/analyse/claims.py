@@ -168,8 +168,9 @@ def _claim(row: dict[str, Any]) -> Claim:
 
 def _comparison(spec: dict[str, Any], where: str) -> Comparison:
     ratio = spec.get("ratio")
-    rows = [ratio["numerator"], ratio["denominator"] | {"weight": -1}] if ratio else spec["terms"]
-    terms = tuple(Term(**row) for row in rows)
+    terms = tuple(Term(**row) for row in (spec.get("terms") or [ratio["numerator"], ratio["denominator"]]))
+    if ratio:
+        terms = terms[0], replace(terms[1], weight=-terms[1].weight)
     for term in terms:
         _check(term, where)
     if ratio and {(term.role, term.measure.split("_")[0], term.field) for term in terms} != {RATIO}:

@@ -44,7 +44,7 @@ def made(config: Config, path: Path) -> Path:
         StudyError: if it is not there.
     """
     if not path.exists():
-        raise StudyError(f"{path}: no such file: nothing of study {config['study']!r} has been run here")
+        raise StudyError(f"{path}: no such file: run study {config['study']!r} first")
     return path
 
 

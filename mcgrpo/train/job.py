@@ -53,7 +53,12 @@ def parse_run(text: str) -> Run:
 
 def parse_tables(text: str) -> dict[str, int] | None:
     """`rollout_tables` of a study from JSON, with the defaults of its schema; None for an empty text."""
-    return {"steps": 3, "prompts": 2} | json.loads(text) if text else None
+    if not text:
+        return None
+    known, given = {"steps": 3, "prompts": 2}, json.loads(text)
+    if odd := given.keys() - known.keys():
+        raise ValueError(f"rollout_tables has no key {min(odd)!r}")
+    return known | given
 
 
 @dataclass(frozen=True)

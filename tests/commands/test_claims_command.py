@@ -30,5 +30,5 @@ def test_a_study_has_its_verdicts_beside_the_papers_and_their_totals(printed, he
 
 
 def test_without_results_the_error_names_what_is_not_there(printed):
-    with pytest.raises(SystemExit, match=r"error: results/mini/contrasts\.csv: no such file: nothing of study 'mini'"):
+    with pytest.raises(SystemExit, match=r"error: results/mini/contrasts\.csv: no such file: run study 'mini' first"):
         printed(main, MINI)

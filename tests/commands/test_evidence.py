@@ -87,7 +87,7 @@ class TestABundle:
         (tmp_path / "elsewhere").mkdir()
         monkeypatch.chdir(tmp_path / "elsewhere")
         Path("base.yaml").write_text(yaml.safe_dump(STUDY))
-        with pytest.raises(StudyError, match="nothing of study 'tiny' has been run here"):
+        with pytest.raises(StudyError, match="no such file: run study 'tiny' first"):
             bundle(["base.yaml"])
 
 

@@ -143,5 +143,7 @@ def test_a_study_asks_by_the_environment(monkeypatch):
     monkeypatch.setattr(os, "environ", {"MCGRPO_ROLLOUT_TABLES": "of another study"})
     environment.prepare({"rollout_tables": {"steps": 5}})
     assert parse_tables(os.environ["MCGRPO_ROLLOUT_TABLES"]) == {"steps": 5, "prompts": 2}
+    with pytest.raises(ValueError, match="no key 'step'"):
+        parse_tables('{"step": 5}')
     environment.prepare({})
     assert "MCGRPO_ROLLOUT_TABLES" not in os.environ and parse_tables("") is None

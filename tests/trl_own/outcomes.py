@@ -1,6 +1,5 @@
 """What became of each test with each trainer, as a table."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
@@ -75,8 +74,8 @@ def write_into(document: Path, text: str) -> None:
     Raises:
         ValueError: if the document lacks a mark.
     """
-    block = re.compile(f"(?<={re.escape(BEGIN)}).*(?={re.escape(END)})", re.DOTALL)
-    written, count = block.subn(lambda _: f"\n\n{text}\n\n", document.read_text())
-    if not count:
-        raise ValueError(f"{document} lacks {BEGIN} or {END}")
-    document.write_text(written)
+    before, begin, rest = document.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{document} lacks {BEGIN if not begin else END}")
+    document.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")

@@ -42,7 +42,7 @@ rule tables:
     params:
         results=subpath(input.summary, parent=True),
         folder=subpath(output[0], parent=True),
-        title=lambda wildcards: plan.title(config),
+        title=lambda wildcards: plan.title(config),  # a function: braces in a plain parameter are wildcards
         code=fingerprint("mcgrpo.report.tables"),
     shell:
         "python -m mcgrpo.launch mcgrpo.report.tables --results {params.results:q} --output {params.folder:q} "

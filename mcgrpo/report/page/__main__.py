@@ -43,6 +43,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         ValueError: names a missing or invalid input.
+        FileNotFoundError: for a figure that is not there.
     """
     files = ResultFiles(options.results)
     summary, plan = read_frame(files.summary, Cell), read_json(files.plan)

@@ -104,7 +104,7 @@ def missing(trainings: list[Training], summary: pd.DataFrame) -> list[Table]:
     left = [each for each in trainings if each.state != FINISHED]
     runs = [(each.run.name, each.state, str(each.outcome.get("error", "")).split("\n")[0]) for each in left]
     cells = pd.concat([accuracies(summary, role, variant=None) for role in ("in", "out")])
-    short = cells[cells.seeds < cells.planned].drop_duplicates([*CELL, "benchmark"])
+    short = cells[cells.seeds < cells.planned].drop_duplicates([*CELL, "benchmark"], keep="last")
     seeds = [(cell_name(row), row["benchmark"], f"{row['seeds']}/{row['planned']}") for row in short.to_dict("records")]
     not_run = f"{len(left)} of {len(trainings)} planned trainings are not finished."
     not_evaluated = "Cells in which planned seeds have not been evaluated."
