@@ -26,11 +26,11 @@ def load_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def dtype() -> Any:
-    """The dtype of computation, whatever the dtype of the saved weights: bf16 on a GPU, else fp32."""
+def dtype(settings: dict[str, Any]) -> Any:
+    """The dtype of computation, whatever the dtype of the saved weights: by default bf16 on a GPU, else fp32."""
     import torch
 
-    return torch.bfloat16 if torch.cuda.is_available() else torch.float32
+    return getattr(torch, settings.get("dtype", "bfloat16" if torch.cuda.is_available() else "float32"))
 
 
 def ends_of(generation_config: Any, tokenizer: Any) -> set[int]:
@@ -111,7 +111,7 @@ class VLLMEngine:
         self.ends = ends_of(generation_config_of(folder), self.tokenizer)
         self.llm = LLM(
             model=str(folder),
-            dtype=dtype(),
+            dtype=dtype(settings),
             generation_config="vllm",  # not the folder's sampling parameters, but the study's
             gpu_memory_utilization=settings.get("vllm_gpu_memory_utilization", 0.9),
             max_model_len=settings.get("vllm_max_model_length"),
@@ -156,5 +156,6 @@ def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEng
     print(f"drawing completions with {backend}", flush=True)
     if backend == "vllm":
         return VLLMEngine(folder, settings)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype()).to("cuda" if on_gpu else "cpu").eval()
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype(settings))
+    model = model.to("cuda" if on_gpu else "cpu").eval()
     return TransformersEngine(model, load_tokenizer(folder), settings)

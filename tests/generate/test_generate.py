@@ -163,6 +163,7 @@ def test_a_folder_brings_weights_and_ends_but_no_sampling_habits(model_folder, p
     assert tokenizer.pad_token_id == model.generation_config.pad_token_id is not None
     if not torch.cuda.is_available():
         assert model.dtype == torch.float32
+        assert load(model_folder, SETTINGS | {"dtype": "bfloat16"}).model.dtype == torch.bfloat16
         plain, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
         plain.generation_config.eos_token_id = [0, tokenizer.eos_token_id]
         assert run(engine, problems) == run(TransformersEngine(plain, tokenizer, SETTINGS), problems)
