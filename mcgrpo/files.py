@@ -150,17 +150,24 @@ def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
     """The JSON object that starts at a line of a file."""
     try:
-        value = json.loads(text.decode())
+        value = json.loads(text.decode(), object_pairs_hook=_unique)
     except UnicodeDecodeError as error:
         raise RecordError(f"{path}:{number}: not UTF-8 text ({error.reason} at byte {error.start})") from None
     except json.JSONDecodeError as error:
         number += error.lineno - 1
         raise RecordError(f"{path}:{number}: not valid JSON ({error.msg} at column {error.colno})") from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or too deep
+    except (ValueError, RecursionError) as error:  # two equal keys, a number of thousands of digits, or too deep
         raise RecordError(f"{path}:{number}: cannot be read ({str(error).partition(';')[0]})") from None
     if not isinstance(value, dict):
         raise RecordError(f"{path}:{number}: a JSON object is expected, not {type(value).__name__}")
     return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+        raise ValueError(f"key {twice!r} stands twice")
+    return found
 
 
 def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.data.prompts import as_prompt, render
+from mcgrpo.data.prompts import as_prompt, check_context, render
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.records import Completion, Decoding, Example
 from mcgrpo.sums import check_seal, seal
@@ -94,12 +94,14 @@ def generate(options: argparse.Namespace) -> None:
     Raises:
         ValueError: for data, a model or settings that do not do.
     """
-    examples = [example for example in read_jsonl(options.data, Example) if example.split == "test"]
+    read = read_jsonl(options.data, Example)
+    examples = [example for example in read if example.split == "test"]
     if not examples:
         raise ValueError(f"{options.data}: no example of split 'test'")
     examples = some(examples, options.settings.get("prompts"))
 
     import torch
+    from transformers import AutoConfig
 
     from mcgrpo.generate.engines import load
 
@@ -107,5 +109,6 @@ def generate(options: argparse.Namespace) -> None:
     if options.sealed:
         check_seal(options.model)
     engine = load(options.model, options.settings)
+    check_context(read, engine.tokenizer, AutoConfig.from_pretrained(options.model), options.data)
     write_jsonl(options.output, complete(engine, examples, options.prompt, options.settings, options.seed))
     seal(options.output)

@@ -23,13 +23,16 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
     """
     import torch
     from peft import LoraConfig
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     from transformers.trainer_callback import PrinterCallback
 
+    from mcgrpo.data.prompts import check_context
     from mcgrpo.grade.rewards import reward_functions
     from mcgrpo.train.released import ReleasedConfig, ReleasedTrainer
     from mcgrpo.trainer.trainer import MCGRPOTrainer
 
+    tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
+    check_context(read_jsonl(data, Example), tokenizer, AutoConfig.from_pretrained(model), data)
     # fp32 master weights: AdamW in bf16 does not move a 0.02 weight at a learning rate of 1e-6
     attention = run.training.get("attn_implementation", "sdpa")
     policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation=attention)
@@ -39,7 +42,7 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
         args=args,
         train_dataset=prompts_of(run, data),
         eval_dataset=prompts_of(run, test, "test") if selects_checkpoint(run) else None,
-        processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
+        processing_class=tokenizer,
         callbacks=callbacks,
         peft_config=LoraConfig(task_type="CAUSAL_LM", **run.training["lora"]) if "lora" in run.training else None,
     )

@@ -91,6 +91,10 @@ def test_toy():
         ([{"question": "q\ud800", "answer": "1"}], r"test\.jsonl:1: '\\ud800' is half a character"),
         ('{"question": "q", "answer": NaN}', r"test\.jsonl:1: 'answer' is nan, which is no number"),
         ('{"question": "q", "answer": ' + "1" * 5000 + "}", r"test\.jsonl:1: cannot be read \(Exceeds the limit"),
+        (
+            '{"question": "q", "answer": "1", "answer": "2"}',
+            r"test\.jsonl:1: cannot be read \(key 'answer' stands twice",
+        ),
         ('{"question": ' + "[" * 100_000, r"test\.jsonl:1: cannot be read \(maximum recursion depth"),
         ([], "split 'test' is empty"),
         (
