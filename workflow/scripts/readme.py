@@ -167,7 +167,8 @@ def provenance() -> str:
         f"The study `config/{STUDY}.yaml`: {wording.count(len(trainings), 'training')}, "
         f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, "
         f"{''.join(f'on {card}, ' for card in cards)}at commit {commits}. "
-        f"`mcgrpo verify {ARCHIVE}` of that commit makes its tables again from its grades."
+        f"`mcgrpo verify` of that commit makes its tables again from the grades in its archive ({ARCHIVE}, which "
+        "`mcgrpo bundle` packs; it is not in the repository)."
     )
 
 
