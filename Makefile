@@ -191,4 +191,4 @@ lock: .venv/ready ## update envs/*.txt after a change of pyproject.toml (needs u
 	{ echo "# CPU, Linux: what make setup and CI install. Made by make lock."; pip freeze --exclude-editable | sed 's/+cpu$$//'; } > envs/cpu.txt
 
 clean: ## remove results, reports and logs (not .venv)
-	rm -rf results resources logs .snakemake reports/mini reports/reference reports/quick reports/smoke reports/gpu-small
+	rm -rf results resources logs .snakemake reports/mini reports/reference reports/quick reports/smoke reports/gpu-small reports/smollm2 reports/bench
