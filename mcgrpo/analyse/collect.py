@@ -124,7 +124,9 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Res
                         scores, points = of_training(run, outcome, files.run(run.name))
                         results.curves += points
                     else:
-                        scores = of_benchmark(run, benchmark, role, plan["grading"], files, outcome["started"])
+                        # Of a whole study Snakemake has made them anew where the weights have changed
+                        since = outcome["started"] if unfinished else 0.0
+                        scores = of_benchmark(run, benchmark, role, plan["grading"], files, since)
                     results.scores += scores
     check_inputs(inputs)
     return results
@@ -136,10 +138,10 @@ def of_benchmark(
     """The scores of a run on a benchmark under each protocol of grading, or its sign-flip rates there.
 
     Args:
-        since: when the training started.
+        since: an older file is not of this training; in seconds since the epoch.
 
     Raises:
-        RecordError: for a file that is wrong, or older than the training.
+        RecordError: for a file that is wrong or older.
     """
     if role == "flips":
         paths = {"flips": files.flips(run.name, benchmark)}

@@ -135,6 +135,7 @@ class _Study:
         for single in singles:
             for key, weight in single.weights.items():
                 weights[key] += weight / len(singles)
+        weights = {key: weight for key, weight in weights.items() if weight} or weights
         result, over, lone = estimate(weights, self.scores, of.is_ratio)
         value, low, high = (in_unit(of, number) for number in (result.mean, *result.limits()))
         holds, fails = (1.0, 1.0) if lone and not self.printed else p_values(of, tested(result), self.printed)

@@ -54,7 +54,7 @@ def drawn(row: dict[str, Any], parts: int) -> dict[str, float | None]:
     if not total:
         return {"rollouts": None, "accuracy": None}
     accurate = sum(count for verdict, count in verdicts.items() if is_accurate(verdict))
-    return {"rollouts": total * parts, "accuracy": accurate / total}
+    return {"rollouts": float(round(total * parts)), "accuracy": accurate / total}
 
 
 def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> dict[str, float]:

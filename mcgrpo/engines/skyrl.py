@@ -80,7 +80,7 @@ class WithoutDropped:
         drawn = self.cfg.generator.n_samples_per_prompt
         num_generations = kept_generations(estimator, drawn, options.get("extra_rollouts"))
         advantages, keep, diagnostics = estimate_rows(
-            torch.tensor([sum(rewards) for rewards in generator_output["rewards"]]),
+            torch.tensor([sum(rewards) for rewards in generator_output["rewards"]], dtype=torch.float),
             uids,
             estimator,
             num_generations,

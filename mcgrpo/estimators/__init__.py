@@ -6,15 +6,14 @@ package depends on torch only. docs/estimators.md compares the estimators and ad
 
 The extra rollouts of each group are dropped in this order: unscorable rollouts, then those with the smallest
 |reward - centre|, among equals the first drawn (`keep_largest`). For the median of an odd group the dropped row is
-the pivot, whose advantage is exactly 0. With discrete rewards several rows often equal the median. With beta = 0 any of
-them can be dropped without changing the gradient (`ties="longest"` drops the longest). With beta > 0 the KL term of
-the dropped row is lost with it, so the choice must not depend on the completion. An even group (an odd G) has no pivot:
-its median lies between two rewards, and the dropped row has an advantage.
+the pivot, whose advantage is exactly 0. With discrete rewards several rows often equal the median. The KL term and the
+tokens of the dropped row are lost with it, so the choice must not depend on the completion. An even group (an odd G)
+has no pivot: its median lies between two rewards, and the dropped row has an advantage.
 """
 
 from mcgrpo.estimators.estimation import Estimate, clamp_and_diagnose, compute_estimate, estimate
 from mcgrpo.estimators.estimator import Estimator
-from mcgrpo.estimators.keep import TIES, Ties, keep_largest
+from mcgrpo.estimators.keep import keep_largest
 from mcgrpo.estimators.options import check_options, uses_mad_zero
 from mcgrpo.estimators.registry import ESTIMATORS, bnpo, get_estimator, quantile, register
 from mcgrpo.estimators.signals import Signal, signal
@@ -23,12 +22,10 @@ from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero
 __all__ = [
     "ESTIMATORS",
     "MAD_ZERO",
-    "TIES",
     "Estimate",
     "Estimator",
     "MadZero",
     "Signal",
-    "Ties",
     "bnpo",
     "check_options",
     "clamp_and_diagnose",

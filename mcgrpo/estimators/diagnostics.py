@@ -68,7 +68,6 @@ def sign_flips(rewards: Tensor) -> dict[str, Tensor]:
     reward - baseline, with the baseline taken over all scorable rollouts of the group; 0 is a sign of its own.
 
     flips/mean_median: share with different signs under the group's mean and under its median;
-    flips/mean_median_strict: share above one of them and below the other;
     flips/loo_mean: probability that a rollout's sign changes if another scorable rollout of its group, each equally
         likely, is left out of the mean; 0 for a rollout that is alone;
     flips/loo_median: the same for the median. For a group without unscorable rollouts both are the `exact` rates of
@@ -92,7 +91,6 @@ def sign_flips(rewards: Tensor) -> dict[str, Tensor]:
 
     flipped = {
         "flips/mean_median": (of_mean != of_median) & scorable,
-        "flips/mean_median_strict": of_mean * of_median < 0,
         "flips/loo_mean": changed(of_mean, mean(left_out.flatten(0, 1))),
         "flips/loo_median": changed(of_median, median(left_out.flatten(0, 1))),
     }

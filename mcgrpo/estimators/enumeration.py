@@ -34,13 +34,11 @@ class Outcomes(NamedTuple):
         kept: (groups, levels) integers, rows kept; a row adds up to G.
         sums: (groups, levels), S_l: the sum of the advantages of the kept rows of level l.
         squares: (groups,), the sum of the squared advantages of the kept rows.
-        active: (groups,), kept rows whose advantage is not 0.
     """
 
     kept: Tensor
     sums: Tensor
     squares: Tensor
-    active: Tensor
 
 
 class Enumeration(NamedTuple):
@@ -189,7 +187,6 @@ def _sum_by_level(rows: Tensor, advantages: Tensor, keep: Tensor, levels: int) -
         zeros.scatter_add(1, rows, keep.long()),
         zeros.to(used.dtype).scatter_add(1, rows, used),
         (used**2).sum(dim=1),
-        (used != 0).sum(dim=1),
     )
 
 

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from mcgrpo.estimators.diagnostics import diagnose, differ
 from mcgrpo.estimators.estimator import Estimator
-from mcgrpo.estimators.keep import Ties
 from mcgrpo.estimators.options import check_options
 from mcgrpo.estimators.registry import get_estimator
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero, divisor
@@ -43,7 +42,6 @@ def estimate(
     epsilon: float | None = None,
     mad_zero: MadZero = "epsilon",
     max_advantage: float | None = None,
-    ties: Ties = "first",
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Advantages of a batch of groups, and which rows of each group reach the update.
 
@@ -52,13 +50,11 @@ def estimate(
             rollout could not be scored. All groups of the batch, since some estimators compare groups.
         estimator: a name that `get_estimator` knows.
         num_generations: G, the rows of each group that are kept.
-        lengths: (groups, drawn), tokens of each completion; for estimators and ties that need them.
+        lengths: (groups, drawn), tokens of each completion; for estimators that need them.
         extra_rollouts: replaces the estimator's own number.
         epsilon: replaces the estimator's own; at least 0.
         mad_zero: what divides where the scale is 0 though rewards differ, see `zero_scale.divisor`.
         max_advantage: advantages are clamped to [-max_advantage, max_advantage].
-        ties: which of equally small deviations is dropped: the `first` drawn, or, of those without an advantage, the
-            `longest`.
 
     Returns:
         advantages: (groups, drawn), in the dtype of rewards; exactly 0 for unscorable rollouts.
@@ -78,7 +74,6 @@ def estimate(
         extra_rollouts=extra_rollouts,
         epsilon=epsilon,
         mad_zero=mad_zero,
-        ties=ties,
     )
     estimated, diagnostics = clamp_and_diagnose(estimated, max_advantage)
     return estimated.advantages, estimated.keep, diagnostics
@@ -93,22 +88,20 @@ def compute_estimate(
     extra_rollouts: int | None = None,
     epsilon: float | None = None,
     mad_zero: MadZero = "epsilon",
-    ties: Ties = "first",
 ) -> Estimate:
     """The first half of `estimate`: neither clamped nor diagnosed. Arguments and errors are those of `estimate`."""
     rule = get_estimator(estimator)
-    check_options(mad_zero=mad_zero, ties=ties, extra_rollouts=extra_rollouts, epsilon=epsilon, estimator=estimator)
+    check_options(mad_zero=mad_zero, extra_rollouts=extra_rollouts, epsilon=epsilon, estimator=estimator)
     epsilon = rule.epsilon if epsilon is None else epsilon
     extra = rule.extra_rollouts if extra_rollouts is None else extra_rollouts
     _check_rewards(rewards, estimator, num_generations, extra)
     rewards = rewards.detach()
-    _check_lengths(lengths, rewards, estimator, rule, ties)
-    tie_breaker = lengths if ties == "longest" else None
+    _check_lengths(lengths, rewards, estimator, rule)
 
     find_centre = partial(rule.centre, lengths=lengths) if rule.needs_lengths else rule.centre
     used, centre = rewards, find_centre(rewards)
     _check_part("centre", centre, rewards, estimator, rewards.shape)
-    keep = rule.keep(rewards, centre, num_generations, tie_breaker)
+    keep = rule.keep(rewards, centre, num_generations)
     _check_keep(keep, rewards, estimator, num_generations)
     if rule.centre_of_kept:
         used = rewards.masked_fill(~keep, torch.nan)
@@ -205,10 +198,9 @@ def _check_keep(keep: Tensor, rewards: Tensor, name: str, num_generations: int) 
         )
 
 
-def _check_lengths(lengths: Tensor | None, rewards: Tensor, name: str, rule: Estimator, ties: Ties) -> None:
+def _check_lengths(lengths: Tensor | None, rewards: Tensor, name: str, rule: Estimator) -> None:
     if lengths is None:
-        if rule.needs_lengths or ties == "longest":
-            whose = f"estimator {name!r}" if rule.needs_lengths else "ties='longest'"
-            raise ValueError(f"{whose} needs `lengths`, the completions' tokens, of the shape of rewards")
+        if rule.needs_lengths:
+            raise ValueError(f"estimator {name!r} needs `lengths`, the completions' tokens, of the shape of rewards")
     elif lengths.shape != rewards.shape:
         raise ValueError(f"lengths have shape {tuple(lengths.shape)}, rewards {tuple(rewards.shape)}: one for each")

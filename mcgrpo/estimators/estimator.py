@@ -11,8 +11,8 @@ Centre = Callable[..., Tensor]
 """rewards, and lengths for an estimator with `needs_lengths`, each (groups, drawn) -> baselines, broadcast to that."""
 Scale = Callable[[Tensor, Tensor], Tensor]
 """(rewards, their centre) -> the divisor of the deviations, (groups, 1) or (1, 1)."""
-Keep = Callable[[Tensor, Tensor, int, Tensor | None], Tensor]
-"""(rewards, their centre, G, lengths that break ties or None) -> booleans, see `Estimator`."""
+Keep = Callable[[Tensor, Tensor, int], Tensor]
+"""(rewards, their centre, G) -> booleans, see `Estimator`."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,8 @@ class Estimator:
         epsilon: added to the scale; in the unit of the rewards. With 0, a group whose scale is 0 though its rewards
             differ is an error, unless `mad_zero` gives another divisor.
         source: the paper or library it is from.
-        keep: which G rows of each group are trained on. Always called with four arguments, by position: the rewards
-            (groups, drawn), NaN where unscorable; their centre; G; and the lengths of the completions (groups, drawn),
-            None unless `ties="longest"`. Returns booleans (groups, drawn), exactly G of them true in each group.
+        keep: which G rows of each group are trained on. Called with the rewards (groups, drawn), NaN where unscorable,
+            their centre, and G. Returns booleans (groups, drawn), exactly G of them true in each group.
         needs_lengths: whether `centre` is also called with `lengths`, the tokens of each completion.
         centre_of_kept: whether centre and scale are recomputed from the kept rows alone.
     """

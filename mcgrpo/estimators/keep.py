@@ -1,26 +1,19 @@
 """Rules for the rows of each group that are trained on."""
 
-from typing import Literal, get_args
-
 import torch
 from torch import Tensor
 
-Ties = Literal["first", "longest"]
-TIES: tuple[str, ...] = get_args(Ties)
 
-
-def keep_largest(rewards: Tensor, centre: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
+def keep_largest(rewards: Tensor, centre: Tensor, num_generations: int) -> Tensor:
     """Keep the G rows farthest from the centre; unscorable rows are dropped first, and of equal rows the first drawn.
 
     With the median of an odd group this drops the median itself (MC-GRPO's pivot), with the mean the row of the
-    smallest |A| (the paper's control). Of tied rows with an advantage of exactly 0 any can go without changing the
-    policy gradient, so the longest may; other ties are not broken by length, which would favour short completions.
+    smallest |A| (the paper's control). Ties are not broken by length, which would favour short completions.
 
     Args:
         rewards: (groups, drawn), NaN where unscorable.
         centre: the baselines; broadcast to the rewards.
         num_generations: G, the rows of each group that are kept.
-        lengths: (groups, drawn) tokens; if given, the longest of tied rows without an advantage is dropped.
 
     Returns:
         (groups, drawn) booleans, G true in each row.
@@ -30,15 +23,10 @@ def keep_largest(rewards: Tensor, centre: Tensor, num_generations: int, lengths:
     if not dropped:
         return keep
     size = torch.nan_to_num((rewards - centre).abs(), nan=-1.0)
-    if lengths is None:
-        order = size.argsort(dim=1, stable=True)
-    else:
-        by_length = lengths.where(size <= 0, 0).argsort(dim=1, stable=True, descending=True)
-        order = by_length.gather(1, size.gather(1, by_length).argsort(dim=1, stable=True))
-    return keep.scatter(1, order[:, :dropped], False)
+    return keep.scatter(1, size.argsort(dim=1, stable=True)[:, :dropped], False)
 
 
-def keep_max_variance(rewards: Tensor, centre: Tensor, num_generations: int, lengths: Tensor | None = None) -> Tensor:
+def keep_max_variance(rewards: Tensor, centre: Tensor, num_generations: int) -> Tensor:
     """Keep the G rewards of each group with the largest variance: max-variance down-sampling, PODS, arXiv 2504.13818.
 
     These are the i smallest and the G - i largest rewards for some i: sorting and G + 1 sums find them in O(n log n).
@@ -49,7 +37,6 @@ def keep_max_variance(rewards: Tensor, centre: Tensor, num_generations: int, len
         rewards: (groups, drawn), NaN where unscorable.
         centre: not used.
         num_generations: G.
-        lengths: not used.
 
     Returns:
         (groups, drawn) booleans, G true in each row.

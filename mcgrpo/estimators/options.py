@@ -4,7 +4,6 @@ import math
 from functools import partial
 
 from mcgrpo.estimators.estimator import Estimator
-from mcgrpo.estimators.keep import TIES
 from mcgrpo.estimators.registry import ESTIMATORS, get_estimator
 from mcgrpo.estimators.scales import batch_deviation, batch_std, beta_density, positive_mean, spread
 from mcgrpo.estimators.statistics import std
@@ -18,7 +17,6 @@ def check_options(
     *,
     mad_zero: str = "epsilon",
     max_advantage: float | None = None,
-    ties: str = "first",
     extra_rollouts: int | None = None,
     epsilon: float | None = None,
     estimator: str | None = None,
@@ -28,9 +26,8 @@ def check_options(
     Raises:
         ValueError: naming the option, its value and the valid ones, or the estimators that use it.
     """
-    for name, value, known in (("mad_zero", mad_zero, MAD_ZERO), ("ties", ties, TIES)):
-        if value not in known:
-            raise ValueError(f"unknown {name} {value!r}; there are: {', '.join(known)}")
+    if mad_zero not in MAD_ZERO:
+        raise ValueError(f"unknown mad_zero {mad_zero!r}; there are: {', '.join(MAD_ZERO)}")
     if max_advantage is not None and not max_advantage > 0:
         raise ValueError(f"max_advantage is None or more than 0, not {max_advantage!r}")
     if extra_rollouts is not None and (not isinstance(extra_rollouts, int) or extra_rollouts < 0):

@@ -30,7 +30,7 @@ def estimate_rows(
         groups: the id of each row's group; a tensor holds numbers.
         estimator: a name that `get_estimator` knows.
         num_generations: G; None for the rollouts of the largest group without the extra ones.
-        lengths: (rows,), tokens of each completion; for estimators and ties that need them.
+        lengths: (rows,), tokens of each completion; for estimators that need them.
         extra_rollouts: replaces the estimator's own number.
         options: the other keyword arguments of `estimate`.
 

@@ -68,7 +68,6 @@ class Signal:
         moments: of the update.
         best: of the update by all n rollouts with A_i = r_i - E[r]: no better baseline can be had without looking at
             the scores.
-        active: (prompts,), expected rows with an advantage other than 0: those that an update has to compute.
         groups: what the estimator makes of every group.
     """
 
@@ -81,11 +80,11 @@ class Signal:
     direction: Tensor
     moments: Moments
     best: Moments
-    active: Tensor
     groups: Enumeration
 
     def __getitem__(self, prompts: Any) -> "Signal":
-        tensors = ("probabilities", "climb", "direction", "active")
+        prompts = [prompts] if isinstance(prompts, int) else prompts
+        tensors = ("probabilities", "climb", "direction")
         some: dict[str, Any] = {name: getattr(self, name)[prompts] for name in tensors}
         for name in ("moments", "best"):
             some[name] = Moments(*(field[prompts] for field in getattr(self, name)))
@@ -179,9 +178,9 @@ def signal(
     drawn = int(groups.counts[0].sum())
     climb = chances * (good - (chances * good).sum(dim=1, keepdim=True))
     direction = _direction(groups, num_generations, chances)
-    moments, active = _moments(groups, num_generations, chances, direction, climb)
+    moments = _moments(groups, num_generations, chances, direction, climb)
     best = _best(drawn, levels, chances, climb)
-    return Signal(num_generations, drawn, rho, levels, chances, climb, direction, moments, best, active, groups)
+    return Signal(num_generations, drawn, rho, levels, chances, climb, direction, moments, best, groups)
 
 
 def _direction(groups: Enumeration, num_generations: int, chances: Tensor) -> Tensor:
@@ -195,19 +194,16 @@ def _direction(groups: Enumeration, num_generations: int, chances: Tensor) -> Te
     return torch.cat(columns, dim=1)
 
 
-def _moments(
-    groups: Enumeration, num_generations: int, chances: Tensor, direction: Tensor, climb: Tensor
-) -> tuple[Moments, Tensor]:
-    """The moments of the update and the expected number of active rows."""
-    sums, squares, active = groups.outcomes.sums, groups.outcomes.squares, groups.outcomes.active
+def _moments(groups: Enumeration, num_generations: int, chances: Tensor, direction: Tensor, climb: Tensor) -> Moments:
+    sums, squares = groups.outcomes.sums, groups.outcomes.squares
     total = sums.sum(dim=1, keepdim=True)
-    terms = [(sums**2).sum(dim=1, keepdim=True), total**2, squares[:, None], active[:, None], sums * total]
+    terms = [(sums**2).sum(dim=1, keepdim=True), total**2, squares[:, None], sums * total]
     expected = _expectation(groups.weight, groups.counts, torch.cat(terms, dim=1), chances)
-    own, crossed, both = expected[:, 0], expected[:, 4:], expected[:, 1]
+    own, crossed, both = expected[:, 0], expected[:, 3:], expected[:, 1]
     second = own - 2 * (chances * crossed).sum(dim=1) + (chances**2).sum(dim=1) * both
     mean = _in_logits(direction, chances)
     level_noise = (second / num_generations**2 - (mean**2).sum(dim=1)).clamp(min=0)
-    return Moments((mean * climb).sum(dim=1), level_noise, expected[:, 2] / num_generations**2), expected[:, 3]
+    return Moments((mean * climb).sum(dim=1), level_noise, expected[:, 2] / num_generations**2)
 
 
 def _best(drawn: int, levels: Tensor, chances: Tensor, climb: Tensor) -> Moments:

@@ -36,7 +36,7 @@ class Entry:
         metrics: (name, value, time in seconds since the epoch, step).
         data: the training data as in run.json, with its `name`.
         rollouts: a file of rollouts that is shown as a table.
-        folder: its files are artifacts.
+        folder: its files, and those in its `figures`, are artifacts.
     """
 
     kind: str
@@ -52,10 +52,16 @@ class Entry:
     folder: Path | None = None
 
     @property
+    def artifacts(self) -> list[Path]:
+        """Of `folder`: other studies may have folders below it."""
+        folders = [self.folder, self.folder / "figures"] if self.folder else []
+        return sorted(path for folder in folders for path in folder.glob("*") if path.is_file())
+
+    @property
     def digest(self) -> str:
         """A hash of all that is logged."""
         digest = hashlib.sha256(repr(vars(self)).encode())
-        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()) if self.folder else ():
+        for path in self.artifacts:
             digest.update(str(path).encode() + path.read_bytes())
         return digest.hexdigest()[:16]
 

@@ -85,8 +85,8 @@ class Store:
             client.log_inputs(run_id, [dataset(entry.data)])
         if entry.rollouts:
             client.log_table(run_id, pd.read_json(entry.rollouts, lines=True).astype(object), "rollouts.json")
-        if entry.folder:
-            client.log_artifacts(run_id, str(entry.folder))
+        for path in entry.artifacts:
+            client.log_artifact(run_id, str(path), "figures" if path.parent != entry.folder else None)
         client.set_terminated(run_id, "FINISHED", milliseconds(entry.ended))
         self.written += 1
         return run_id

@@ -109,7 +109,7 @@ def record_attempt(job: Job) -> None:
     begun = time.time()
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
-    outcome |= {**provenance(), "data": data_set(job.data), "model": initial_model(job.model)}
+    outcome |= {**provenance(), "data": data_set(job.data), "model": initial_model(job.model) if is_first() else {}}
     outcome["rollout_tables"] = job.rollout_tables
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)

@@ -65,10 +65,8 @@ class MCRolloutLoop(_AsyncRolloutLoop):
             args.estimator,
             self.kept,
             lengths=torch.tensor([[len(ids) for ids in group.completions_ids]]),
-            extra_rollouts=args.extra_rollouts,
-            epsilon=args.advantage_epsilon,
-            mad_zero=args.mad_zero,
             max_advantage=args.max_advantage,
+            **args.options,
         )
         self._push_metrics({name: value.item() for name, value in diagnostics.items()})
         return [
@@ -121,8 +119,8 @@ def _check_one_group(args: EstimatorArguments) -> None:
     for groups in (successes, 2 * successes):
         lengths = torch.ones_like(groups)
         try:
-            together = compute_estimate(groups, args.estimator, 4, lengths=lengths, extra_rollouts=size - 4)
-            alone = compute_estimate(groups[:1], args.estimator, 4, lengths=lengths[:1], extra_rollouts=size - 4)
+            together = compute_estimate(groups, args.estimator, 4, lengths=lengths, **args.options)
+            alone = compute_estimate(groups[:1], args.estimator, 4, lengths=lengths[:1], **args.options)
         except ValueError:  # an estimator of other rewards, such as `bnpo(high=2.0)`
             continue
         if not torch.equal(together.advantages[:1], alone.advantages):

@@ -21,7 +21,6 @@ import trl.trainer.utils
 from accelerate.utils import DistributedType
 from torch import Tensor
 
-from mcgrpo.estimators import Ties
 from mcgrpo.trainer import packing
 from mcgrpo.trainer.drawn import BatchState
 from mcgrpo.trainer.packing import Batch
@@ -56,15 +55,6 @@ class CompactTrainer(ResumableTrainer):
     def drops(self) -> bool:
         """Whether rows without an advantage are left out."""
         return self.packs and self.beta == 0
-
-    @property
-    def ties(self) -> Ties:
-        """Drop the longest of tied pivots if the gradient does not depend on the choice, else the first drawn.
-
-        With beta > 0 the KL term of the dropped row is lost with it, and `dapo` divides by the tokens of the kept rows.
-        """
-        depends = self.beta != 0 or packing.needs_whole_batches(self.args) or self.aux_loss_enabled
-        return "longest" if self.args.loss_type in packing.MEAN_OF_ROWS and not depends else "first"
 
     def _trimmed(self, batch: Batch) -> Batch:
         padding = packing.removable_padding(self.accelerator.unwrap_model(self.model).config)

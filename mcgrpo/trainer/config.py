@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from trl import GRPOConfig
 
@@ -35,6 +35,11 @@ class EstimatorArguments:
         """Rollouts drawn for each prompt beside `num_generations`: `extra_rollouts`, or the estimator's own number."""
         return get_estimator(self.estimator).extra_rollouts if self.extra_rollouts is None else self.extra_rollouts
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of `compute_estimate`."""
+        return {"extra_rollouts": self.extra_rollouts, "epsilon": self.advantage_epsilon, "mad_zero": self.mad_zero}
+
     def check_estimator(self, num_generations: int) -> None:
         """Refuse invalid arguments; warns if the median of a group of this size is no rollout's reward.
 
@@ -42,13 +47,7 @@ class EstimatorArguments:
             ValueError: for an unknown estimator, or an option that is invalid or that it does not use.
         """
         centre, extra = get_estimator(self.estimator).centre, self.num_extra_rollouts
-        check_options(
-            mad_zero=self.mad_zero,
-            max_advantage=self.max_advantage,
-            extra_rollouts=self.extra_rollouts,
-            epsilon=self.advantage_epsilon,
-            estimator=self.estimator,
-        )
+        check_options(estimator=self.estimator, max_advantage=self.max_advantage, **self.options)
         if centre is median and extra and (num_generations + extra) % 2 == 0:
             warnings.warn(
                 f"num_generations={num_generations} with {extra} extra makes groups of even size, in which no "

@@ -1,7 +1,7 @@
 """Checkpoints that resume a GRPO training exactly: what TRL leaves out of them.
 
-transformers saves weights, optimizer, scheduler, random states and the step. TRL 1.16 adds nothing: a resumed training
-draws new rollouts in the middle of a generation batch (`num_iterations` or `steps_per_generation` above 1), counts
+transformers saves weights, optimizer, scheduler, random states and the step. TRL 1.16 adds no rollouts: a resumed
+training draws new ones in the middle of a generation batch (`num_iterations` or `steps_per_generation` above 1), counts
 micro-batches from 0, and repeats the order of the first epoch in a later one. With a streaming data set
 (`IterableDataset`) it starts at the first row. Of several adapters transformers loads only those in sub-folders, so not
 `default`, which PEFT saves beside them.

@@ -153,29 +153,16 @@ class MCGRPOTrainer(KLShareTrainer):
     def _group_size(self) -> int:
         return self.args.num_generations + self.args.num_extra_rollouts
 
-    def weighted(self, rewards_per_func: Tensor) -> Tensor:
-        """(rows, reward functions) -> (rows,) rewards, NaN where no function gave one."""
-        rewards = (rewards_per_func * self.reward_weights.to(rewards_per_func.device).unsqueeze(0)).nansum(dim=1)
-        return rewards.masked_fill(torch.isnan(rewards_per_func).all(dim=1), torch.nan)
-
     def _group(self, rewards_per_func: Tensor, rollouts: Rollouts) -> tuple[Tensor, Tensor]:
-        """Weighted rewards and lengths (tokens) of all processes' rollouts, both (groups, drawn)."""
-        rewards = self.weighted(rewards_per_func).view(-1, self._group_size)
+        """Weighted rewards (NaN where no function gave one) and lengths in tokens of all rollouts, (groups, drawn)."""
+        rewards = (rewards_per_func * self.reward_weights.to(rewards_per_func.device).unsqueeze(0)).nansum(dim=1)
+        rewards = rewards.masked_fill(torch.isnan(rewards_per_func).all(dim=1), torch.nan).view(-1, self._group_size)
         lengths = torch.tensor(rollouts.lengths, device=rewards.device)
         return rewards, self.accelerator.gather(lengths).view(rewards.shape)
 
     def _estimate(self, rewards: Tensor, lengths: Tensor) -> Estimate:
-        args = self.args
-        return compute_estimate(
-            rewards,
-            args.estimator,
-            self.num_generations,
-            lengths=lengths,
-            extra_rollouts=args.extra_rollouts,
-            epsilon=args.advantage_epsilon,
-            mad_zero=args.mad_zero,
-            ties=self.ties,
-        )
+        name, options = self.args.estimator, self.args.options
+        return compute_estimate(rewards, name, self.num_generations, lengths=lengths, **options)
 
     def _modify_estimate(self, estimated: Estimate) -> Estimate:
         """Inject sign flips; a hook for whatever else changes an estimate before it is clamped and diagnosed.

@@ -141,11 +141,10 @@ def test_trainings_with_other_files_of_one_data_set_or_model_are_refused(results
         collect(plan(results), results, unfinished)
 
 
-def test_grades_of_an_earlier_training_are_not_counted(results):
+def test_grades_of_an_earlier_training_are_not_counted_in_a_part_of_a_study(results):
     write_run(results, a_run(), metrics(), started=time.time() + 60)
-    with pytest.raises(RecordError, match=r"seed0/sums\.jsonl: older than the training that it should be of"):
-        collect(plan(results), results)
     found = collect(plan(results), results, unfinished=True)
+    assert any("seed0/sums.jsonl: older than the training that it should be of" in line for line in found.missing)
     assert {score.benchmark for score in found.scores if (score.method, score.seed) == ("grpo", 0)} == {"train"}
 
 

@@ -12,7 +12,7 @@ from mcgrpo.estimators import estimate
 from mcgrpo.estimators.diagnostics import diagnose, sign_flips
 
 NAN = float("nan")
-NAMES = ("flips/mean_median", "flips/mean_median_strict", "flips/loo_mean", "flips/loo_median")
+NAMES = ("flips/mean_median", "flips/loo_mean", "flips/loo_median")
 REWARD = st.sampled_from([0.0, 0.5, 1.5, 2.0, 3.0])
 BATCH = st.integers(2, 7).flatmap(
     lambda drawn: st.lists(st.lists(REWARD | st.just(NAN), min_size=drawn, max_size=drawn), min_size=1, max_size=4)
@@ -20,7 +20,7 @@ BATCH = st.integers(2, 7).flatmap(
 
 
 def flips(*groups, dtype=torch.float32):
-    """The four shares of a batch, in the order of NAMES."""
+    """The three shares of a batch, in the order of NAMES."""
     found = sign_flips(torch.tensor(groups, dtype=dtype))
     assert tuple(found) == NAMES
     return [value.item() for value in found.values()]
@@ -53,7 +53,7 @@ class TestEffectiveRows:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("reward", [0.1, 1 / 3, 1e4])
 def test_equal_rewards_have_no_sign_to_lose(reward, dtype):
-    assert flips([reward] * 9, [reward] * 9, dtype=dtype) == [0, 0, 0, 0]
+    assert flips([reward] * 9, [reward] * 9, dtype=dtype) == [0, 0, 0]
 
 
 def sign(value):
@@ -61,20 +61,19 @@ def sign(value):
 
 
 def by_definition(groups):
-    """The four shares from their sentences, in fractions."""
-    shares, rollouts = [Fraction(0)] * 4, 0
+    """The three shares from their sentences, in fractions."""
+    shares, rollouts = [Fraction(0)] * 3, 0
     for group in groups:
         group = [Fraction(reward) for reward in group if reward == reward]
         for i, reward in enumerate(group):
             rollouts += 1
             whole = [sign(reward - centre(group)) for centre in (statistics.mean, statistics.median)]
             shares[0] += whole[0] != whole[1]
-            shares[1] += whole[0] * whole[1] == -1
             for j in set(range(len(group))) - {i}:
                 rest = [other for place, other in enumerate(group) if place != j]
                 for which, centre in enumerate((statistics.mean, statistics.median)):
-                    shares[2 + which] += Fraction(sign(reward - centre(rest)) != whole[which], len(group) - 1)
-    return [float(share / rollouts) for share in shares] if rollouts else [NAN] * 4
+                    shares[1 + which] += Fraction(sign(reward - centre(rest)) != whole[which], len(group) - 1)
+    return [float(share / rollouts) for share in shares] if rollouts else [NAN] * 3
 
 
 @given(BATCH)

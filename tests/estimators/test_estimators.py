@@ -133,7 +133,6 @@ class TestAppendix:
 
 OPTIONS = [
     ({"mad_zero": "median"}, "unknown mad_zero 'median'; there are: epsilon, std, mean_absolute_deviation, unit, skip"),
-    ({"ties": "last"}, "unknown ties 'last'; there are: first, longest"),
     ({"max_advantage": 0.0}, "max_advantage is None or more than 0, not 0.0"),
     ({"max_advantage": NAN}, "max_advantage is None or more than 0, not nan"),
     ({"extra_rollouts": 1.0}, r"extra_rollouts is None or a whole number of at least 0, not 1\.0"),
@@ -167,15 +166,13 @@ class TestOptions:
     @pytest.mark.parametrize("estimator", ESTIMATORS)
     def test_that_are_the_defaults_are_not_refused(self, estimator):
         rule = ESTIMATORS[estimator]
-        check_options(estimator=estimator, mad_zero="epsilon", extra_rollouts=3, epsilon=rule.epsilon, ties="longest")
+        check_options(estimator=estimator, mad_zero="epsilon", extra_rollouts=3, epsilon=rule.epsilon)
 
-    @pytest.mark.parametrize("option", [{"estimator": "opo"}, {"ties": "longest"}])
-    def test_lengths_that_are_missing_are_asked_for(self, option):
-        option = {"estimator": "mean", **option}
-        with pytest.raises(ValueError, match=r"(estimator 'opo'|ties='longest') needs `lengths`"):
-            estimate(torch.zeros(1, 2), num_generations=2, **option)
+    def test_lengths_that_are_missing_are_asked_for(self):
+        with pytest.raises(ValueError, match="estimator 'opo' needs `lengths`"):
+            estimate(torch.zeros(1, 2), "opo", 2)
         with pytest.raises(ValueError, match=r"lengths have shape \(2, 1\), rewards \(1, 2\)"):
-            estimate(torch.zeros(1, 2), num_generations=2, lengths=torch.ones(2, 1), **option)
+            estimate(torch.zeros(1, 2), "opo", 2, lengths=torch.ones(2, 1))
 
     def test_another_number_of_extra_rollouts(self):
         # median of the five 1, deviations 1 1 0 0 2: both zeros go, and the first of the ones, to leave two

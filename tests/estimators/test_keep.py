@@ -16,40 +16,14 @@ NAN = float("nan")
 LEVELS = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])
 
 
-def kept(rewards, num_generations, **options):
-    rewards = torch.tensor([rewards])
-    extra = rewards.size(1) - num_generations
-    options = {"estimator": "median", "extra_rollouts": extra} | options
-    if "lengths" in options:
-        options |= {"lengths": torch.tensor([options["lengths"]]), "ties": options.get("ties", "longest")}
-    return estimate(rewards, num_generations=num_generations, **options)[1][0].tolist()
-
-
 class TestTies:
-    def test_the_longest_of_tied_pivots_goes(self):
-        assert kept([0.0, 0.0, 0.0, 2.0, 1.0], 4, lengths=[5, 9, 7, 20, 20]) == [True, False, True, True, True]
+    def test_the_first_drawn_of_tied_pivots_goes(self):
+        _, keep, _ = estimate(torch.tensor([[2.0, 0.0, 0.0, 0.0, 1.0]]), "median", 4)
+        assert keep.tolist() == [[True, False, True, True, True]]
 
-    def test_of_equally_long_ones_the_first_drawn_goes(self):
-        assert kept([2.0, 0.0, 0.0, 0.0, 1.0], 4, lengths=[9, 3, 9, 9, 9]) == [True, True, False, True, True]
-        assert kept([0.0, 0.0, 0.0], 2, lengths=[1, 9, 1], ties="first") == [False, True, True]
-
-    def test_lengths_do_not_decide_between_rows_that_have_an_advantage(self):
-        # the mean is 1, so 0 and 2 deviate alike: to drop the longer would be to prefer short answers
-        for lengths in ([1, 9, 5], [9, 1, 5]):
-            options = {"estimator": "mean-std-plus1", "lengths": lengths}
-            assert kept([0.0, 2.0, 1.0], 1 + 1, **options) == [True, True, False]
-            assert kept([0.0, 2.0, 0.0, 2.0], 3, **options | {"lengths": [*lengths, 7]}) == [False, True, True, True]
-
-    @given(arrays("float32", (3, 5), elements=LEVELS), arrays("int64", (3, 5), elements=st.integers(1, 4)))
-    def test_the_gradient_is_that_of_any_other_choice(self, drawn, lengths):
-        """What is dropped has the same |A| either way, so that the advantages that are kept are the same ones."""
-        rewards, lengths = torch.from_numpy(drawn), torch.from_numpy(lengths)
-        advantages, first, _ = estimate(rewards, "median-mad", 4)
-        _, longest, _ = estimate(rewards, "median-mad", 4, lengths=lengths, ties="longest")
-        assert (longest.sum(dim=1) == 4).all()
-        one, other = ((advantages * keep).sort(dim=1).values for keep in (first, longest))
-        assert torch.equal(one, other)
-        assert (lengths * longest).sum() <= (lengths * first).sum()
+    def test_so_does_it_of_rows_that_have_an_advantage(self):
+        _, keep, _ = estimate(torch.tensor([[0.0, 2.0, 0.0, 2.0]]), "mean-std-plus1", 3)
+        assert keep.tolist() == [[False, True, True, True]]
 
 
 class TestOwnRule:
@@ -60,7 +34,7 @@ class TestOwnRule:
 
         def keep_last(*arguments):
             calls.append(arguments)
-            rewards, _, num_generations, _ = arguments
+            rewards, _, num_generations = arguments
             return (torch.arange(rewards.size(1)) >= rewards.size(1) - num_generations).expand(rewards.shape)
 
         register("of-all", Estimator(median, mad, 1, 1.0, keep=keep_last))
@@ -70,15 +44,12 @@ class TestOwnRule:
     REWARDS = torch.tensor([[0.0, 1.0, 3.0, 5.0, NAN]])
 
     @pytest.mark.parametrize("estimator", ["of-all", "of-kept"])
-    def test_is_called_with_rewards_their_centre_g_and_no_lengths(self, calls, estimator):
-        _, keep, _ = estimate(self.REWARDS, estimator, 4, lengths=torch.ones_like(self.REWARDS))
-        ((rewards, centre, size, lengths),) = calls
+    def test_is_called_with_rewards_their_centre_and_g(self, calls, estimator):
+        _, keep, _ = estimate(self.REWARDS, estimator, 4)
+        ((rewards, centre, size),) = calls
         assert rewards[0, :4].tolist() == [0.0, 1.0, 3.0, 5.0] and rewards[0, 4].isnan()
-        assert centre.tolist() == [[2.0]] and size == 4 and lengths is None
+        assert centre.tolist() == [[2.0]] and size == 4
         assert keep.tolist() == [[False, True, True, True, True]]
-        of_rows = torch.tensor([[5, 4, 3, 2, 1]])
-        estimate(self.REWARDS, estimator, 4, lengths=of_rows, ties="longest")
-        assert torch.equal(calls[1][3], of_rows)
 
     def test_advantages_are_about_the_centre_of_all_rows_or_of_those_kept(self, calls):
         of_all, of_kept = (estimate(self.REWARDS, name, 4)[0][0].tolist() for name in ("of-all", "of-kept"))

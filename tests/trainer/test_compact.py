@@ -169,33 +169,6 @@ class TestWithAPenalty:
         assert sum(rows(part)) < sum(rows(whole))
 
 
-@pytest.mark.parametrize(
-    ("settings", "dropped"),
-    [
-        ({}, "longest"),
-        ({"loss_type": "dr_grpo"}, "longest"),
-        ({"loss_type": "dapo"}, "first"),
-        ({"beta": 0.04}, "first"),
-        ({"entropy_coef": 0.1}, "first"),
-        ({"top_entropy_quantile": 0.3}, "first"),
-    ],
-)
-def test_the_longest_of_tied_pivots_is_dropped_where_it_does_not_matter(settings, dropped, tmp_path):
-    settings = {"beta": 0.0, "num_generations": 2, "loss_type": "grpo", "max_steps": 1, **settings}
-    lengths = []
-
-    def ties(completion_ids, **_):
-        lengths.extend(map(len, completion_ids))
-        return [1.0] * len(completion_ids)
-
-    trainer = trained(Uneven, tmp_path, ties, compact_updates=False, max_completion_length=24, **settings)
-    groups = [lengths[start : start + 3] for start in range(0, len(lengths), 3)]
-    first = sorted(length for group in groups for length in group[1:])
-    longest = sorted(length for group in groups for length in sorted(group)[:2])
-    kept = sorted(trainer.batches[0]["completion_mask"].sum(dim=1).tolist())
-    assert kept == {"first": first, "longest": longest}[dropped] and first != longest
-
-
 class TestWhereItIsNotExact:
     @pytest.mark.parametrize(
         "settings",

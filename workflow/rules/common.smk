@@ -115,14 +115,14 @@ def vllm_server(wildcards, input):
     return json.dumps({"model": str(input.model), "log": str(log), "gpus": gpus, **options})
 
 
-# Snakemake compares folders by time only, and a copied study has other times: models that are made here are `ancient`, and
-# compared by their checksums.
+# Snakemake compares folders by their time, which a copy changes: models are `ancient`, beside their checksums or files.
 def initial_model(name, warm=True):
     """The inputs that are a model before training: after its warm start if it has one; a local one in place."""
     spec = config["models"][name]
     warm = warm and "warm_start" in spec
     if "folder" in spec and not warm:
-        return {"model": str(Path(spec["folder"]).expanduser())}
+        folder = Path(spec["folder"]).expanduser()
+        return {"model": ancient(str(folder)), "files": sorted(map(str, filter(Path.is_file, folder.glob("*"))))}
     folder = FILES.warm_start(name) if warm else FILES.model(name)
     return {"model": ancient(folder), "sums": FILES.sums(folder)}
 

