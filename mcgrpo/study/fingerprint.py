@@ -8,6 +8,7 @@ in another way, and then runs it anew.
 
 import ast
 import hashlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -15,8 +16,8 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-VIEWS = frozenset({"mcgrpo"})
-"""Modules that cannot change what comes out: the package's front, a version."""
+WITHOUT_RESULTS = re.compile(r"mcgrpo|mcgrpo\.launch(\..*)?")
+"""Modules that cannot change what comes out: the package's front, and how a job is started."""
 
 
 @cache
@@ -52,7 +53,7 @@ def closure(stage: str, own: bool = False) -> dict[str, str]:
     waiting = [f"{stage}.__main__" if _path(f"{stage}.__main__", own) else stage]
     while waiting:
         module = waiting.pop()
-        if module in reached or module in VIEWS or not (path := _path(module, own)):
+        if module in reached or WITHOUT_RESULTS.fullmatch(module) or not (path := _path(module, own)):
             continue
         reached[module], imported = _parsed(path.read_text(encoding="utf-8"))
         parent = module.rpartition(".")[0]
