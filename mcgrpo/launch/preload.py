@@ -1,8 +1,7 @@
 """Run a module as `python -m` does, in a process forked from one that has imported the heavy libraries already.
 
-A study with `preload: true` starts a server for its jobs on this machine: it imports once, then forks a process for a
-job, and its keeper. Threads and GPUs do not survive a fork, so it uses none. Without it, or if it does not begin the
-job, the module runs in this process: nothing runs twice.
+A study with `preload: true` starts a server for its jobs: it imports once, then forks a process and a keeper for each.
+Threads and GPUs do not survive a fork, so it uses none. A job that it does not begin runs in the client's process.
 """
 
 import gc

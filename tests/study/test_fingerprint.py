@@ -107,7 +107,7 @@ GRADERS = {"grade.completions", "grade.answers", "grade.math_grader", "grade.ver
         (
             "train",
             {"train.job", "trainer.trainer", "estimators", "data.prompts", *(f"grade.{name}" for name in OF_REWARDS)},
-            {"report", "analyse", "study.check", "study.plan", "tracking", "generate", "grade.completions", "data.toy"},
+            {"report", "analyse", "study.plan", "tracking", "generate", "grade.completions", "data.toy", "launch.gpus"},
         ),
         ("data", {"study.hub"}, {"data.audit", "data.overlap", *GRADERS}),
         ("data.models", {"data.toy.models", "data.toy.task", "data.fetch"}, {"data.audit", "data.overlap", *GRADERS}),
