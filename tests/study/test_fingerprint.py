@@ -98,6 +98,7 @@ def test_the_closure_holds_every_module_that_is_loaded(loaded, stage):
 
 
 OF_REWARDS = ("rewards", "answers", "verify_worker", "math_grader")
+ANALYSIS = {"report", "analyse", "study.plan", "tracking"}
 GRADERS = {"grade.completions", "grade.answers", "grade.math_grader", "grade.verifier"}
 
 
@@ -107,7 +108,7 @@ GRADERS = {"grade.completions", "grade.answers", "grade.math_grader", "grade.ver
         (
             "train",
             {"train.job", "trainer.trainer", "estimators", "data.prompts", *(f"grade.{name}" for name in OF_REWARDS)},
-            {"report", "analyse", "study.plan", "tracking", "generate", "grade.completions", "data.toy", "launch.gpus"},
+            {*ANALYSIS, "study.check", "generate", "grade.completions", "data.toy", "launch.gpus"},
         ),
         ("data", {"study.hub"}, {"data.audit", "data.overlap", *GRADERS}),
         ("data.models", {"data.toy.models", "data.toy.task", "data.fetch"}, {"data.audit", "data.overlap", *GRADERS}),
