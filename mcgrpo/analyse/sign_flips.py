@@ -1,11 +1,11 @@
 """Sign-flip rates (MC-GRPO, Fig. 2 and Section 2), exact: the mean over ALL k-subsets of a prompt's N rollouts.
 
-`python -m mcgrpo.analyse.sign_flips --grades FILE --k 2 4 8 --subsamples 20 --seed 0 --output FILE`
+`python -m mcgrpo.analyse.sign_flips --grades FILE --k 2 4 8 --output FILE`
 
 A rollout's sign under a small group's baseline is compared with its oracle sign, from all N rollouts of its prompt;
 the rate is the share of a group's k rollouts for which they disagree. Rewards take few levels, so a subset is known by
 how many rollouts it holds of each level, c_1 + ... + c_L = k, and the mean over all C(N, k) subsets is a sum over these
-compositions, each with its hypergeometric weight prod C(n_v, c_v) / C(N, k).
+compositions, each with its hypergeometric weight prod C(n_v, c_v) / C(N, k). The paper estimates it from 20 subsets.
 
 The paper leaves open what follows; every combination is computed, and a measure is named by it (`FlipMeasure`).
 
@@ -16,7 +16,6 @@ baseline: of the group. `mean` and `median` of its k rollouts (two middle ones a
     matters only where one lies above the baseline and one below it: tied medians of an odd group are all one level.
 oracle: the baseline of the N rollouts, `oracle-mean` or `oracle-median`.
 convention: a flip is `strict` (one sign is +, the other -) or `zeros` (the signs differ, 0 being a sign of its own).
-how: `exact`, or `sampled` as in the paper, from 20 random subsets of each prompt.
 
 A strict flip needs a level between two others: every baseline here lies within the group, so no lowest reward is ever
 above it and no highest below. With two levels (0 and 2: right and wrong) the strict rate is 0 for the mean and for the
@@ -32,12 +31,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from mcgrpo import command_line
@@ -50,8 +48,7 @@ from mcgrpo.sums import seal
 BASELINES = ("mean", "median", "mean-plus1", "median-plus1")
 ORACLES = ("oracle-mean", "oracle-median")
 CONVENTIONS = ("strict", "zeros")
-HOWS = ("exact", "sampled")
-NAMES = "({})/({})/({})/k([1-9][0-9]*)/({})".format(*map("|".join, (BASELINES, ORACLES, CONVENTIONS, HOWS)))
+NAMES = "({})/({})/({})/k([1-9][0-9]*)".format(*map("|".join, (BASELINES, ORACLES, CONVENTIONS)))
 """What measures of sign flips are called: a pattern."""
 Counts = tuple[int, ...]
 """How many rollouts there are of each level."""
@@ -64,22 +61,21 @@ class FlipMeasure(NamedTuple):
     oracle: str
     convention: str
     k: int
-    how: str
 
     def __str__(self) -> str:
-        return f"{self.baseline}/{self.oracle}/{self.convention}/k{self.k}/{self.how}"
+        return f"{self.baseline}/{self.oracle}/{self.convention}/k{self.k}"
 
 
 def parse_measure(name: str) -> FlipMeasure:
-    """The measure of a name, such as `mean/oracle-mean/strict/k2/exact`.
+    """The measure of a name, such as `mean/oracle-mean/strict/k2`.
 
     Raises:
         ValueError: for another name.
     """
     if not (match := re.fullmatch(NAMES, name)):
-        raise ValueError(f"{name!r} is no measure of sign flips, like 'mean/oracle-mean/strict/k2/exact'")
-    baseline, oracle, convention, k, how = match.groups()
-    return FlipMeasure(baseline, oracle, convention, int(k), how)
+        raise ValueError(f"{name!r} is no measure of sign flips, like 'mean/oracle-mean/strict/k2'")
+    baseline, oracle, convention, k = match.groups()
+    return FlipMeasure(baseline, oracle, convention, int(k))
 
 
 class Tally(NamedTuple):
@@ -103,23 +99,11 @@ def every_group(counts: Counts, size: int) -> dict[Counts, int]:
     return {group: math.prod(map(math.comb, counts, group)) for group in groups if sum(group) == size}
 
 
-def draw(rewards: Tally, k: int, subsamples: int, generator: np.random.Generator) -> np.ndarray:
-    """Random subsets of k + 1 rollouts; the first k of each are a random subset of k.
-
-    Returns each rollout's level, counted from 0: integers of shape (subsamples, k + 1).
-    """
-    rollouts = np.repeat(np.arange(len(rewards.levels)), rewards.counts)
-    return generator.permuted(np.tile(rollouts, (subsamples, 1)), axis=1)[:, : k + 1]
-
-
-def drawn_groups(drawn: np.ndarray, levels: int) -> dict[Counts, int]:
-    """As `every_group`, of the groups that were drawn: integers of shape (groups, size), below `levels`."""
-    return Counter(map(tuple, (drawn[:, :, None] == np.arange(levels)).sum(axis=1).tolist()))
-
-
-def rate(rewards: Tally, baseline: str, oracle: str, convention: str, groups: Mapping[Counts, int]) -> Fraction:
-    """The sign-flip rate of one prompt, over groups of its rollouts and how often each is taken."""
+def rate(rewards: Tally, measure: FlipMeasure) -> Fraction:
+    """The sign-flip rate of one prompt, over all groups of its rollouts."""
+    baseline, oracle, convention, k = measure
     signs = _signs(_distances(rewards, oracle.removeprefix("oracle-")))
+    groups = every_group(rewards.counts, k + baseline.endswith("-plus1"))
     flips = (times * _flips(group, rewards.levels, baseline, signs, convention) for group, times in groups.items())
     return Fraction(sum(flips), sum(groups.values()))
 
@@ -151,12 +135,8 @@ def _signs(distances: Iterable[int]) -> tuple[int, ...]:
     return tuple((distance > 0) - (distance < 0) for distance in distances)
 
 
-def flip_rates(
-    rewards: Mapping[str, Sequence[float]], sizes: Sequence[int], subsamples: int, seed: int
-) -> Iterator[Measure]:
+def flip_rates(rewards: Mapping[str, Sequence[float]], sizes: Sequence[int]) -> Iterator[Measure]:
     """Every measure of the rewards of each problem (by id), each with a value per problem in their order.
-
-    The random subsets of a problem depend on `seed`, k and its id alone, and are the same for all conventions.
 
     Raises:
         RecordError: naming a problem with fewer rollouts than the largest k + 1.
@@ -166,18 +146,9 @@ def flip_rates(
         if len(drawn) <= most:
             raise RecordError(f"problem {problem!r} has {len(drawn)} rollouts; k = {most} needs {most + 1}")
     problems, tallies = problems_hash(rewards), [tally(drawn) for drawn in rewards.values()]
-    for k in sizes:
-        generators = (np.random.default_rng([seed, k, *problem.encode()]) for problem in rewards)
-        subsets = [draw(each, k, subsamples, own) for each, own in zip(tallies, generators, strict=True)]
-        groups = {}
-        for size in (k, k + 1):
-            pairs = zip(subsets, tallies, strict=True)
-            groups[size, "exact"] = [every_group(each.counts, size) for each in tallies]
-            groups[size, "sampled"] = [drawn_groups(own[:, :size], len(each.levels)) for own, each in pairs]
-        for baseline, oracle, convention, how in itertools.product(BASELINES, ORACLES, CONVENTIONS, HOWS):
-            pairs = zip(tallies, groups[k + baseline.endswith("-plus1"), how], strict=True)
-            values = [float(rate(each, baseline, oracle, convention, own)) for each, own in pairs]
-            yield Measure(str(FlipMeasure(baseline, oracle, convention, k, how)), values, problems)
+    for parts in itertools.product(BASELINES, ORACLES, CONVENTIONS, sizes):
+        measure = FlipMeasure(*parts)
+        yield Measure(str(measure), [float(rate(each, measure)) for each in tallies], problems)
 
 
 def read_rewards(path: Path) -> dict[str, list[float]]:
@@ -193,10 +164,9 @@ def read_rewards(path: Path) -> dict[str, list[float]]:
 
 
 def table(rates: Iterable[Measure]) -> str:
-    """The exact rates in percent, each a mean over problems: a column for each convention and k."""
+    """The rates in percent, each a mean over problems: a column for each convention and k."""
     rows = [{**parse_measure(row.measure)._asdict(), "rate": 100 * fmean(row.values)} for row in rates]
-    exact = pd.DataFrame(rows).query("how == 'exact'")
-    columns = exact.pivot(index=["baseline", "oracle"], columns=["convention", "k"], values="rate")
+    columns = pd.DataFrame(rows).pivot(index=["baseline", "oracle"], columns=["convention", "k"], values="rate")
     return columns.to_string(float_format="{:.2f}".format)
 
 
@@ -205,16 +175,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser, whole = command_line.parser(main.__doc__), command_line.whole
     parser.add_argument("--grades", type=Path, required=True, help="many sampled completions a problem")
     parser.add_argument("--k", type=whole, nargs="+", default=[2, 4, 8], help="rollouts that reach the update")
-    parser.add_argument("--subsamples", type=whole, default=20, help="random subsets per problem (%(default)s)")
-    parser.add_argument("--seed", type=partial(whole, least=0), default=0, help="of the random subsets (%(default)s)")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     with command_line.errors(RecordError):
         rewards = read_rewards(options.grades)
-        rates = list(flip_rates(rewards, options.k, options.subsamples, options.seed))
+        rates = list(flip_rates(rewards, options.k))
     write_jsonl(options.output, rates)
     seal(options.output)
-    print(f"{len(rates)} measures of {len(rewards)} problems; exact rates in percent, their mean over problems:")
+    print(f"{len(rates)} measures of {len(rewards)} problems; rates in percent, their mean over problems:")
     print(table(rates))
 
 

@@ -204,7 +204,7 @@ def of(**term):
         ([of(method="mcgrpo")], "claim it: unknown method 'mcgrpo'"),
         ([of(measure="seconds")], "claim it: unknown measure 'seconds' of in"),
         ([of(measure="greedy", role="train")], "claim it: unknown measure 'greedy' of train"),
-        ([of(measure="mean/oracle/zeros/k2/exact", role="flips")], "claim it: unknown measure 'mean/oracle/zeros"),
+        ([of(measure="mean/oracle/zeros/k2", role="flips")], "claim it: unknown measure 'mean/oracle/zeros"),
         ([of(field="median")], r"claim it: comparisons.0.terms.0.field: 'median' is not one of"),
         ([of(metod="grpo")], r"claim it: comparisons.0.terms.0: .*'metod' was unexpected"),
         ([of(method="grpo", field="difference")], "claim it: field 'difference' of grpo, which has no baseline"),

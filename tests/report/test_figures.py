@@ -73,7 +73,7 @@ def test_a_figure_with_nothing_to_show_says_so(name, tmp_path, capsys):
     where = (
         {},
         {"role": "out"},
-        {"role": "flips", "measure": "mean/oracle-mean/strict/k2/exact"},
+        {"role": "flips", "measure": "mean/oracle-mean/strict/k2"},
         {"variant": "flip-0.1"},
     )
     empty = point("grpo", 2, 0, 1, seconds=[None] * 4, reward=None, accuracy=None)

@@ -23,9 +23,7 @@ SURE, UNSURE = (0.04, 0.01, 0.07), (-0.01, -0.03, 0.02)
 
 def rates(about, rate):
     """Of both oracles and both conventions at k=2; `cell` makes intervals two points wide on either side."""
-    names = [
-        f"{about}/oracle-{oracle}/{zeros}/k2/exact" for oracle in ("mean", "median") for zeros in ("strict", "zeros")
-    ]
+    names = [f"{about}/oracle-{oracle}/{zeros}/k2" for oracle in ("mean", "median") for zeros in ("strict", "zeros")]
     return [flip(name, rate, n=16) for name in names]
 
 

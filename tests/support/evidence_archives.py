@@ -51,7 +51,7 @@ STUDY = {
         "sign-flips": {
             "settings": ["toy"],
             "evaluate": [],
-            "sign_flips": {"prompts": 4, "rollouts": 8, "subset_sizes": [2], "subsamples": 3, "temperature": 1.0},
+            "sign_flips": {"prompts": 4, "rollouts": 8, "subset_sizes": [2], "temperature": 1.0},
         },
     },
 }  # fmt: skip

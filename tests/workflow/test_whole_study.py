@@ -121,7 +121,7 @@ def test_a_second_call_runs_no_job_however_often_checkpoints_are_written(finishe
         ),
         ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", *SIGN_FLIPS, *ANALYSIS}),
         (
-            "experiments: {sign-flips: {sign_flips: {subsamples: 5}}}",
+            "experiments: {sign-flips: {sign_flips: {subset_sizes: [2, 4]}}}",
             {"all", "plan", "overlap", "sign_flips", *ANALYSIS},
         ),
     ],

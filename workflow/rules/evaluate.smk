@@ -82,8 +82,6 @@ rule sign_flips:
     threads: 1
     params:
         k=lambda wildcards: FLIPS[wildcards.run]["subset_sizes"],
-        subsamples=lambda wildcards: FLIPS[wildcards.run]["subsamples"],
         code=fingerprint("mcgrpo.analyse.sign_flips"),
     shell:
-        "python -m mcgrpo.analyse.sign_flips --grades {input:q} --k {params.k} --subsamples {params.subsamples} --seed 0 "
-        "--output {output:q} > {log:q} 2>&1"
+        "python -m mcgrpo.analyse.sign_flips --grades {input:q} --k {params.k} --output {output:q} > {log:q} 2>&1"

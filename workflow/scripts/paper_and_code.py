@@ -87,9 +87,8 @@ def gains(cells: pd.DataFrame) -> str:
 
 
 def sign_flips(summary: pd.DataFrame) -> str:
-    """A row for each convention and k: the exact rates for the mean and the median of k and of k + 1."""
+    """A row for each convention and k: the rates for the mean and the median of k and of k + 1."""
     flips = flip_rates.select(summary[summary.method == UNTRAINED])
-    flips = flips[flips.how == "exact"]
     if flips.empty:
         raise SystemExit("the summary has no sign-flip rates of the untrained model")
     rows, found = [], Counter()

@@ -37,9 +37,9 @@ def make_tables(config: Config, planned: dict[str, Any], collected: Results, the
     ours, folder = made.results, made.root / reports(config)
     write_json(ours.plan, as_json(config))
     for run, spec in planned["flips"].items():
-        benchmark, few = spec["benchmark"], ["--k", *spec["subset_sizes"], "--subsamples", spec["subsamples"]]
+        benchmark, sizes = spec["benchmark"], spec["subset_sizes"]
         if (grades := there.results.rollout_grades(run, benchmark)).is_file():
-            _call(sign_flips.main, "--grades", grades, *few, "--output", ours.flips(run, benchmark))
+            _call(sign_flips.main, "--grades", grades, "--k", *sizes, "--output", ours.flips(run, benchmark))
     write_jsonl(ours.scores, collected.scores)
     write_csv(ours.curves, CurvePoint, collected.curves)
     _call(summarise.main, "--results", ours.folder)

@@ -1,7 +1,7 @@
 """The table of sign-flip rates: how often a baseline over k rollouts gives an advantage the wrong sign.
 
 Rates are in percent of the rollouts, by convention (what counts as a flip) and oracle (the baseline over all rollouts
-that gives the true sign). Each exact rate has the one over the paper's random subsamples beside it.
+that gives the true sign).
 """
 
 import pandas as pd
@@ -14,9 +14,9 @@ from mcgrpo.study.methods import label
 
 TEXT = (
     "Sign-flip rate in percent: the share of rollouts whose advantage has another sign over k rollouts than over all "
-    "rollouts of its prompt (the oracle). Strict: + against −; zeros: zero is a sign of its own. Exact: over every "
-    "subset of k; sampled: over random subsets, as in the paper. A baseline -plus1 is that of k+1 rollouts, of which "
-    "the closest to it is dropped. Rates"
+    "rollouts of its prompt (the oracle). Strict: + against −; zeros: zero is a sign of its own. Over every subset "
+    "of k rollouts; the paper draws 20. A baseline -plus1 is that of k+1 rollouts, of which the closest to it is "
+    "dropped. Rates"
 )
 LINE = ["setting", "benchmark", "method", "num_generations", "variant", "convention", "oracle", "centre"]
 HEADINGS = ["Setting", "Benchmark", "Model", "Convention", "Oracle", "Baseline"]
@@ -37,22 +37,20 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
         oracle=parts.oracle.map(ORACLES.index),
         centre=parts.centre.map(BASELINES.index),
         k=parts.k,
-        how=parts.how,
     )
 
 
 def table(summary: pd.DataFrame) -> Table | None:
-    """A line for each baseline, a column for each k and way of counting; blank where a rate is not defined."""
+    """A line for each baseline, a column for each k; blank where a rate is not defined."""
     cells = select(summary)
     if cells.empty:
         return None
-    columns = sorted(set(zip(cells.k, cells.how, strict=True)))
-    lines = []
+    sizes, lines = sorted(set(cells.k)), []
     for (setting, benchmark, method, budget, _, convention, oracle, centre), rows in cells.groupby(LINE, sort=False):
         model = label(method) + (f" G={budget}" if budget else "")
         names = (setting, benchmark, model, convention, oracle.removeprefix("oracle-"), centre)
-        there = {(row.k, row.how): (row.mean, row.low, row.high, "percent") for row in rows.itertuples()}
-        rates = {f"k={k} {how}": wording.estimate(*there[k, how]) if (k, how) in there else "" for k, how in columns}
+        there = {row.k: (row.mean, row.low, row.high, "percent") for row in rows.itertuples()}
+        rates = {f"k={k}": wording.estimate(*there[k]) if k in there else "" for k in sizes}
         lines.append(dict(zip(HEADINGS, names, strict=True)) | rates)
     caption = f"{TEXT}{wording.intervals(cells)}; {wording.sizes(cells)}."
     return Table("sign-flips", caption, pd.DataFrame(lines), 5, cells)
