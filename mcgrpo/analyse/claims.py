@@ -12,6 +12,7 @@ from jsonschema.exceptions import best_match
 
 from mcgrpo import shipped
 from mcgrpo.analyse import curves, measures, sign_flips
+from mcgrpo.records import Role
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.primary import METHOD
@@ -38,14 +39,9 @@ class Term:
     weight: float = 1
     variant: str = DEFAULT
     field: Literal["mean", "difference", "change"] = "mean"
-    role: str | None = None
+    role: Role = "in"
     benchmark: str | None = None
     measure: str = "greedy"
-
-    @property
-    def where(self) -> str:
-        """The role, where no benchmark is named."""
-        return self.benchmark or self.role or "in"
 
 
 @dataclass(frozen=True)
@@ -85,11 +81,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: `says` it, `where` the paper does, and what must hold in `all` (or `some`) settings.
-
-    `primary` is the comparison, counted from 1, whose average over settings decides on the claim; 0 for the average of
-    all of them.
-    """
+    """One claim: `says` it, `where` the paper does, and what must hold in `all` (or `some`) settings."""
 
     id: str
     says: str
@@ -99,13 +91,11 @@ class Claim:
     settings: tuple[str, ...] = ()
     quantifier: Literal["all", "some"] = "all"
     unjudged: str = ""
-    primary: int = 0
 
     @property
     def is_two_sided(self) -> bool:
-        """Whether what decides is bounded on both sides."""
-        chosen = [self.comparisons[self.primary - 1]] if self.primary else self.comparisons
-        return any(math.isfinite(each.low) and math.isfinite(each.high) for each in chosen)
+        """Whether its comparisons are bounded on both sides."""
+        return any(math.isfinite(each.low) and math.isfinite(each.high) for each in self.comparisons)
 
 
 def read_claims(path: str | Path) -> list[Claim]:
@@ -156,31 +146,31 @@ def _place(content: Any, path: list[str | int]) -> str:
 def _claim(row: dict[str, Any]) -> Claim:
     where = f"claim {row['id']}"
     comparisons = tuple(_comparison(spec, where) for spec in row.get("comparisons", []))
-    if row.get("primary", 0) > len(comparisons):
-        raise ClaimError(f"{where}: primary is comparison {row['primary']}, of {len(comparisons)}")
     if len(units := sorted({comparison.unit for comparison in comparisons})) > 1:
         raise ClaimError(f"{where}: comparisons of one claim must share a unit, not {', '.join(units)}")
-    endpoints = comparisons if row.get("quantifier") == "some" or not row.get("primary") else ()
-    if len({(math.isfinite(c.low), math.isfinite(c.high), c.low_open, c.high_open) for c in endpoints}) > 1:
-        raise ClaimError(f"{where}: comparisons that are averaged must be bounded on the same sides, or name a primary")
-    return Claim(**row | {"comparisons": comparisons, "settings": tuple(row.get("settings", ()))})
+    if len({(math.isfinite(c.low), math.isfinite(c.high), c.low_open, c.high_open) for c in comparisons}) > 1:
+        raise ClaimError(f"{where}: comparisons that are averaged must be bounded on the same sides")
+    claim = Claim(**row | {"comparisons": comparisons, "settings": tuple(row.get("settings", ()))})
+    if claim.quantifier == "some" and (len(comparisons) > 1 or claim.is_two_sided):
+        raise ClaimError(f"{where}: 'quantifier: some' is of one comparison with one bound")
+    return claim
 
 
 def _comparison(spec: dict[str, Any], where: str) -> Comparison:
-    ratio = spec.get("ratio")
-    terms = tuple(Term(**row) for row in (spec.get("terms") or [ratio["numerator"], ratio["denominator"]]))
+    ratio = "ratio" in spec
+    terms = tuple(Term(**row) for row in spec["ratio" if ratio else "terms"])
     if ratio:
         terms = terms[0], replace(terms[1], weight=-terms[1].weight)
     for term in terms:
         _check(term, where)
     if ratio and {(term.role, term.measure.split("_")[0], term.field) for term in terms} != {RATIO}:
         raise ClaimError(f"{where}: a ratio is of two training times, not {', '.join(map(_name, terms))}")
-    if len(places := sorted({term.where for term in terms})) > 1:
+    if len(places := sorted({term.benchmark or term.role for term in terms})) > 1:
         raise ClaimError(f"{where}: terms of one comparison must share a role or benchmark, not {', '.join(places)}")
     within = spec.get("within", math.inf)
     return Comparison(
         terms,
-        is_ratio=ratio is not None,
+        is_ratio=ratio,
         low=spec.get("at_least", spec.get("above", -within)),
         high=spec.get("at_most", spec.get("below", within)),
         low_open="above" in spec,
@@ -191,8 +181,8 @@ def _comparison(spec: dict[str, Any], where: str) -> Comparison:
 def _check(term: Term, where: str) -> None:
     if term.method not in (known := (UNTRAINED, *METHODS)):
         raise ClaimError(f"{where}: unknown method {term.method!r} (known: {', '.join(known)})")
-    if not re.fullmatch(MEASURES[term.role or "in"], term.measure):
-        raise ClaimError(f"{where}: unknown measure {term.measure!r} of {term.where}")
+    if not re.fullmatch(MEASURES[term.role], term.measure):
+        raise ClaimError(f"{where}: unknown measure {term.measure!r} of {term.role}")
     if term.field == "difference" and (term.method == UNTRAINED or not METHODS[term.method].baseline):
         raise ClaimError(f"{where}: field 'difference' of {term.method}, which has no baseline")
     if term.field == "change" and term.variant == DEFAULT:
@@ -201,8 +191,6 @@ def _check(term: Term, where: str) -> None:
 
 def average(comparisons: Sequence[Comparison]) -> Comparison:
     """What the average of comparisons is judged by: the averages of their bounds."""
-    if len(comparisons) == 1:
-        return comparisons[0]
     first = comparisons[0]
     lows, highs = ([getattr(each, name) for each in comparisons] for name in ("low", "high"))
     if first.is_ratio:

@@ -42,9 +42,8 @@ ALL_RIGHT = {"points": 1.0, **dict.fromkeys(("reward", "reward_first", "reward_u
 
 
 class Single(NamedTuple):
-    """A comparison of a claim, counted from 1, in one scope: the weights of its cells, None where one is not there."""
+    """A comparison of a claim in one scope: the weights of its cells, None where one is not there."""
 
-    number: int
     comparison: Comparison
     scope: Scope
     weights: Weights | None
@@ -88,22 +87,16 @@ class _Study:
     margin: float
 
     def rows(self, claim: Claim) -> Iterator[Contrast]:
-        """The single comparisons of a claim, their averages, and what decides."""
-        singles = [each for number in range(1, len(claim.comparisons) + 1) for each in self.singles(claim, number)]
-        measured = [single for single in singles if single.weights]
-        for each in singles:
-            numbers = self.numbers([each], _capped) if each.weights else {"comparisons": 1}
-            yield Contrast(claim.id, "single", each.number, *each.scope, **numbers)
+        """The single comparisons of a claim, and their average, which decides; one by setting if some is enough."""
+        averaged = defaultdict(list)
         for number in range(1, len(claim.comparisons) + 1):
-            own = [each for each in measured if each.number == number]
-            if len(own) > 1:
-                yield Contrast(claim.id, "pooled", number, None, None, **self.numbers(own))
-        if claim.quantifier == "some":
-            for setting in sorted({each.scope[0] for each in measured}):
-                own = [each for each in measured if each.scope[0] == setting]
-                yield Contrast(claim.id, "setting", 0, setting, None, **self.numbers(own))
-        elif chosen := [each for each in measured if claim.primary in (0, each.number)]:
-            yield Contrast(claim.id, "primary", claim.primary, None, None, **self.numbers(chosen))
+            for each in self.singles(claim, number):
+                numbers = self.numbers([each], _capped) if each.weights else {"comparisons": 1}
+                yield Contrast(claim.id, number, *each.scope, **numbers)
+                if each.weights:
+                    averaged[each.scope[0] if claim.quantifier == "some" else None].append(each)
+        for setting, own in averaged.items():
+            yield Contrast(claim.id, 0, setting, None, **self.numbers(own))
 
     def singles(self, claim: Claim, number: int) -> list[Single]:
         """A comparison in each setting and benchmark that plans any of its terms; one empty row where none does.
@@ -123,11 +116,11 @@ class _Study:
                 where = f"claim {claim.id}: comparison {number}"
                 raise ClaimError(f"{where}: its cells cancel, and nothing is left to compare")
             there = all(key in self.scores for key in weights)
-            singles.append(Single(number, comparison, scope, weights if there else None))
+            singles.append(Single(comparison, scope, weights if there else None))
         judged = [each for each in singles if each.weights and not is_unjudged(each.weights, self.scores)]
         if judged:
             singles = [each if each in judged else each._replace(weights=None) for each in singles]
-        return singles or [Single(number, comparison, (None, None), None)]
+        return singles or [Single(comparison, (None, None), None)]
 
     def numbers(self, singles: Sequence[Single], tested: Any = lambda result: result) -> dict[str, Any]:
         """The columns of the average of single comparisons; `tested` is what p-values of an estimate are taken of."""
@@ -170,8 +163,8 @@ def _keys(term: Term, planned: Sequence[CellKey]) -> dict[Scope, CellKey]:
         (cell.setting, cell.benchmark): cell._replace(measure=term.measure)
         for cell in planned
         if (cell.method, cell.num_generations, cell.variant) == (term.method, term.num_generations, term.variant)
-        and (cell.benchmark == term.benchmark if term.benchmark else cell.role == term.where)
-        and cell.role in ((term.role,) if term.role else ("in", "out"))
+        and cell.role == term.role
+        and term.benchmark in (None, cell.benchmark)
     }
 
 

@@ -5,11 +5,10 @@ files. Fractions are in [0, 1].
 """
 
 from dataclasses import dataclass, make_dataclass
-from typing import Any, Literal
+from typing import Any
 
 Text, Whole, Number = str | None, int | None, float | None
 """Of columns that may be empty."""
-ContrastKind = Literal["single", "pooled", "primary", "setting"]
 GPUS = "gpus"
 """The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
 EXTRA_ROLLOUTS = "extra_rollouts"
@@ -184,10 +183,8 @@ Contrast = table(
     """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, or of the answer
     (`mcgrpo.analyse.claims.questions`), computed per seed and problem.
 
-    `comparison` counts the comparisons of the claim from 1, and is 0 for the average of all. The `kind` (one of
-    `ContrastKind`) is single for one setting and benchmark, pooled for the average of these; primary is the endpoint
-    that decides the claim, and setting the endpoint of one setting, if some setting is enough. Only single ones have a
-    benchmark.
+    `comparison` counts the comparisons of the claim from 1, each in one setting on one benchmark. It is 0 for the
+    endpoint, which decides the claim: the average of all of them, or of those of one setting if some setting is enough.
 
     `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty if there is none. `p_holds` is
     the p-value of the one-sided test that the truth lies within the bounds of the claim, `p_fails` that it lies
@@ -196,7 +193,7 @@ Contrast = table(
     from 0, `unjudged` the reason why the value must not be judged. `at_least` and `at_most` are the bounds tested,
     averaged over the measured `comparisons`; empty if there are none.
     """,
-    {"claim": str, "kind": str, "comparison": int, "setting": Text, "benchmark": Text},
+    {"claim": str, "comparison": int, "setting": Text, "benchmark": Text},
     {
         "value": Number, "low": Number, "high": Number, "p_holds": Number, "p_fails": Number, "seeds": Whole,
         "over": Text, "detectable": Number, "unjudged": Text, "comparisons": Whole,

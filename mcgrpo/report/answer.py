@@ -88,7 +88,7 @@ def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
     """
     primary = plan["primary"]["measure"]
     asked = {claim.id: claim.comparisons[0].terms[1] for claim in questions(plan)}  # the baseline's
-    compared = [(asked[row.claim], row) for row in contrasts if row.claim in asked and row.kind == "single"]
+    compared = [(asked[row.claim], row) for row in contrasts if row.claim in asked and row.comparison]
     rows = []
     for measure, baseline in dict.fromkeys((each.measure, each.method) for each in asked.values()):
         own = [row for each, row in compared if (each.measure, each.method) == (measure, baseline)]

@@ -41,11 +41,11 @@ def test_several_cells_are_one_contrast_per_seed(tmp_path):
     weights = {("mc-grpo", 8): 1, ("mc-grpo", 2): -1, ("grpo", 8): -0.5, ("grpo", 2): 0.5}
     cells = [cell(method, budget, 0.5 + shared + noise) for (method, budget), noise in zip(weights, own, strict=True)]
     row = claim(gap(*((*key, weight) for key, weight in weights.items())))
-    single, primary = rows_of(tmp_path, row, *cells)
+    single, endpoint = rows_of(tmp_path, row, *cells)
     by_seed = 100 * np.array(list(weights.values())) @ (shared + own)
     assert single.value == pytest.approx(by_seed.mean())
     assert (single.low, single.high) == t_limits(by_seed)
-    assert (primary.value, primary.low, primary.high) == (single.value, single.low, single.high)
+    assert (endpoint.value, endpoint.low, endpoint.high) == (single.value, single.low, single.high)
     assert single.high - single.low < 1
 
 
@@ -74,7 +74,7 @@ def test_a_gain_that_is_not_planned_leaves_nothing_to_judge(tmp_path):
     """Spelt out, it would cancel itself: the gain at G=2 is not the claim's."""
     terms = [*gain(2)["terms"], gain(8)["terms"][0] | {"weight": -1}]
     (single,) = rows_of(tmp_path, claim({"above": 0, "terms": terms}), pair(0.02))
-    assert (single.kind, single.value) == ("single", None)
+    assert (single.comparison, single.value) == (1, None)
 
 
 def test_a_single_gain_has_the_interval_of_the_summary(tmp_path):
@@ -100,7 +100,7 @@ def test_the_projects_claims_are_evaluated_from_files(tmp_path):
     found = read_frame(tmp_path / "contrasts.csv", Contrast)
     judged = [each.id for each in read_claims(shipped.CLAIMS) if not each.unjudged]
     assert found.claim.drop_duplicates().tolist() == judged
-    gains = found[(found.claim == "grpo-gains") & (found.kind == "single")]
+    gains = found[(found.claim == "grpo-gains") & (found.comparison > 0)]
     assert gains.value.tolist() == [0.0, 0.0] and (gains.low < 0).all()
 
 
@@ -124,10 +124,10 @@ def test_a_late_setting_does_not_make_an_endpoint_certain(tmp_path):
     """One seed beside five: what it adds to the error is not known, which is not to say that it is nothing."""
     base, gains = np.linspace(0.3, 0.7, 40), [0.05, 0.02, 0.04, 0.01, 0.06]
     early, late = pair_of(base, gains, range(5), "a"), pair_of(base, gains[:1], [0], "b")
-    *_, primary = rows_of(tmp_path, claim(gain(above=0)), *early, *late)
-    assert (primary.p_holds, primary.p_fails) == (1.0, 1.0)
-    *_, primary = rows_of(tmp_path, claim(gain(above=0)), *early, *pair_of(base, gains[:2], [0, 1], "b"))
-    assert 0 < primary.p_holds < 0.5
+    *_, endpoint = rows_of(tmp_path, claim(gain(above=0)), *early, *late)
+    assert (endpoint.p_holds, endpoint.p_fails) == (1.0, 1.0)
+    *_, endpoint = rows_of(tmp_path, claim(gain(above=0)), *early, *pair_of(base, gains[:2], [0, 1], "b"))
+    assert 0 < endpoint.p_holds < 0.5
 
 
 def test_an_untrained_model_has_no_noise_of_seeds(tmp_path):
@@ -149,10 +149,7 @@ def test_its_one_row_is_no_seed_of_a_training_that_it_is_compared_with(tmp_path)
 
 def test_a_ratio_is_of_logarithms_by_seed(tmp_path):
     of = {"role": "train", "measure": "seconds"}
-    sides = {
-        name: {"method": method, "num_generations": 4, **of}
-        for name, method in (("numerator", "mc-grpo"), ("denominator", "grpo"))
-    }
+    sides = [{"method": method, "num_generations": 4, **of} for method in ("mc-grpo", "grpo")]
     base = np.array([100.0, 140.0, 90.0, 300.0, 110.0])  # seeds that ran on slower machines
     factor = np.array([1.18, 1.2, 1.22, 1.19, 1.21])
     times = {"benchmark": "train", **of}
@@ -168,13 +165,13 @@ def test_a_ratio_is_of_logarithms_by_seed(tmp_path):
 
 def test_settings_are_averaged_and_their_trainings_independent(tmp_path):
     first, second = pair(0.02, 0.01, setting="a"), pair(0.04, 0.03, setting="b")
-    *singles, pooled, primary = rows_of(tmp_path, claim(gain(above=0)), first, second)
+    *singles, endpoint = rows_of(tmp_path, claim(gain(above=0)), first, second)
     assert [row.value for row in singles] == pytest.approx([2.0, 4.0])
-    assert (pooled.kind, primary.kind, pooled.value) == ("pooled", "primary", pytest.approx(3.0))
+    assert (endpoint.comparison, endpoint.setting, endpoint.value) == (0, None, pytest.approx(3.0))
     errors = np.array([1.0, 3.0]) / stats.t.ppf(0.975, 4) / 2
     freedom = (errors**2).sum() ** 2 / (errors**4 / 4).sum()
     half = stats.t.ppf(0.975, freedom) * math.hypot(*errors)
-    assert (pooled.low, pooled.high) == pytest.approx((3 - half, 3 + half), abs=1e-5)
+    assert (endpoint.low, endpoint.high) == pytest.approx((3 - half, 3 + half), abs=1e-5)
 
 
 def test_settings_on_the_same_problems_share_them():
@@ -188,15 +185,14 @@ def test_settings_on_the_same_problems_share_them():
     assert over == "seeds and problems"
 
 
-def test_the_endpoint_is_the_average_of_all_comparisons_or_of_the_one_named(tmp_path):
+def test_the_endpoint_is_the_average_of_all_comparisons_or_that_of_a_setting_where_some_is_enough(tmp_path):
     cells = [pair(0.02, budget=2), pair(0.06, budget=4)]
-    comparisons = gain(2, at_least=0), gain(4, at_least=1)
-    by_all, by_second = (
-        rows_of(tmp_path, claim(*comparisons, **primary), *cells)[-1] for primary in ({}, {"primary": 2})
-    )
-    assert (by_all.kind, by_all.comparison, by_all.value) == ("primary", 0, pytest.approx(4.0))
-    assert (by_second.kind, by_second.comparison, by_second.value) == ("primary", 2, pytest.approx(6.0))
-    assert by_second.low == pytest.approx(5.0)
+    endpoint = rows_of(tmp_path, claim(gain(2, at_least=0), gain(4, at_least=1)), *cells)[-1]
+    assert (endpoint.comparison, endpoint.value) == (0, pytest.approx(4.0))
+    gains = {("a", "x"): 0.02, ("a", "y"): 0.06, ("b", "x"): 0.05}
+    cells = [pair(mean, setting=setting, benchmark=benchmark) for (setting, benchmark), mean in gains.items()]
+    rows = rows_of(tmp_path, claim(gain(above=0), quantifier="some"), *cells)
+    assert {row.setting: row.value for row in rows if not row.comparison} == pytest.approx({"a": 4.0, "b": 5.0})
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,3 @@ def ruled(tmp_path, row, *cells, planned=()):
     claims = claims_of(tmp_path, row)
     (ruling,) = judge(claims, contrasts(claims, scores, places), "ours")
     return ruling
-
-
-def endpoint(ruling):
-    """The primary endpoint of a ruling."""
-    return next(row for row in ruling.averages if row.kind == "primary")

@@ -17,7 +17,7 @@ from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
 from mcgrpo.analyse.contrasts import of_printed
 from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.published import as_cells, read_published
-from mcgrpo.analyse.records import Contrast, ContrastKind
+from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.stats import DIGITS, LEVEL
 from mcgrpo.files import RecordError
 from mcgrpo.report import wording
@@ -34,12 +34,12 @@ BESIDE = TAIL / 2
 class Finding:
     """A row of claims.csv: a `Contrast` by one source, in words, with its verdict and its distance inside its bounds.
 
-    The verdict of `single` rows is corrected for their number.
+    The verdict of a `single` comparison is corrected for their number, that of an `endpoint` for the number of these.
     """
 
     claim: str
     source: Source
-    kind: ContrastKind
+    kind: Literal["single", "endpoint"]
     setting: str | None
     benchmark: str | None
     comparison: str
@@ -54,12 +54,12 @@ class Finding:
     p_fails: float | None
     detectable: float | None
     verdict: ClaimVerdict
-    margin: float | None = None
+    margin: float | None
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """The verdict on one claim by one source, with its single comparisons and their averages.
+    """The verdict on one claim by one source, with its single comparisons and its endpoints.
 
     `unjudged` is the reason for having no verdict.
     """
@@ -67,8 +67,8 @@ class Ruling:
     claim: Claim
     source: Source
     verdict: ClaimVerdict
-    findings: tuple[Finding, ...] = ()
-    averages: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...]
+    endpoints: tuple[Finding, ...]
     unjudged: str = ""
 
 
@@ -89,7 +89,7 @@ def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source
         rows[row.claim].append(row)
     for claim in claims:
         wanted = set(range(1, len(claim.comparisons) + 1))
-        if (evaluated := {row.comparison for row in rows[claim.id] if row.kind == "single"}) != wanted:
+        if (evaluated := {row.comparison for row in rows[claim.id]} - {0}) != wanted:
             raise RecordError(
                 f"claim {claim.id}: it has {len(wanted)} comparisons, but {len(evaluated)} have been evaluated; "
                 "contrasts.csv is of another claims.yaml"
@@ -117,24 +117,23 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
-    singles, settings, others = (
-        [row for row in rows if row.kind in kinds] for kinds in (["single"], ["setting"], ["pooled", "primary"])
-    )
+    singles = [row for row in rows if row.comparison]
+    endpoints = [row for row in rows if not row.comparison]
     measured = [row for row in singles if row.value is not None]
     unjudged = claim.unjudged or next((row.unjudged for row in singles if row.unjudged), "")
     if unjudged:
-        words = ["not measured" if row.value is None else "not judged" for row in (*singles, *settings, *others)]
+        words = ["not measured" if row.value is None else "not judged" for row in (*singles, *endpoints)]
     else:
-        words = [*verdicts(singles, TAIL if len(measured) == 1 else BESIDE), *verdicts(settings)]
-        words += [word for row in others for word in verdicts([row])]
+        words = [*verdicts(singles, TAIL if len(measured) == 1 else BESIDE), *verdicts(endpoints)]
     if len(measured) != 1:
         singles = [replace(row, detectable=None) for row in singles]
-    told = [_finding(claim, row, word, source) for row, word in zip((*singles, *settings, *others), words, strict=True)]
-    findings, averages = told[: len(singles)], told[len(singles) :]
+    told = [_finding(claim, row, word, source) for row, word in zip((*singles, *endpoints), words, strict=True)]
+    found = tuple(told[: len(singles)]), tuple(told[len(singles) :])
+    if unjudged:
+        return Ruling(claim, source, "not judged", *found, unjudged)
     missing = {row.comparison for row in singles} - {row.comparison for row in measured}
-    decide = _in_some if claim.quantifier == "some" else _in_all
-    verdict = "not judged" if unjudged else decide(findings, averages, bool(missing), claim.is_two_sided)
-    return Ruling(claim, source, verdict, tuple(findings), tuple(averages), unjudged)
+    verdict = _in_some(*found) if claim.quantifier == "some" else _in_all(*found, bool(missing), claim.is_two_sided)
+    return Ruling(claim, source, verdict, *found)
 
 
 def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[ClaimVerdict]:
@@ -152,39 +151,28 @@ def _word(p_holds: float, p_fails: float, p_equivalent: float, level: float) -> 
     return "equivalent" if p_equivalent <= 2 * level else "inconclusive"
 
 
-def _in_all(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> ClaimVerdict:
-    """The verdict by the primary endpoint, unless a single comparison fails or none is measured."""
+def _in_all(singles: Sequence[Finding], endpoints: Sequence[Finding], missing: bool, two_sided: bool) -> ClaimVerdict:
+    """The verdict on the endpoint, unless a single comparison fails or none is measured.
+
+    With bounds on both sides it holds only if every single comparison does. Requiring all of several tests to be
+    significant needs no correction (an intersection-union test).
+    """
     if any(row.verdict == "fails" for row in singles):
         return "fails"
     if missing:
         return "not measured"
-    return next(_endpoint(row, singles, two_sided) for row in averages if row.kind == "primary")
+    (endpoint,) = endpoints
+    apart = two_sided and any(row.p_holds > TAIL for row in singles if row.value is not None)
+    return "inconclusive" if apart and endpoint.verdict == "holds" else endpoint.verdict
 
 
-def _endpoint(row: Finding, singles: Sequence[Finding], two_sided: bool) -> ClaimVerdict:
-    """The verdict on an endpoint; with bounds on both sides it holds only if every single comparison does.
+def _in_some(singles: Sequence[Finding], endpoints: Sequence[Finding]) -> ClaimVerdict:
+    """The verdict on the best endpoint.
 
-    Requiring all of several tests to be significant needs no correction (an intersection-union test).
+    The claim fails only once every setting is measured, as a missing one may be sufficient; and only if each of them
+    does, so that this is not corrected for their number.
     """
-    measured = [each for each in singles if each.value is not None]
-    if two_sided and row.verdict == "holds" and any(each.p_holds > TAIL for each in measured):
-        return "inconclusive"
-    return row.verdict
-
-
-def _in_some(singles: Sequence[Finding], averages: Sequence[Finding], missing: bool, two_sided: bool) -> ClaimVerdict:
-    """The verdict of the best setting, each by its endpoint unless a single comparison in it fails.
-
-    The claim fails only once every setting is measured: a missing one may be sufficient.
-    """
-    if missing:
-        return "not measured"
-    words = set()
-    for row in (row for row in averages if row.kind == "setting"):
-        own = [each for each in singles if each.setting == row.setting]
-        if row.p_fails <= TAIL:  # not corrected: the claim fails only if every setting does
-            row = replace(row, verdict="fails")
-        words.add("fails" if any(each.verdict == "fails" for each in own) else _endpoint(row, own, two_sided))
+    words = {"fails" if row.p_fails <= TAIL else row.verdict for row in endpoints}
     words.add("not measured" if any(row.value is None for row in singles) else "fails")
     return next(word for word in ("holds", "inconclusive", "not measured", "equivalent", "fails") if word in words)
 
@@ -200,6 +188,7 @@ def _finding(claim: Claim, row: Contrast, word: ClaimVerdict, source: Source) ->
     average_of = f"average of {wording.count(row.comparisons, 'comparison')}"
     in_words = {
         "source": source,
+        "kind": "single" if row.comparison else "endpoint",
         "comparison": describe(tested) if len(chosen) == 1 else average_of,
         "unit": tested.unit,
         "threshold": bounds(tested),

@@ -21,14 +21,14 @@ WIDTHS = (0.55, 0.1, 0.1, 0.19)
 """Column widths of the LaTeX table, as shares of the line."""
 CAPTION = (
     "The paper's claims as comparisons, each formed per seed and problem. A claim is decided by one endpoint, named "
-    "before any result: the average of its comparisons, or of the one that it names, over all settings measured. It "
-    "holds where the endpoint's 95% interval lies on the claimed side, and fails where it lies on the other side or "
-    "where a single comparison does (after Holm's correction for their number). Otherwise, a claim of a difference "
-    "above or below 0 is equivalent where two one-sided tests at 5% show the endpoint to lie within the study's margin "
-    "of 0 (in rewards: times the reward of a right answer). All else is inconclusive. Where some setting is enough, "
-    "each setting has its endpoint. Intervals in brackets are of one comparison, uncorrected. Verdicts are corrected "
-    "within a claim, not for the number of claims. Printed numbers have no interval and are taken as they stand. "
-    "Points are percentage points."
+    "before any result: the average of its comparisons over all settings measured. It holds where the endpoint's 95% "
+    "interval lies on the claimed side, and fails where it lies on the other side or where a single comparison does "
+    "(after Holm's correction for their number). Otherwise, a claim of a difference above or below 0 is equivalent "
+    "where two one-sided tests at 5% show the endpoint to lie within the study's margin of 0 (in rewards: times the "
+    "reward of a right answer). All else is inconclusive. Where some setting is enough, each setting has its "
+    "endpoint. Intervals in brackets are of one comparison, uncorrected. Verdicts are corrected within a claim, not "
+    "for the number of claims. Printed numbers have no interval and are taken as they stand. Points are percentage "
+    "points."
 )
 ERRORS = 0.05
 """The rate at which a claim is decided wrongly, at most; `tests/report/test_claim_errors.py` counts."""
@@ -95,13 +95,9 @@ def decisive(ruling: Ruling) -> str:
 
 
 def endpoint(ruling: Ruling) -> Finding | None:
-    """The only comparison, the average that decides, or that of the best setting if one is enough."""
-    if len(ruling.findings) == 1:
-        return ruling.findings[0]
-    if ruling.claim.quantifier == "some":
-        rows = [row for row in ruling.averages if row.kind == "setting" and row.margin is not None]
-        return max(rows, key=lambda row: row.margin, default=None)
-    return next((row for row in ruling.averages if row.kind == "primary"), None)
+    """The only comparison, or the endpoint: that of the best setting if one is enough."""
+    rows = ruling.findings if len(ruling.findings) == 1 else ruling.endpoints
+    return max(rows, key=lambda row: row.margin, default=None)
 
 
 def comparisons(ruling: Ruling) -> str:
@@ -165,7 +161,7 @@ def number(row: Finding) -> str:
 
 def write_rulings(by_source: Rulings, output: Path, title: str) -> None:
     """Write claims.csv, claims.md and claims.tex."""
-    findings = [each for rulings in by_source for ruling in rulings for each in (*ruling.findings, *ruling.averages)]
+    findings = [each for rulings in by_source for ruling in rulings for each in (*ruling.findings, *ruling.endpoints)]
     widths, found = [*WIDTHS[: 1 + len(by_source)], WIDTHS[-1]], table(by_source, title)
     short = replace(found, frame=found.frame.drop(columns="Comparisons"))
     columns = "".join(rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}" for width in widths)
