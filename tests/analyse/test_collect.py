@@ -15,6 +15,7 @@ from mcgrpo.analyse.scored import by_cell
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, read_json, read_jsonl, write_json, write_jsonl
 from mcgrpo.records import Group, Run
+from mcgrpo.sums import seal
 
 OF_TRAINING = len(MEANS) + 5
 """Measures of a training: seconds, those of a step, what was clipped, the unsteadiness, and GPUs."""
@@ -146,6 +147,14 @@ def test_grades_of_an_earlier_training_are_not_counted_in_a_part_of_a_study(resu
     found = collect(plan(results), results, unfinished=True)
     assert any("seed0/sums.jsonl: older than the training that it should be of" in line for line in found.missing)
     assert {score.benchmark for score in found.scores if (score.method, score.seed) == ("grpo", 0)} == {"train"}
+
+
+def test_sign_flips_that_somebody_changed_are_refused(results):
+    path = results / f"flips/{a_run('none').name}/sums.jsonl"
+    seal(path)
+    path.write_text(path.read_text().replace("0.5", "0.4"))
+    with pytest.raises(RecordError, match=r"sums\.jsonl has changed since it was written"):
+        collect(plan(results), results)
 
 
 def test_each_protocol_is_measured_from_grades_of_its_own(results):

@@ -4,12 +4,11 @@ import json
 import os
 
 import pytest
-from collected import a_run, grades
+from collected import grades
 
-from mcgrpo.analyse.collect import collect
 from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.measures import read_grades
-from mcgrpo.analyse.records import CurvePoint, Measure
+from mcgrpo.analyse.records import CurvePoint
 from mcgrpo.analyse.scored import read_scores
 from mcgrpo.files import RecordError, write_csv, write_jsonl
 from mcgrpo.grade.completions import main as grade
@@ -48,19 +47,3 @@ def test_scores_and_curves_are_checked(tmp_path):
         change(path, "s", "z")
         with pytest.raises(RecordError, match=f"{path.name} has changed since it was written"):
             read()
-
-
-def test_sign_flips_are_checked_when_collected(tmp_path):
-    run, path = a_run("none"), tmp_path / "flips" / a_run("none").name / "sums.jsonl"
-    write_jsonl(path, [Measure("mean/oracle-mean/zeros/k2", [0.5], "abc")])
-    seal(path)
-    change(path, "0.5", "0.4")
-    plan = {
-        "runs": [vars(run)],
-        "benchmarks": {"toy": {"sums": "in"}},
-        "evaluations": {run.name: {}},
-        "flips": {run.name: {"benchmark": "sums"}},
-        "grading": ["paper"],
-    }
-    with pytest.raises(RecordError, match=r"sums\.jsonl has changed since it was written"):
-        collect(plan, tmp_path)

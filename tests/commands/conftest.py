@@ -4,7 +4,7 @@ from evidence_archives import ARCHIVE, make_study, unpack
 
 @pytest.fixture(scope="session")
 def study(made_once):
-    """The folder of a study as small as studies get, with its bundle, run once for all tests."""
+    """The folder of a small study with its bundle, run once for all tests."""
     return made_once("evidence", make_study)
 
 

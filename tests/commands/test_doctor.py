@@ -5,10 +5,12 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import fake_hub
 import pytest
 import runs
 import studies
@@ -19,7 +21,57 @@ from mcgrpo.study.plan import runs as runs_of
 
 ROOT = Path(__file__).parents[2]
 MINI = studies.load("mini")
-PINNED = fake_hub.COMMIT
+PINNED = "c" * 40
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The few routes of the hub that are asked here; the client is the real one.
+
+    `server.repositories`: "models/org/name" -> what the hub says of it; with `gated`, nobody may read its files.
+    """
+
+    def do_GET(self):
+        path = self.path.partition("?")[0]
+        self.server.asked.append(path)
+        if not path.startswith("/api/"):
+            return self._refuse(404, "EntryNotFound")
+        rest = path.removeprefix("/api/")
+        name, _, revision = rest.removesuffix("/auth-check").partition("/revision/")
+        repository = self.server.repositories.get(name)
+        if repository is None:
+            return self._refuse(401, "RepoNotFound")
+        if revision not in ("", "main", PINNED):
+            return self._refuse(404, "RevisionNotFound")
+        if rest.endswith("/auth-check"):
+            return self._refuse(403, "GatedRepo") if repository.get("gated") else self._send({})
+        return self._send({"id": name.partition("/")[2], "sha": PINNED, "private": False, "siblings": [], **repository})
+
+    def _refuse(self, code, why):
+        self._send({"error": why}, {"X-Error-Code": why}, code)
+
+    def _send(self, content, headers=(), code=200):
+        body = json.dumps(content).encode()
+        self.send_response(code)
+        for key, value in {**dict(headers), "Content-Length": str(len(body))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@contextmanager
+def serving(repositories):
+    """A hub with these repositories: its environment for a process that is to ask it, and what it was asked."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server.repositories, server.asked = repositories, []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HUB_OFFLINE": "0"}, server.asked
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def doctor(study, **environment):
@@ -70,7 +122,7 @@ def hub_study(folder, **data):
 def test_the_hub_says_what_can_be_downloaded(here):
     hub_study(here)
     repositories = {"models/org/open": {}, "models/org/gated": {"gated": "manual"}, "datasets/org/data": {}}
-    with fake_hub.serving(repositories) as (environment, asked):
+    with serving(repositories) as (environment, asked):
         code, found = doctor("study.yaml", HF_HOME=str(here), **environment)
     page = f"{environment['HF_ENDPOINT']}/org/gated"
     for name, status, words in (
@@ -170,7 +222,7 @@ def test_missing_programs_are_warnings(monkeypatch, tmp_path):
 def test_only_a_tracking_server_is_asked(monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert checks.check_tracking({"tracking_uri": "sqlite:///mlflow.db"}).finding == "sqlite:///mlflow.db"
-    with fake_hub.serving({}) as (environment, asked):
+    with serving({}) as (environment, asked):
         monkeypatch.setenv("MLFLOW_TRACKING_URI", environment["HF_ENDPOINT"])  # before the study's own
         assert "HTTP Error 404" in checks.check_tracking({"tracking_uri": None}).finding and asked == ["/health"]
     dead = checks.check_tracking({})

@@ -163,7 +163,7 @@ class TestAForgedArchive:
         "name",
         [
             f"{BASE}/scores.jsonl", f"{BASE}/summary.csv", "reports/tiny/tables.tex", "reports/tiny/claims.md",
-            f"{BASE}/flips/toy/none/G0/default/seed0/two-step.jsonl",
+            f"{BASE}/flips/toy-qwen3/none/G0/default/seed0/two-step.jsonl",
         ],
     )  # fmt: skip
     def test_with_another_number_is_found(self, content, name):
@@ -178,7 +178,7 @@ class TestAForgedArchive:
             rows = [row for _, row in iter_json_lines(path)]
             write_jsonl(path, [row for row in rows if row["id"] != rows[0]["id"]])
         assert any(
-            "is over 15 problems of 16" in line for line in failures(forged(content), until="problems")["problems"]
+            "is over 31 problems of 32" in line for line in failures(forged(content), until="problems")["problems"]
         )
 
     def test_with_a_training_of_unknown_code_is_found(self, content):
@@ -211,8 +211,8 @@ class TestAHostileArchive:
         assert failures(forged(content)).keys() == {"study"}
 
     def test_with_a_million_runs_is_refused_before_they_are_planned(self, content):
-        main = STUDY["experiments"]["main"] | {"num_generations": list(range(2, 402, 2))}
-        change(content / STUDY_JSON, seeds=list(range(1000)), experiments={"main": main})
+        headline = STUDY["experiments"]["headline"] | {"num_generations": list(range(2, 402, 2))}
+        change(content / STUDY_JSON, seeds=list(range(1000)), experiments={"headline": headline})
         assert "more than 100,000" in failures(forged(content))["study"][0]
 
     def test_cannot_write_a_line_of_the_report(self, content):

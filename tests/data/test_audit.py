@@ -12,23 +12,12 @@ def rows(*questions, split="test", answer="2"):
     return [Example(f"{split}-{i}", split, question, answer) for i, question in enumerate(questions)]
 
 
-def test_golds_that_do_not_grade_as_correct_are_listed():
-    found = audit.audit([*rows("a?"), *rows("b?", split="train", answer="")], "gsm8k", {"folder": "x"})
-    assert found["splits"]["test"]["golds_not_correct"] == {"count": 0, "ids": []}
-    assert found["splits"]["train"]["golds_not_correct"] == {"count": 1, "ids": ["train-0"]}
-
-
 @pytest.mark.slow
 def test_a_gold_that_cannot_be_read_is_told_from_one_that_is_badly_spelt():
-    golds = [Example("malformed", "test", "A third?", "\\frac13"), Example("none", "test", "What?", "", "No box.")]
+    golds = [Example("malformed", "test", "A third?", "\\frac13"), Example("none", "test", "What?", "", "It is 204.")]
     found = audit.audit(golds, "math", None)["splits"]["test"]
     assert found["golds_not_correct"]["ids"] == ["malformed", "none"]
     assert found["golds_unparsable"]["ids"] == ["none"]
-
-
-def test_repeated_questions():
-    found = audit.audit(rows("One and one?", "Two and two?", "one  and ONE"), "gsm8k", None)
-    assert found["splits"]["test"]["repeated_questions"] == {"count": 1, "ids": ["test-2"]}
 
 
 def test_normalised_keeps_what_tells_questions_apart():
@@ -57,10 +46,14 @@ def test_the_command_compares_each_setting_with_its_benchmarks(tmp_path, monkeyp
     assert found["sums"]["normalised"]["count"] == 0 and found["exam"]["normalised"]["ids"] == ["test-0"]
 
 
-def test_the_command_audits_a_file(tmp_path, monkeypatch):
-    write_jsonl(tmp_path / "s.jsonl", rows("One?"))
+def test_the_command_lists_golds_that_do_not_grade_as_correct_and_repeated_questions(tmp_path, monkeypatch):
+    golds = [*rows("One and one?", "Two and two?", "one  and ONE"), *rows("Six?", split="train", answer="")]
+    write_jsonl(tmp_path / "s.jsonl", golds)
     write_json(tmp_path / "s.source.json", {"hub": "org/s", "revision": "c" * 40})
     places = {"data": tmp_path / "s.jsonl", "source": tmp_path / "s.source.json", "output": tmp_path / "s.audit.json"}
     found = called(audit.main, monkeypatch, task="gsm8k", workers=1, **places)
     assert found["source"] == {"hub": "org/s", "revision": "c" * 40}
-    assert found["splits"]["test"]["rows"] == 1
+    test, train = found["splits"]["test"], found["splits"]["train"]
+    assert test["rows"] == 3 and test["golds_not_correct"] == {"count": 0, "ids": []}
+    assert train["golds_not_correct"] == {"count": 1, "ids": ["train-0"]}
+    assert test["repeated_questions"] == {"count": 1, "ids": ["test-2"]}

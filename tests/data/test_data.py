@@ -116,23 +116,10 @@ def test_a_missing_hub_split_is_named():
 
 
 def test_a_hub_revision_is_resolved_to_its_commit(monkeypatch):
-    asked = []
-
-    class Hub:
-        def dataset_info(self, name, revision):
-            asked.append((name, revision))
-            return SimpleNamespace(sha="c" * 40)
-
-    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
-    assert data.resolve({"hub": "org/sums", "task": "gsm8k"}) == {
-        "hub": "org/sums",
-        "task": "gsm8k",
-        "revision": "c" * 40,
-    }
-    data.resolve({"hub": "org/sums", "revision": "v2"})
-    pinned = {"hub": "org/sums", "revision": "a" * 40}
-    assert data.resolve(pinned) == pinned  # without asking
-    assert asked == [("org/sums", None), ("org/sums", "v2")]
+    info = SimpleNamespace(sha="c" * 40)
+    monkeypatch.setattr("huggingface_hub.HfApi", lambda: SimpleNamespace(dataset_info=lambda name, revision: info))
+    spec = {"hub": "org/sums", "task": "gsm8k"}
+    assert data.resolve(spec) == spec | {"revision": info.sha}
     assert data.resolve({"folder": "x"}) == {"folder": "x"}
 
 

@@ -20,12 +20,6 @@ GROUPS = st.tuples(st.integers(1, 5), st.sampled_from([2, 3, 4, 8])).flatmap(
 )
 
 
-class TestLeaveOneOut:
-    def test_by_hand(self):
-        found = leave_one_out(torch.tensor([[0.0, 1.0, 1.0, 2.0]]))
-        assert found[0].tolist() == pytest.approx([4 / 3, 1, 1, 2 / 3])
-
-
 class TestJamesStein:
     def test_by_hand(self):
         # means 1 2 0, variances / number 1 0 0. First group: the others have no spread, so lambda 0. Second: noise of

@@ -1,12 +1,10 @@
-import subprocess
-import sys
 import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcgrpo.grade.answers import MAX_EXTRACTED, gold_text, is_boxed, judge_gsm8k, last_tag, number, presentable
+from mcgrpo.grade.answers import MAX_EXTRACTED, is_boxed, judge_gsm8k, number
 
 
 @pytest.mark.parametrize(
@@ -28,9 +26,12 @@ from mcgrpo.grade.answers import MAX_EXTRACTED, gold_text, is_boxed, judge_gsm8k
         ("<answer>-5</answer>", "5", "wrong", "-5"),
         ("<answer>-$5</answer>", "-5", "equivalent", "-$5"),
         ("<answer>-0</answer>", "0", "equivalent", "-0"),
+        ("<answer>-3</answer>", "-3.00", "correct", "-3"),
+        ("<answer>.5</answer>", "0.5", "equivalent", ".5"),
         ("<answer>6 cards</answer>", "6", "wrong", "6 cards"),
         ("<answer>3 + 3</answer>", "6", "wrong", "3 + 3"),
         ("<answer></answer>", "6", "wrong", ""),
+        ("<answer>a<b\ud800\0</answer>", "6", "wrong", "a<b??"),
         ("<answer>١</answer>", "1", "wrong", "١"),
         ("the answer is 72", "72", "unparseable", None),
         ("<answer>72", "72", "unparseable", None),
@@ -76,13 +77,6 @@ def test_numbers_compare_exactly_where_floats_would_not():
 
 
 @pytest.mark.parametrize(
-    ("answer", "text"), [(27.0, "27"), ("27.0", "27"), (27, "27"), ("-3.00", "-3"), ("0.5", "0.5")]
-)
-def test_whole_floats_are_integers(answer, text):
-    assert gold_text(answer) == text
-
-
-@pytest.mark.parametrize(
     ("completion", "expected"),
     [
         ("$\\boxed{5}$", True),
@@ -114,10 +108,12 @@ LONG = 3_000_000
         "\\boxed{}" * (LONG // 8),
     ],
 )
-def test_megabytes_take_linear_time(text):
+def test_megabytes_take_linear_time_and_are_cut(text):
     start = time.process_time()
     for protocol in ("paper", "released"):
-        assert judge_gsm8k(text, "72", protocol).verdict in ("wrong", "unparseable")
+        judgement = judge_gsm8k(text, "72", protocol)
+        assert judgement.verdict in ("wrong", "unparseable")
+        assert len(judgement.extracted or "") <= MAX_EXTRACTED
     assert not is_boxed(text)
     assert time.process_time() - start < 3
 
@@ -130,16 +126,3 @@ def test_any_text_gets_a_verdict_that_a_file_can_hold(text, answer):
             judgement = judge_gsm8k(completion, answer, protocol)
             assert judgement.verdict in ("correct", "equivalent", "wrong", "unparseable")
             assert len((judgement.extracted or "").encode("utf-8")) <= 4 * MAX_EXTRACTED
-
-
-def test_presentable_text_is_short_and_clean():
-    assert presentable("a\ud800\0b") == "a??b"
-    assert len(presentable("9" * 10**6)) == MAX_EXTRACTED
-    assert presentable(None) is None
-    assert last_tag("<answer>a<b</answer>") == "a<b"
-
-
-def test_grading_imports_nothing_heavy():
-    modules = "mcgrpo.grade.completions, mcgrpo.grade.rewards"
-    code = f"import sys, {modules}; print({{'torch', 'sympy', 'math_verify', 'numpy'}} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

@@ -121,7 +121,7 @@ def test_a_base_that_one_of_the_two_leaves_out_is_left_out_of_the_other():
     ("completion", "verdict"),
     [
         ("so #### 72", "correct"),
-        ("#### 5\n#### $72.00", "equivalent"),
+        ("#### 5\n####$72.00", "equivalent"),
         ("#### 72.", "correct"),
         ("#### 1\\,072", "wrong"),
         ("<answer>7</answer> #### 72", "wrong"),
@@ -132,10 +132,6 @@ def test_a_base_that_one_of_the_two_leaves_out_is_left_out_of_the_other():
 )
 def test_gsm8ks_own_form_counts_without_a_tag(completion, verdict):
     assert judge_gsm8k(completion, "72", "robust").verdict == verdict
-
-
-def test_the_last_one_counts():
-    assert hashes("#### 1\n####2.") == "2" and hashes("none") is None
 
 
 HOSTILE = ["1\\,000", "1\\,", "9", "0.\\overline{", "e^{ i", "1_", "1_{", "1 _{ ", "^{\\circ}.", "°", "5. "]

@@ -54,12 +54,6 @@ def test_the_solution_is_the_gold_unless_it_contradicts_the_answer(patient):
     assert one(patient, "0.5", "\\boxed{50\\%}", "hence $\\boxed{50\\%}$").verdict == "correct"
 
 
-@pytest.mark.parametrize(("answer", "solution"), [("", ""), ("", "The answer is 204."), ("", "see above")])
-def test_a_gold_that_does_not_parse(patient, answer, solution):
-    judgement = one(patient, answer, "\\boxed{204}", solution)
-    assert (judgement.verdict, judgement.gold_parsable) == ("unparseable", False)
-
-
 def tried(verifier, answers, completions):
     """Verdicts, five times: on a busy machine half a second may be too short for a plain answer, but not each time."""
     for _ in range(5):

@@ -1,7 +1,5 @@
 """Jobs on pretended GPUs."""
 
-import signal
-
 import pytest
 
 from mcgrpo.launch import gpus
@@ -15,14 +13,6 @@ def test_jobs_that_run_at_once_have_gpus_of_their_own_and_a_third_waits(machine)
     freed = second.devices()
     second.kill()
     assert third.devices() == freed
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_job_frees_its_gpus(machine, number):
-    holder = machine.start(2)
-    assert holder.devices() == "a,b"
-    holder.process.send_signal(number)
-    assert machine.start(2).devices() == "a,b"
 
 
 def test_who_waits_for_two_holds_none(machine):

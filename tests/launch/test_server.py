@@ -7,7 +7,7 @@ import sys
 
 import psutil
 import pytest
-from pretend_machine import Job, Machine, gone, wait_until
+from pretend_machine import Job, gone, wait_until
 
 STAND_IN = """
 import os, signal, subprocess, sys, time
@@ -30,18 +30,15 @@ print(os.environ["CUDA_VISIBLE_DEVICES"], os.environ["MCGRPO_VLLM_SERVER"], flus
 
 
 @pytest.fixture
-def machine(tmp_path):
+def machine(machine):
     """Two pretend GPUs, and something that is called vllm."""
-    package = tmp_path / "path/vllm/entrypoints/openai"
+    package = machine.folder / "path/vllm/entrypoints/openai"
     package.mkdir(parents=True)
     for folder in (package, *list(package.parents)[:2]):
         (folder / "__init__.py").touch()
     (package / "api_server.py").write_text(STAND_IN)
-    machine = Machine(tmp_path)
-    machine.env["PYTHONPATH"] += f":{tmp_path / 'path'}"
-    yield machine
-    for job in machine.jobs:
-        job.end()
+    machine.env["PYTHONPATH"] += f":{machine.folder / 'path'}"
+    return machine
 
 
 def start(machine, program, **environment):

@@ -12,7 +12,7 @@ from bench.gpu.__main__ import main
 from bench.gpu.checks import ROOT
 
 pytestmark = pytest.mark.slow
-LAW = "tests/trainer/test_trainer.py::TestMeanIsTRL::test_in_bf16"
+LAW = "tests/trainer/test_trainer.py::TestMeanIsTRL::test_bit_for_bit[bf16]"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_every_part_has_rows_and_a_step_is_timed_for_every_trainer(table):
     assert list(dict.fromkeys(row["part"] for row in table)) == ["machine", "doctor", "estimators", "laws", "steps"]
     assert [row for row in table if row["status"] == "failed"] == []
     (law,) = [row for row in table if row["part"] == "laws"]
-    assert law["case"].endswith("TestMeanIsTRL::test_in_bf16") and float(law["value"]) > 0
+    assert law["case"].endswith("TestMeanIsTRL::test_bit_for_bit[bf16]") and float(law["value"]) > 0
     seconds = {row["case"]: float(row["value"]) for row in table if row["quantity"] == "seconds a step"}
     assert len(seconds) == 6 and "TRL, mean, G, G=4, beta=0.04" in seconds and all(seconds.values())
 

@@ -63,13 +63,6 @@ def rates(claim, gains=None, studies=200, seed=1, **of_study):
     return {verdict: count / studies for verdict, count in found.items()}
 
 
-def test_the_simulated_gains_are_those_that_the_paper_prints():
-    gains = printed_gains()
-    assert {key[0] for key in gains} == set(BENCHMARKS)
-    assert gains["qwen3-1.7b-gsm8k", "mc-grpo", 2] == pytest.approx(0.0464, abs=1e-3)
-    assert sum(method in LOSSES.values() for _, method, _ in gains) == 5 * 3 * 3
-
-
 @pytest.mark.parametrize("late", [0.0, 0.3], ids=["all seeds", "some seeds are missing"])
 def test_with_every_true_difference_zero_no_claim_is_often_judged_wrong(late):
     """Of 45 comparisons, each uncorrected, one would fail in two studies of three."""

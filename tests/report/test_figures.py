@@ -1,8 +1,5 @@
 """Figures show the numbers of their files, leave out empty panels, and say what bars and n are."""
 
-import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -85,13 +82,6 @@ def test_a_figure_with_nothing_to_show_says_so(name, tmp_path, capsys):
 def test_a_file_that_is_not_there_ends_in_one_line(tmp_path):
     with pytest.raises(SystemExit, match=r"error: .*curves.csv: no such file"):
         draw("rewards", tmp_path, tmp_path / "figure")
-
-
-@pytest.mark.slow
-def test_it_imports_no_training_library():
-    code = "import json, sys, mcgrpo.report.figures.__main__; print(json.dumps(sorted(sys.modules)))"
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert not {"torch", "transformers", "trl", "datasets", "mlflow"} & set(json.loads(output))
 
 
 def curve_frame(folder, points):

@@ -2,8 +2,7 @@
 
 import json
 
-import pytest
-from cluster_study import STEPS, Study, submitted, write_study
+from cluster_study import STEPS, submitted
 from pretend_cluster import output, until
 
 RUN = "toy-qwen3/mc-grpo/G2/default/seed0"
@@ -16,19 +15,8 @@ def metrics(study):
     return [{key: row[key] for key in row if "time" not in key and "seconds" not in key} for row in rows]
 
 
-@pytest.fixture
-def one_machine(cluster, tmp_path):
-    """The training on two GPUs of one machine."""
-    folder = tmp_path / "one"
-    folder.mkdir()
-    write_study(folder / "study.yaml")
-    study = Study(folder)
-    study.made(TARGET)
-    return study
-
-
-def test_a_training_on_two_machines_is_cancelled_without_a_trace_and_ends_as_one_on_one(one_machine, cluster, tmp_path):
-    study = one_machine.copied(tmp_path / "two", without=RUN)
+def test_a_training_on_two_machines_is_cancelled_without_a_trace_and_ends_as_one_on_one(finished, cluster, tmp_path):
+    study = finished.study.copied(tmp_path / "two", without=RUN)
     study.change(nodes=2)
     with study.started(TARGET, "--retries", "0") as snakemake:
         study.until_training(RUN)
@@ -50,4 +38,4 @@ def test_a_training_on_two_machines_is_cancelled_without_a_trace_and_ends_as_one
     ]
     log = (study.folder / f"logs/clustered/train/{RUN}.log").read_text()
     assert log.count("mcgrpo.launch: takes") == 2 and "going on from" in log
-    assert study.steps(RUN) == list(range(1, STEPS + 1)) and metrics(study) == metrics(one_machine)
+    assert study.steps(RUN) == list(range(1, STEPS + 1)) and metrics(study) == metrics(finished.study)

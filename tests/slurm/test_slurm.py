@@ -36,13 +36,6 @@ def test_each_job_is_launched_once(finished):
     assert {launch.step for launch in finished.launches} == {"batch", "0"}
 
 
-def test_a_training_holds_both_devices_and_a_generation_one(finished):
-    logs = finished.study.folder / "logs/clustered"
-    for log, devices in ((f"train/{RUN}.log", 2), (f"generate/{RUN}/two-step.log", 1)):
-        (takes,) = [line for line in (logs / log).read_text().splitlines() if line.startswith("mcgrpo.launch: takes")]
-        assert takes.count("pretend") == devices
-
-
 def went_on(study):
     """Whether the run's training was finished, from a checkpoint and not from the start."""
     log = study.folder / f"logs/clustered/train/{RUN}.log"

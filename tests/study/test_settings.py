@@ -4,7 +4,7 @@ import pytest
 from studies import changed, load
 
 from mcgrpo.study import plan
-from mcgrpo.study.settings import completion_settings, evaluation, rollout_settings, selects_checkpoint
+from mcgrpo.study.settings import completion_settings, evaluation, rollout_settings
 
 MINI = load("mini")
 SETTING, BENCHMARK = "toy-qwen3", "two-step"
@@ -44,10 +44,3 @@ class TestCompletions:
         drawn = rollout_settings(config, entry.run, entry.flips)
         assert (drawn["greedy"], drawn["samples"], drawn["prompts"]) == (False, 128, 128)
         assert (drawn["temperature"], drawn["top_p"]) == (1.0, 1.0)
-
-
-class TestTheSelectingBenchmark:
-    def test_only_a_run_that_asks_for_it_selects_a_checkpoint(self):
-        assert selects_checkpoint(run_of(MINI, "grpo/G2/best-on-test"))
-        assert not selects_checkpoint(run_of(MINI, "grpo/G2/default"))
-        assert not selects_checkpoint(run_of(MINI, "none/G0/default"))

@@ -50,16 +50,11 @@ def test_snakemake_lays_it_over_the_default_one_too(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "study.yaml: no such file"),
-        ("study: x\nseeds: [0]\nseeds: [1]", "study.yaml, line 3: the key 'seeds' is there already, in line 2"),
         ("__use_yte__: true\n__definitions__: [import os]", "the study: unknown key '__"),
         ("study: x", "the study: 'reports' is a required property"),
     ],
 )
 def test_what_cannot_be_read_is_named_in_one_line(tmp_path, text, message):
-    path = tmp_path / "study.yaml"
-    if text is not None:
-        path.write_text(text)
     with pytest.raises(StudyError) as raised:
-        study_file.read([path])
+        study_file.read([write(tmp_path / "study.yaml", text)])
     assert message in str(raised.value) and "\n" not in str(raised.value)

@@ -1,11 +1,11 @@
-"""A study as small as studies get, and archives of it that somebody has changed."""
+"""A small study, and archives of it that somebody has changed."""
 
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
 
 import yaml
+from studies import ROOT, small
 
 from mcgrpo.commands.evidence import archive
 from mcgrpo.commands.evidence.contents import SUMS
@@ -13,48 +13,18 @@ from mcgrpo.commands.evidence.verify import verify
 from mcgrpo.files import read_json, write_json
 from mcgrpo.sums import sha256, sums_of, write_list
 
-ROOT = Path(__file__).parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 BASE = "results/tiny"
-MC_RUN = "toy/mc-grpo/G2/default/seed1"
+MC_RUN = "toy-qwen3/mc-grpo/G2/default/seed1"
 FILES = ["base.yaml", "title.yaml"]
 ARCHIVE = "tiny-evidence.tar.xz"
 
-STUDY = {
-    "study": "tiny",
-    "reports": "reports/tiny",
-    "title": "Tiny study",
-    "seeds": [0, 1],
-    "preload": True,
-    "tracking_uri": None,
-    "models": {
-        "toy": {
-            "toy": {"architecture": "qwen3", "hidden_size": 32, "layers": 1, "heads": 1, "intermediate_size": 64,
-                    "seed": 0},
-            "warm_start": {"datasets": ["two-step"], "steps": 5, "batch_size": 8, "learning_rate": 5e-3},
-        }
-    },
-    "datasets": {
-        "two-step": {
-            "task": "gsm8k",
-            "toy": {"kind": "two-step", "seed": 1},
-            "splits": {"warm": {"rows": 40}, "train": {"rows": 16}, "test": {"rows": 16}},
-        }
-    },
-    "settings": {"toy": {"model": "toy", "dataset": "two-step", "prompt": "plain", "benchmarks": {"in": ["two-step"]}}},
-    "training": {"prompts_per_step": 2, "max_steps": 2, "learning_rate": 2e-4, "max_completion_length": 16},
-    "evaluation": {"samples": 2, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 16, "batch_size": 64},
-    "grading": ["paper", "released"],
-    "rollout_tables": {"steps": 2, "prompts": 1},
-    "experiments": {
-        "main": {"settings": ["toy"], "methods": ["grpo", "mc-grpo"], "num_generations": [2]},
-        "sign-flips": {
-            "settings": ["toy"],
-            "evaluate": [],
-            "sign_flips": {"prompts": 4, "rollouts": 8, "subset_sizes": [2], "temperature": 1.0},
-        },
-    },
-}  # fmt: skip
+STUDY = small(
+    {"headline": {"methods": ["grpo", "mc-grpo"], "num_generations": [2]}, "sign-flips": {}},
+    study="tiny", reports="reports/tiny", title="Tiny study", tracking_uri=None, grading=["paper", "released"],
+)  # fmt: skip
+STUDY["models"]["toy-qwen3"]["warm_start"]["steps"] = 2
+STUDY["training"]["max_steps"] = 2
 
 
 def make_study(folder):
@@ -62,7 +32,7 @@ def make_study(folder):
     (folder / "base.yaml").write_text(yaml.safe_dump({**STUDY, "title": "Untitled"}))
     (folder / "title.yaml").write_text("title: >\n  Tiny\n  study\n")  # in one line wherever it is shown
     targets = ["reports/tiny/tables.tex", "reports/tiny/claims.csv", f"{BASE}/overlap.json",
-               "resources/data/tiny/two-step.audit.json"]  # fmt: skip
+               *(f"resources/data/tiny/{name}-step.audit.json" for name in ("two", "three"))]  # fmt: skip
     made = run("snakemake", *targets, "--snakefile", ROOT / "Snakefile", "--cores", 2, "--quiet", "all",
                "--configfile", *FILES, folder=folder)  # fmt: skip
     assert made.returncode == 0, made.stderr

@@ -18,6 +18,7 @@ from mcgrpo.data.toy.models import build
 from mcgrpo.train.released import ReleasedConfig, ReleasedTrainer
 
 PROMPTS = 12
+SETTINGS = {"use_cpu": True, "bf16": False, "per_device_train_batch_size": 8, "num_generations": 4}
 SPEC = {"architecture": "qwen3", "hidden_size": 64, "layers": 1, "heads": 2, "intermediate_size": 64, "seed": 1}
 _HOME = tempfile.TemporaryDirectory()
 # Accelerate looks up dozens of times whether packages are installed: a tenth of a training of three steps.
@@ -118,6 +119,16 @@ def trained(kind, tmp_path, reward=digits_reward, **settings):
 
 def history(trainer, name):
     return [row[name] for row in trainer.state.log_history if name in row]
+
+
+def logged(trainer):
+    """All that is logged of the steps, but for times."""
+    rows = [row for row in trainer.state.log_history if "loss" in row]
+    return [{name: row[name] for name in row if "time" not in name and "seconds" not in name} for row in rows]
+
+
+def weights_of(model):
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
 def texts_of(trainer, batch, column="completion_ids"):

@@ -4,10 +4,9 @@ from collections import Counter
 
 import pandas as pd
 import pytest
-import torch
 from tiny_training import Ours, Released, digits_reward, history, same_training, trained
 
-from mcgrpo.train.released import positional_order, rescale_by_nonzero, share_mixed
+from mcgrpo.train.released import positional_order, share_mixed
 
 
 class TestByHand:
@@ -20,11 +19,6 @@ class TestByHand:
     def test_a_single_prompt_is_a_pure_group(self):
         assert positional_order(1, 4, 1).tolist() == [0, 1, 2, 3, 4]
         assert share_mixed(positional_order(1, 4, 1), 5) == 0.0
-
-    def test_rescaling(self):
-        advantages = torch.tensor([[0.0, 0.0, 2000.0], [-3.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, -1.0, 2.0]])
-        expected = [[0.0, 0.0, 6000.0], [-4.5, 0.0, 1.5], [0.0, 0.0, 0.0], [1.0, -1.0, 2.0]]
-        assert rescale_by_nonzero(advantages).tolist() == expected
 
 
 class TestOff:
@@ -86,11 +80,11 @@ class TestInTraining:
         assert history(trainer, "drawn/reward") == pytest.approx([26 / 9])
 
     def test_rescaled(self, tmp_path):
-        """0 0 2 has a MAD of 0; 0 1.5 2 a MAD of 0.5, and two of three advantages other than 0."""
-        rewards = (0.0, 0.0, 2.0, 0.0, 1.5, 2.0)
+        """0 0 2 has a MAD of 0; 0 1.5 2 a MAD of 0.5, and two of three advantages other than 0; 1 1 1 has none."""
+        rewards = (0.0, 0.0, 2.0, 0.0, 1.5, 2.0, 1.0, 1.0, 1.0)
         trainer, table = update(tmp_path, rewards, 2, estimator="median-mad", rescale_by_nonzero=True)
         found = dict(zip(table["place"], table["advantage"], strict=True))
-        assert found == pytest.approx({1: 0.0, 2: 6000.0, 3: -1.5 / 0.501 * 1.5, 5: 0.5 / 0.501 * 1.5})
+        assert found == pytest.approx({1: 0.0, 2: 6000.0, 3: -1.5 / 0.501 * 1.5, 5: 0.5 / 0.501 * 1.5, 7: 0.0, 8: 0.0})
         assert history(trainer, "advantage/abs_max") == pytest.approx([6000])
 
     @pytest.mark.parametrize(("drop_rule", "kept"), [("reward", [1, 2, 3, 5]), ("advantage", [0, 2, 4, 5])])

@@ -1,27 +1,79 @@
 """What a training drew, as files: all groups as numbers, and some rollouts as text."""
 
 import os
+import shutil
 import statistics
 from collections import defaultdict
 from functools import cache
 
 import pytest
 import torch
-from recorded_trainings import RECIPES, by_group, recorded, telling_reward
-from tiny_training import Ours, Released, digits_reward, same_training, texts_of, trainer_of
+from tiny_training import Ours, Released, digits_reward, logged, same_training, texts_of, trainer_of
+from transformers import TrainerCallback
 
 from mcgrpo.files import read_jsonl
 from mcgrpo.launch import environment
 from mcgrpo.records import Group, Rollout
 from mcgrpo.train import attempts
+from mcgrpo.train.callbacks import Checkpoints
 from mcgrpo.train.job import parse_tables
-from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS
+from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS, RolloutFiles
 
+TABLES = {"steps": 3, "prompts": 2}
+RECIPES = {
+    "default": {},
+    "compact": {"beta": 0.0, "loss_type": "dapo"},
+    "iterations": {"num_iterations": 2, "advantage_flip_rate": 0.3},
+    "buffered": {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "steps_per_generation": 4},
+    "several a step": {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "steps_per_generation": 1},
+}
 ONE = {"max_steps": 1}
 UNEVEN = {"gradient_accumulation_steps": 4, "steps_per_generation": 6, "num_iterations": 3, "max_steps": 6}
 """An epoch is one generation, used in 18 micro-batches: five optimizer steps, of which the last is short."""
 SAVED = {"save_strategy": "steps", "save_steps": 1, "max_steps": 6}
 several = pytest.mark.parametrize("recipe", RECIPES)
+
+
+def telling_reward(completions, log_extra, log_metric, **kwargs):
+    """Logs all that a reward function can log."""
+    log_extra("length", [len(completion) for completion in completions])
+    log_metric("digits", sum(map(str.isdigit, "".join(completions))))
+    return digits_reward(completions)
+
+
+class Copies(TrainerCallback):
+    """Keeps the folder of a training as it is when the checkpoint of one of the steps is complete, as a kill would."""
+
+    def __init__(self, folder, copies):
+        self.folder, self.copies = folder, copies
+
+    def on_save(self, args, state, control, **kwargs):
+        if state.global_step in self.copies:
+            shutil.copytree(self.folder, self.copies[state.global_step])
+
+
+def recorded(folder, kind=Ours, tables=TABLES, checkpoint=None, reward=telling_reward, copies=None, **settings):
+    """A trainer that has trained, and what its observers were called with: (step, drawn).
+
+    Args:
+        copies: step -> folder that gets a copy of the unfinished training once that step has its checkpoint.
+    """
+    folder.mkdir(exist_ok=True)
+    trainer, seen = trainer_of(kind, folder / "checkpoints", reward, **settings), []
+    trainer.add_callback(Checkpoints(attempts.Earlier()))
+    trainer.add_callback(Copies(folder, copies or {}))
+    RolloutFiles(trainer, folder, tables)
+    trainer.observers.append(lambda drawn: seen.append((trainer.state.global_step + 1, drawn)))
+    trainer.train(resume_from_checkpoint=checkpoint)
+    return trainer, seen
+
+
+def by_group(rows):
+    """Rows of rollouts.jsonl by step and prompt, in order."""
+    found = defaultdict(list)
+    for row in rows:
+        found[row.step, row.prompt].append(row)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +95,6 @@ def five(tmp_path_factory):
     return folder, recorded(folder, max_steps=5)[0]
 
 
-def timeless(trainer):
-    rows = [row for row in trainer.state.log_history if "loss" in row]
-    return [{name: row[name] for name in row if "time" not in name and "seconds" not in name} for row in rows]
-
-
 class TestTraining:
     @pytest.mark.slow
     @several
@@ -56,7 +103,7 @@ class TestTraining:
         plain = trainer_of(Ours, tmp_path, telling_reward, **RECIPES[recipe])
         plain.train()
         assert same_training(plain, trainer)
-        assert timeless(plain) == timeless(trainer)
+        assert logged(plain) == logged(trainer)
         assert plain._logs == trainer._logs and plain._logs["extra"]["length"]
 
 

@@ -6,13 +6,11 @@ from functools import partial
 
 import pytest
 from device import ON_GPU
-from tiny_training import TRL, Ours, dataset, digits_reward, model_folder, same_training, trained
+from tiny_training import SETTINGS, TRL, Ours, dataset, digits_reward, model_folder, same_training, trained
 from transformers import HfArgumentParser
 from trl import GRPOTrainer
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
-
-SETTINGS = {"use_cpu": True, "bf16": False, "per_device_train_batch_size": 8, "num_generations": 4}
 
 
 def test_a_copy_with_another_estimator_draws_what_that_one_draws(tmp_path):

@@ -23,12 +23,6 @@ def batch_of(advantages, completions, prompts=None):
     }
 
 
-def test_rows_without_an_advantage_or_without_a_token_are_not_active():
-    batch = batch_of([1.0, 0.0, -0.0, 2.0], [3, 3, 3, 0])
-    assert packing.active(batch, drop_zeros=True).tolist() == [True, False, False, False]
-    assert packing.active(batch, drop_zeros=False).tolist() == [True, True, True, False]
-
-
 def test_tokens_of_tools_do_not_make_a_row_active():
     batch = batch_of([1.0, 1.0], [2, 2]) | {"tool_mask": torch.tensor([[0] * 6, [0, 1, 0, 0, 0, 0]])}
     assert packing.active(batch, drop_zeros=True).tolist() == [False, True]

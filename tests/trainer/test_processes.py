@@ -185,13 +185,6 @@ class TestTwoAreOne:
         assert losses == pytest.approx(of_two, rel=1e-4, abs=1e-5)
         assert_same_updates(inputs, runs / f"1/{name}", runs / f"2/{name}")
 
-    def test_no_group_straddles_two_processes(self, runs, name):
-        ranks = [rows_by_step([rank]) for rank in seen(runs / f"2/{name}", 2)]
-        for step in ranks[0]:
-            first, second = (Counter(prompt for prompt, *_ in rank[step]) for rank in ranks)
-            assert not first.keys() & second.keys()
-            assert set((first + second).values()) == {G}
-
 
 @pytest.mark.parametrize("name", COMPACT)
 class TestCompact:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny_training import TRL, Ours, dataset, history, trainer_of
+from tiny_training import TRL, Ours, dataset, history, logged, trainer_of, weights_of
 
 from mcgrpo.trainer import resume
 
@@ -29,16 +29,6 @@ RECIPES = {
 SAVED = {"save_strategy": "steps", "save_steps": 1, "max_steps": 8}
 
 
-def logged(trainer):
-    """All that is logged of the steps, but for times."""
-    rows = [row for row in trainer.state.log_history if "loss" in row]
-    return [{name: row[name] for name in row if "time" not in name and "seconds" not in name} for row in rows]
-
-
-def weights(trainer):
-    return {name: value.clone() for name, value in trainer.model.named_parameters()}
-
-
 def resumed(kind, folder, step, recipe, **inputs):
     trainer = trainer_of(kind, folder, **SAVED | recipe | {"save_strategy": "no"}, **inputs)
     trainer.train(resume_from_checkpoint=str(folder / f"checkpoint-{step}"))
@@ -52,8 +42,8 @@ def assert_resumed_alike(tmp_path, steps, recipe, **inputs):
     for step in steps:
         again = resumed(Ours, tmp_path, step, recipe, **inputs)
         assert logged(again) == logged(whole)
-        ends = weights(again)
-        assert all(torch.equal(value, ends[name]) for name, value in weights(whole).items())
+        ends = weights_of(again.model)
+        assert all(torch.equal(value, ends[name]) for name, value in weights_of(whole.model).items())
         rows = len(again.losses)
         for one, other in zip(whole.batches[-rows:], again.batches, strict=True):
             assert all(torch.equal(one[name], other[name]) for name in one)

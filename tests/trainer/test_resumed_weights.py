@@ -6,7 +6,7 @@ import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file
-from tiny_training import Ours, loaded, trainer_of
+from tiny_training import Ours, loaded, trainer_of, weights_of
 from transformers import TrainerCallback
 
 LORA = LoraConfig(r=2, target_modules=["q_proj", "v_proj"], init_lora_weights=False)  # as if it were trained
@@ -39,10 +39,6 @@ MATRIX = pytest.mark.parametrize(
     ],
 )
 STEPS = {"save_strategy": "steps", "save_steps": 1, "max_steps": 3}
-
-
-def weights_of(model):
-    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
 def saved_in(checkpoint):

@@ -8,7 +8,7 @@ import pytest
 import trl
 from packaging.requirements import Requirement
 from packaging.version import Version
-from tiny_training import Ours, dataset, digits_reward, trainer_of
+from tiny_training import SETTINGS, Ours, dataset, digits_reward, trainer_of
 from trl import GRPOTrainer
 from trl.experimental.async_grpo.async_rollout_worker import AsyncRolloutWorker
 
@@ -16,7 +16,6 @@ from mcgrpo import MCGRPOConfig, MCGRPOTrainer
 from mcgrpo.trainer.surface import TRL_VERSIONS, check_batch, check_trl
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = {"use_cpu": True, "bf16": False, "per_device_train_batch_size": 8, "num_generations": 4}
 
 
 class TestVersions:
@@ -43,14 +42,6 @@ class TestVersions:
 
 
 class TestMethods:
-    def test_a_parameter_more_is_named(self):
-        class Changed(GRPOTrainer):
-            def _generate(self, prompts, images):
-                pass
-
-        with pytest.raises(RuntimeError, match=r"Changed\._generate takes \(prompts, images\), not \(prompts\)"):
-            check_trl(Changed)
-
     def test_a_parameter_with_a_default_is_none_of_our_business(self):
         class Changed(GRPOTrainer):
             def _generate(self, prompts, images=None, **more):
@@ -72,9 +63,14 @@ class TestMethods:
         with pytest.raises(RuntimeError, match=r"Replaced\.compute_loss of test_surface does not call _compute_loss"):
             check_trl(Replaced)
 
-    def test_they_are_looked_at_before_a_model_is_loaded(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(GRPOTrainer, "_compute_loss", lambda self, model: None)
-        with pytest.raises(RuntimeError, match=r"GRPOTrainer\._compute_loss"):
+    @pytest.mark.parametrize(
+        ("changed", "parameters"),
+        [(lambda self, model: None, "model"), (lambda self, model, inputs, spans: None, "model, inputs, spans")],
+    )
+    def test_one_with_others_is_named_before_a_model_is_loaded(self, changed, parameters, tmp_path, monkeypatch):
+        monkeypatch.setattr(GRPOTrainer, "_compute_loss", changed)
+        message = rf"GRPOTrainer\._compute_loss takes \({parameters}\), not \(model, inputs\)"
+        with pytest.raises(RuntimeError, match=message):
             MCGRPOTrainer("unused", digits_reward, MCGRPOConfig(str(tmp_path), **SETTINGS), dataset())
 
 

@@ -2,12 +2,11 @@
 
 import pytest
 from datasets import Dataset
-from tiny_training import Ours, dataset, digits_reward, model_folder, trainer_of
+from tiny_training import SETTINGS, Ours, dataset, digits_reward, model_folder, trainer_of
 from transformers import AutoTokenizer, ProcessorMixin
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
 
-SETTINGS = {"use_cpu": True, "bf16": False, "per_device_train_batch_size": 8, "num_generations": 4}
 IMAGE = {"type": "image", "image": "cat.png"}
 LOOK = {"type": "text", "text": "Look."}
 QUESTION = {"type": "text", "text": "What is it?"}

@@ -1,6 +1,5 @@
 """MCGRPOTrainer against TRL's on a tiny random model: what is the same is the same bit for bit."""
 
-import re
 from collections import Counter
 
 import pandas as pd
@@ -11,7 +10,12 @@ from trl import GRPOConfig
 
 from mcgrpo import MCGRPOConfig, MCGRPOTrainer
 
-LOSSES = ("grpo", "dapo", "dr_grpo")
+SHARED = {
+    **{f"{loss}-{n}": {"loss_type": loss, "num_iterations": n} for loss in ("grpo", "dapo", "dr_grpo") for n in (1, 2)},
+    "accumulated": {"loss_type": "dapo", "gradient_accumulation_steps": 2, "num_iterations": 2},
+    "bf16": {"bf16": True},
+}
+"""Settings of TRL and ours."""
 
 
 def prompts_of(trainer, batch):
@@ -21,28 +25,15 @@ def prompts_of(trainer, batch):
 
 @pytest.mark.law
 class TestMeanIsTRL:
-    @pytest.mark.parametrize("num_iterations", [1, 2])
-    @pytest.mark.parametrize("loss_type", LOSSES)
-    def test_bit_for_bit(self, loss_type, num_iterations, tmp_path):
-        scaled = loss_type != "dr_grpo"
-        shared = {"loss_type": loss_type, "num_iterations": num_iterations}
+    @pytest.mark.parametrize("shared", SHARED.values(), ids=SHARED)
+    def test_bit_for_bit(self, shared, tmp_path):
+        scaled = shared.get("loss_type") != "dr_grpo"
         theirs = trained(TRL, tmp_path, **shared, scale_rewards="group" if scaled else "none")
         ours = trained(Ours, tmp_path, **shared, estimator="mean-std" if scaled else "mean", compact_updates=False)
         assert any(loss != 0 for loss in theirs.losses)
         assert same_training(theirs, ours)
         for name in ("loss", "grad_norm", "reward", "reward_std", "frac_reward_zero_std", "kl", "entropy"):
             assert history(theirs, name) == history(ours, name), name
-
-    def test_across_accumulated_and_reused_generations(self, tmp_path):
-        shared = {"gradient_accumulation_steps": 2, "num_iterations": 2, "loss_type": "dapo"}
-        theirs = trained(TRL, tmp_path, **shared)
-        ours = trained(Ours, tmp_path, **shared, estimator="mean-std", compact_updates=False)
-        assert all(torch.equal(a, b) for a, b in zip(theirs.losses, ours.losses, strict=True))
-
-    def test_in_bf16(self, tmp_path):
-        theirs = trained(TRL, tmp_path, bf16=True)
-        ours = trained(Ours, tmp_path, bf16=True, estimator="mean-std", compact_updates=False)
-        assert any(loss != 0 for loss in theirs.losses) and same_training(theirs, ours)
 
 
 @pytest.mark.law
@@ -55,15 +46,6 @@ class TestGroups:
             counts = Counter(prompts_of(trainer, batch))
             assert len(counts) == 8 // num_generations
             assert set(counts.values()) == {num_generations}
-
-    def test_rewards_are_grouped_by_prompt(self, tmp_path):
-        """A reward that is the same within a prompt and differs between prompts leaves nothing to learn from."""
-
-        def prompt_reward(prompts, **kwargs):
-            return [float(re.search(r"\d+", prompt).group()) for prompt in prompts]
-
-        trainer = trained(Ours, tmp_path, reward=prompt_reward, estimator="median")
-        assert all((batch["advantages"] == 0).all() for batch in trainer.batches)
 
     def test_one_more_rollout_than_g_is_drawn_and_scored(self, tmp_path):
         seen = []
@@ -163,19 +145,6 @@ class TestLogs:
                 centres = group["annotated"] - group["advantage"]
                 assert centres.nunique() == 1 and len(group) == 4
         assert len(trainer._logs["advantages"]) == 8
-
-    def test_an_unscorable_rollout_is_left_out_of_the_update(self, tmp_path):
-        def first_unscorable(completions, **kwargs):
-            return [None if row % 3 == 0 else value for row, value in enumerate(digits_reward(completions))]
-
-        trainer = trained(Ours, tmp_path, reward=first_unscorable, estimator="median", num_generations=2)
-        assert history(trainer, "drawn/frac_unscorable") == pytest.approx([1 / 3] * 3)
-        for batch in trainer.batches:
-            texts = texts_of(trainer, batch)
-            rewards = torch.tensor(digits_reward(texts))
-            by_prompt = pd.DataFrame({"p": prompts_of(trainer, batch), "r": rewards, "a": batch["advantages"]})
-            for _, group in by_prompt.groupby("p"):  # the two scorable ones, centred on their middle
-                assert group["a"].tolist() == pytest.approx((group["r"] - group["r"].mean()).tolist())
 
 
 class TestRefused:

@@ -64,30 +64,22 @@ def rows_of(trainer, batch):
     return sorted(zip(prompts, completions, batch["advantages"].tolist(), strict=True))
 
 
-def check_groups(trainer):
+def test_one_more_rollout_than_are_trained_on_is_drawn_of_each_prompt(first):
     """Of each of 2 prompts 5 rollouts were drawn and 4 kept, at every step; those with an advantage were trained on."""
-    assert any(advantage for kept in trainer.kept for *_, advantage in rows_of(trainer, kept))
-    for call, batch, trained_on in zip(trainer.calls, trainer.kept, trainer.batches, strict=True):
+    assert any(advantage for kept in first.kept for *_, advantage in rows_of(first, kept))
+    for call, batch, trained_on in zip(first.calls, first.kept, first.batches, strict=True):
         assert len(call) == 10 and all(len(completions) == 1 for _, completions in call)
         assert call[0][0] != call[5][0]
-        kept = rows_of(trainer, batch)
+        kept = rows_of(first, batch)
         for group in (call[:5], call[5:]):
             assert all(ids == group[0][0] for ids, _ in group)
-            prompt = trainer.processing_class.decode(group[0][0], skip_special_tokens=True)
-            drawn = [trainer.processing_class.decode(ids, skip_special_tokens=True) for _, (ids,) in group]
+            prompt = first.processing_class.decode(group[0][0], skip_special_tokens=True)
+            drawn = [first.processing_class.decode(ids, skip_special_tokens=True) for _, (ids,) in group]
             for text in (texts := [text for of, text, _ in kept if of == prompt]):
                 drawn.remove(text)
             assert len(texts) == 4 and len(drawn) == 1
-        assert [row for row in rows_of(trainer, trained_on) if row[2]] == [row for row in kept if row[2]]
-
-
-def test_one_more_rollout_than_are_trained_on_is_drawn_of_each_prompt(first):
-    check_groups(first)
+        assert [row for row in rows_of(first, trained_on) if row[2]] == [row for row in kept if row[2]]
     assert len({tuple(ids) for call in first.drawn for ids in call}) > 20
-
-
-def test_the_control_draws_as_many_as_the_median(tmp_path):
-    check_groups(trained(tmp_path, estimator="mean-std-plus1"))
 
 
 def test_all_rollouts_of_a_batch_are_drawn_at_once(first):

@@ -29,6 +29,4 @@ def test_it_runs_from_its_warm_start_to_its_report(empty, monkeypatch):
         run = folder / f"results/gpu-small/runs/small-qwen3/{method}/G2/default/seed0"
         record = json.loads((run / "run.json").read_text())
         assert record["outcome"]["status"] == "finished" and record["training"]["bf16"]
-        log = folder / f"logs/gpu-small/train/small-qwen3/{method}/G2/default/seed0.log"
-        assert "takes pretended" in log.read_text()
     assert (folder / "reports/gpu-small/report.html").is_file() and (folder / "reports/gpu-small/tables.tex").is_file()

@@ -42,7 +42,5 @@ def test_it_trains_and_trains_anew_when_its_code_changes(smoke):
     assert "drawn/centre" in row and "advantage/frac_scale_zero" not in row
     assert study.jobs(RUN) == {}
     module = study.folder / "my_estimators.py"
-    module.write_text(OWN.replace("    return", "    # the middle of the range\n    return"))
-    assert study.jobs(RUN) == {}
     module.write_text(OWN.replace("/ 2", "/ 3"))
     assert study.jobs(RUN) == {"train": 1}

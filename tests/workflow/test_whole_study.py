@@ -70,32 +70,14 @@ def test_every_number_comes_from_its_runs(finished):
     assert found["seeds"] == "2" and found["n"] == "32"
 
 
-def test_g_plus_one_rollouts_were_drawn_and_g_trained_on(finished):
-    for method, drawn in (("grpo", 4), ("mc-grpo", 5), ("grpo-plus1", 5)):
-        folder = finished.folder / f"results/quick/runs/toy-qwen3/{method}/G4/default/seed0"
-        steps = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        verdicts = ("correct", "equivalent", "wrong", "unparseable", "timeout", "error")
-        assert [step["step"] for step in steps] == [1, 2, 3, 4]
-        assert all(sum(step[f"verdicts/{verdict}"] for verdict in verdicts) == 8 * drawn for step in steps)
-        assert json.loads((folder / "run.json").read_text())["outcome"]["status"] == "finished"
-
-
 def test_the_runs_are_in_mlflow(finished):
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{finished.folder}/mlflow.db")
-    experiment = client.get_experiment_by_name("quick")
-    wanted = "tags.method = 'mc-grpo' AND tags.variant = 'default' AND tags.`mcgrpo.kind` = "
-    found = client.search_runs([experiment.experiment_id], f"{wanted} 'run'")
-    parents = client.search_runs([experiment.experiment_id], f"{wanted} 'cell'")
-    cells = {run.info.run_id: run.data.metrics for run in parents}
-    assert {run.data.tags["mlflow.parentRunId"] for run in found} == set(cells)
-    assert sorted(cell["seeds"] for cell in cells.values()) == [1, 2, 2]
-    assert all("gain/two-step/greedy_low" in cell for cell in cells.values())
-    assert len(found) == 5 and len({run.info.run_name for run in found}) == 5
-    for run in found:
-        assert len(client.get_metric_history(run.info.run_id, "curve/reward")) == 4
-        assert "accuracy/two-step/greedy" in run.data.metrics
+    experiment = client.get_experiment_by_name("quick").experiment_id
+    wanted = "tags.method = 'mc-grpo' AND tags.variant = 'default' AND tags.`mcgrpo.kind` = 'run'"
+    found = [run.data.metrics for run in client.search_runs([experiment], wanted)]
+    assert len(found) == 5 and all("accuracy/two-step/greedy" in metrics for metrics in found)
 
 
 def test_a_store_that_fails_does_not_fail_the_study(finished):
