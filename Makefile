@@ -43,7 +43,7 @@ smoke: .venv/ready ## word problems in GSM8K's format through every stage, with 
 	@$(call study,config/smoke.yaml)
 	@$(call made,reports/smoke)
 
-smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; 70 to 80 minutes on two cores with bf16 instructions, a day without
+smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; an hour and a half on two cores with bf16 instructions, a day without
 	@$(call study,config/smollm2.yaml)
 	@$(call made,reports/smollm2)
 

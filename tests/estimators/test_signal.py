@@ -141,7 +141,7 @@ class TestLaws:
         torch.testing.assert_close(found.objective[-1], torch.trapezoid(slopes, rates), rtol=1e-6, atol=0.0)
 
 
-def keep_first(rewards, centre, num_generations, lengths):
+def keep_first(rewards, centre, num_generations):
     return (torch.arange(rewards.size(1)) < num_generations).expand_as(rewards)
 
 
