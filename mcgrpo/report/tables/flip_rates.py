@@ -16,7 +16,7 @@ TEXT = (
     "Sign-flip rate in percent: the share of rollouts whose advantage has another sign over k rollouts than over all "
     "rollouts of its prompt (the oracle). Strict: + against −; zeros: zero is a sign of its own. Over every subset "
     "of k rollouts; the paper draws 20. A baseline -plus1 is that of k+1 rollouts, of which the closest to it is "
-    "dropped. Rates"
+    "dropped. Each rate"
 )
 LINE = ["setting", "benchmark", "method", "num_generations", "variant", "convention", "oracle", "centre"]
 HEADINGS = ["Setting", "Benchmark", "Model", "Convention", "Oracle", "Baseline"]
