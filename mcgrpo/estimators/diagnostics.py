@@ -70,7 +70,7 @@ def sign_flips(rewards: Tensor) -> dict[str, Tensor]:
     flips/mean_median: share with different signs under the group's mean and under its median;
     flips/loo_mean: probability that a rollout's sign changes if another scorable rollout of its group, each equally
         likely, is left out of the mean; 0 for a rollout that is alone;
-    flips/loo_median: the same for the median. For a group without unscorable rollouts both are the `exact` rates of
+    flips/loo_median: the same for the median. For a group without unscorable rollouts both are the rates of
         `mcgrpo.analyse.sign_flips` at k = drawn - 1, convention `zeros`, where the oracle is the mean (median) of those
         drawn.
 

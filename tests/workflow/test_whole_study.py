@@ -158,6 +158,18 @@ def test_a_copy_with_other_times_trains_and_generates_nothing(finished, tmp_path
     assert not {"train", "generate", "rollouts", "grade", "dataset", "model", "warm_start"} & study.jobs().keys()
 
 
+def test_weights_of_a_local_folder_that_change_in_place_are_trained_on_anew(finished, tmp_path):
+    study, run = finished.copied(tmp_path / "copy"), "results/quick/runs/toy-qwen3/grpo/G2/default/seed0"
+    shutil.copytree(study.folder / "resources/warm_starts/quick/toy-qwen3", tmp_path / "model")
+    study = study.changed(f"models: {{toy-qwen3: {{toy: null, warm_start: null, folder: {tmp_path}/model}}}}")
+    study.made(run, "--quiet", "all")
+    assert "train" not in study.jobs(run)
+    with (tmp_path / "model/model.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\1")
+    assert study.jobs(run)["train"] == 1
+
+
 def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_path):
     """The trainings of a variant fail (the model has no such layer): the rest is made, and tables name the gap."""
     study = finished.copied(tmp_path / "copy")
