@@ -26,7 +26,6 @@ from mcgrpo.launch.gpus import gpus
 from mcgrpo.records import Example, Run
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
-from mcgrpo.study.fit import job_gpus
 from mcgrpo.study.hub import is_pinned
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import Config, runs
@@ -92,11 +91,11 @@ def check_machine(config: Config) -> Iterator[Check]:
 
 
 def check_gpus(config: Config) -> Check:
-    """At least as many GPUs as one training takes here, with those of its vLLM server."""
-    here, nodes, wanted = len(gpus()), config.get("nodes", 1), job_gpus(config, runs(config))
+    """At least as many GPUs as one training takes here."""
+    here, wanted = len(gpus()), config.get("gpus", 0)
     if not wanted:
         return Check("ok", "GPUs", f"{here}; none is needed, as the study trains on the CPU (gpus: 0)")
-    finding = f"{here}; one training takes {wanted}" + (f" on each of {nodes} machines" if nodes > 1 else "")
+    finding = f"{here}; one training takes {wanted}"
     remedy = "run doctor on the machine (or in the job) that has them, or change `gpus` in the study"
     return Check("ok", "GPUs", finding) if here >= wanted else Check("error", "GPUs", finding, remedy)
 

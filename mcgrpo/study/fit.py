@@ -1,21 +1,18 @@
 """Checks that a training fits its batch, GPUs, vLLM and data, before anything runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from mcgrpo.records import Run
 
-
-def fit(training: dict[str, Any], num_generations: int, gpus: int, nodes: int = 1) -> None:
+def fit(training: dict[str, Any], num_generations: int, gpus: int) -> None:
     """Set the batch, and refuse what does not fit the GPUs of a training; without any, it is one process.
 
     Args:
-        gpus: that it trains on, over all `nodes` machines.
+        gpus: that it trains on.
 
     Raises:
         ValueError: with the arithmetic.
     """
-    check_machines(gpus, nodes, server_gpus(training))
     _set_batch(training, num_generations, max(gpus, 1))
     check_sharding(training.get("sharding", "none"), gpus)
     if training.get("use_vllm"):
@@ -59,8 +56,10 @@ def check_vllm(training: dict[str, Any], processes: int) -> None:
     Raises:
         ValueError: naming them.
     """
-    size = training.get("vllm_tensor_parallel_size", 1)
-    if training.get("vllm_mode", "colocate") == "colocate" and processes % size:
+    size, served = training.get("vllm_tensor_parallel_size", 1), training.get("vllm_mode") == "server"
+    if served and not training.get("vllm_server_base_url"):
+        raise ValueError("vllm_mode=server: start a vLLM server and name its address, vllm_server_base_url")
+    if not served and processes % size:
         raise ValueError(
             f"vllm_tensor_parallel_size={size} does not divide the training's {processes} processes: each of vLLM's "
             "engines is shared by that many"
@@ -77,33 +76,6 @@ def check_room(settings: Mapping[str, Any], completion: str) -> None:
     room, longest = settings.get("vllm_max_model_length"), settings.get(completion, 0)
     if room is not None and room <= longest:
         raise ValueError(f"vllm_max_model_length={room} leaves no room for a prompt beside {completion}={longest}")
-
-
-def server_gpus(training: Mapping[str, Any]) -> int:
-    """GPUs of the vLLM server that a training's job starts for it; 0 if it starts none."""
-    served = training.get("use_vllm") and training.get("vllm_mode") == "server"
-    return training.get("vllm_tensor_parallel_size", 1) if served and "vllm_server_base_url" not in training else 0
-
-
-def job_gpus(config: Mapping[str, Any], runs: Iterable[Run]) -> int:
-    """GPUs that a training's job takes of one machine, with those of its vLLM server: the most of these runs."""
-    nodes = config.get("nodes", 1)
-    served = max((server_gpus(run.training) for run in runs), default=0)
-    return config.get("gpus", 0) // nodes + (served if nodes == 1 else 0)
-
-
-def check_machines(gpus: int, nodes: int, server: int) -> None:
-    """Refuse GPUs that are not divided evenly among machines, and a server beside several or without any of its own.
-
-    Raises:
-        ValueError: with the numbers.
-    """
-    if nodes > 1 and server:
-        raise ValueError(f"vllm_mode=server on nodes={nodes}: start the server and name it (vllm_server_base_url)")
-    if nodes > 1 and (not gpus or gpus % nodes):
-        raise ValueError(f"nodes={nodes}: each machine trains on as many GPUs as the others, but gpus={gpus}")
-    if server and not gpus:
-        raise ValueError("vllm_mode=server: the server needs GPUs of its own, and so does the training, but gpus=0")
 
 
 def check_sharding(sharding: str, gpus: int) -> None:

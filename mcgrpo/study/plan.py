@@ -20,7 +20,7 @@ from mcgrpo.study.settings import Config, StudyError, first_benchmark, hyper_par
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 PLAN_KEYS = (
-    "study", "seeds", "gpus", "nodes", "settings", "training", "rewards", "variants", "experiments", "datasets",
+    "study", "seeds", "gpus", "settings", "training", "rewards", "variants", "experiments", "datasets",
     "grading", "equivalence_margin", "primary",
 )  # fmt: skip
 """The keys of a study that its plan depends on, beside the number of samples."""
@@ -103,7 +103,7 @@ def _run(config: Config, setting: str, method: str, num_generations: int, varian
         training = _training(config, setting, change, method, task) if trained else {}
         estimator = training.pop("estimator", METHODS[method].estimator) if trained else ""
         if trained:
-            fit(training, num_generations, config.get("gpus", 0), config.get("nodes", 1))
+            fit(training, num_generations, config.get("gpus", 0))
     except ValueError as error:
         raise StudyError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None
     return Run(

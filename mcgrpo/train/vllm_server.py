@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from mcgrpo.launch.parents import is_first
-from mcgrpo.launch.server import ADDRESS, free_port
 from mcgrpo.study.fit import check_vllm
 
 OPERATIONAL = (
@@ -28,7 +27,7 @@ HELD: list[Any] = []
 def settled(training: dict[str, Any]) -> dict[str, Any]:
     """A run's `training`, with `use_vllm` turned off (and a message) if vLLM is not installed.
 
-    In server mode it has the address of the server, the one that is named or that the job has started.
+    In server mode it returns once no other training uses the server, and it answers.
 
     Raises:
         ValueError: for values that vLLM would refuse once the model is loaded.
@@ -36,23 +35,15 @@ def settled(training: dict[str, Any]) -> dict[str, Any]:
     """
     if not training.get("use_vllm"):
         return training
-    first = is_first()
     if not find_spec("vllm"):
-        if first:
+        if is_first():
             print("vLLM is not installed: rollouts are drawn with transformers", flush=True)
         return {**training, "use_vllm": False}
     check_vllm(training, int(os.environ.get("WORLD_SIZE", "1")))
-    if training.get("vllm_mode") != "server":
-        return training
-    named, started = training.get("vllm_server_base_url"), os.environ.get(ADDRESS)
-    if not (url := named or started):
-        raise ValueError("vllm_mode=server: name a server (vllm_server_base_url), or have mcgrpo.launch start one")
-    if first and named:
-        hold(url)
-    if first:
+    if training.get("vllm_mode") == "server" and is_first():
+        hold(url := training["vllm_server_base_url"])
         wait_for_server(url, training.get("vllm_server_timeout", SERVER_SECONDS))
-    # A port of its own: trainings on one machine would meet their servers at TRL's.
-    return training if named else {**training, "vllm_server_base_url": url, "vllm_group_port": free_port()}
+    return training
 
 
 def hold(url: str) -> None:

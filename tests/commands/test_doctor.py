@@ -188,23 +188,16 @@ def test_a_local_data_set_is_read(here, test, fault):
     assert check.status == ("error" if fault else "ok") and check.finding.startswith(f"gsm8k: {here}{fault}")
 
 
-SERVER = {"use_vllm": True, "vllm_mode": "server"}
-
-
 @pytest.mark.parametrize(
     ("study", "visible", "status", "words"),
     [
         ({}, None, "ok", "2; none is needed"),
-        ({"gpus": 4, "nodes": 2}, None, "ok", "2; one training takes 2 on each of 2 machines"),
         ({"gpus": 4}, None, "error", "2; one training takes 4"),
         ({"gpus": 2}, "0", "error", "1; one training takes 2"),
-        ({"gpus": 1, "training": SERVER}, None, "ok", "2; one training takes 2"),
-        ({"gpus": 2, "training": SERVER}, None, "error", "2; one training takes 3"),
-        ({"gpus": 2, "variants": {"rival-sign": {"training": SERVER}}}, None, "error", "2; one training takes 3"),
+        ({"gpus": 2}, None, "ok", "2; one training takes 2"),
     ],
 )
-def test_gpus_of_this_machine_are_counted_and_those_of_a_server_are_taken(monkeypatch, study, visible, status, words):
-    """Wherever the study turns the server on."""
+def test_gpus_of_this_machine_are_counted(monkeypatch, study, visible, status, words):
     monkeypatch.setenv("MCGRPO_DEVICES", "0,1")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:

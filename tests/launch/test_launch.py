@@ -1,44 +1,18 @@
 """How a job is started: real processes, on pretended GPUs."""
 
-import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-from mcgrpo.launch import nodes
-
 PYTHON = [sys.executable, "-m"]
-SERVER = {"model": "m", "log": "l", "gpus": 1}
-SRUN = ["srun", "--kill-on-bad-exit=1", "--cpu-bind=none", "--nodes=2", "--ntasks=2"]
-TORCHRUN = [*PYTHON, "mcgrpo.launch", "--gpus", "2", "--processes", "2", "--part-of", "2", "job", "--x"]
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [({"SLURM_JOB_ID": "7"}, [*SRUN, *TORCHRUN]), ({"PET_RDZV_ENDPOINT": "host:1"}, TORCHRUN)],
-)
-def test_what_is_started_on_several_machines(environment, expected, monkeypatch):
-    monkeypatch.setattr(os, "environ", environment)
-    assert nodes.across(4, 4, 2, ["job", "--x"]) == expected
-
-
-def test_machines_that_cannot_reach_each_other_are_refused(monkeypatch):
-    monkeypatch.setattr(os, "environ", {})
-    with pytest.raises(ValueError, match=r"nodes=2 .* neither SLURM_JOB_ID nor PET_RDZV_ENDPOINT is set"):
-        nodes.across(4, 4, 2, ["job"])
 
 
 def run(*arguments, **environment):
     environment = {"PATH": "/usr/bin:/bin", **environment}
     command = [*PYTHON, "mcgrpo.launch", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True)
-
-
-def test_a_server_without_vllm_is_refused():
-    done = run("--gpus", "1", "--server", json.dumps(SERVER), "json.tool")
-    assert done.returncode == 2 and "vLLM is not installed here" in done.stderr
 
 
 VISIBLE = ["timeit", "-n1", "-r1", "import os; print('visible:', repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"]

@@ -16,10 +16,9 @@ def test_the_profile_names_only_rules_that_there_are():
 
 
 def test_every_rule_with_gpus_is_one_task_on_one_node():
-    """A training says so itself: `tests/workflow/test_gpu_limit.py`."""
     with_gpus = {name for name, body in RULES.items() if re.search(r"^ +gpu=", body, re.MULTILINE)}
     with_gpus |= {derived for origin, derived in DERIVED.items() if origin in with_gpus}
-    assert with_gpus == {"warm_start", "generate", "rollouts"}
+    assert with_gpus == {"warm_start", "train", "generate", "rollouts"}
     assert all(
         (PROFILE["set-resources"][name]["nodes"], PROFILE["set-resources"][name]["tasks"]) == (1, 0)
         for name in with_gpus

@@ -46,13 +46,8 @@ class Study:
             shutil.rmtree(study.results / kind / without)
         return study
 
-    def change(self, **keys: object) -> None:
-        """Change keys of the study file."""
-        path = self.folder / "study.yaml"
-        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | keys))
-
     def processes(self) -> list[psutil.Process]:
-        """All that run in the study's folder, on whatever machine."""
+        """All that run in the study's folder."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):

@@ -1,50 +1,49 @@
-"""Batches, GPUs, machines and vLLM servers that a training does not fit are refused, with the arithmetic."""
+"""Batches, GPUs and settings of vLLM that a training does not fit are refused, with the arithmetic."""
 
 import pytest
 from studies import changed, load, refused
 
 from mcgrpo.study.check import check
-from mcgrpo.study.fit import fit, server_gpus
+from mcgrpo.study.fit import fit
 
 TRAINING = {"prompts_per_step": 40}
 ROWS = {"per_device_train_batch_size": 24}
 SERVER = {"use_vllm": True, "vllm_mode": "server"}
+NAMED = {"vllm_server_base_url": "http://there"}
 MINI = load("mini")
 
 
 @pytest.mark.parametrize(
-    ("gpus", "nodes", "training", "fault"),
+    ("gpus", "training", "fault"),
     [
-        (3, 2, TRAINING, "nodes=2: each machine trains on as many GPUs as the others, but gpus=3"),
-        (0, 2, TRAINING, "nodes=2: .* but gpus=0"),
-        (0, 1, TRAINING | SERVER, "vllm_mode=server: the server needs GPUs of its own, and so does the training, but"),
-        (2, 2, TRAINING | SERVER, r"vllm_mode=server on nodes=2: start the server and name it"),
-        (6, 2, TRAINING, r"prompts_per_step=40 x num_generations=16 rows do not divide among 6 process\(es\)"),
-        (0, 1, ROWS, r"=16 does not divide the 24 rows .* \(per_device_train_batch_size=24 x steps_per_generation=1\)"),
-        (0, 1, {}, "training needs prompts_per_step or per_device_train_batch_size"),
-        (2, 1, TRAINING | {"use_vllm": True, "vllm_tensor_parallel_size": 3}, "=3 does not divide the training's 2 pr"),
+        (6, TRAINING, r"prompts_per_step=40 x num_generations=16 rows do not divide among 6 process\(es\)"),
+        (0, ROWS, r"=16 does not divide the 24 rows .* \(per_device_train_batch_size=24 x steps_per_generation=1\)"),
+        (0, {}, "training needs prompts_per_step or per_device_train_batch_size"),
+        (2, TRAINING | {"use_vllm": True, "vllm_tensor_parallel_size": 3}, "=3 does not divide the training's 2 pr"),
         (
             2,
-            1,
             TRAINING | {"use_vllm": True, "vllm_max_model_length": 24, "max_completion_length": 24},
             "=24 leaves no",
         ),
-        (1, 1, TRAINING | {"sharding": "fsdp"}, "sharding=fsdp divides the weights among processes"),
+        (1, TRAINING | {"sharding": "fsdp"}, "sharding=fsdp divides the weights among processes"),
     ],
 )
-def test_what_does_not_fit_is_refused(gpus, nodes, training, fault):
+def test_what_does_not_fit_is_refused(gpus, training, fault):
     with pytest.raises(ValueError, match=fault):
-        fit({**training}, 16, gpus, nodes)
+        fit({**training}, 16, gpus)
 
 
 def test_what_fits_is_not():
-    fit(TRAINING | SERVER | {"vllm_tensor_parallel_size": 2}, 2, 4)
+    fit(TRAINING | SERVER | NAMED | {"vllm_tensor_parallel_size": 2}, 2, 1)
     fit(ROWS | {"gradient_accumulation_steps": 2}, 16, 0)
 
 
-def test_a_server_that_is_named_is_not_started():
-    assert server_gpus(SERVER | {"vllm_server_base_url": "http://there"}) == 0
-    assert server_gpus(SERVER) == 1
+def test_a_server_is_to_be_named():
+    unnamed = changed(MINI, {"training": SERVER})
+    assert refused(unnamed).endswith(
+        ": vllm_mode=server: start a vLLM server and name its address, vllm_server_base_url"
+    )
+    check(changed(unnamed, {"training": NAMED}))
 
 
 def test_a_training_without_an_optimizer_step_is_refused_with_the_arithmetic():

@@ -51,11 +51,11 @@ def subset(methods):
     return small({"main": main, "sign-flips": {}}, tracking_uri=None)  # else each call imports mlflow
 
 
-def three_trainings(gpus, nodes=1, **training):
+def three_trainings(gpus):
     """A study of three trainings of one step alone."""
     main = {"methods": ["grpo"], "num_generations": [2], "seeds": [0, 1, 2]}
-    config = small({"main": main}, gpus=gpus, nodes=nodes, tracking_uri=None)
-    config["training"] |= {"max_steps": 1, **training}
+    config = small({"main": main}, gpus=gpus, tracking_uri=None)
+    config["training"]["max_steps"] = 1
     config["models"]["toy-qwen3"]["warm_start"]["steps"] = 2
     return config
 

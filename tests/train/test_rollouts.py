@@ -62,7 +62,7 @@ def test_engines_are_shared_by_a_whole_number_of_processes(installed, monkeypatc
         settled(shared)
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert settled(shared) == shared
-    check({**shared, "vllm_mode": "server"}, 3)
+    check({**shared, "vllm_mode": "server", "vllm_server_base_url": "http://there"}, 3)
 
 
 def test_a_server_that_does_not_answer_is_named_before_anything_is_loaded(installed, server):
@@ -72,14 +72,9 @@ def test_a_server_that_does_not_answer_is_named_before_anything_is_loaded(instal
         settled(training)
 
 
-def test_a_server_that_the_job_has_started_is_waited_for_and_has_a_port_of_its_own(installed, server, monkeypatch):
-    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_timeout": 0.3}
-    with pytest.raises(ValueError, match=r"name a server \(vllm_server_base_url\), or have mcgrpo.launch start one"):
-        settled(training)
-    monkeypatch.setenv("MCGRPO_VLLM_SERVER", server.url)
-    first, second = settled(training), settled(training)
-    assert first == {**training, "vllm_server_base_url": server.url, "vllm_group_port": first["vllm_group_port"]}
-    assert first["vllm_group_port"] != second["vllm_group_port"]
+def test_a_server_is_taken_and_waited_for_until_it_is_well(installed, server, capsys):
+    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_base_url": server.url, "vllm_server_timeout": 0.3}
+    assert settled(training) == training and capsys.readouterr().out == TAKES.format(server.url)
     server.status = 503
     with pytest.raises(ConnectionError, match=r"within 0\.3 s: status 503"):
         settled(training)

@@ -1,4 +1,4 @@
-"""GPUs and machines of a study against those that Snakemake may use and those that there are, which are pretended."""
+"""GPUs of a study against those that Snakemake may use and those that there are, which are pretended."""
 
 import re
 
@@ -7,36 +7,30 @@ from studies import three_trainings
 
 pytestmark = pytest.mark.slow
 
-SERVED = {"use_vllm": True, "vllm_mode": "server"}
-
 
 @pytest.fixture
 def small(empty, monkeypatch):
     """A study of three trainings of one step; what is called on what machine, a test says."""
-    for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "PET_RDZV_ENDPOINT"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("MCGRPO_LOCKS", str(empty.folder / "locks"))
 
-    def with_gpus(gpus, here, nodes=1, **training):
+    def with_gpus(gpus, here):
         monkeypatch.setenv("MCGRPO_DEVICES", here)
-        return empty.of(three_trainings(gpus, nodes, **training))
+        return empty.of(three_trainings(gpus))
 
     return with_gpus
 
 
 @pytest.mark.parametrize(
-    ("study", "call", "complaint"),
+    ("gpus", "call", "complaint"),
     [
-        ({"gpus": 1}, ["--resources", "gpu=0"], "a job of this study needs 1 GPU, and --resources gpu=0 allows 0"),
-        ({"gpus": 2}, [], "2 GPUs wanted, this machine has 1"),
-        (SERVED, ["--resources", "gpu=1"], "a job of this study needs 2 GPUs, and --resources gpu=1 allows 1"),
-        (SERVED, [], "2 GPUs wanted, this machine has 1"),
-        ({"gpus": 2, "nodes": 2, "here": "a,b"}, [], "nodes=2 machines train together in a SLURM job"),
+        (1, ["--resources", "gpu=0"], "a job of this study needs 1 GPU, and --resources gpu=0 allows 0"),
+        (2, [], "2 GPUs wanted, this machine has 1"),
     ],
 )
-def test_fewer_gpus_than_a_job_takes_are_refused_before_anything_starts(small, study, call, complaint):
-    """In one line with both numbers, those of its vLLM server counted; and so are machines that are not there."""
-    study = small(**{"gpus": 1, "here": "a"} | study)
+def test_fewer_gpus_than_a_job_takes_are_refused_before_anything_starts(small, gpus, call, complaint):
+    """In one line with both numbers."""
+    study = small(gpus, here="a")
     done = study.run(*call)
     assert done.returncode == 1
     (told,) = [line for line in done.log.splitlines() if "rror" in line]

@@ -11,9 +11,9 @@ from operator import attrgetter
 from pathlib import Path
 
 from mcgrpo import command_line, shipped, tracking
-from mcgrpo.launch import environment, gpus, nodes, preload
+from mcgrpo.launch import environment, gpus, preload
 from mcgrpo.report import catalogue
-from mcgrpo.study import fit, plan, read, settings
+from mcgrpo.study import plan, read, settings
 from mcgrpo.study.check import check
 from mcgrpo.study.fingerprint import fingerprint, training_code
 from mcgrpo.study.methods import UNTRAINED
@@ -52,14 +52,12 @@ MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
 DATASETS = sorted({each for run in RUNS.values() for each in (run.dataset, *plan.benchmarks(config, run.setting))})
 GPUS = config.get("gpus", 0)
-NODES = config.get("nodes", 1)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
 if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
     with command_line.errors(ValueError):  # Snakemake would lower a job's GPUs to what it may use
-        most = max(GENERATION_GPUS, fit.job_gpus(config, RUNS.values()) if NODES == 1 else 0)
-        gpus.check_given(most, workflow.global_resources["gpu"].value)
+        gpus.check_given(max(GPUS, GENERATION_GPUS), workflow.global_resources["gpu"].value)
 
 environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
 tracking.use_store(config)
@@ -95,24 +93,6 @@ def run_of(wildcards):
     if wildcards.run not in RUNS:
         raise WorkflowError(f"study {config['study']!r} has no run {wildcards.run!r}")
     return RUNS[wildcards.run]
-
-
-if NODES == 1:  # with those of the vLLM server that the job starts
-    TRAINING_RESOURCES = {"gpu": lambda wildcards: fit.job_gpus(config, [run_of(wildcards)]), "nodes": 1, "tasks": 0}
-else:  # `gpu` is for all machines together, of which SLURM may give one more than another, `gres` for each
-    TRAINING_RESOURCES = {"gres": f"gpu:{GPUS // NODES}", "nodes": NODES, "tasks": NODES, "tasks_per_gpu": 0}
-    TRAINING_RESOURCES["mpi"] = "srun"  # by the job itself: the plugin starts it on the first machine alone
-
-
-def vllm_server(wildcards, input):
-    """The vLLM server that a training's job starts, as JSON."""
-    training = run_of(wildcards).training
-    if not (gpus := fit.server_gpus(training)):
-        return "null"
-    names = {"max_model_len": "vllm_max_model_length", "gpu_memory_utilization": "vllm_gpu_memory_utilization"}
-    options = {name: training.get(key) for name, key in names.items()}
-    log = FILES.log("train", f"{wildcards.run}.vllm")
-    return json.dumps({"model": str(input.model), "log": str(log), "gpus": gpus, **options})
 
 
 # Snakemake compares folders by their time, which a copy changes: models are `ancient`, beside their checksums or files.

@@ -71,7 +71,7 @@ rule warm_start:
         RESULTS.benchmark("warm_start", "{model}")
     threads: 1
     resources:
-        gpu=int(GPUS > 0 and NODES == 1),
+        gpu=int(GPUS > 0),
     params:
         spec=lambda wildcards: as_json(settings.warm_start(config, wildcards.model)),
         code=fingerprint("mcgrpo.data.warm_start"),

@@ -17,16 +17,14 @@ rule train:
     priority: lambda wildcards: -TURNS[wildcards.run]
     threads: 1
     resources:
-        **TRAINING_RESOURCES,
+        gpu=GPUS,
     params:
         run=lambda wildcards: as_json(vars(run_of(wildcards))),
         unfinished=str(RESULTS.unfinished("{run}")),
-        gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number, and which counts a server's
-        server=vllm_server,
+        gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
-        "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} --nodes {resources.nodes} "
-        "--server {params.server:q} "
+        "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "
         "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} --test {input.test:q} "
         "--output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
         "--threads {threads} --gpus {params.gpus} --code {params.code} > {log:q} 2>&1"

@@ -20,7 +20,6 @@ from mcgrpo.files import RecordError
 from mcgrpo.records import Run
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
-from mcgrpo.study.fit import job_gpus
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.study.rows import rows_of
@@ -131,7 +130,7 @@ def main() -> None:
     options = parser.parse_args()
     with command_line.errors(StudyError):
         config = study_file.read(options.studies)
-        gpus = config.get("nodes", 1) * job_gpus(config, runs(config))
+        gpus = config.get("gpus", 0)
         frame = trainings(config)
         below = [*notes(to_train(frame), _at_once(gpus, options)), *effects.listing(config)]
     print(listing(config, frame), "", *below, sep="\n")
