@@ -54,6 +54,12 @@ class Study:
                 found += [process] if process.cwd() == str(self.folder) else []
         return found
 
+    def left(self, seconds: float) -> list[list[str]]:
+        """The command lines of what still runs in the study's folder after so long."""
+        with suppress(TimeoutError):
+            until(lambda: not self.processes(), seconds, "")
+        return [process.cmdline() for process in self.processes()]
+
     @property
     def results(self) -> Path:
         return self.folder / "results/clustered"
