@@ -16,7 +16,8 @@ from pathlib import Path
 import pandas as pd
 from math_verify import parse, verify
 
-from mcgrpo.files import atomic, iter_json_lines
+from mcgrpo import command_line
+from mcgrpo.files import RecordError, atomic, iter_json_lines
 from mcgrpo.grade.math_grader import GOLD, STRICT
 from mcgrpo.grade.rewards import is_accurate
 from mcgrpo.grade.verifier import Verifier
@@ -117,7 +118,8 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="write the table here")
     parser.add_argument("--blocks", type=int, default=5, help="turns that each way takes (%(default)s)")
     options = parser.parse_args()
-    golds, rng = read_golds(options.golds), random.Random(0)
+    with command_line.errors(RecordError):
+        golds, rng = read_golds(options.golds), random.Random(0)
     size = -(-len(golds) // options.blocks)
     # The hand-written golds are too few to share out: each block has them all, with other answers.
     shares = [golds[at : at + size] for at in range(0, len(golds), size)] if options.golds else [golds] * options.blocks

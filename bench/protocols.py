@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from mcgrpo.files import iter_json_lines
+from mcgrpo import command_line
+from mcgrpo.files import RecordError, iter_json_lines
 from mcgrpo.grade.answers import gold_text
 from mcgrpo.grade.rewards import is_accurate, judge
 from mcgrpo.grade.verifier import Verifier
@@ -76,7 +77,8 @@ def main() -> None:
     options = parser.parse_args()
     golds = [(gold, "") for gold in HAND_WRITTEN]
     if options.golds:
-        golds = [(str(row["answer"]), row.get("solution") or "") for _, row in iter_json_lines(options.golds)]
+        with command_line.errors(RecordError):
+            golds = [(str(row["answer"]), row.get("solution") or "") for _, row in iter_json_lines(options.golds)]
     rows = [(kind, made, *gold) for gold in golds for kind, made in forms(gold_text(gold[0]))]
     table = pd.DataFrame(rows, columns=["kind", "answer", "gold", "solution"]).assign(made=1)
     completions = [f"The answer is $\\boxed{{{answer}}}$." for answer in table["answer"]]
