@@ -1,7 +1,5 @@
 """GPUs of a study against those that Snakemake may use and those that there are, which are pretended."""
 
-import re
-
 import pytest
 from studies import three_trainings
 
@@ -44,11 +42,3 @@ def test_it_is_planned_on_a_machine_without_any(small):
 
 def test_what_needs_no_gpu_runs_there(small):
     small(1, here="").made("results/quick/plan.json")
-
-
-def test_gpus_are_divided_among_trainings(small):
-    """Three trainings that could start at once, on two pretended GPUs: each has one, though Snakemake counts none."""
-    study = small(1, here="a,b")
-    study.made("--cores", "4", *(f"results/quick/runs/toy-qwen3/grpo/G2/default/seed{seed}" for seed in range(3)))
-    logs = {path.stem: path.read_text() for path in study.folder.glob("logs/quick/train/**/*.log")}
-    assert len(logs) == 3 and all(re.search("takes [ab] ", text) for text in logs.values())
