@@ -21,7 +21,7 @@ experiments: {main: {methods: [grpo, mc-grpo, grpo-plus1], num_generations: [2]}
 
 @pytest.mark.slow
 def test_it_runs_from_its_warm_start_to_its_report(empty, monkeypatch):
-    """Its trainings could start at once: each has a GPU to itself, though Snakemake counts none."""
+    """Its trainings could start at once: each takes a GPU, though Snakemake counts none."""
     monkeypatch.setenv("MCGRPO_DEVICES", "a,b")
     monkeypatch.setenv("MCGRPO_LOCKS", str(empty.folder / "locks"))
     empty.of(load("gpu-small")).changed(CUT_DOWN).made("reports/gpu-small/report.html", "--cores", "4")
