@@ -55,8 +55,8 @@ def check_stated(name: str, stated: dict[str, Any], real: dict[str, Any]) -> Non
     for key, value in stated.items():
         if key in real and real[key] != value:
             raise StudyError(
-                f"models.{name}.config.{key}: the study states {value!r}, the model's {FILE} has {real[key]!r}: correct "
-                "it, or leave it out (`config: null`)"
+                f"models.{name}.config.{key}: the study states {value!r}, the model's {FILE} has {real[key]!r}: "
+                "correct it, or leave it out (`config: null`)"
             )
 
 
