@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.data.prompts import as_prompt, check_context, render
+from mcgrpo.data.prompts import as_prompt, render, token_ids
 from mcgrpo.files import read_jsonl, write_jsonl
+from mcgrpo.generate.lengths import fitted
 from mcgrpo.records import Completion, Decoding, Example
 from mcgrpo.sums import check_seal, seal
 
@@ -43,8 +44,7 @@ def complete(
     """The rows of a completions file: greedy ones first, then by sample, with problems in order."""
     prompts = [as_prompt(prompt, example.question) for example in examples]
     texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
-    plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
-    ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
+    ids = token_ids(prompt, texts, engine.tokenizer)
     rows = {}
     for decoding, sample, positions in batches(texts, settings):
         digest = hashlib.sha256(repr((seed, decoding, sample, positions)).encode()).digest()
@@ -62,6 +62,8 @@ def complete(
             decoding=decoding,
             prompt_sha256=hashlib.sha256(texts[position].encode()).hexdigest(),
             finish_reason=reason,
+            max_new_tokens=settings["max_new_tokens"],
+            asked_new_tokens=settings.get("asked_new_tokens"),
         )
 
 
@@ -94,21 +96,19 @@ def generate(options: argparse.Namespace) -> None:
     Raises:
         ValueError: for data, a model or settings that do not do.
     """
-    read = read_jsonl(options.data, Example)
-    examples = [example for example in read if example.split == "test"]
+    examples = [example for example in read_jsonl(options.data, Example) if example.split == "test"]
     if not examples:
         raise ValueError(f"{options.data}: no example of split 'test'")
     examples = some(examples, options.settings.get("prompts"))
 
     import torch
-    from transformers import AutoConfig
 
-    from mcgrpo.generate.engines import load
+    from mcgrpo.generate.engines import load, load_tokenizer
 
     torch.set_num_threads(options.threads)
     if options.sealed:
         check_seal(options.model)
-    engine = load(options.model, options.settings)
-    check_context(read, engine.tokenizer, AutoConfig.from_pretrained(options.model), options.data)
-    write_jsonl(options.output, complete(engine, examples, options.prompt, options.settings, options.seed))
+    settings = fitted(options.settings, options.model, options.data, options.prompt, load_tokenizer(options.model))
+    engine = load(options.model, settings)
+    write_jsonl(options.output, complete(engine, examples, options.prompt, settings, options.seed))
     seal(options.output)
