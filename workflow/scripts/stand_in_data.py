@@ -101,11 +101,11 @@ def amc23(index: int, terms: int) -> Row:
 
 
 SETS: dict[str, tuple[Callable[[int, int], Row], str, dict[str, list[int]]]] = {
-    "gsm8k": (gsm8k, "main", {"train": [17, 2, 3, 4], "test": [15, 3]}),
-    "math": (math, "default", {"train": [44, 3, 4, 6]}),
-    "math500": (math500, "default", {"test": [44, 4]}),
-    "aime24": (aime24, "default", {"train": [20, 6]}),
-    "amc23": (amc23, "default", {"test": [10, 5]}),
+    "gsm8k": (gsm8k, "main", {"train": [18, 2, 3, 4], "test": [16, 3]}),
+    "math": (math, "default", {"train": [72, 3, 50, 4, 6]}),
+    "math500": (math500, "default", {"test": [50, 4]}),
+    "aime24": (aime24, "default", {"train": [23, 6]}),
+    "amc23": (amc23, "default", {"test": [11, 5]}),
 }
 """Data set of the study -> how a row is made, its configuration, and of each split the terms of each row."""
 

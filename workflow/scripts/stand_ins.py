@@ -34,10 +34,12 @@ SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "n
 """The shape of every stand-in; it has one head of keys and values, as its model has fewer of them than of queries."""
 HEAD = 32
 """The narrowest head that vLLM's CPU build computes with."""
-END_LOGIT = 3.5
-"""Standard deviation of an end token's logit.
+OFTEN, SELDOM = 3.45, 1.9
+"""Standard deviation of an end token's logit, where all others are near 0.
 
-Those of all others are near 0: with this one a completion ends after some hundred tokens, or not at all, as they do.
+Without it no completion of random weights would end, and with it too soon to try the lengths of a study. OFTEN: after some
+hundred tokens at the temperature of training, 1.0, and soon at that of evaluation, 0.6. SELDOM: after some hundred tokens in
+evaluation, and in training at the limit.
 """
 QWEN_ENDS = [151645, 151643]
 LLAMA_TEMPLATE = (
@@ -68,6 +70,7 @@ class StandIn:
         generation: its generation_config.json.
         template: texts of the package's chat template, and what the model's has in their place.
         tokenizer: fields of its tokenizer_config.json in which the package differs.
+        ends: the standard deviation of an end token's logit.
     """
 
     package: str
@@ -75,6 +78,7 @@ class StandIn:
     generation: dict[str, Any]
     template: dict[str, str] = field(default_factory=dict)
     tokenizer: dict[str, Any] = field(default_factory=dict)
+    ends: float = OFTEN
 
 
 def _sampled(temperature: float, top_p: float, **others: Any) -> dict[str, Any]:
@@ -94,6 +98,7 @@ STAND_INS = {
         _sampled(0.7, 0.8, **_OF_QWEN),
         template={THINKING: ""},
         tokenizer={"model_max_length": 1010000},
+        ends=SELDOM,
     ),
     "qwen2.5-7b": StandIn(
         "qwen2_5",
@@ -177,6 +182,7 @@ def write_model(name: str, stated: dict[str, Any], tokenizers: Path, output: Pat
         tokenizers: folder that packages are unpacked in.
         output: the folder.
     """
+    import numpy as np
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -188,6 +194,11 @@ def write_model(name: str, stated: dict[str, Any], tokenizers: Path, output: Pat
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(output), dtype=torch.bfloat16)
+        head = model.get_output_embeddings().weight
+        for end in np.atleast_1d(stand_in.generation["eos_token_id"]):
+            head.data[end] *= (
+                stand_in.ends / head.data[end].norm()
+            )  # what it is multiplied by has a norm of sqrt(hidden_size)
     model.save_pretrained(output)
     write_json(output / "config.json", config)  # under the hub's names, which transformers has since changed
     write_json(output / "generation_config.json", stand_in.generation)
