@@ -109,6 +109,8 @@ def generate(options: argparse.Namespace) -> None:
     if options.sealed:
         check_seal(options.model)
     settings = fitted(options.settings, options.model, options.data, options.prompt, load_tokenizer(options.model))
+    if settings["max_new_tokens"] < (asked := settings["asked_new_tokens"]):
+        print(f"max_new_tokens: {asked} asked, {settings['max_new_tokens']} fit beside the longest prompt", flush=True)
     engine = load(options.model, settings)
     write_jsonl(options.output, complete(engine, examples, options.prompt, settings, options.seed))
     seal(options.output)

@@ -29,7 +29,5 @@ def capped(settings: dict[str, Any], context: int | None, longest: Measured, fil
     if fit < 1:
         remedy = "raise it" if name == "vllm_max_model_length" else "take the question out of the data set"
         raise ValueError(f"{named(file, longest)}, and {name} of {limit} holds no completion beside it: {remedy}")
-    if fit < asked:
-        print(f"max_new_tokens={asked}: {fit} fit {name} of {limit} beside the longest prompt, {longest[2]} tokens")
     length = {} if vllm is None else {"vllm_max_model_length": limit}
     return {**settings, **length, "max_new_tokens": fit, "asked_new_tokens": asked}
