@@ -169,6 +169,16 @@ def test_a_folder_brings_weights_and_ends_but_no_sampling_habits(model_folder, p
         assert run(engine, problems) == run(TransformersEngine(plain, tokenizer, SETTINGS), problems)
 
 
+def test_the_end_of_a_turn_is_no_end_of_a_base_model(tmp_path):
+    """Qwen2.5-Math-1.5B ends with <|endoftext|>, by its tokenizer and its config; its chat template closes turns with
+    <|im_end|>. TRL, and so the release, ends rollouts as the model does, and so does evaluation."""
+    model, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
+    tokenizer.eos_token = "<|endoftext|>"
+    model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id)
+    engine = TransformersEngine(model, tokenizer, SETTINGS)
+    assert engine.ends == {tokenizer.eos_token_id} != {tokenizer.convert_tokens_to_ids("<|im_end|>")}
+
+
 def command(monkeypatch, model, data, output):
     options = {"model": model, "data": data, "prompt": "gsm8k", "settings": json.dumps(SETTINGS), "seed": 5}
     flags = [str(part) for key, value in options.items() for part in (f"--{key}", value)]
