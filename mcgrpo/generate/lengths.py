@@ -17,8 +17,8 @@ def fitted(settings: dict[str, Any], model: Path, file: Path, prompt: str, token
         ValueError: for a prompt beside which not one token fits, with its line.
     """
     kwargs = settings.get("chat_template_kwargs", {})
-    rows = measured(file, "test", prompt, tokenizer, kwargs)
-    return capped(settings, context_here(model, tokenizer), max(rows, key=lambda row: row[2]), file)
+    longest = max(measured(file, "test", prompt, tokenizer, kwargs), key=lambda row: row[2])
+    return capped(settings, context_here(model, tokenizer), longest, file)
 
 
 def capped(settings: dict[str, Any], context: int | None, longest: Measured, file: Path) -> dict[str, Any]:
