@@ -169,7 +169,7 @@ def test_a_folder_brings_weights_and_ends_but_no_sampling_habits(model_folder, p
 
 
 def test_the_end_of_a_turn_is_no_end_of_a_base_model(tmp_path):
-    """As of Qwen2.5-Math-1.5B, whose chat template closes turns with another token: TRL ends rollouts as the model does."""
+    """As of Qwen2.5-Math-1.5B, whose chat template closes turns otherwise; TRL ends rollouts as the model does."""
     model, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
     tokenizer.eos_token = "<|endoftext|>"
     model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id)
