@@ -17,8 +17,8 @@ def fitted(settings: dict[str, Any], model: Path, file: Path, prompt: str, token
         ValueError: for a prompt beside which not one token fits, with its line.
     """
     kwargs = settings.get("chat_template_kwargs", {})
-    rows = measured(file, "test", prompt, tokenizer, kwargs)
-    return capped(settings, context_here(model, tokenizer), max(rows, key=lambda row: row[2]), file)
+    longest = max(measured(file, "test", prompt, tokenizer, kwargs), key=lambda row: row[2])
+    return capped(settings, context_here(model, tokenizer), longest, file)
 
 
 def capped(settings: dict[str, Any], context: int | None, longest: Measured, file: Path) -> dict[str, Any]:
@@ -29,7 +29,5 @@ def capped(settings: dict[str, Any], context: int | None, longest: Measured, fil
     if fit < 1:
         remedy = "raise it" if name == "vllm_max_model_length" else "take the question out of the data set"
         raise ValueError(f"{named(file, longest)}, and {name} of {limit} holds no completion beside it: {remedy}")
-    if fit < asked:
-        print(f"max_new_tokens={asked}: {fit} fit {name} of {limit} beside the longest prompt, {longest[2]} tokens")
     length = {} if vllm is None else {"vllm_max_model_length": limit}
     return {**settings, **length, "max_new_tokens": fit, "asked_new_tokens": asked}
