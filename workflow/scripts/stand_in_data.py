@@ -1,7 +1,7 @@
 """Data sets of our own making, in the columns, configurations and splits of the hub's sets that the paper takes.
 
-`datasets.load_dataset` reads a folder of them as it does the repository. Each split has short questions and, first of all,
-one as long as the longest of the real set; a test measures them with a tokenizer.
+`datasets.load_dataset` reads a folder of them as it does the repository. Each split has short questions and, first of
+all, one as long as the longest of the real set.
 """
 
 import json
@@ -26,8 +26,8 @@ def shopping(index: int, terms: int) -> tuple[str, str, int]:
     ]
     costs = [count * price for count, price in zip(counts, prices, strict=True)]
     steps = [
-        f"The {GOODS[term % len(GOODS)]} cost {counts[term]}*{prices[term]}=$<<{counts[term]}*{prices[term]}={cost}>>{cost}"
-        for term, cost in enumerate(costs)
+        f"The {GOODS[term % len(GOODS)]} cost {count}*{price}=$<<{count}*{price}={count * price}>>{count * price}"
+        for term, (count, price) in enumerate(zip(counts, prices, strict=True))
     ]
     total = "+".join(map(str, costs))
     steps.append(f"Together that is {total}=$<<{total}={sum(costs)}>>{sum(costs)}")
@@ -45,8 +45,8 @@ def polynomial(index: int, terms: int) -> tuple[str, str, str]:
         r"Find $f(1)$, and express your answer as a common fraction."
     )
     solution = (
-        rf"Every power of $1$ is $1$, so we add the coefficients over the common denominator $32$. The sum of the "
-        rf"fractions is $\frac{{{value}}}{{16}}$, hence $f(1) = \frac{{1}}{{32}} + \frac{{{value}}}{{16}} = \boxed{{{answer}}}$."
+        rf"Every power of $1$ is $1$, so we add the coefficients. Those of the powers of $x$ have the sum "
+        rf"$\frac{{{value}}}{{16}}$, hence $f(1) = \frac{{1}}{{32}} + \frac{{{value}}}{{16}} = \boxed{{{answer}}}$."
     )
     return problem, solution, answer
 
@@ -57,8 +57,8 @@ def counting(index: int, terms: int) -> tuple[str, str, str]:
     told = "; ".join(rf"box $B_{{{term}}}$ holds ${weight}$ marbles" for term, weight in enumerate(weights))
     total = sum(weights)
     problem = (
-        rf"Boxes $B_0, B_1, \ldots, B_{{{terms - 1}}}$ stand in a row, where {told}. Let $N$ be the number of marbles in all "
-        r"boxes, and let $S = \sum_{k=1}^{N} k$. Find the remainder when $S$ is divided by $1000$."
+        rf"Boxes $B_0, B_1, \ldots, B_{{{terms - 1}}}$ stand in a row, where {told}. Let $N$ be the number of marbles "
+        r"in all boxes, and let $S = \sum_{k=1}^{N} k$. Find the remainder when $S$ is divided by $1000$."
     )
     answer = str(total * (total + 1) // 2 % 1000)
     solution = (

