@@ -111,12 +111,14 @@ def generate(options: argparse.Namespace) -> None:
         return
 
     import torch
-    from transformers import AutoConfig
 
     from mcgrpo.generate.engines import load
 
     torch.set_num_threads(options.threads)
-    engine, config = load(options.model, left[0][1]), AutoConfig.from_pretrained(options.model)
+    engine = load(options.model, left[0][1])
+    from transformers import AutoConfig  # not before the engine: it may look for GPUs
+
+    config = AutoConfig.from_pretrained(options.model)
     for data, settings, output, origin in left:
         check_context(read[data], engine.tokenizer, config, data)
         examples = some([example for example in read[data] if example.split == "test"], settings.get("prompts"))
