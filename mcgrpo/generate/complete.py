@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def generate(options: argparse.Namespace) -> None:
-    """Write the completions that the command line asks for, but for those there already (`mcgrpo.generate.origin`).
+    """Write the completions that the command line asks for, but for those that are there (`mcgrpo.generate.origin`).
 
     Raises:
         ValueError: for data, a model or settings that do not do.

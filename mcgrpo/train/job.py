@@ -184,9 +184,10 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     torch.set_num_threads(job.threads)
     callbacks = [MetricsFile(job.home / METRICS), Checkpoints(earlier)]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
+    schedule(job.run, args.world_size, outcome["data"]["rows"])  # refuses fewer prompts than a batch takes
     examples, left_out = fitting(job.run, job.model, job.data)
     outcome["data"] |= {"rows": len(examples), "left_out": left_out}
-    schedule(job.run, args.world_size, len(examples))  # refuses fewer prompts than a batch takes
+    schedule(job.run, args.world_size, len(examples))
     test = fitting(job.run, job.model, job.test, "test")[0] if job.test and selects_checkpoint(job.run) else None
     outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, examples, test, callbacks)

@@ -69,3 +69,11 @@ def test_a_run_says_how_many_it_left_out_and_trains_on_the_others(inputs, tmp_pa
 def test_nothing_is_loaded_for_prompts_that_are_all_too_long(inputs, tmp_path):
     with pytest.raises(ValueError, match="no prompt of split 'train' has at most max_prompt_length=1 tokens"):
         run_job(job(inputs, tmp_path, changed(max_prompt_length=1)))
+
+
+def test_too_few_prompts_once_long_ones_are_left_out_are_no_training(inputs, tmp_path, lengths):
+    few = changed(max_prompt_length=min(lengths), per_device_train_batch_size=2 * len(lengths))
+    left = lengths.count(min(lengths))
+    assert left < len(lengths)
+    with pytest.raises(ValueError, match=f"there are {left} to train on"):
+        run_job(job(inputs, tmp_path, few))
