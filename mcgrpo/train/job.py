@@ -37,6 +37,7 @@ from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
 from mcgrpo.train.provenance import VERSIONS, data_set, initial_model, provenance
+from mcgrpo.train.sharding import check_sharded
 from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
 DISK_FULL_BYTES = 1 << 20
@@ -186,6 +187,7 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     schedule(job.run, args.world_size, outcome["data"]["rows"])  # refuses fewer prompts than a batch takes
     outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
+    check_sharded(trainer)
     RolloutFiles(trainer, job.home, job.rollout_tables)
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:
