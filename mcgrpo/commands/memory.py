@@ -1,4 +1,4 @@
-"""The memory of a study's trainings (`mcgrpo.study.memory`), for `mcgrpo plan` and against the cards of `mcgrpo doctor`."""
+"""The memory of a study's trainings (`mcgrpo.study.memory`): printed by `plan`, compared with the cards by `doctor`."""
 
 import json
 from collections.abc import Iterator
@@ -57,13 +57,15 @@ def listing(config: Config) -> Iterator[str]:
         headers = ["setting", "rows x tokens", "sharding", "weights", "AdamW", "reference", "working"]
         headers += ["training", "vLLM", "smallest card"]
         yield "\nMemory of a training on each of its GPUs, GiB (the largest of each setting):"
-        yield tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", "right", "left", *["right"] * 7))
+        sides = ("left", "right", "left", *["right"] * 7)
+        yield tabulate(rows, headers, "simple", disable_numparse=True, colalign=sides)
         yield (
-            "computed from the model's shape: working is what gradients, activations and gathered weights take together "
-            f"at most; prompts are taken as {PROMPT_TOKENS} tokens; vLLM is a share of the card (docs/gpu.md)"
+            "computed from the model's shape; working: gradients, activations and gathered weights together, at most; "
+            f"prompts of {PROMPT_TOKENS} tokens are assumed; vLLM: its share of the card (docs/gpu.md)"
         )
     if unknown:
-        yield f"\nMemory: unknown for {', '.join(sorted(set(unknown)))} (no sizes in models.NAME.config, and no config.json)"
+        names = ", ".join(sorted(set(unknown)))
+        yield f"\nMemory: unknown for {names} (no sizes in models.NAME.config, and no config.json)"
 
 
 def _gib(number: float) -> str:
@@ -81,13 +83,14 @@ def check_memory(config: Config) -> Iterator[tuple[str, str, str]]:
     card, gpus = min(sizes), config.get("gpus", 0)
     for run, taken, _ in largest(config):
         if taken is None:
-            yield "warning", f"{run.setting}: not known, as the sizes of {run.model} are not", "name them in its `config`"
+            yield "warning", f"{run.setting}: {run.model}'s sizes are not known", "name them in the model's `config`"
             continue
         finding = f"{run.setting}: about {_gib(taken.total(card))} of {_gib(card)} GiB on each GPU"
+        cell = cell_name(asdict(run))
         if taken.smallest_card > card:
-            yield "error", f"{finding} ({cell_name(asdict(run))})", _remedy(config, run, gpus, card)
+            yield "error", f"{finding} ({cell})", _remedy(config, run, gpus, card)
         elif taken.smallest_card > FULL * card:
-            yield "warning", f"{finding}, near the edge ({cell_name(asdict(run))})", _remedy(config, run, gpus, FULL * card)
+            yield "warning", f"{finding}, near the edge ({cell})", _remedy(config, run, gpus, FULL * card)
         else:
             yield "ok", finding, ""
 

@@ -19,7 +19,7 @@ UUID = re.compile("GPU-|MIG-")
 PRETENDED = "MCGRPO_DEVICES"
 """Environment variable of tests: GPUs (by comma) in place of this machine's; jobs on them run on the CPU."""
 PRETENDED_GIB = "MCGRPO_DEVICE_GIB"
-"""Environment variable of tests: the memory of each of those GPUs, in GiB; without it they have none to compare with."""
+"""Environment variable of tests: the memory of each of those GPUs, in GiB; without it, it is not known."""
 POLL_SECONDS = 0.5
 
 

@@ -1,7 +1,7 @@
 """The memory that a training takes on each of its GPUs, from its model's shape.
 
-AdamW keeps 16 bytes of a trained weight: fp32 weight, gradient, and two moments. What is held against measurements, and how
-far it is from them, is in tests/study/test_memory.py; docs/gpu.md says what is not counted.
+A trained weight takes 16 bytes with AdamW: fp32 weight, gradient, and two moments. tests/study/test_memory.py compares
+it with measurements; docs/gpu.md says what is not counted.
 """
 
 from collections.abc import Mapping
@@ -222,5 +222,6 @@ def _cache(shape: Shape, tokens: int) -> float:
 
 
 def _engine(training: Mapping[str, Any], shape: Shape, every: int) -> float:
-    longest = training.get("vllm_max_model_length") or shape.get("max_position_embeddings") or row_tokens(training, shape)
+    context = shape.get("max_position_embeddings") or row_tokens(training, shape)
+    longest = training.get("vllm_max_model_length") or context
     return (2 * every + _cache(shape, longest)) / training.get("vllm_tensor_parallel_size", 1)

@@ -59,10 +59,10 @@ class VLLMRollouts(VLLMGeneration):
             self.vllm_client.generate = partial(prompt_by_prompt, self.vllm_client.generate)
 
     def sync_weights(self) -> None:
-        """TRL's method; of weights that are divided, it gathers only those that no forward pass has left gathered.
+        """TRL's method, with weights that are divided among processes whenever it is called.
 
-        FSDP2 keeps the embedding, the last norm and the output layer whole from a forward pass to its backward pass. After
-        one without, as in an evaluation, TRL 1.16 takes them for parts: "'Tensor' object has no attribute 'full_tensor'".
+        FSDP2 keeps the embedding, the last norm and the output layer whole from a forward pass to its backward pass.
+        After one without, as in an evaluation, TRL 1.16 would end with "'Tensor' object has no attribute 'full_tensor'".
         """
         for module in self.model.modules():
             if isinstance(module, FSDPModule):

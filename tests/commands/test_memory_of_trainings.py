@@ -60,7 +60,7 @@ def test_what_is_sharded_is_what_two_b200_do_not_hold_whole(cards):
 def test_a_remedy_is_a_change_with_which_it_fits(cards):
     """Sharding is named where it is enough, and a smaller share of vLLM where that is."""
     cards(B200)
-    status, finding, remedy = found(unsharded("qwen2.5-7b-math"))["qwen2.5-7b-math"]
+    _, finding, remedy = found(unsharded("qwen2.5-7b-math"))["qwen2.5-7b-math"]
     assert re.search(r"about 237\.\d of 167\.6 GiB on each GPU \(qwen2\.5-7b-math/\S+\)$", finding)
     assert remedy.startswith("`sharding: fsdp` or ")
     *_, remedy = found(unsharded("qwen3-4b-math"))["qwen3-4b-math"]
@@ -81,12 +81,12 @@ def test_an_overlay_for_one_gpu_fits_the_card_that_it_names(cards, overlay, size
 
 def test_doctor_has_a_line_for_each_setting(cards, monkeypatch, capsys):
     cards("79.6")
-    lines = [check for check in doctor.check_memory(PAPER)]
+    lines = list(check_memory(PAPER))
     assert [status for status, *_ in lines].count("error") == len(lines) == 5
     monkeypatch.setattr("sys.argv", ["mcgrpo doctor", str(ROOT / "config/gpu-small.yaml")])
     with pytest.raises(SystemExit):
         doctor.main()
-    assert "warning  memory    small-qwen3: not known" in capsys.readouterr().out
+    assert "warning  memory    small-qwen3: small-qwen3's sizes are not known" in capsys.readouterr().out
 
 
 def test_without_a_known_size_there_is_nothing_to_compare(cards, monkeypatch):
@@ -102,7 +102,7 @@ def test_plan_prints_the_parts_of_each_setting(cards):
     text = "\n".join(listing(PAPER))
     row = next(line for line in text.splitlines() if line.startswith("qwen2.5-7b-math"))
     assert re.search(r"16 x 3,584 +fsdp +14\.2 +28\.4 +14\.2 ", row) and " 30% " in row
-    assert "prompts are taken as 512 tokens" in text
+    assert "prompts of 512 tokens are assumed" in text
 
 
 def test_plan_says_whose_sizes_it_does_not_know(cards):

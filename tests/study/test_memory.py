@@ -1,4 +1,4 @@
-"""The memory of a training: parameters against transformers' own count, bytes against what was measured on two cards."""
+"""The memory of a training: parameters as transformers counts them, bytes against what was measured on two cards."""
 
 from dataclasses import replace
 

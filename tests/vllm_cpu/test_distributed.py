@@ -43,7 +43,10 @@ SHARDED = {"sharding": "fsdp", "gradient_checkpointing": True, "beta": 0.04, "nu
 
 
 def test_weights_that_are_divided_reach_the_engine_of_each_process(tmp_path, monkeypatch):
-    """As the paper's largest setting trains: FSDP2, a reference model, and two updates with what is drawn at a time."""
+    """As the paper's largest setting trains: FSDP2, a reference model, and two updates with what is drawn at a time.
+
+    They are sent once more after completions of transformers, whose forward passes leave some weights whole.
+    """
     found = two_processes(tmp_path / "a", monkeypatch, per_device_train_batch_size=4, learning_rate=0.05, **SHARDED)
     for process in found:
         assert process["held"] and process["synchronized"] and not process["synchronized before"]
