@@ -16,7 +16,7 @@ Shape = Mapping[str, Any]
 
 GIB = 2**30
 PROMPT_TOKENS = 512
-"""Of a prompt, assumed: those of GSM8K and MATH are shorter but for a few, and a batch is as wide as its longest."""
+"""Of a prompt, assumed without `max_prompt_length`: GSM8K's are shorter, and MATH's but for about one in a hundred."""
 LOGITS_CHUNK = 4096 * 32768
 """Logits that TRL has in memory at a time (`trl.kernels.chunked_logprob`, since TRL 1.14)."""
 OUTSIDE = 1 * GIB
@@ -157,7 +157,8 @@ def memory(run: Run, gpus: int, shape: Shape) -> Memory:
 
 def row_tokens(training: Mapping[str, Any], shape: Shape) -> int:
     """Of a prompt with its completion, at most."""
-    wanted = PROMPT_TOKENS + training.get("max_completion_length", 512)  # TRL's default
+    prompt = training.get("max_prompt_length", PROMPT_TOKENS)
+    wanted = prompt + training.get("max_completion_length", 512)  # TRL's default
     limits = (training.get("vllm_max_model_length"), shape.get("max_position_embeddings"))
     return min(wanted, *[each or wanted for each in limits])
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.files import RecordError, read_json
+from mcgrpo.study.hub import CONFIG
 from mcgrpo.study.paths import SOURCE
 from mcgrpo.study.rows import made
 from mcgrpo.study.settings import Config, StudyError
-
-FILE = "config.json"
 
 
 def model_config(config: Config, name: str) -> dict[str, Any]:
@@ -27,21 +26,20 @@ def model_config(config: Config, name: str) -> dict[str, Any]:
     spec = config["models"][name]
     stated, folder = spec.get("config", {}), folder_of(config, name)
     if folder is None:
-        return _completed(stated)
+        return completed(stated)
     try:
-        real = read_json(folder / FILE)
+        real = read_json(folder / CONFIG)
     except (OSError, RecordError) as error:
         raise StudyError(f"models.{name}: {error}") from None
-    real = real.get("text_config", real)
     check_stated(name, stated, real)
-    return _completed(real)
+    return completed(real)
 
 
 def folder_of(config: Config, name: str) -> Path | None:
     """The folder on this machine with the config.json of a model of the study, if there is one."""
     spec = config["models"][name]
     folder = Path(spec["folder"]).expanduser() if "folder" in spec else made(config, "models", name)
-    if folder is None or not (folder / FILE).is_file() or ("hub" in spec and not _is_of(folder, spec)):
+    if folder is None or not (folder / CONFIG).is_file() or ("hub" in spec and not _is_of(folder, spec)):
         return None
     return folder
 
@@ -52,10 +50,11 @@ def check_stated(name: str, stated: dict[str, Any], real: dict[str, Any]) -> Non
     Raises:
         StudyError: naming the first field that differs, and both values.
     """
+    real = real.get("text_config", real)
     for key, value in stated.items():
         if key in real and real[key] != value:
             raise StudyError(
-                f"models.{name}.config.{key}: the study states {value!r}, the model's {FILE} has {real[key]!r}: "
+                f"models.{name}.config.{key}: the study states {value!r}, the model's {CONFIG} has {real[key]!r}: "
                 "correct it, or leave it out (`config: null`)"
             )
 
@@ -69,8 +68,9 @@ def _is_of(folder: Path, spec: Config) -> bool:
     return all(source.get(key) == spec.get(key) for key in ("hub", "revision"))
 
 
-def _completed(known: dict[str, Any]) -> dict[str, Any]:
-    """With the fields that some configs leave out, as transformers takes them."""
+def completed(known: dict[str, Any]) -> dict[str, Any]:
+    """A config.json, or its part for text, with the fields that some leave out, as transformers takes them."""
+    known = known.get("text_config", known)
     heads, hidden = known.get("num_attention_heads"), known.get("hidden_size")
     derived = {"num_key_value_heads": heads} if heads else {}
     derived |= {"head_dim": hidden // heads} if heads and hidden else {}

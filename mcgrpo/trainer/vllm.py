@@ -62,7 +62,7 @@ class VLLMRollouts(VLLMGeneration):
         """TRL's method, with weights that are divided among processes whenever it is called.
 
         FSDP2 keeps the embedding, the last norm and the output layer whole from a forward pass to its backward pass.
-        After one without, as in an evaluation, TRL 1.16 would end with "'Tensor' object has no attribute 'full_tensor'".
+        After one without, as in an evaluation, TRL 1.16 ends with "'Tensor' object has no attribute 'full_tensor'".
         """
         for module in self.model.modules():
             if isinstance(module, FSDPModule):
