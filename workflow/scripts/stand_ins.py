@@ -37,12 +37,6 @@ SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "n
 """The shape of every stand-in; it has one head of keys and values, as its model has fewer of them than of queries."""
 HEAD = 32
 """The narrowest head that vLLM's CPU build computes with."""
-OFTEN, SELDOM = 3.45, 1.9
-"""Standard deviation of an end token's logit, where all others are near 0.
-
-No completion of random weights would end without it. OFTEN: after some hundred tokens at the temperature of training,
-1.0, and soon at that of evaluation, 0.6. SELDOM: at the limit in training, after some hundred tokens in evaluation.
-"""
 QWEN_ENDS = [151645, 151643]
 LLAMA_TEMPLATE = (
     "{{- bos_token }}<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
@@ -72,7 +66,9 @@ class StandIn:
         generation: its generation_config.json.
         template: texts of the package's chat template, and what the model's has in their place.
         tokenizer: fields of its tokenizer_config.json in which the package differs.
-        ends: the standard deviation of an end token's logit.
+        ends: the norm of an end token's row of the output weights, and so about the standard deviation of its logit;
+            all others are near 0, and without it no completion would end. With 1.9 those of training go to
+            their limit; else they end after some 200 tokens, and sooner at the temperature of evaluation.
     """
 
     package: str
@@ -80,7 +76,7 @@ class StandIn:
     generation: dict[str, Any]
     template: dict[str, str] = field(default_factory=dict)
     tokenizer: dict[str, Any] = field(default_factory=dict)
-    ends: float = OFTEN
+    ends: float = 3.4
 
 
 def _sampled(temperature: float, top_p: float, **others: Any) -> dict[str, Any]:
@@ -100,7 +96,7 @@ STAND_INS = {
         _sampled(0.7, 0.8, **_OF_QWEN),
         template={THINKING: ""},
         tokenizer={"model_max_length": 1010000},
-        ends=SELDOM,
+        ends=1.9,
     ),
     "qwen2.5-7b": StandIn(
         "qwen2_5",
@@ -126,6 +122,7 @@ STAND_INS = {
         {"bos_token_id": 151643, "do_sample": False, "eos_token_id": 151643, "max_new_tokens": 2048},
         template={ASSISTANT: STEP_BY_STEP},
         tokenizer={"eos_token": "<|endoftext|>"},
+        ends=3.7,
     ),
     "llama-3.2-3b": StandIn(
         "llama3_1",
