@@ -75,8 +75,8 @@ class StandIn:
         template: texts of the package's chat template, and what the model's has in their place.
         tokenizer: fields of its tokenizer_config.json in which the package differs.
         ends: the norm of an end token's row of the output weights, and so about the standard deviation of its logit;
-            all others are near 0, and without it no completion would end. With 1.9 those of training go to
-            their limit; else they end after some 200 tokens, and sooner at the temperature of evaluation.
+            all others are near 0, and without it no completion would end. As they are, those of Qwen3-4B's training
+            end after some 2,000 tokens or at the limit, others after some 200, and sooner in evaluation.
     """
 
     package: str
@@ -104,7 +104,7 @@ STAND_INS = {
         _sampled(0.7, 0.8, **_OF_QWEN),
         template={THINKING: ""},
         tokenizer={"model_max_length": 1010000},
-        ends=1.9,
+        ends=3.3,
     ),
     "qwen2.5-7b": StandIn(
         "qwen2_5",
@@ -116,6 +116,7 @@ STAND_INS = {
             "transformers_version": "4.43.1",
         },
         _sampled(0.7, 0.8, repetition_penalty=1.05, **_OF_QWEN),
+        ends=3.7,
     ),
     "qwen2.5-math-1.5b": StandIn(
         "qwen2_5",
