@@ -41,13 +41,22 @@ def dtype(settings: dict[str, Any]) -> str:
     return settings.get("dtype", "bfloat16" if on_gpu() else "float32")
 
 
-def prepare_vllm(settings: dict[str, Any]) -> None:
-    """Set how vLLM starts its processes, before it is imported and anything asks for GPUs; what the user has set stays.
+def backend_of(settings: dict[str, Any]) -> str:
+    """The engine that `settings["backend"]` names; by default vLLM if it is installed and there is a GPU."""
+    if (backend := settings.get("backend", "auto")) != "auto":
+        return backend
+    return "vllm" if find_spec("vllm") and on_gpu() else "transformers"
+
+
+def prepare(settings: dict[str, Any]) -> None:
+    """Set how vLLM starts its processes, before it or transformers is imported; what the user has set stays.
 
     With one GPU the engine is in this process, with several each has a worker that is spawned: a forked one cannot use
     CUDA if anything has touched it here (vLLM issue 15681). torch, too, then asks NVML. All are documented variables of
     vLLM and torch.
     """
+    if backend_of(settings) != "vllm":
+        return
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
     if settings.get("vllm_tensor_parallel_size", 1) == 1:
@@ -162,17 +171,14 @@ class VLLMEngine:
 
 
 def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEngine:
-    """The engine that `settings["backend"]` names; by default vLLM if it is installed and there is a GPU.
+    """The engine of `backend_of`.
 
     Raises:
         ValueError: if the weights of the model are not all finite.
     """
-    backend = settings.get("backend", "auto")
-    if backend == "auto":
-        backend = "vllm" if find_spec("vllm") and on_gpu() else "transformers"
-    if backend == "vllm":
-        prepare_vllm(settings)
+    prepare(settings)
     check_weights(folder)
+    backend = backend_of(settings)
     print(f"drawing completions with {backend}", flush=True)
     if backend == "vllm":
         return VLLMEngine(folder, settings)
