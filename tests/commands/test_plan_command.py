@@ -75,7 +75,8 @@ def test_the_papers_times_are_those_of_its_own_settings_until_some_are_measured(
 
 def test_on_one_gpu_the_papers_batches_take_its_gpu_hours(here):
     batch = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 4}
-    config = studies.changed(PAPER, {"gpus": 1, "training": batch})
+    whole = {name: {"training": {"sharding": "none"}} for name in PAPER["settings"]}
+    config = studies.changed(PAPER, {"gpus": 1, "training": batch, "settings": whole})
     assert times(config)["qwen3-1.7b-gsm8k/grpo/G2/default/seed0"] == (2632.0, "published")
 
 
