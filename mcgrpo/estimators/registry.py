@@ -10,7 +10,6 @@ from mcgrpo.estimators.baselines import (
     batch_mean,
     james_stein,
     leave_one_out,
-    length_weighted,
     quantile_of,
     sign_baseline,
 )
@@ -60,7 +59,6 @@ ESTIMATORS: dict[str, Estimator] = {
     "quantile-0.4": quantile(0.4),
     "quantile-0.6": quantile(0.6),
     "james-stein": Estimator(james_stein, None, 0, 0.0, "arXiv 2511.03710, two-level leave-one-out shrinkage"),
-    "opo": Estimator(length_weighted, None, 0, 0.0, "OPO, arXiv 2505.23585", needs_lengths=True),
     "bnpo": bnpo(),
     "batch-mean": Estimator(batch_mean, batch_std, 0, 1e-4, "REINFORCE++, arXiv 2501.03262; OpenRLHF's reinforce"),
     "sign": Estimator(sign_baseline, None, 0, 0.0, "arXiv 2605.07689: a fixed reference, A = 2 r - 1"),

@@ -21,7 +21,6 @@ EXTRA_ROLLOUTS: dict[str, int] = {
     "quantile-0.4": 0,
     "quantile-0.6": 0,
     "james-stein": 0,
-    "opo": 0,
     "bnpo": 0,
     "batch-mean": 0,
     "sign": 0,

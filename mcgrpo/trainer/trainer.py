@@ -107,7 +107,7 @@ class MCGRPOTrainer(KLShareTrainer):
         inputs, rollouts, rewards_per_func = self._draw(inputs)
         with self._timer.phase("logprobs"):  # as where TRL computes its advantages
             rewards, lengths = self._group(rewards_per_func, rollouts)
-            estimated = self._modify_estimate(self._estimate(rewards, lengths))
+            estimated = self._modify_estimate(self._estimate(rewards))
             estimated, diagnostics = clamp_and_diagnose(estimated, self.args.max_advantage)
         drawn = Drawn(inputs, rollouts, rewards_per_func, rewards, lengths, estimated.advantages, estimated.keep)
         with self._timer.phase("observers"):
@@ -160,9 +160,9 @@ class MCGRPOTrainer(KLShareTrainer):
         lengths = torch.tensor(rollouts.lengths, device=rewards.device)
         return rewards, self.accelerator.gather(lengths).view(rewards.shape)
 
-    def _estimate(self, rewards: Tensor, lengths: Tensor) -> Estimate:
+    def _estimate(self, rewards: Tensor) -> Estimate:
         name, options = self.args.estimator, self.args.options
-        return compute_estimate(rewards, name, self.num_generations, lengths=lengths, **options)
+        return compute_estimate(rewards, name, self.num_generations, **options)
 
     def _modify_estimate(self, estimated: Estimate) -> Estimate:
         """Inject sign flips; a hook for whatever else changes an estimate before it is clamped and diagnosed.

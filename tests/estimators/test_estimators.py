@@ -168,12 +168,6 @@ class TestOptions:
         rule = ESTIMATORS[estimator]
         check_options(estimator=estimator, mad_zero="epsilon", extra_rollouts=3, epsilon=rule.epsilon)
 
-    def test_lengths_that_are_missing_are_asked_for(self):
-        with pytest.raises(ValueError, match="estimator 'opo' needs `lengths`"):
-            estimate(torch.zeros(1, 2), "opo", 2)
-        with pytest.raises(ValueError, match=r"lengths have shape \(2, 1\), rewards \(1, 2\)"):
-            estimate(torch.zeros(1, 2), "opo", 2, lengths=torch.ones(2, 1))
-
     def test_another_number_of_extra_rollouts(self):
         # median of the five 1, deviations 1 1 0 0 2: both zeros go, and the first of the ones, to leave two
         advantages, keep = one([0.0, 2.0, 1.0, 1.0, 3.0], "median", 2, extra_rollouts=3)

@@ -52,8 +52,7 @@ def test_equal_rewards_whose_mean_is_rounded_have_no_advantage(monkeypatch, name
         rewards[1, 1] = torch.nan
         if name not in NOT_OF_ITS_GROUP:
             rewards[2] *= torch.arange(rewards.size(1)) % (2 if name == "bnpo" else size)
-        lengths = torch.arange(rewards.numel()).view_as(rewards) + 1
-        advantages, _, diagnostics = estimate(rewards, name, size, epsilon=epsilon, lengths=lengths)
+        advantages, _, diagnostics = estimate(rewards, name, size, epsilon=epsilon)
         assert not advantages[:2].any()
         assert diagnostics["drawn/frac_reward_zero_std"] == pytest.approx(1 if name in NOT_OF_ITS_GROUP else 2 / 3)
 
