@@ -21,7 +21,6 @@ EXTRA_ROLLOUTS: dict[str, int] = {
     "quantile-0.4": 0,
     "quantile-0.6": 0,
     "james-stein": 0,
-    "bnpo": 0,
     "batch-mean": 0,
     "sign": 0,
     "maxrl": 0,
@@ -32,7 +31,7 @@ USED_BY: dict[str, tuple[str, ...]] = {
     "mad_zero": ("median-mad", "mean-mad"),
     "advantage_epsilon": (
         "mean-std", "median-mad", "mean-std-plus1", "batch-std", "reinforce++", "mean-mad", "quantile-0.4",
-        "quantile-0.6", "bnpo", "batch-mean", "maxrl", "pods",
+        "quantile-0.6", "batch-mean", "maxrl", "pods",
     ),
 }  # fmt: skip
 """Options of `training` that not every built-in estimator uses, and which do; a test compares them, too."""

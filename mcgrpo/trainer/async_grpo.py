@@ -119,7 +119,7 @@ def _check_one_group(args: EstimatorArguments) -> None:
         try:
             together = compute_estimate(groups, args.estimator, 4, **args.options)
             alone = compute_estimate(groups[:1], args.estimator, 4, **args.options)
-        except ValueError:  # an estimator of other rewards, such as `bnpo(high=2.0)`
+        except ValueError:  # a user-defined estimator may take rewards of one kind only
             continue
         if not torch.equal(together.advantages[:1], alone.advantages):
             raise ValueError(

@@ -62,4 +62,4 @@ def test_estimators_are_ranked_by_signal(tmp_path):
     rows = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " 4 " in line)
     ours = signal("median-mad", 4, [0, 1], [[0.9, 0.1], [0.5, 0.5]])
     assert float(rows["median-mad"].split()[2]) == pytest.approx(ours.per_rollout, rel=0.01)
-    assert "2 prompts, mean pass rate 30.0%" in done.stdout and "bnpo" in done.stdout
+    assert "2 prompts, mean pass rate 30.0%" in done.stdout and "james-stein" in done.stdout

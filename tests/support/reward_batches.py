@@ -9,7 +9,7 @@ from mcgrpo.estimators import ESTIMATORS, estimate
 NAN = float("nan")
 MEDIAN = ("median-mad", "median")
 # What a group gets depends on the others:
-OVER_BATCH = ("batch-std", "reinforce++", "james-stein", "bnpo", "batch-mean")
+OVER_BATCH = ("batch-std", "reinforce++", "james-stein", "batch-mean")
 # The centre is that of other groups too, or of nothing that is drawn:
 NOT_OF_ITS_GROUP = ("james-stein", "batch-mean", "sign")
 
@@ -33,5 +33,5 @@ def batches(draw, names=tuple(ESTIMATORS)):
     estimator = draw(st.sampled_from(sorted(names)))
     num_generations = draw(st.sampled_from([2, 3, 4, 8]))
     shape = (draw(st.integers(1, 5)), num_generations + ESTIMATORS[estimator].extra_rollouts)
-    levels = st.sampled_from([0.0, 1.0, NAN] if estimator == "bnpo" else [0.0, 1.0, 1.5, 2.0, 3.0, NAN])
+    levels = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, NAN])
     return torch.from_numpy(draw(arrays("float32", shape, elements=levels))), estimator, num_generations

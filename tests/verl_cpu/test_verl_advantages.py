@@ -47,8 +47,6 @@ def config_for(name, drawn, *overrides):
 def test_every_estimator_gives_in_verl_what_estimate_gives(name):
     drawn = G + ESTIMATORS[name].extra_rollouts
     rewards = drawn_rewards(drawn)
-    if name == "bnpo":
-        rewards = (rewards > 0.5).float()
     data = batch_of(rewards.flatten(), uids_of(rewards))
     found = advantages_of(data, config_for(name, drawn))
     assert found.any() and torch.equal(found.view(rewards.shape), expected(rewards, name))
