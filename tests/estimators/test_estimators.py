@@ -151,7 +151,7 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("estimator", "option", "message"),
         [
-            ("mean-std", {"mad_zero": "std"}, "does not use mad_zero='std': .*; used by: median-mad, mean-mad$"),
+            ("mean-std", {"mad_zero": "std"}, "does not use mad_zero='std': .*; used by: median-mad$"),
             ("quantile-0.4", {"mad_zero": "skip"}, "does not use mad_zero='skip'"),
             ("median", {"epsilon": 0.1}, r"epsilon=0\.1 \(a config's advantage_epsilon\): .*; used by: mean-std, "),
         ],

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mcgrpo.estimators import MAD_ZERO, Estimator, estimate
-from mcgrpo.estimators.statistics import mad, median
+from mcgrpo.estimators import MAD_ZERO, Estimator, estimate, quantile
+from mcgrpo.estimators.statistics import mad, mean, median
 
 NAN = float("nan")
 
@@ -28,7 +28,8 @@ class TestByHand:
         assert torch.equal(one, other)
         assert one[0, 1].item() == pytest.approx(1 / (math.sqrt(2 / 3) + 1e-4))
 
-    def test_the_mad_about_the_mean(self):
+    def test_the_mad_about_the_mean(self, register):
+        register("mean-mad", Estimator(mean, mad, epsilon=1e-3))
         # mean 1, absolute deviations 1 1 1 3: median 1, where about the median it would be 0
         found = advantages([[0.0, 0.0, 0.0, 4.0]], "mean-mad")
         assert found[0].tolist() == pytest.approx([-1 / 1.001] * 3 + [3 / 1.001])
@@ -41,7 +42,8 @@ class TestByHand:
         found = advantages([[0.0] + [1.0] * 7], "quantile-0.4")
         assert found[0].tolist() == pytest.approx([-2.828] + [0] * 7, abs=5e-4)
 
-    def test_a_quantiles_when_a_rollout_is_unscorable(self):
+    def test_a_quantiles_when_a_rollout_is_unscorable(self, register):
+        register("quantile-0.6", quantile(0.6))
         # of 0 0 3 at level 0.6: place 1.2, quantile 0.6; mean 1, squares 1 + 1 + 4 over 2
         found = advantages([[0.0, NAN, 3.0, 0.0]], "quantile-0.6")
         divisor = math.sqrt(3) + 1e-4
