@@ -5,11 +5,23 @@ takes 1/2^77 for 1/2^76, 0.0000012 for 0.0000009 and 1.6e-19 for 3.2e-19.
 """
 
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
 
 from math_verify.grader import get_pct_val, is_assignment_relation, is_equation, take_last_relation
-from sympy import Add, Expr, FiniteSet, Float, Interval, MatrixBase, Mul, Pow, Rational, Symbol, Tuple, preorder_traversal
+from sympy import (
+    Add,
+    Expr,
+    FiniteSet,
+    Float,
+    Interval,
+    MatrixBase,
+    Mul,
+    Pow,
+    Rational,
+    Symbol,
+    Tuple,
+    preorder_traversal,
+)
 from sympy.core.relational import Equality, Relational
 from sympy.logic.boolalg import And
 
@@ -60,7 +72,7 @@ def _relations_differ(gold: Relational, given: Relational) -> bool:
     """Only if one side is the same in both: equations can be equal although their sides are not."""
     turned = given.reversed
     for other in (given, turned):
-        if type(gold) is type(other) or isinstance(gold, Equality) and isinstance(other, Equality):
+        if type(gold) is type(other):
             if gold.lhs == other.lhs:
                 return differ(gold.rhs, other.rhs)
             if gold.rhs == other.rhs:
@@ -131,7 +143,7 @@ def _without_floats(value: Expr) -> Expr:
 
 
 def _last_place(value: Expr) -> Rational:
-    """A unit of the last place of a decimal (`1.6`, or `1.6 x 10^-19`), if it has enough digits to be rounded; else 0."""
+    """A unit of the last place of a decimal (`1.6`, `1.6 x 10^-19`) that has enough digits to be rounded; else 0."""
     number = _without_floats(value).doit()
     if not number.is_Rational or 10**400 % number.q:
         return Rational(0)
