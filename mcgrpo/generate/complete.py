@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.data.prompts import as_prompt, check_context, render
+from mcgrpo.data.draw import rendered
+from mcgrpo.data.prompts import as_prompt, check_context
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.generate.origin import Origin, is_drawn, model_sum, record
 from mcgrpo.records import Completion, Decoding, Example
@@ -44,9 +45,7 @@ def complete(
 ) -> Iterator[Completion]:
     """The rows of a completions file: greedy ones first, then by sample, with problems in order."""
     prompts = [as_prompt(prompt, example.question) for example in examples]
-    texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
-    plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
-    ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
+    texts, ids = rendered(prompts, engine.tokenizer, settings)
     rows = {}
     for decoding, sample, positions in batches(texts, settings):
         digest = hashlib.sha256(repr((seed, decoding, sample, positions)).encode()).digest()
