@@ -13,7 +13,7 @@ from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import curve, of_run, training_measures
-from mcgrpo.analyse.measures import measures, read_grades
+from mcgrpo.analyse.measures import measures, read_grades, token_limits
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, Measure, Score
 from mcgrpo.analyse.scored import measured_on, runs_of
 from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json, read_jsonl, write_csv, write_jsonl
@@ -156,6 +156,11 @@ def of_benchmark(
         for row in read_jsonl(path, Measure) if role == "flips" else measures(read_grades(path), protocol):
             numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
             scores.append(Score(**of_run(run), benchmark=benchmark, role=role, **numbers))
+        if role in ("in", "out") and protocol == "paper":
+            scores += [
+                Score(**of_run(run), benchmark=benchmark, role=role, measure=name, value=float(tokens), n=1)
+                for name, tokens in token_limits(path).items()
+            ]
     return scores
 
 

@@ -8,22 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mcgrpo.data.prompts import Prompt, render
 from mcgrpo.records import Decoding
 
 Tokens = Sequence[Sequence[int]]
 """Token ids of each prompt."""
 Drawn = list[tuple[str, str]]
 """(text, finish reason) of each completion."""
-
-
-def rendered(prompts: Sequence[Prompt], tokenizer: Any, settings: dict[str, Any]) -> tuple[list[str], list[list[int]]]:
-    """Prompts as the model receives them: their texts and their tokens.
-
-    A chat template adds special tokens itself; plain text gets those of the tokenizer.
-    """
-    texts = render(prompts, tokenizer, settings.get("chat_template_kwargs", {}))
-    return texts, tokenizer(texts, add_special_tokens=isinstance(prompts[0], str))["input_ids"]
 
 
 def ends_of(generation_config: Any, tokenizer: Any) -> set[int]:

@@ -22,8 +22,8 @@ from transformers.trainer_callback import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 from mcgrpo import command_line
-from mcgrpo.data.draw import draw, rendered
-from mcgrpo.data.prompts import as_prompt
+from mcgrpo.data.draw import draw
+from mcgrpo.data.prompts import as_prompt, render, token_ids
 from mcgrpo.files import RecordError, as_record, read_jsonl, whole_folder, write_json
 from mcgrpo.grade.rewards import is_accurate, judge
 from mcgrpo.records import Example
@@ -95,8 +95,9 @@ def share_solved(
     The training's random state stays as it was.
     """
     settings = {"temperature": 1.0, "top_p": 1.0, "max_new_tokens": spec.max_new_tokens}
-    settings |= {"stop": spec.stop, "chat_template_kwargs": spec.chat_template_kwargs}
-    _, ids = rendered([as_prompt(spec.prompt, each.question) for each in problems], tokenizer, settings)
+    settings |= {"stop": spec.stop}
+    prompts = [as_prompt(spec.prompt, each.question) for each in problems]
+    ids = token_ids(spec.prompt, render(prompts, tokenizer, spec.chat_template_kwargs), tokenizer)
     texts: list[str] = []
     with torch.random.fork_rng():
         for first in range(0, len(ids), BATCH):

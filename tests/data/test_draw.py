@@ -1,11 +1,11 @@
-"""Completions are drawn in one way: no habits of the model's own, no special token twice, stop strings."""
+"""Completions are drawn in one way: no sampling habits of the model's own, stop strings in either decoding."""
 
 import pytest
 import torch
 from transformers import GenerationConfig
 
-from mcgrpo.data.draw import draw, rendered
-from mcgrpo.data.prompts import as_prompt
+from mcgrpo.data.draw import draw
+from mcgrpo.data.prompts import token_ids
 from mcgrpo.data.toy.models import create
 
 SHAPE = {"architecture": "qwen3", "hidden_size": 64, "layers": 1, "heads": 2, "intermediate_size": 64, "seed": 3}
@@ -19,8 +19,7 @@ def made():
 
 def drawn(made, decoding="sampled", count=6, **settings):
     model, tokenizer = made
-    prompts = [as_prompt("plain", f"1+{number}?") for number in range(count)]
-    _, ids = rendered(prompts, tokenizer, {})
+    ids = token_ids("plain", [f"1+{number}?" for number in range(count)], tokenizer)
     return draw(model, tokenizer, ids, decoding, 0, SETTINGS | settings)
 
 
@@ -57,7 +56,7 @@ def test_of_several_stop_strings_the_first_in_the_text_counts(made):
 
 def test_a_stop_string_that_begins_in_the_prompt_is_none(made):
     model, tokenizer = made
-    _, ids = rendered(["1+1?"], tokenizer, {})
+    ids = token_ids("plain", ["1+1?"], tokenizer)
     ((plain, reason),) = draw(model, tokenizer, ids, "greedy", 0, SETTINGS)
     assert draw(model, tokenizer, ids, "greedy", 0, SETTINGS | {"stop": ["?" + plain[:1]]}) == [(plain, reason)]
 
@@ -75,23 +74,10 @@ def test_no_more_is_drawn_once_every_row_has_stopped(made):
     assert (ended, reason) == (text[:2], "stop") and len(steps) < SETTINGS["max_new_tokens"] / 2
 
 
-def test_plain_prompts_get_the_tokenizers_special_tokens_and_rendered_ones_no_more():
-    from tokenizers import processors
-
-    _, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
-    start = tokenizer.convert_tokens_to_ids("<|im_start|>")
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="<|im_start|> $A", special_tokens=[("<|im_start|>", start)]
-    )
-    _, (plain,) = rendered(["1+1?"], tokenizer, {})
-    _, (chat,) = rendered([as_prompt("chat", "1+1?")], tokenizer, {})
-    assert plain[:2].count(start) == chat[:2].count(start) == 1
-
-
 def test_weights_that_are_trained_can_be_drawn_from_and_trained_on(made):
     model, tokenizer = made
     drawn(made)
-    (ids,) = rendered(["1+1?"], tokenizer, {})[1]
+    (ids,) = token_ids("plain", ["1+1?"], tokenizer)
     loss = model(torch.tensor([ids]), labels=torch.tensor([ids])).loss
     loss.backward()
     assert all(weight.grad is not None for weight in model.parameters())
