@@ -82,6 +82,7 @@ class TransformersEngine:
 
     def __init__(self, model: Any, tokenizer: Any):
         self.model, self.tokenizer = model, tokenizer
+        self.ends = ends_of(model.generation_config, tokenizer)
         model.generation_config = bare_config(model, tokenizer)
 
     def complete(self, prompts: Tokens, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
