@@ -71,7 +71,8 @@ class Completion:
 class Grade:
     """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and its extracted answer.
 
-    If `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
+    `finish_reason` is that of the completion; empty if it is not known. If `gold_parsable` is false, there was nothing
+    to compare with (see `mcgrpo.grade.answers.Judgement`).
     """
 
     id: str
@@ -80,6 +81,7 @@ class Grade:
     verdict: Verdict
     decoding: Decoding = "sampled"
     gold_parsable: bool = True
+    finish_reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ class MCGRPOTrainer(CompactTrainer):
     `observers` are called with every generation batch of training (`Drawn`), on all processes. Their time is not
     counted in any phase.
 
-    `mcgrpo.trainer.watch.Watch` warns if the scale is 0 in most groups, and stops if no rollout can be scored.
+    `mcgrpo.trainer.watch.Watch` warns if the scale is 0 in most groups, or if all completions are cut off and nothing
+    is learned, and stops if no rollout can be scored.
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
@@ -115,7 +116,7 @@ class MCGRPOTrainer(CompactTrainer):
             for observe in self.observers:
                 observe(drawn)
         output = self._prepare_kept(drawn)
-        self._log_estimate(estimated, diagnostics)
+        self._log_estimate(estimated, diagnostics, self._is_cut_off(drawn.lengths))
         return output
 
     def _draw(self, inputs: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Rollouts, Tensor]:
@@ -226,13 +227,18 @@ class MCGRPOTrainer(CompactTrainer):
             if penalty + policy > 0:
                 self._add_metric("gradient/kl_l1_share_logps", penalty / (penalty + policy))
 
-    def _log_estimate(self, estimated: Estimate, diagnostics: dict[str, Tensor]) -> None:
+    def _is_cut_off(self, lengths: Tensor) -> bool:
+        """Whether all rollouts drawn ended at the limit; TRL counts those without an end token, also shorter ones."""
+        unended = self._metrics["train"]["completions/clipped_ratio"]
+        return bool(unended) and unended[-1] == 1 and bool((lengths >= self.max_completion_length).all())
+
+    def _log_estimate(self, estimated: Estimate, diagnostics: dict[str, Tensor], is_cut_off: bool) -> None:
         logged, kept = self._logs["advantages"], estimated.advantages[estimated.keep]
         for _ in range(min(len(logged), kept.numel())):
             logged.pop()
         logged.extend(kept.tolist())
         values = {name: value.item() for name, value in diagnostics.items()}
-        self._watch.look(values, kept.numel() // self.num_generations, self.state.global_step)
+        self._watch.look(values, kept.numel() // self.num_generations, self.state.global_step, is_cut_off)
         for name, value in values.items():
             self._add_metric(name, value)
 
