@@ -68,7 +68,8 @@ class Completion:
 class Grade:
     """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and its extracted answer.
 
-    If `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
+    If `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`). `answer` (the
+    gold) and `prompt_sha256` are those of the completion.
     """
 
     id: str
@@ -77,6 +78,8 @@ class Grade:
     verdict: Verdict
     decoding: Decoding = "sampled"
     gold_parsable: bool = True
+    answer: str | int | float | None = None
+    prompt_sha256: str | None = None
 
 
 @dataclass(frozen=True)

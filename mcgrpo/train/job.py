@@ -110,6 +110,8 @@ def record_attempt(job: Job) -> None:
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
     outcome |= {**provenance(), "data": data_set(job.data), "model": initial_model(job.model) if is_first() else {}}
+    if job.test:
+        outcome["test"] = data_set(job.test, "test")
     outcome["rollout_tables"] = job.rollout_tables
     record = {**asdict(job.run), "outcome": outcome}
     write_record(job, record)

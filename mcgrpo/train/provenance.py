@@ -18,13 +18,13 @@ VERSIONS = {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distr
 """Versions of the packages used in training, including optional ones that are installed."""
 
 
-def data_set(path: Path) -> dict[str, Any]:
-    """The path of a data set, its SHA-256, and the number of its training rows.
+def data_set(path: Path, split: str = "train") -> dict[str, Any]:
+    """The path of a data set, its SHA-256, and the number of rows of a split.
 
     Raises:
         RecordError: for a line that is not a JSON object.
     """
-    rows = sum(row.get("split") == "train" for _, row in iter_json_lines(path))
+    rows = sum(row.get("split") == split for _, row in iter_json_lines(path))
     return {"path": str(path), "sha256": sha256(path), "rows": rows}
 
 

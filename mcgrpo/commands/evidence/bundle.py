@@ -99,12 +99,15 @@ def outcomes(planned: dict[str, Any], results: ResultFiles) -> dict[str, dict[st
 
 def _manifest(config: Config, planned: dict[str, Any]) -> dict[str, Any]:
     """What made the archive, and what made its trainings; nothing in it depends on when."""
-    found = list(outcomes(planned, StudyFiles(config["study"]).results).values())
+    return {"mcgrpo": version("mcgrpo"), "commit": commit(), **made_of(planned, StudyFiles(config["study"]).results)}
+
+
+def made_of(planned: dict[str, Any], results: ResultFiles) -> dict[str, Any]:
+    """The study, the number of its trainings, and their commits and versions by count."""
+    found = list(outcomes(planned, results).values())
     packages = Counter(json.dumps(outcome.get("versions", {}), sort_keys=True) for outcome in found)
     return {
-        "study": config["study"],
-        "mcgrpo": version("mcgrpo"),
-        "commit": commit(),
+        "study": planned["study"],
         "trainings": len(found),
         "commits": dict(sorted(Counter(str(outcome.get("commit")) for outcome in found).items())),
         "versions": [{"trainings": count, **json.loads(each)} for each, count in sorted(packages.items())],
