@@ -6,39 +6,38 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import curve, of_run, training_measures
-from mcgrpo.analyse.measures import Problems, asked, measures, read_grades
+from mcgrpo.analyse.measures import Problems, asked, decoding_of, measures, read_grades
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, Measure, Score
-from mcgrpo.analyse.scored import measured_on, runs_of
-from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json, read_jsonl, write_csv, write_jsonl
-from mcgrpo.records import Decoding, Group, Role, Run
+from mcgrpo.files import RecordError, as_record, iter_json_lines, read_jsonl, write_csv, write_jsonl
+from mcgrpo.records import Decoding, Group, Outcome, Plan, Role, Run
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
+from mcgrpo.study.planned import measured_on, read_plan
 from mcgrpo.study.schedule import schedule
+from mcgrpo.study.trained import read_record
 from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, seal
 
 
-def finished(path: Path, run: Run) -> dict[str, Any]:
+def finished(path: Path, run: Run) -> Outcome:
     """The outcome of a training, from its run.json.
 
     Raises:
         RecordError: if it has not finished, took no optimizer step, or is of another run than the plan's.
     """
-    record = read_json(path)
-    outcome = record.pop("outcome", {})
-    if outcome.get("status") != "finished":
+    record, outcome = read_record(path)
+    if not (outcome and outcome.is_finished):
         raise RecordError(f"{path}: this training has not finished")
-    if not outcome.get("steps"):
+    if not (outcome.steps and outcome.data):
         raise RecordError(f"{path}: this training took no optimizer step: its model is the untrained one")
-    if record != asdict(run):
-        odd = next((name for name, value in asdict(run).items() if record.get(name) != value), "a field")
+    if record != run:
+        odd = next(name for name, value in vars(run).items() if getattr(record, name) != value)
         raise RecordError(f"{path}: this training is not the plan's: {odd} differs")
     return outcome
 
@@ -56,8 +55,8 @@ def check_files(folder: Path) -> None:
     """
     if not (folder / RECORD).is_file():
         return
-    sums = read_json(folder / RECORD).get("outcome", {}).get("sums", {})
-    sums.pop(WEIGHTS_LIST, None)
+    _, outcome = read_record(folder / RECORD)
+    sums = {name: value for name, value in (outcome.sums if outcome else {}).items() if name != WEIGHTS_LIST}
     if fault := damage(folder, sums):
         raise RecordError(f"{fault} (its sum is in {folder / RECORD}): remove {folder}, and the run is trained again")
 
@@ -75,13 +74,14 @@ class Inputs:
         self.runs: dict[tuple[str, str, str], dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
         """(a key of `REMEDY`, kind, its name) -> a SHA-256 -> the runs that read what has it."""
 
-    def trained(self, run: Run, outcome: dict[str, Any], plan: dict[str, Any]) -> None:
+    def trained(self, run: Run, outcome: Outcome, plan: Plan) -> None:
         """The files that a training read; to select a checkpoint, the first benchmark of its setting."""
-        roles = plan["benchmarks"][run.setting]
-        of = {"data": run.dataset, "model": run.model, "test": next(name for name in roles if roles[name] == "in")}
-        for key, name in of.items():
-            if total := outcome.get(key, {}).get("sha256"):
-                self.runs["files", "data" if key == "test" else key, name][total][run.name] = None
+        roles = plan.benchmarks[run.setting]
+        first = next(name for name in roles if roles[name] == "in")
+        read = ("data", run.dataset, outcome.data), ("data", first, outcome.test), ("model", run.model, outcome.model)
+        for kind, name, used in read:
+            if used:
+                self.runs["files", kind, name][used.sha256][run.name] = None
 
     def evaluated(self, run: Run, benchmark: str, drawn: dict[Decoding, Problems], path: Path) -> None:
         """The problems of completions. The text of a prompt has the chat template of the model."""
@@ -128,7 +128,7 @@ class Results:
             self.missing.append(str(error))
 
 
-def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Results:
+def collect(plan: Plan, folder: Path, unfinished: bool = False) -> Results:
     """Every score and curve of the plan's runs; of an unfinished study, of those that are there.
 
     A run whose training is wrong or unfinished has none.
@@ -139,12 +139,13 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Res
     """
     results, files = Results(), ResultFiles(folder)
     inputs = Inputs()
-    for run in runs_of(plan):
+    for run in plan.runs:
         with results.listing(unfinished):
             check_files(files.run(run.name))
             is_trained = run.method != UNTRAINED
-            outcome = finished(files.run(run.name) / RECORD, run) if is_trained else {"started": 0.0}
-            inputs.trained(run, outcome, plan)
+            outcome = finished(files.run(run.name) / RECORD, run) if is_trained else None
+            if outcome:
+                inputs.trained(run, outcome, plan)
             for benchmark, role in measured_on(plan, run):
                 with results.listing(unfinished):
                     if role == "train":
@@ -152,8 +153,8 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Res
                         results.curves += points
                     else:
                         # Of a whole study Snakemake has made them anew where the weights have changed
-                        since = outcome["started"] if unfinished else 0.0
-                        scores = of_benchmark(run, benchmark, role, plan["grading"], files, since, inputs)
+                        since = outcome.started if outcome and unfinished else 0.0
+                        scores = of_benchmark(run, benchmark, role, plan.grading, files, since, inputs)
                     results.scores += scores
     inputs.check()
     return results
@@ -188,18 +189,19 @@ def of_benchmark(
             rows = measures(drawn, protocol)
         for row in rows:
             numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
-            scores.append(Score(**of_run(run), benchmark=benchmark, role=role, **numbers))
+            decoding = decoding_of(row.measure)
+            scores.append(Score(**of_run(run), benchmark=benchmark, role=role, decoding=decoding, **numbers))
     return scores
 
 
-def of_training(run: Run, outcome: dict[str, Any], folder: Path) -> tuple[list[Score], list[CurvePoint]]:
+def of_training(run: Run, outcome: Outcome, folder: Path) -> tuple[list[Score], list[CurvePoint]]:
     """The measures of a training, with n steps, and its curve."""
-    processes = max(outcome.get("gpus", 0), 1)
-    batches = Counter(step for step, _ in schedule(run, processes, outcome["data"]["rows"]).generations())
+    processes = max(outcome.gpus, 1)
+    batches = Counter(step for step, _ in schedule(run, processes, outcome.data.rows).generations())
     parts = {step: processes * count for step, count in batches.items()}
     points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], parts)
-    found = training_measures(points, outcome["seconds"], run.training.get("max_grad_norm", 1.0))
-    found[GPUS] = outcome.get("gpus", 0)
+    found = training_measures(points, outcome.seconds, run.training.get("max_grad_norm", 1.0))
+    found[GPUS] = outcome.gpus
     if planned_extra(run) is None:  # those of somebody's own estimator, which is code: counted in its groups
         groups = (as_record(Group, row, where) for where, row in iter_json_lines(folder / GROUPS))
         if not (first := next(groups, None)):
@@ -217,7 +219,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     files = ResultFiles(options.results)
     with command_line.errors(RecordError):
-        results = collect(read_json(files.plan), files.folder, options.partial)
+        results = collect(read_plan(files.plan), files.folder, options.partial)
     write_jsonl(files.scores, results.scores)
     write_csv(files.curves, CurvePoint, results.curves)
     for path in (files.scores, files.curves):

@@ -96,6 +96,11 @@ def _released(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
         yield f"released-{name}", partial(pass_at, n), problems
 
 
+def decoding_of(measure: str) -> Decoding | None:
+    """Of what decoding a measure is the accuracy: `greedy` of greedy, `avg@n` of sampled; None of other measures."""
+    return "greedy" if measure == "greedy" else "sampled" if measure.startswith("avg@") else None
+
+
 MEASURES = {"paper": _paper, "released": _released, "robust": partial(_accuracies, "robust-", ACCURATE)}
 """The measures of each protocol of evaluation."""
 

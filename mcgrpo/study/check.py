@@ -12,10 +12,11 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
 from mcgrpo import shipped
+from mcgrpo.records import PlannedRun
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_room
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.plan import PlannedRun, benchmarks, expand
+from mcgrpo.study.plan import benchmarks, expand
 from mcgrpo.study.primary import primary
 from mcgrpo.study.rows import rows_of
 from mcgrpo.study.schedule import schedule
@@ -24,8 +25,9 @@ from mcgrpo.study.strict_yaml import load
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 
-def check(config: Config) -> None:
-    """Refuse a study that breaks the schema, names what it does not define, or has a G that does not fit a batch.
+def check(config: Config) -> dict[str, PlannedRun]:
+    """The runs of a study, which is refused where it breaks the schema, names what it does not define, or has a G that
+    does not fit a batch.
 
     Also one with fewer rows than a batch has prompts, with options that its estimator does not use, or with an
     estimator of its own that cannot be imported.
@@ -34,7 +36,8 @@ def check(config: Config) -> None:
         StudyError: for the first mistake found.
     """
     check_form(config)
-    entries = expand(config).values()
+    planned = expand(config)
+    entries = planned.values()
     _check_measured(entries)
     primary(config, entries)
     where = ""
@@ -50,6 +53,7 @@ def check(config: Config) -> None:
                 schedule(run, max(config.get("gpus", 0), 1), count)
     except ValueError as error:
         raise StudyError(f"{where}: {error}") from None
+    return planned
 
 
 def check_form(config: Config) -> None:
@@ -165,9 +169,10 @@ def _check_measured(entries: Iterable[PlannedRun]) -> None:
     drawn: dict[tuple[str, str], Any] = {}
     for entry in entries:
         for key in ("prompts", "rollouts", "temperature") if entry.flips else ():
-            if (other := drawn.setdefault((entry.run.setting, key), entry.flips[key])) != entry.flips[key]:
+            own = getattr(entry.flips, key)
+            if (other := drawn.setdefault((entry.run.setting, key), own)) != own:
                 raise StudyError(
-                    f"experiments: sign_flips of {entry.run.setting} have {key}={other} and {entry.flips[key]}: their "
+                    f"experiments: sign_flips of {entry.run.setting} have {key}={other} and {own}: their "
                     "rates are compared, so all experiments of a setting draw in one way"
                 )
     if not drawn and not any(entry.evaluated and entry.run.method != UNTRAINED for entry in entries):

@@ -9,6 +9,7 @@ from typing import Any
 
 from mcgrpo import shipped
 from mcgrpo.files import iter_json_lines, read_json
+from mcgrpo.records import InitialModel, TrainingData
 from mcgrpo.study.paths import SOURCE
 from mcgrpo.sums import sha256, sums_of
 
@@ -18,21 +19,21 @@ VERSIONS = {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distr
 """Versions of the packages used in training, including optional ones that are installed."""
 
 
-def data_set(path: Path, split: str = "train") -> dict[str, Any]:
+def data_set(path: Path, split: str = "train") -> TrainingData:
     """The path of a data set, its SHA-256, and the number of rows of a split.
 
     Raises:
         RecordError: for a line that is not a JSON object.
     """
     rows = sum(row.get("split") == split for _, row in iter_json_lines(path))
-    return {"path": str(path), "sha256": sha256(path), "rows": rows}
+    return TrainingData(str(path), sha256(path), rows)
 
 
-def initial_model(folder: Path) -> dict[str, Any]:
+def initial_model(folder: Path) -> InitialModel:
     """The folder that a training starts from, one SHA-256 over the sums of its files, and its `source.json`, if any."""
     total = hashlib.sha256(json.dumps(sums_of(folder), sort_keys=True).encode()).hexdigest()
     source = folder / SOURCE
-    return {"path": str(folder), "sha256": total, "source": read_json(source) if source.is_file() else {}}
+    return InitialModel(str(folder), total, read_json(source) if source.is_file() else {})
 
 
 def provenance() -> dict[str, Any]:

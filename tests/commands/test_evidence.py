@@ -185,6 +185,7 @@ class TestAForgedArchive:
 
     def test_with_a_training_of_unknown_code_is_found(self, content):
         set_commit(content / f"{BASE}/runs/{MC_RUN}/run.json", f"{COMMIT}-dirty")
+        change(content / MANIFEST, commits={COMMIT: 3, f"{COMMIT}-dirty": 1})
         assert failures(forged(content), until="commits") == {"commits": (f"{MC_RUN}: {COMMIT}-dirty",)}
 
     def test_without_half_of_the_problems_in_all_runs_and_the_audit_is_found(self, content):

@@ -25,7 +25,7 @@ try:
     # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
         load(file)
-    check(config)
+    PLANNED = check(config)  # expanded once, here
 except settings.StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
@@ -35,7 +35,6 @@ as_json = partial(json.dumps, sort_keys=True)
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
 REPORTS = str(Path(config["reports"]))
-PLANNED = plan.expand(config)
 RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that their times are comparable.
@@ -46,8 +45,8 @@ GRADING = plan.grading(config)
 GRADES = [
     RESULTS.grades(name, each, by) for name, entry in PLANNED.items() for each in entry.evaluated for by in GRADING
 ]
-FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in FLIPS.items()]
-FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
+FLIP_GRADES = [RESULTS.rollout_grades(name, spec.benchmark) for name, spec in FLIPS.items()]
+FLIP_RATES = [RESULTS.flips(name, spec.benchmark) for name, spec in FLIPS.items()]
 MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
 DATASETS = sorted({each for run in RUNS.values() for each in (run.dataset, *plan.benchmarks(config, run.setting))})

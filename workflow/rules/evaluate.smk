@@ -81,7 +81,7 @@ rule sign_flips:
         RESULTS.benchmark("sign_flips", "{run}/{benchmark}")
     threads: 1
     params:
-        k=lambda wildcards: FLIPS[wildcards.run]["subset_sizes"],
+        k=lambda wildcards: FLIPS[wildcards.run].subset_sizes,
         code=fingerprint("mcgrpo.analyse.sign_flips"),
     shell:
         "python -m mcgrpo.analyse.sign_flips --grades {input:q} --k {params.k} --output {output:q} > {log:q} 2>&1"

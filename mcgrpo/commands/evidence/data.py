@@ -16,7 +16,7 @@ from mcgrpo.data.datasets import examples
 from mcgrpo.data.overlap import overlap
 from mcgrpo.files import iter_json_lines, read_json, write_jsonl
 from mcgrpo.grade.verifier import Verifier
-from mcgrpo.records import Example, run_name
+from mcgrpo.records import Example, Plan
 from mcgrpo.study.hub import is_pinned
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import Config
@@ -32,7 +32,7 @@ class Archived(NamedTuple):
     """An archive's study, its plan, its files, and a folder for what is made again."""
 
     config: Config
-    planned: dict[str, Any]
+    planned: Plan
     there: StudyFiles
     made: Path
 
@@ -110,8 +110,8 @@ def _count(value: Any) -> str:
 
 def _graded(archived: Archived, name: str) -> Iterator[Example]:
     """The test split of a data set as grades have it: ids and answers; nothing where an answer is in its solution."""
-    runs = (run for run, evaluated in archived.planned["evaluations"].items() if name in evaluated)
-    paths = (archived.there.results.grades(run, name, archived.planned["grading"][0]) for run in runs)
+    runs = (run for run, evaluated in archived.planned.evaluations.items() if name in evaluated)
+    paths = (archived.there.results.grades(run, name, archived.planned.grading[0]) for run in runs)
     rows = next((iter_json_lines(path) for path in paths if path.is_file()), iter(()))
     answers = {row["id"]: str(row.get("answer") or "") for _, row in rows}
     if all(answers.values()):
@@ -124,15 +124,15 @@ def _of_trainings(archived: Archived, toys: dict[str, list[Example]]) -> Iterato
     for name, known in toys.items():
         write_jsonl(path := archived.made / f"{name}.jsonl", known)
         sums[name] = sha256(path)
-    of = {run_name(run): run["dataset"] for run in archived.planned["runs"]}
+    of = {run.name: run.dataset for run in archived.planned.runs}
     for run, outcome in outcomes(archived.planned, archived.there.results).items():
-        name, data = of[run], outcome.get("data", {})
-        if name in sums and data.get("sha256", sums[name]) != sums[name]:
+        name, data = of[run], outcome.data
+        if data and name in sums and data.sha256 != sums[name]:
             yield f"{run}: trained on another {name} than the study's toy data"
         path = archived.there.audit(name)
         rows = read_json(path)["splits"].get("train", {}).get("rows") if path.is_file() else None
-        if data.get("rows", rows) != rows:
-            yield f"{run}: trained on {data['rows']} rows of {name}, which has {rows} by its audit"
+        if data and rows is not None and data.rows != rows:
+            yield f"{run}: trained on {data.rows} rows of {name}, which has {rows} by its audit"
 
 
 def _of_grades(archived: Archived, toys: dict[str, list[Example]]) -> Iterator[str]:
@@ -140,10 +140,10 @@ def _of_grades(archived: Archived, toys: dict[str, list[Example]]) -> Iterator[s
     tests = {name: {e.id: e.answer for e in known if e.split == "test"} for name, known in toys.items()}
     results, planned = archived.there.results, archived.planned
     paths = [(name, results.grades(run, name, protocol))
-             for run, evaluated in planned["evaluations"].items() for name in evaluated
-             for protocol in planned["grading"]]  # fmt: skip
-    paths += [(spec["benchmark"], results.rollout_grades(run, spec["benchmark"]))
-              for run, spec in planned["flips"].items()]  # fmt: skip
+             for run, evaluated in planned.evaluations.items() for name in evaluated
+             for protocol in planned.grading]  # fmt: skip
+    paths += [(spec.benchmark, results.rollout_grades(run, spec.benchmark))
+              for run, spec in planned.flips.items()]  # fmt: skip
     for name, path in paths:
         if name in tests and path.is_file():
             for where, row in iter_json_lines(path):
@@ -160,8 +160,8 @@ def _of_overlaps(archived: Archived, toys: dict[str, list[Example]]) -> Iterator
     for name, known in toys.items():
         for example in known:
             splits[name, example.split].append(example)
-    for setting, trained in {run["setting"]: run["dataset"] for run in planned["runs"]}.items():
-        for name in planned["benchmarks"][setting]:
+    for setting, trained in {run.setting: run.dataset for run in planned.runs}.items():
+        for name in planned.benchmarks[setting]:
             if said and {name, trained} <= toys.keys():
                 made = overlap(splits[trained, "train"], splits[name, "test"])
                 if said[setting][name] != made:

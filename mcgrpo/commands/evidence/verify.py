@@ -23,7 +23,7 @@ from mcgrpo.commands.evidence.contents import MANIFEST, STUDY, SUMS, planned_fil
 from mcgrpo.files import read_json
 from mcgrpo.records import run_name
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.plan import as_json
+from mcgrpo.study.plan import plan_of
 from mcgrpo.sums import read_list, sha256, sums_of
 
 SHOWN = 20
@@ -122,7 +122,7 @@ class Unpacked:
         """The study is one that this code would run."""
         self.packed = read_json(self.folder / MANIFEST)
         self.config = read_config(self.folder / STUDY)
-        self.planned = as_json(self.config)
+        self.planned = plan_of(self.config)
         self.kinds = planned_files(self.config, self.planned)
         self.there, self.again = (StudyFiles(self.config["study"], folder) for folder in (self.folder, self.made))
         finding = f"{self.config['study']}, packed by mcgrpo {self.packed['mcgrpo']}"
@@ -144,7 +144,7 @@ class Unpacked:
         lacking = missing(self.kinds, self.names, unfinished)
         if lacking and self.partial and not strangers:
             return Check("complete", f"{len(lacking)} missing", lacking, "note")
-        fine = f"{len(self.planned['runs'])} runs, nothing missing and nothing else"
+        fine = f"{len(self.planned.runs)} runs, nothing missing and nothing else"
         bad = f"{len(lacking)} missing, {len(strangers)} too many"
         return judged("complete", fine, bad, [*lacking, *strangers])
 
@@ -157,7 +157,7 @@ class Unpacked:
     def commits(self) -> Check:
         """Every training is of a known commit, and the archive was packed by the commit of one."""
         found = outcomes(self.planned, self.there.results).items()
-        commits = {name: str(outcome.get("commit")) for name, outcome in found}
+        commits = {name: str(outcome.commit) for name, outcome in found}
         culprits = [f"{name}: {each}" for name, each in commits.items() if each.endswith("-dirty") or each == "None"]
         counts = Counter(commits.values())
         fine = ", ".join(f"{count} trainings of {each}" for each, count in sorted(counts.items())) or "no trainings"
@@ -179,10 +179,10 @@ class Unpacked:
         """Every score is over all problems of its benchmark, by the benchmark's audit."""
         counted = {(run_name(vars(score)), score.benchmark, score.measure): score.n for score in self.collected.scores}
         culprits = []
-        for run, benchmarks in self.planned["evaluations"].items():
+        for run, benchmarks in self.planned.evaluations.items():
             for benchmark in benchmarks:
                 rows = read_json(self.there.audit(benchmark))["splits"]["test"]["rows"]
-                for measure in self.planned["measures"]:
+                for measure in self.planned.measures:
                     count = counted.get((run, benchmark, measure), rows if self.partial else None)
                     if count != rows:
                         culprits.append(f"{run}: {measure} on {benchmark} is over {count} problems of {rows}")
