@@ -1,8 +1,8 @@
 """Engines that generate completions: transformers, or vLLM if it is installed and there is a GPU.
 
-An engine has a `tokenizer` and `complete(prompts, decoding, seed)`, which takes the token ids of some prompts and
-returns (text, finish reason) for each, in order. The same prompts and seed give the same completions, whatever came
-before.
+An engine has a `tokenizer` and `complete(prompts, decoding, seed, settings)`, which takes the token ids of some prompts
+and returns (text, finish reason) for each, in order. The same prompts, seed and settings (`temperature`, `top_p`,
+`max_new_tokens`) give the same completions, whatever came before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,27 +68,27 @@ def check_weights(folder: Path) -> None:
 class TransformersEngine:
     """`model.generate` on one padded batch. The tokenizer's end token ends completions too, as in TRL."""
 
-    def __init__(self, model: Any, tokenizer: Any, settings: dict[str, Any]):
+    def __init__(self, model: Any, tokenizer: Any):
         from transformers import GenerationConfig
 
-        self.model, self.tokenizer, self.settings = model, tokenizer, settings
+        self.model, self.tokenizer = model, tokenizer
         self.ends = ends_of(model.generation_config, tokenizer)
         # Drop the rest of the folder's generation config, such as a repetition penalty (Qwen's is 1.1)
         model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
 
-    def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
+    def complete(self, prompts: Prompts, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
         """See the module."""
         import torch
         from transformers import set_seed
 
         sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if decoding == "sampled":
-            sampling = {"do_sample": True, "top_k": 0} | {n: self.settings[n] for n in ("temperature", "top_p")}
+            sampling = {"do_sample": True, "top_k": 0} | {n: settings[n] for n in ("temperature", "top_p")}
         padded = self.tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
         set_seed(seed)
         with torch.inference_mode():
             output = self.model.generate(
-                **padded.to(self.model.device), max_new_tokens=self.settings["max_new_tokens"], **sampling
+                **padded.to(self.model.device), max_new_tokens=settings["max_new_tokens"], **sampling
             )
         return list(self._texts(output[:, padded["input_ids"].size(1) :].tolist()))
 
@@ -107,7 +107,7 @@ class VLLMEngine:
     def __init__(self, folder: Path, settings: dict[str, Any], **options: Any):
         from vllm import LLM
 
-        self.tokenizer, self.settings = load_tokenizer(folder), settings
+        self.tokenizer = load_tokenizer(folder)
         self.ends = ends_of(generation_config_of(folder), self.tokenizer)
         self.llm = LLM(
             model=str(folder),
@@ -119,17 +119,17 @@ class VLLMEngine:
             **options,
         )
 
-    def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
+    def complete(self, prompts: Prompts, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
         """See the module."""
         from vllm import SamplingParams, TokensPrompt
 
         sampling = {"temperature": 0.0}
         if decoding == "sampled":
-            sampling = {name: self.settings[name] for name in ("temperature", "top_p")}
+            sampling = {name: settings[name] for name in ("temperature", "top_p")}
         params = [
             SamplingParams(
                 **sampling,
-                max_tokens=self.settings["max_new_tokens"],
+                max_tokens=settings["max_new_tokens"],
                 seed=seed + position,
                 stop_token_ids=sorted(self.ends),
             )
@@ -158,4 +158,4 @@ def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEng
         return VLLMEngine(folder, settings)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype(settings))
     model = model.to("cuda" if on_gpu else "cpu").eval()
-    return TransformersEngine(model, load_tokenizer(folder), settings)
+    return TransformersEngine(model, load_tokenizer(folder))

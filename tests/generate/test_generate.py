@@ -19,12 +19,12 @@ SHAPE = {"architecture": "qwen3", "hidden_size": 64, "layers": 2, "heads": 2, "i
 
 @pytest.fixture(scope="module")
 def words():
-    return TransformersEngine(*create(SHAPE), SETTINGS)
+    return TransformersEngine(*create(SHAPE))
 
 
 @pytest.fixture(scope="module")
 def chat():
-    return TransformersEngine(*create(SHAPE | {"tokenizer": "bytes"}), SETTINGS)
+    return TransformersEngine(*create(SHAPE | {"tokenizer": "bytes"}))
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,7 @@ def problems():
 
 
 def run(engine, problems, prompt="plain", seed=0, **changed):
-    engine.settings = SETTINGS | changed
-    return list(complete(engine, problems, prompt, engine.settings, seed))
+    return list(complete(engine, problems, prompt, SETTINGS | changed, seed))
 
 
 def without_padding(engine, text, **kwargs):
@@ -88,7 +87,7 @@ def test_finish_reasons(problems):
     model, tokenizer = create(SHAPE)
     for ends, reason in ((list(range(len(tokenizer))), "stop"), (None, "length")):
         model.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=tokenizer.pad_token_id)
-        rows = run(TransformersEngine(model, tokenizer, SETTINGS), problems, samples=0)
+        rows = run(TransformersEngine(model, tokenizer), problems, samples=0)
         assert {row.finish_reason for row in rows} == {reason}
         assert all((row.completion == "") == (reason == "stop") for row in rows)
 
@@ -133,7 +132,7 @@ def test_special_tokens_are_those_of_training(chat):
     given = []
     model.register_forward_pre_hook(lambda module, args, kwargs: given.append(kwargs["input_ids"]), with_kwargs=True)
     problem = Example("a", "test", "1+1?", "2")
-    engine = TransformersEngine(model, tokenizer, SETTINGS)
+    engine = TransformersEngine(model, tokenizer)
     run(engine, [problem], samples=0)
     assert given[0].tolist() == [tokenizer(["1+1?"])["input_ids"][0]]
     assert given[0][0, 0] == start
@@ -166,7 +165,7 @@ def test_a_folder_brings_weights_and_ends_but_no_sampling_habits(model_folder, p
         assert load(model_folder, SETTINGS | {"dtype": "bfloat16"}).model.dtype == torch.bfloat16
         plain, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
         plain.generation_config.eos_token_id = [0, tokenizer.eos_token_id]
-        assert run(engine, problems) == run(TransformersEngine(plain, tokenizer, SETTINGS), problems)
+        assert run(engine, problems) == run(TransformersEngine(plain, tokenizer), problems)
 
 
 def command(monkeypatch, model, data, output):
@@ -189,7 +188,8 @@ def test_the_command_completes_the_test_split(model_folder, tmp_path, monkeypatc
         ("b", 1, "sampled"),
     ]
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
-    assert {path.name for path in outputs[0].parent.iterdir()} == {"sums.jsonl", "sums.jsonl.sha256"}
+    written = {"sums.jsonl", "sums.jsonl.sha256", "sums.json"}
+    assert {path.name for path in outputs[0].parent.iterdir()} == written
 
 
 def test_the_command_needs_a_test_split(tmp_path, monkeypatch):
