@@ -16,6 +16,10 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
+# As at a terminal, in all that tests start, also while they are imported: what a script starts in the background
+# inherits that SIGINT is ignored, and would wait for an end by Ctrl-C for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 settings.register_profile("project", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=25)  # for `make test-fast`; by default 100
 settings.load_profile("project")
@@ -70,12 +74,6 @@ def leave_out_of_collections():
     """Every training collects garbage; to look through all imported modules takes longer than three of its steps."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def heed_ctrl_c():
-    """As at a terminal, in all that tests start: a background job's processes inherit that SIGINT is ignored."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -72,6 +72,7 @@ class Job:
         save_steps: optimizer steps between two checkpoints; None for none.
         code: fingerprint of the training code; computed by default.
         rollout_tables: as in a study: which rollouts are recorded as text; None for none.
+        sums: the list of the sums of the model's files; without one they are not compared.
     """
 
     run: Run
@@ -86,6 +87,7 @@ class Job:
     gpus: int = 0
     code: str = ""
     rollout_tables: dict[str, int] | None = None
+    sums: Path | None = None
 
     @property
     def home(self) -> Path:
@@ -108,6 +110,7 @@ def run_job(job: Job) -> None:
 def record_attempt(job: Job) -> None:
     """Train from the last checkpoint, if there is one, to the end."""
     begun = time.time()
+    model = initial_model(job.model, job.sums) if is_first() else None  # before an earlier attempt is cleared
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome = Outcome(
         "running",
@@ -116,7 +119,7 @@ def record_attempt(job: Job) -> None:
         **provenance(),
         data=data_set(job.data),
         test=data_set(job.test, "test") if job.test else None,
-        model=initial_model(job.model) if is_first() else None,
+        model=model,
         rollout_tables=job.rollout_tables,
     )
     write(job, outcome)
@@ -237,6 +240,7 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--run", type=parse_run, required=True, help="the run, as JSON or the path of a run.json")
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
+    parser.add_argument("--sums", type=Path, help="the list of the sums of its files, which are compared")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
     parser.add_argument("--output", type=Path, required=True, help="folder for run.json and metrics.jsonl")
     parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")

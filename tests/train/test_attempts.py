@@ -17,6 +17,7 @@ from learning_trainings import (
     learned,
     run,
 )
+from pretend_machine import PATIENCE_SECONDS
 from training_jobs import RUN, changed, job, outcome, steps
 
 from mcgrpo.files import read_json, read_jsonl
@@ -192,7 +193,7 @@ def test_ctrl_c_leaves_a_training_to_go_on_with(inputs, tmp_path):
     made = job(inputs, tmp_path, LONG, save_steps=2)
     process = held_at(made, 2)
     process.send_signal(signal.SIGINT)
-    assert process.wait() != 0
+    assert process.wait(PATIENCE_SECONDS) != 0
     assert outcome(made.home)["status"] == "failed" and "KeyboardInterrupt" in outcome(made.home)["error"]
     done = run(made)
     assert done.returncode == 0 and "going on from" in done.stdout

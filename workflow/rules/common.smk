@@ -108,16 +108,20 @@ def run_of(wildcards):
     return RUNS[wildcards.run]
 
 
-# Snakemake compares folders by their time, which a copy changes: models are `ancient`, beside their checksums or files.
+# Snakemake compares folders by their time, which a copy changes: models are `ancient`, beside their checksums.
 def initial_model(name, warm=True):
     """The inputs that are a model before training: after its warm start if it has one; a local one in place."""
     spec = config["models"][name]
     warm = warm and "warm_start" in spec
     if "folder" in spec and not warm:
-        folder = Path(spec["folder"]).expanduser()
-        return {"model": ancient(str(folder)), "files": sorted(map(str, filter(Path.is_file, folder.glob("*"))))}
+        return {"model": ancient(str(local_folder(name))), "sums": FILES.local_sums(name)}
     folder = FILES.warm_start(name) if warm else FILES.model(name)
     return {"model": ancient(folder), "sums": FILES.sums(folder)}
+
+
+def local_folder(name):
+    """The folder of a model that is used where it lies."""
+    return Path(config["models"][name]["folder"]).expanduser()
 
 
 def final_model(wildcards):
@@ -147,9 +151,8 @@ def any_of(names):
 def generation_options(wildcards, *drawn):
     """The options of `mcgrpo.generate` for a run, with the settings of each file that is drawn."""
     run = run_of(wildcards)
-    sealed = [] if run.method == UNTRAINED else ["--sealed"]
     each = [as_json(settings_of(config, run, what)) for settings_of, what in drawn]
-    return shlex.join(["--prompt", run.prompt, "--settings", *each, "--seed", str(run.seed), *sealed])
+    return shlex.join(["--prompt", run.prompt, "--settings", *each, "--seed", str(run.seed)])
 
 
 def evaluation_options(wildcards, benchmarks):

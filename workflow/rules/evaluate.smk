@@ -1,8 +1,8 @@
 """Completions of each run on its benchmarks, their grades, and sign-flip rates."""
 
 GENERATE = (
-    "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --data {input.data:q} "
-    "{params.options} --code {params.code} --output {output:q} --threads {threads} > {log:q} 2>&1"
+    "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --sums {input.sums:q} "
+    "--data {input.data:q} {params.options} --code {params.code} --output {output:q} --threads {threads} > {log:q} 2>&1"
 )
 
 
