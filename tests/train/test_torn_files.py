@@ -99,7 +99,7 @@ class TestAFinishedTraining:
         flags = {"model": whole.weights, "data": whole.data, "prompt": "plain", "seed": 0}
         flags |= {"settings": json.dumps(settings), "output": whole.output / "completions.jsonl"}
         command = ["generate", *(f"--{name}={value}" for name, value in flags.items())]
-        monkeypatch.setattr("sys.argv", [*command, f"--sums={whole.weights}.sha256"])
+        monkeypatch.setattr("sys.argv", [*command, f"--sums={whole.weights}/SHA256SUMS"])
         with pytest.raises(SystemExit, match=rf"error: {whole.weights}/model\.safetensors has changed"):
             generate()
         # A model of the user's own may have a list in it for other files: nothing is looked at

@@ -11,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from mcgrpo import command_line, shipped, tracking
-from mcgrpo.launch import environment, gpus, preload
+from mcgrpo.launch import calls, environment, gpus, preload
 from mcgrpo.report import catalogue
 from mcgrpo.study import plan, read, settings
 from mcgrpo.study.check import check
@@ -69,7 +69,11 @@ if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resourc
     with command_line.errors(ValueError):  # Snakemake would lower a job's GPUs to what it may use
         gpus.check_given(max(GPUS, GENERATION_GPUS), workflow.global_resources["gpu"].value)
 
-environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
+files = environment.prepare(
+    config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()]
+)
+if workflow.is_main_process:
+    calls.begin(files, ON_CLUSTER)
 tracking.use_store(config)
 
 # Trained weights are large: they are removed after evaluation unless the study keeps them.
