@@ -31,7 +31,17 @@ class Place:
             (folder / name).write_text(text)
 
     def start(self, file="one.yaml"):
-        words = [sys.executable, "-m", "mcgrpo.launch.calls", sys.executable, "-m", "snakemake", "--cores", "1"]
+        words = [
+            sys.executable,
+            "-m",
+            "mcgrpo.launch.calls",
+            sys.executable,
+            "-m",
+            "snakemake",
+            "--cores",
+            "1",
+            "--rerun-incomplete",
+        ]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
         env = os.environ | {"PYTHONPATH": str(ROOT)}
         call = subprocess.Popen([*words, "--configfile", file], cwd=self.folder, env=env, **pipes)
@@ -84,7 +94,7 @@ def test_after_a_call_that_was_killed_the_next_goes_on(place):
     assert place.left() == []
 
 
-def test_while_a_job_of_it_lives_it_does_not(place, monkeypatch):
+def test_while_a_job_of_it_lives_it_does_not(place):
     first = place.start()
     job = place.until_its_job_runs()
     first.kill()

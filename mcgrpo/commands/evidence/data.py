@@ -24,7 +24,7 @@ from mcgrpo.study.rows import HUB
 from mcgrpo.study.settings import splits_of
 from mcgrpo.sums import sha256
 
-OF_GOLDS = ("rows", "golds_unparsable", "golds_not_correct", "golds_misread")
+OF_GOLDS = ("rows", "golds_unparsable", "golds_not_correct", "golds_not_plain")
 """What of an audit depends on its problems' ids and answers alone."""
 
 
