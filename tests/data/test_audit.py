@@ -1,11 +1,16 @@
 """The audit of a data set, and of a test set beside a training set, on rows made to fail it."""
 
+from dataclasses import replace
+
 import pytest
+from answers import plan_of
+from runs import RUN
 
 from mcgrpo.data import audit, overlap
 from mcgrpo.data.overlap import normalised
 from mcgrpo.files import read_json, write_json, write_jsonl
 from mcgrpo.records import Example
+from mcgrpo.study.planned import write_plan
 
 
 def rows(*questions, split="test", answer="2"):
@@ -66,8 +71,8 @@ def test_the_command_compares_each_setting_with_its_benchmarks(tmp_path, monkeyp
     write_jsonl(tmp_path / "sums.jsonl", [*rows("One?", "Two?", split="train"), *rows("Six?")])
     write_jsonl(tmp_path / "exam.jsonl", rows("two", "Four?"))
     benchmarks = {"toy": {"sums": "in", "exam": "out"}}
-    plan = {"runs": [{"setting": "toy", "dataset": "sums"}], "benchmarks": benchmarks}
-    write_json(tmp_path / "plan.json", plan)
+    run = replace(RUN, setting="toy", dataset="sums")
+    write_plan(tmp_path / "plan.json", replace(plan_of(["toy"], runs=[run]), benchmarks=benchmarks))
     places = {"plan": tmp_path / "plan.json", "data": tmp_path, "output": tmp_path / "overlap.json"}
     found = called(overlap.main, monkeypatch, **places)["toy"]
     assert capsys.readouterr().out == "toy: 1 of 2 questions of exam are trained on\n"
