@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.data.prompts import as_prompt, check_context, render
+from mcgrpo.data.prompts import as_prompt, render, token_ids
 from mcgrpo.files import read_jsonl, write_jsonl
+from mcgrpo.generate.lengths import fitted
 from mcgrpo.generate.origin import Origin, is_drawn, record
 from mcgrpo.records import Completion, Decoding, Example
 from mcgrpo.sums import model_sum, seal, sha256
@@ -45,8 +46,7 @@ def complete(
     """The rows of a completions file: greedy ones first, then by sample, with problems in order."""
     prompts = [as_prompt(prompt, example.question) for example in examples]
     texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
-    plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
-    ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
+    ids = token_ids(prompt, texts, engine.tokenizer)
     rows = {}
     for decoding, sample, positions in batches(texts, settings):
         digest = hashlib.sha256(repr((seed, decoding, sample, positions)).encode()).digest()
@@ -64,6 +64,8 @@ def complete(
             decoding=decoding,
             prompt_sha256=hashlib.sha256(texts[position].encode()).hexdigest(),
             finish_reason=reason,
+            max_new_tokens=settings["max_new_tokens"],
+            asked_new_tokens=settings.get("asked_new_tokens"),
         )
 
 
@@ -109,14 +111,18 @@ def generate(options: argparse.Namespace) -> None:
         return
 
     import torch
-    from transformers import AutoConfig
 
-    from mcgrpo.generate.engines import load
+    from mcgrpo.generate.engines import load, load_tokenizer
 
     torch.set_num_threads(options.threads)
-    engine, config = load(options.model, left[0][1]), AutoConfig.from_pretrained(options.model)
-    for data, settings, output, origin in left:
-        check_context(read[data], engine.tokenizer, config, data)
+    tokenizer = load_tokenizer(options.model)
+    fit = [fitted(asked, options.model, data, options.prompt, tokenizer) for data, asked, *_ in left]
+    engine = load(options.model, fit[0])
+    for (data, _, output, origin), settings in zip(left, fit, strict=True):
+        if settings["max_new_tokens"] < (asked := settings["asked_new_tokens"]):
+            print(
+                f"{data}: of {asked} new tokens {settings['max_new_tokens']} fit beside the longest prompt", flush=True
+            )
         examples = some([example for example in read[data] if example.split == "test"], settings.get("prompts"))
         write_jsonl(output, complete(engine, examples, options.prompt, settings, options.seed))
         seal(output)

@@ -5,11 +5,13 @@ and returns (text, finish reason) for each, in order. The same prompts, seed and
 `max_new_tokens`) give the same completions, whatever came before.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.launch import gpus
 from mcgrpo.records import Decoding
 
 Prompts = Sequence[Sequence[int]]
@@ -26,11 +28,30 @@ def load_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def dtype(settings: dict[str, Any]) -> Any:
-    """The dtype of computation, whatever the dtype of the saved weights: by default bf16 on a GPU, else fp32."""
-    import torch
+def on_gpu() -> bool:
+    """Whether an engine computes on a GPU.
 
-    return getattr(torch, settings.get("dtype", "bfloat16" if torch.cuda.is_available() else "float32"))
+    NVML is asked, not CUDA: after `torch.cuda.is_available()` a forked process can no longer use a GPU, and vLLM forks.
+    """
+    return gpus.PRETENDED not in os.environ and bool(gpus.gpus())
+
+
+def dtype(settings: dict[str, Any]) -> str:
+    """The dtype of computation, whatever the dtype of the saved weights: by default bf16 on a GPU, else fp32."""
+    return settings.get("dtype", "bfloat16" if on_gpu() else "float32")
+
+
+def prepare_vllm(settings: dict[str, Any]) -> None:
+    """Set how vLLM starts its processes, before it is imported and anything asks for GPUs; what the user has set stays.
+
+    With one GPU the engine is in this process, with several each has a worker that is spawned: a forked one cannot use
+    CUDA if anything has touched it here (vLLM issue 15681). torch, too, then asks NVML. All are documented variables of
+    vLLM and torch.
+    """
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
+    if settings.get("vllm_tensor_parallel_size", 1) == 1:
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 
 
 def ends_of(generation_config: Any, tokenizer: Any) -> set[int]:
@@ -146,16 +167,16 @@ def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEng
     Raises:
         ValueError: if the weights of the model are not all finite.
     """
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    check_weights(folder)
-    on_gpu, backend = torch.cuda.is_available(), settings.get("backend", "auto")
+    backend = settings.get("backend", "auto")
     if backend == "auto":
-        backend = "vllm" if find_spec("vllm") and on_gpu else "transformers"
+        backend = "vllm" if find_spec("vllm") and on_gpu() else "transformers"
+    if backend == "vllm":
+        prepare_vllm(settings)
+    check_weights(folder)
     print(f"drawing completions with {backend}", flush=True)
     if backend == "vllm":
         return VLLMEngine(folder, settings)
+    from transformers import AutoModelForCausalLM
+
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype(settings))
-    model = model.to("cuda" if on_gpu else "cpu").eval()
-    return TransformersEngine(model, load_tokenizer(folder))
+    return TransformersEngine(model.to("cuda" if on_gpu() else "cpu").eval(), load_tokenizer(folder))

@@ -18,7 +18,7 @@ VERSIONS = {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distr
 
 
 def data_set(path: Path, split: str = "train") -> TrainingData:
-    """The path of a data set, its SHA-256, and the number of rows of a split.
+    """The path of a data set, its SHA-256, and the number of rows of a split, of which a run may leave some out.
 
     Raises:
         RecordError: for a line that is not a JSON object.

@@ -131,8 +131,8 @@ def _of_trainings(archived: Archived, toys: dict[str, list[Example]]) -> Iterato
             yield f"{run}: trained on another {name} than the study's toy data"
         path = archived.there.audit(name)
         rows = read_json(path)["splits"].get("train", {}).get("rows") if path.is_file() else None
-        if data and rows is not None and data.rows != rows:
-            yield f"{run}: trained on {data.rows} rows of {name}, which has {rows} by its audit"
+        if data and rows is not None and data.rows + data.left_out != rows:
+            yield f"{run}: trained on {data.rows + data.left_out} rows of {name}, which has {rows} by its audit"
 
 
 def _of_grades(archived: Archived, toys: dict[str, list[Example]]) -> Iterator[str]:
