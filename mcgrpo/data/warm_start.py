@@ -23,7 +23,7 @@ from trl import SFTConfig, SFTTrainer
 
 from mcgrpo import command_line
 from mcgrpo.data.prompts import as_prompt, render
-from mcgrpo.files import RecordError, as_record, read_jsonl, whole_folder, write_json
+from mcgrpo.files import RecordError, as_new, as_record, read_jsonl, whole_folder, write_json
 from mcgrpo.grade.rewards import is_accurate, judge
 from mcgrpo.records import Example
 from mcgrpo.study.paths import SOURCE
@@ -200,6 +200,7 @@ def main() -> None:
         spec = as_record(WarmStart, options.spec, "warm_start")
         model_sum(options.model, options.sums)
         warm_start(spec, options.model, options.data, options.output)
+    as_new(options.output)
     write_sums(options.output)
 
 

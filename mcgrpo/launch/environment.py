@@ -40,6 +40,8 @@ def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> list[str
     if not config.get("gpus"):
         defaults |= dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(KEPT_BYTES))
     os.environ |= defaults | os.environ
+    # Libraries write text in the encoding of the locale: with ASCII a training ends when its tokenizer is saved.
+    os.environ["PYTHONUTF8"] = "1"
     # A job's Python is that of Snakemake, also where the environment is not activated.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     # No parameters of a rule: they change no result, and so rerun nothing.

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.files import as_record, read_json
+from mcgrpo.files import as_new, as_record, read_json
 from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.launch.parents import die_with_parent, is_first
 from mcgrpo.records import Outcome, Run
@@ -221,6 +221,7 @@ def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
 
 def seal_outputs(job: Job) -> dict[str, str]:
     """Write the checksums of the trained weights; returns the SHA-256 of that list and of the run's files."""
+    as_new(job.home / "weights")
     seal(job.home / "weights")
     return {name: sha256(path) for name in (WEIGHTS_LIST, *GROWING) if (path := job.home / name).is_file()}
 

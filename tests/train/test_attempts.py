@@ -164,18 +164,6 @@ def test_a_loss_that_is_no_number_stops_the_training(inputs, tmp_path):
     assert not made.output.exists() and not made.weights.exists()
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of two megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
 def test_a_full_disk_is_named(inputs, small_disk):
     made = job(inputs, small_disk, LONG, save_steps=1)
     (small_disk / "filler").write_bytes(bytes(2_000_000 - 350_000))

@@ -93,6 +93,10 @@ class TestAFinishedTraining:
         with pytest.raises(RecordError, match=rf"{path} has changed"):
             check_files(whole.output)
 
+    def test_can_be_read_by_others_as_any_new_file_can(self, whole):
+        new = (whole.output / "run.json").stat().st_mode
+        assert {path.name for path in whole.weights.iterdir() if path.stat().st_mode != new} == set()
+
     def test_with_a_flipped_bit_in_its_weights_is_not_evaluated(self, whole, monkeypatch):
         flipped(whole.weights / "model.safetensors")
         settings = {"samples": 1, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 4, "batch_size": 8}
