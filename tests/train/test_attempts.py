@@ -3,7 +3,6 @@
 import math
 import shutil
 import signal
-import subprocess
 import time
 from dataclasses import replace
 
