@@ -39,6 +39,7 @@ from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
 from mcgrpo.train.lengths import fitting
 from mcgrpo.train.provenance import VERSIONS, data_set, initial_model, provenance
+from mcgrpo.train.sharding import check_sharded
 from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
 DISK_FULL_BYTES = 1 << 20
@@ -199,6 +200,7 @@ def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
     schedule(job.run, args.world_size, len(examples))
     test = fitting(job.run, job.model, job.test, "test")[0] if job.test and selects_checkpoint(job.run) else None
     trainer = trainer_of(job.run, args, job.model, examples, test, callbacks)
+    check_sharded(trainer)
     RolloutFiles(trainer, job.home, job.rollout_tables)
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:

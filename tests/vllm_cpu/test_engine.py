@@ -1,5 +1,8 @@
 """Evaluation with a real vLLM: the completions of the engine that transformers is."""
 
+import os
+
+import psutil
 import pytest
 import torch
 from tiny_training import model_folder
@@ -20,6 +23,13 @@ def engine():
 @pytest.fixture(scope="module")
 def prompts(engine):
     return engine.tokenizer(QUESTIONS)["input_ids"]
+
+
+def test_it_is_in_the_process_of_the_job(engine):
+    """For one GPU nothing is forked: a forked process could not use one that this process has touched."""
+    assert os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] == "0"
+    children = [" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)]
+    assert [child for child in children if "resource_tracker" not in child] == []
 
 
 def test_greedy_completions_are_those_of_transformers(engine, prompts):

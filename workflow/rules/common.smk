@@ -41,17 +41,12 @@ TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
 TURNS = {run.name: turn for turn, run in enumerate(sorted(RUNS.values(), key=NEIGHBOURS))}
 FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
-# An engine takes a minute to start on a GPU: a run that is evaluated on several benchmarks has one job for all of them,
-# of a rule that is named after them. Benchmarks -> the runs.
+# An engine takes a minute to start on a GPU: a run that is evaluated on several benchmarks has one job for all of them.
+# Benchmarks -> the runs.
 TOGETHER = {}
 for name, entry in PLANNED.items():
     if len(entry.evaluated) > 1:
         TOGETHER.setdefault(tuple(sorted(entry.evaluated)), []).append(name)
-TOGETHER_RULES = {each: re.sub(r"\W", "_", "_".join(["generate", *each])) for each in TOGETHER}
-# What a profile sets for `generate` holds for them, too.
-SET_RESOURCES = workflow.resource_settings.overwrite_resources
-for name in TOGETHER_RULES.values() if "generate" in SET_RESOURCES else []:
-    SET_RESOURCES.setdefault(name, SET_RESOURCES["generate"])
 GRADING = plan.grading(config)
 GRADES = [
     RESULTS.grades(name, each, by) for name, entry in PLANNED.items() for each in entry.evaluated for by in GRADING
