@@ -12,6 +12,8 @@ from pathlib import Path
 from mcgrpo.files import RecordError, write_text
 
 FOLDER_LIST = "SHA256SUMS"
+TIMESTAMP = ".snakemake_timestamp"
+"""Snakemake's own file in a folder that a rule has made."""
 WEIGHTS_LIST = f"weights/{FOLDER_LIST}"
 """The key in a run's record for the checksums of its trained weights."""
 
@@ -68,7 +70,7 @@ def model_sum(folder: Path, listed: Path | None = None) -> str:
     Raises:
         RecordError: naming a file that has changed, is missing or is not on the list.
     """
-    sums = sums_of(folder)
+    sums = {name: value for name, value in sums_of(folder).items() if name != TIMESTAMP}
     expected = read_list(listed) if listed else sums
     if odd := next((name for name in sorted({*sums, *expected}) if sums.get(name) != expected.get(name)), None):
         raise RecordError(
