@@ -26,11 +26,12 @@ from mcgrpo.analyse.crossed import contrast
 from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.scored import Found, Scores
 from mcgrpo.analyse.stats import DIGITS, Estimate
-from mcgrpo.files import read_json, write_csv
+from mcgrpo.files import write_csv
 from mcgrpo.grade.rewards import REWARDS
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.plan import EQUIVALENCE_MARGIN
+from mcgrpo.study.planned import read_plan
 
 Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
@@ -262,10 +263,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, required=True, help="results/STUDY: plan.json, scores.jsonl")
     files = ResultFiles(parser.parse_args(arguments).results)
     with command_line.errors(ValueError):
-        plan = read_json(files.plan)
+        plan = read_plan(files.plan)
         claims = [*read_claims(shipped.CLAIMS), *questions(plan)]
         scores, planned = scored.read_scores(files.scores), scored.planned_seeds(plan)
-        write_csv(files.contrasts, Contrast, contrasts(claims, scores, planned, margin=plan["equivalence_margin"]))
+        write_csv(files.contrasts, Contrast, contrasts(claims, scores, planned, margin=plan.equivalence_margin))
 
 
 if __name__ == "__main__":

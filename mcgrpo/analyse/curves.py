@@ -6,9 +6,9 @@ from itertools import pairwise
 from statistics import median, stdev
 from typing import Any
 
-from mcgrpo.analyse.records import LOGGED, RUN_COLUMNS, CurvePoint
+from mcgrpo.analyse.records import LOGGED, CurvePoint
 from mcgrpo.grade.rewards import is_accurate
-from mcgrpo.records import VERDICTS, Run
+from mcgrpo.records import CELL, VERDICTS, Run
 
 MEANS = (
     "reward", "reward_first", "grad_norm", "frac_unscorable", "advantage_abs_max", "frac_scale_zero",
@@ -24,7 +24,7 @@ PHASES = tuple(column for column in LOGGED if column.startswith("seconds_"))
 
 def of_run(run: Run) -> dict[str, Any]:
     """The columns that say which run a row belongs to."""
-    return {name: getattr(run, name) for name in RUN_COLUMNS}
+    return {name: getattr(run, name) for name in (*CELL, "seed")}
 
 
 def curve(run: Run, metrics: list[dict[str, Any]], parts: Mapping[int, int]) -> list[CurvePoint]:

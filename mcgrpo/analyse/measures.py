@@ -4,11 +4,13 @@ Every measure is a mean over problems, and keeps the value of each problem. Frac
 """
 
 import hashlib
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mcgrpo.analyse.records import ASKED_TOKENS, FIT_TOKENS, Measure
 from mcgrpo.files import RecordError, as_record, iter_json_lines
@@ -85,6 +87,11 @@ def _released(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
         yield f"released-{name}", partial(pass_at, n), problems
 
 
+def decoding_of(measure: str) -> Decoding | None:
+    """Of what decoding a measure is the accuracy: `greedy` of greedy, `avg@n` of sampled; None of other measures."""
+    return "greedy" if measure == "greedy" else "sampled" if measure.startswith("avg@") else None
+
+
 MEASURES = {"paper": _paper, "released": _released, "robust": partial(_accuracies, "robust-", ACCURATE)}
 """The measures of each protocol of evaluation."""
 
@@ -106,6 +113,26 @@ def samples(problems: Problems) -> int:
 def problems_hash(ids: Iterable[str]) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of problems' ids, in their order."""
     return hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]
+
+
+def asked(drawn: dict[Decoding, Problems], where: str) -> dict[str, str]:
+    """What completions were asked: a SHA-256 over the `golds` of all problems by id, and one over their `prompts`.
+
+    Raises:
+        RecordError: naming `where` and the problem, if it has two golds or two prompts.
+    """
+    kept: dict[str, tuple[Any, Any]] = {}
+    for problems in drawn.values():
+        for name, problem in problems.items():
+            for grade in problem:
+                here = grade.answer, grade.prompt_sha256
+                if kept.setdefault(name, here) != here:
+                    raise RecordError(f"{where}: completions of {name!r} have two golds or two prompts")
+    parts = {"golds": 0, "prompts": 1}
+    return {
+        part: hashlib.sha256(json.dumps([(name, each[place]) for name, each in kept.items()]).encode()).hexdigest()
+        for part, place in parts.items()
+    }
 
 
 def read_grades(path: Path) -> dict[Decoding, Problems]:

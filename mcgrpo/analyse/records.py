@@ -4,20 +4,16 @@ Each is a record, a row of a file, whose fields are the columns in their order. 
 files. Fractions are in [0, 1].
 """
 
-from dataclasses import dataclass, make_dataclass
-from typing import Any
+from dataclasses import dataclass
 
-Text, Whole, Number = str | None, int | None, float | None
-"""Of columns that may be empty."""
+from mcgrpo.records import Decoding
+
 GPUS = "gpus"
 """The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
 EXTRA_ROLLOUTS = "extra_rollouts"
 """The measure with the rollouts of each prompt beside G that somebody's own estimator drew."""
 FIT_TOKENS, ASKED_TOKENS = "max_new_tokens", "asked_new_tokens"
 """The measures with the most tokens of a completion on a benchmark: as many as fit the context, as the study asks."""
-CELL_COLUMNS = {"setting": str, "method": str, "num_generations": int, "variant": str}
-RUN_COLUMNS = {**CELL_COLUMNS, "seed": int}
-PLACE_COLUMNS = {"benchmark": str, "role": str, "measure": str}
 LOGGED = {
     "reward": "drawn/reward",
     "reward_first": "drawn/reward_first",
@@ -46,13 +42,6 @@ LOGGED = {
 """Columns of curves.csv, and the names that they are logged under in metrics.jsonl."""
 
 
-def table(name: str, doc: str, columns: dict[str, Any], optional: dict[str, Any] | None = None) -> type:
-    """A record with these columns and their types; the `optional` ones come last and are None by default."""
-    defaults = [(column, kind, None) for column, kind in (optional or {}).items()]
-    namespace = {"__module__": __name__, "__doc__": doc}
-    return make_dataclass(name, [*columns.items(), *defaults], frozen=True, namespace=namespace)
-
-
 @dataclass(frozen=True)
 class Measure:
     """A measure by its name, with a value for each problem; `problems` as in `Score`.
@@ -71,6 +60,7 @@ class Score:
 
     `value` is the mean of `values`, one for each of `n` problems, and `problems` a hash of their ids in this order:
     rows with the same hash are paired by position. Measures of a training have no values, and n is its steps.
+    `decoding` says of what decoding this is the accuracy (`greedy` or `avg@k`); other measures have none.
     """
 
     setting: str
@@ -85,21 +75,53 @@ class Score:
     n: int
     values: list[float] | None = None
     problems: str = ""
+    decoding: Decoding | None = None
 
 
-CurvePoint = table(
-    "CurvePoint",
+@dataclass(frozen=True)
+class CurvePoint:
     """A row of `curves.csv`: one optimizer step of one run.
 
     `rollouts` are drawn for the step, over all processes, and `accuracy` is the share of them that is accurate; both
     are empty for a step that draws none, and without an accuracy reward. `reward` is the mean over ALL rollouts drawn,
     `reward_first` that over the first G of each prompt.
-    """,
-    {**RUN_COLUMNS, "step": int, "rollouts": Number, "accuracy": Number},
-    dict.fromkeys(LOGGED, Number),
-)
-Cell = table(
-    "Cell",
+    """
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    seed: int
+    step: int
+    rollouts: float | None
+    accuracy: float | None
+    reward: float | None = None
+    reward_first: float | None = None
+    loss: float | None = None
+    grad_norm: float | None = None
+    kl: float | None = None
+    entropy: float | None = None
+    completion_length: float | None = None
+    frac_unscorable: float | None = None
+    advantage_abs_max: float | None = None
+    frac_scale_zero: float | None = None
+    frac_scale_zero_signal: float | None = None
+    frac_advantage_zero: float | None = None
+    frac_groups_zero: float | None = None
+    frac_effective: float | None = None
+    kl_l1_share_logps: float | None = None
+    flips_mean_median: float | None = None
+    flips_loo_mean: float | None = None
+    flips_loo_median: float | None = None
+    clip_ratio: float | None = None
+    seconds_generation: float | None = None
+    seconds_rewards: float | None = None
+    seconds_logprobs: float | None = None
+    seconds_update: float | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
     """A row of `summary.csv`: one measure of one cell (setting, method, G, variant) over its seeds.
 
     Every planned cell has rows; `seeds` of the `planned` ones are finished, and with none the numbers are empty. `low`
@@ -121,33 +143,74 @@ Cell = table(
 
     `worst` is the value of the lowest seed, and `collapsed` the share of seeds that have collapsed
     (`mcgrpo.analyse.summarise.COLLAPSE`); for accuracies only. `extra_rollouts` are drawn of each prompt beside G.
-    """,
-    {
-        **CELL_COLUMNS, **PLACE_COLUMNS, "planned": int, "seeds": int, "n": Whole,
-        "mean": Number, "low": Number, "high": Number, "over": Text, "baseline": Text,
-        "difference": Number, "difference_low": Number, "difference_high": Number, "difference_seeds": Whole,
-        "change": Number, "change_low": Number, "change_high": Number, "change_seeds": Whole,
-    },
-    {
-        "published": Number, "published_difference": Number,
-        "difference_verdict": Text, "difference_detectable": Number, "difference_excludes_published": bool | None,
-        "change_verdict": Text, "change_detectable": Number, "equivalence_margin": Number,
-        "same_rollouts_generations": Whole, "same_rollouts": Number, "same_rollouts_low": Number,
-        "same_rollouts_high": Number, "same_rollouts_seeds": Whole, "same_rollouts_verdict": Text,
-        "same_rollouts_detectable": Number, "worst": Number, "collapsed": Number, "extra_rollouts": Whole,
-    },
-)  # fmt: skip
-Gain = table(
-    "Gain",
+    """
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    benchmark: str
+    role: str
+    measure: str
+    planned: int
+    seeds: int
+    n: int | None
+    mean: float | None
+    low: float | None
+    high: float | None
+    over: str | None
+    baseline: str | None
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
+    difference_seeds: int | None
+    change: float | None
+    change_low: float | None
+    change_high: float | None
+    change_seeds: int | None
+    published: float | None = None
+    published_difference: float | None = None
+    difference_verdict: str | None = None
+    difference_detectable: float | None = None
+    difference_excludes_published: bool | None = None
+    change_verdict: str | None = None
+    change_detectable: float | None = None
+    equivalence_margin: float | None = None
+    same_rollouts_generations: int | None = None
+    same_rollouts: float | None = None
+    same_rollouts_low: float | None = None
+    same_rollouts_high: float | None = None
+    same_rollouts_seeds: int | None = None
+    same_rollouts_verdict: str | None = None
+    same_rollouts_detectable: float | None = None
+    worst: float | None = None
+    collapsed: float | None = None
+    extra_rollouts: int | None = None
+
+
+@dataclass(frozen=True)
+class Gain:
     """A row of `gains.csv`: the share of one seed in `difference` or `change` (`kind`) of its cell in `summary.csv`.
 
     `baseline` is the method (for a change: the variant) that the cell is compared with at the same seed, and `gain` the
     value of the cell minus that of the baseline; for an accuracy, a fraction.
-    """,
-    {**RUN_COLUMNS, **PLACE_COLUMNS, "kind": str, "baseline": str, "gain": float},
-)
-CellSignal = table(
-    "CellSignal",
+    """
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    seed: int
+    benchmark: str
+    role: str
+    measure: str
+    kind: str
+    baseline: str
+    gain: float
+
+
+@dataclass(frozen=True)
+class CellSignal:
     """A row of `signals.csv`: the exact signal of a cell's estimator at the rewards that one model gets.
 
     `source` is the run whose many rollouts give each prompt's reward probabilities, or the cell and the steps whose
@@ -157,31 +220,51 @@ CellSignal = table(
     `predicted` is `per_step` over that of the cell that this one is compared with, minus 1: `kind` and `baseline` as in
     `Gain`. Beside it stands the measured gain of the cell's sampled accuracy (`measure`, on the benchmark that the
     rollouts are of), as in `Cell`. Empty if the study plans no such cell, or where the estimator is the same.
-    """,
-    {
-        "setting": str, "source": str, "method": str, "num_generations": int, "variant": str, "drawn": int,
-        "prompts": int, "success": float, "per_step": float, "per_rollout": float, "per_row": float, "of_best": float,
-    },
-    {
-        "kind": Text, "baseline": Text, "predicted": Number, "measure": Text,
-        "gain": Number, "gain_low": Number, "gain_high": Number, "gain_verdict": Text,
-    },
-)  # fmt: skip
-SignalPoint = table(
-    "SignalPoint",
+    """
+
+    setting: str
+    source: str
+    method: str
+    num_generations: int
+    variant: str
+    drawn: int
+    prompts: int
+    success: float
+    per_step: float
+    per_rollout: float
+    per_row: float
+    of_best: float
+    kind: str | None = None
+    baseline: str | None = None
+    predicted: float | None = None
+    measure: str | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    gain_verdict: str | None = None
+
+
+@dataclass(frozen=True)
+class SignalPoint:
     """A row of `signal_curves.csv`: the signal of a method on a prompt with success rate `rate`.
 
     Successes are spread over the levels of reward as in the rollouts of `source`. `per_rollout` and `objective` are
     those of `mcgrpo.estimators.Signal`; `slope` is what the objective gains by a higher success rate, over what it does
     at a rate of 1/2.
-    """,
-    {
-        "setting": str, "source": str, "method": str, "num_generations": int,
-        "rate": float, "per_rollout": float, "slope": float, "objective": float,
-    },
-)  # fmt: skip
-Contrast = table(
-    "Contrast",
+    """
+
+    setting: str
+    source: str
+    method: str
+    num_generations: int
+    rate: float
+    per_rollout: float
+    slope: float
+    objective: float
+
+
+@dataclass(frozen=True)
+class Contrast:
     """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, or of the answer
     (`mcgrpo.analyse.claims.questions`), computed per seed and problem.
 
@@ -194,26 +277,46 @@ Contrast = table(
     is corrected for the number of tests. `detectable` is the smallest true value that would have been distinguished
     from 0, `unjudged` the reason why the value must not be judged. `at_least` and `at_most` are the bounds tested,
     averaged over the measured `comparisons`; empty if there are none.
-    """,
-    {"claim": str, "comparison": int, "setting": Text, "benchmark": Text},
-    {
-        "value": Number, "low": Number, "high": Number, "p_holds": Number, "p_fails": Number, "seeds": Whole,
-        "over": Text, "detectable": Number, "unjudged": Text, "comparisons": Whole,
-        "at_least": Number, "at_most": Number, "p_equivalent": Number,
-    },
-)  # fmt: skip
-Published = table(
-    "Published",
+    """
+
+    claim: str
+    comparison: int
+    setting: str | None
+    benchmark: str | None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_holds: float | None = None
+    p_fails: float | None = None
+    seeds: int | None = None
+    over: str | None = None
+    detectable: float | None = None
+    unjudged: str | None = None
+    comparisons: int | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    p_equivalent: float | None = None
+
+
+@dataclass(frozen=True)
+class Published:
     """A row of `config/published.csv`: one number that the paper prints.
 
     `table` is the label in its source (`main`, `dapo`, `drgrpo`, `ood`, `composite`, `control`, `text`), `line` the
     line there; names are those of `config/config.yaml`, without a setting if the paper names none. `value` is in the
     printed unit (`measure` accuracy: percent, or seconds), `gain` is the difference printed beside it, and `rollouts`
     the number of rollouts as printed.
-    """,
-    {
-        "table": str, "line": int, "setting": Text, "method": str, "num_generations": int, "variant": str,
-        "benchmark": str, "measure": str, "value": float,
-    },
-    {"gain": Number, "rollouts": Text, "note": Text},
-)  # fmt: skip
+    """
+
+    table: str
+    line: int
+    setting: str | None
+    method: str
+    num_generations: int
+    variant: str
+    benchmark: str
+    measure: str
+    value: float
+    gain: float | None = None
+    rollouts: str | None = None
+    note: str | None = None

@@ -20,10 +20,12 @@ from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, Cell, Gain
 from mcgrpo.analyse.scored import Planned, Scores
 from mcgrpo.analyse.stats import gain_verdict
-from mcgrpo.files import read_json, write_csv
+from mcgrpo.files import write_csv
+from mcgrpo.records import Plan
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import read_plan
 from mcgrpo.study.variants import is_rival
 
 COLLAPSE = 0.1
@@ -41,7 +43,7 @@ class Summary(NamedTuple):
     gains: list[Gain]
 
 
-def summarise(plan: dict[str, Any], scores: Scores, printed: Mapping[CellKey, float] | None = None) -> Summary:
+def summarise(plan: Plan, scores: Scores, printed: Mapping[CellKey, float] | None = None) -> Summary:
     """A `Cell` for each planned cell, benchmark and measure, and a `Gain` for each seed of its paired differences.
 
     Args:
@@ -54,12 +56,12 @@ def summarise(plan: dict[str, Any], scores: Scores, printed: Mapping[CellKey, fl
         ValueError: for an unknown method.
     """
     planned = scored.planned_seeds(plan)
-    study = _Study(scores, planned, printed or {}, extra_rollouts(plan, scores), plan["equivalence_margin"])
+    study = _Study(scores, planned, printed or {}, extra_rollouts(plan, scores), plan.equivalence_margin)
     rows = planned_rows(plan, planned, scores)
     return Summary([study.cell(key) for key in rows], [gain for key in rows for gain in study.gains(key)])
 
 
-def planned_rows(plan: Mapping[str, Any], planned: Planned, scores: Scores) -> list[CellKey]:
+def planned_rows(plan: Plan, planned: Planned, scores: Scores) -> list[CellKey]:
     """Every row of the summary, in order: each planned cell and benchmark with the measures that any cell has there.
 
     Where no cell has any: the headline measures for an evaluation, the seconds for a training, none for sign flips.
@@ -75,16 +77,16 @@ def planned_rows(plan: Mapping[str, Any], planned: Planned, scores: Scores) -> l
     rows = [
         key._replace(measure=name)
         for key in planned
-        for name in measures[kind(key)] or (plan["measures"] if key.is_evaluation else ())
+        for name in measures[kind(key)] or (plan.measures if key.is_evaluation else ())
     ]
-    settings = list(plan["benchmarks"])
+    settings = list(plan.benchmarks)
     return sorted(rows, key=lambda key: (settings.index(key.setting), key.order))
 
 
-def extra_rollouts(plan: dict[str, Any], scores: Scores) -> dict[CellKey, int | None]:
+def extra_rollouts(plan: Plan, scores: Scores) -> dict[CellKey, int | None]:
     """Rollouts drawn of each prompt beside G, by trainings; those of somebody's own estimator once one has finished."""
     extra = {}
-    for run in scored.runs_of(plan):
+    for run in plan.runs:
         key = CellKey(run.setting, run.variant, "train", "train", "", run.num_generations, run.method)
         counted = scores.get(key.of_training(EXTRA_ROLLOUTS))
         extra[key] = round(next(iter(counted.values())).value) if counted else planned_extra(run)
@@ -202,7 +204,7 @@ def main(arguments: list[str] | None = None) -> None:
     files = ResultFiles(parser.parse_args(arguments).results)
     with command_line.errors(ValueError):
         printed = as_cells(read_published(shipped.PUBLISHED))
-        summary = summarise(read_json(files.plan), scored.read_scores(files.scores), printed)
+        summary = summarise(read_plan(files.plan), scored.read_scores(files.scores), printed)
         write_csv(files.summary, Cell, summary.cells)
         write_csv(files.gains, Gain, summary.gains)
 

@@ -24,11 +24,11 @@ from trl import SFTConfig, SFTTrainer
 from mcgrpo import command_line
 from mcgrpo.data.draw import draw
 from mcgrpo.data.prompts import as_prompt, render, token_ids
-from mcgrpo.files import RecordError, as_record, read_jsonl, whole_folder, write_json
+from mcgrpo.files import RecordError, as_new, as_record, read_jsonl, whole_folder, write_json
 from mcgrpo.grade.rewards import is_accurate, judge
 from mcgrpo.records import Example
 from mcgrpo.study.paths import SOURCE
-from mcgrpo.sums import sha256, write_sums
+from mcgrpo.sums import model_sum, sha256, write_sums
 
 CHECK_EVERY, HELD_OUT, BATCH = 20, 256, 64
 """Steps between two checks of `until_solved`; the problems of a check, and how many are generated at a time."""
@@ -194,6 +194,7 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--spec", type=json.loads, required=True, help="the model's warm_start, as JSON")
     parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--sums", type=Path, help="the list of the sums of its files, which are compared")
     parser.add_argument("--data", type=Path, nargs="+", required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)
@@ -201,7 +202,9 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     with command_line.errors(ValueError):
         spec = as_record(WarmStart, options.spec, "warm_start")
+        model_sum(options.model, options.sums)
         warm_start(spec, options.model, options.data, options.output)
+    as_new(options.output)
     write_sums(options.output)
 
 

@@ -6,13 +6,12 @@ median gains over it is the median's. The other is about GRPO at the same G, wit
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from mcgrpo.analyse.claims import questions
 from mcgrpo.analyse.records import Contrast
-from mcgrpo.records import CELL
+from mcgrpo.records import CELL, Plan
 from mcgrpo.report import wording
 from mcgrpo.report.claims.judge import verdicts
 from mcgrpo.report.tables.frame import Table
@@ -79,14 +78,14 @@ class Answer:
         return text + beside * bool((self.rows.measure != self.measure).any())
 
 
-def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
+def answer(plan: Plan, contrasts: Iterable[Contrast]) -> Answer:
     """The answer of a study.
 
     Args:
-        plan: plan.json.
+        plan: of the study.
         contrasts: the rows of contrasts.csv.
     """
-    primary = plan["primary"]["measure"]
+    primary = plan.primary.measure
     asked = {claim.id: claim.comparisons[0].terms[1] for claim in questions(plan)}  # the baseline's
     compared = [(asked[row.claim], row) for row in contrasts if row.claim in asked and row.comparison]
     rows = []
@@ -98,7 +97,7 @@ def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
             number = wording.estimate(*numbers, verdict=WORDS[verdict] if measure == primary else None)
             rows.append((baseline, measure, *place, row.seeds or 0, number, WORDS[verdict]))
     columns = ["baseline", "measure", *PLACE, "seeds", "number", "word"]
-    return Answer(pd.DataFrame(rows, columns=columns), primary, plan["equivalence_margin"])
+    return Answer(pd.DataFrame(rows, columns=columns), primary, plan.equivalence_margin)
 
 
 def overall(words: Sequence[str]) -> str:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo.analyse.records import LOGGED
-from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
-from mcgrpo.records import CELL, Run, cell_name
+from mcgrpo.files import RecordError, iter_json_lines
+from mcgrpo.records import CELL, cell_name
 from mcgrpo.study import methods
 from mcgrpo.study.paths import METRICS, RECORD, ROLLOUTS
+from mcgrpo.study.trained import read_record
 from mcgrpo.study.variants import DEFAULT
 
 Row = Mapping[str, Any]
@@ -91,14 +92,10 @@ def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
     Raises:
         RecordError: for files that do not hold what they should.
     """
-    record = read_json(folder / RECORD)
-    outcome = record.pop("outcome", {})
-    run = as_record(Run, record, str(folder / RECORD))
-    try:
-        started, ended = outcome["started"], outcome["started"] + outcome["seconds"]
-        steps, data = outcome["steps"], {"name": run.dataset, **outcome["data"]}
-    except KeyError as error:
-        raise RecordError(f"{folder / RECORD}: {error} is missing in the outcome of a finished training") from None
+    run, outcome = read_record(folder / RECORD)
+    if not (outcome and outcome.is_finished and outcome.data):
+        raise RecordError(f"{folder / RECORD}: this is not the outcome of a finished training")
+    started, ended = outcome.started, outcome.started + outcome.seconds
     params = {"model": run.model, "dataset": run.dataset, "loss_type": run.loss_type, "estimator": run.estimator}
     params |= {name: each if isinstance(each, str) else json.dumps(each) for name, each in run.training.items()}
     return Entry(
@@ -107,13 +104,13 @@ def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
         title=title(vars(run)),
         started=started,
         ended=ended,
-        tags={**tags_of(vars(run)), "commit": str(outcome.get("commit")), "device": str(outcome.get("device"))},
+        tags={**tags_of(vars(run)), "commit": str(outcome.commit), "device": outcome.device},
         params=params,
         metrics=[
             *curves(folder / METRICS),
-            *((score_name(row), float(row["value"]), ended, steps) for row in scores),
+            *((score_name(row), float(row["value"]), ended, outcome.steps) for row in scores),
         ],
-        data=data,
+        data={"name": run.dataset, **vars(outcome.data)},
         rollouts=folder / ROLLOUTS if (folder / ROLLOUTS).is_file() else None,
     )
 

@@ -12,7 +12,7 @@ from mcgrpo.analyse.contrasts import contrasts, estimate, main
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.summarise import summarise
-from mcgrpo.files import write_json
+from mcgrpo.study.planned import write_plan
 
 
 def rows_of(tmp_path, row, *cells):
@@ -94,7 +94,7 @@ def test_a_single_gain_has_the_interval_of_the_summary(tmp_path):
 
 def test_the_projects_claims_are_evaluated_from_files(tmp_path):
     rows = [score(m, g, s, 0.5 + g / 100) for m in ("grpo", "mc-grpo") for g in (2, 4, 8) for s in range(3)]
-    write_json(tmp_path / "plan.json", plan_of(rows))
+    write_plan(tmp_path / "plan.json", plan_of(rows))
     write_scores(tmp_path, rows, 0.1)
     main(["--results", str(tmp_path)])
     found = read_frame(tmp_path / "contrasts.csv", Contrast)

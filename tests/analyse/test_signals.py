@@ -13,9 +13,10 @@ from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
 from mcgrpo.analyse.signal_agreement import agreement
 from mcgrpo.analyse.signals import main
 from mcgrpo.estimators import signal
-from mcgrpo.files import write_csv, write_json
-from mcgrpo.records import Run
+from mcgrpo.files import write_csv
+from mcgrpo.records import Plan, Primary, Run, SignFlips
 from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.planned import write_plan
 
 SHARES = [(0.5, 0.25, 0.25), (0.75, 0.0, 0.25), (1.0, 0.0, 0.0)]
 """Of wrong, equivalent and correct among 16 rollouts of each prompt."""
@@ -47,9 +48,10 @@ RUNS = [
 @pytest.fixture
 def study(tmp_path):
     """The files that the stage reads; returns its arguments."""
-    runs = [dataclasses.asdict(each) for each in RUNS]
-    plan = {"runs": runs, "flips": {SOURCE: {"benchmark": "sums"}}, "benchmarks": {"toy_a": {"sums": "in"}}}
-    write_json(tmp_path / "plan.json", plan)
+    evaluations = {run.name: {"sums": "in"} for run in RUNS}
+    flips = {SOURCE: SignFlips("sums", 3, 16, [2, 4], 1.0)}
+    places = RUNS, {"toy_a": {"sums": "in"}}, evaluations, flips
+    write_plan(tmp_path / "plan.json", Plan("toy", *places, ["paper"], 0.01, ["avg@4"], Primary("avg@4", [])))
     rows = []
     for prompt, shares in enumerate(SHARES):
         counts = (int(16 * share) for share in shares)

@@ -138,7 +138,7 @@ def gain_of(folder, ours, theirs, margin=0.01, **options):
     """The row of a gain, seed by seed, with values that a problem adds nothing to."""
     rows = [score("mc-grpo", 2, seed, value) for seed, value in enumerate(ours)]
     rows += [score("grpo", 2, seed, value) for seed, value in enumerate(theirs)]
-    plan = plan_of(rows) | {"equivalence_margin": margin}
+    plan = replace(plan_of(rows), equivalence_margin=margin)
     return cell(cells(folder, rows, plan, **options), "mc-grpo")
 
 
@@ -194,7 +194,7 @@ def test_a_published_number_without_a_setting_is_of_every_one_out_of_distributio
 def test_the_order_of_rows_does_not_matter(tmp_path):
     rows, plan = study(), plan_of(study())
     first = command(tmp_path, plan, rows).read_bytes()
-    for mixed in (rows, plan["runs"]):
+    for mixed in (rows, plan.runs):
         random.Random(3).shuffle(mixed)
     assert command(tmp_path, plan, rows).read_bytes() == first
 
@@ -210,7 +210,7 @@ def test_settings_stand_in_the_order_of_the_study_file_and_methods_in_theirs(tmp
     rows = study() + [replace(row, setting="toy_0") for row in study()]
     plan = plan_of(rows)
     for order in (["toy_0", "toy_a"], ["toy_a", "toy_0"]):
-        plan["benchmarks"] = {setting: {} for setting in order}
+        plan = replace(plan, benchmarks={setting: {} for setting in order})
         found = summarise(plan, scores_by_cell(tmp_path, rows)).cells
         assert list(dict.fromkeys(cell.setting for cell in found)) == order
         greedy = [cell.method for cell in found if cell.measure == "greedy"]

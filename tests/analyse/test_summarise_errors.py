@@ -7,7 +7,8 @@ from study_frames import cell_scores, cells, command, plan_of, score, study, wit
 
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Gain
-from mcgrpo.files import RecordError
+from mcgrpo.files import RecordError, read_json, write_json
+from mcgrpo.study.planned import read_plan, write_plan
 
 
 @pytest.mark.parametrize(
@@ -36,10 +37,17 @@ def test_other_problems_are_named(tmp_path, place):
 
 
 def test_a_plan_with_a_run_that_is_none_is_refused(tmp_path):
-    plan = plan_of(study())
-    del plan["runs"][0]["seed"]
-    with pytest.raises(RecordError, match="plan: field 'seed' is missing"):
-        cells(tmp_path, study(), plan)
+    path = tmp_path / "plan.json"
+    write_plan(path, plan_of(study()))
+    content = read_json(path)
+    del content["runs"][0]["seed"]
+    write_json(path, content)
+    with pytest.raises(RecordError, match=r"plan\.json: runs 1: field 'seed' is missing"):
+        read_plan(path)
+    content["runs"] = content["runs"][1:]
+    write_json(path, content)
+    with pytest.raises(RecordError, match="does not stand under both runs and evaluations"):
+        read_plan(path)
 
 
 ROW = "a,grpo,2,default,0,sums,in,greedy,change,grpo,"

@@ -11,6 +11,8 @@ from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, CurvePoint
 from mcgrpo.report.page import jobs
 from mcgrpo.report.page.__main__ import gradients
+from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import read_plan
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ class TestRuns:
             (small.results / "runs" / place.name / "run.json").unlink()
         outcome_of(small.results, RUNS[0], "unfinished", status="failed", error="ValueError: no such schedule\nmore")
         outcome_of(small.results, RUNS[1], "unfinished", status="running")
-        planned = jobs.planned_trainings(small.results)
+        planned = jobs.planned_trainings(read_plan(small.results / "plan.json"), ResultFiles(small.results))
         runs, seeds = jobs.missing(planned, cells.frame(tmp_path, [cells.cell("mc-grpo", 2, 0.5, seeds=2)]))
         found = runs.frame.to_numpy().tolist()
         expected = [["failed", "ValueError: no such schedule"], ["unfinished", ""], ["not started", ""]]
@@ -75,7 +77,7 @@ class TestRuns:
         model = {"path": "resources/toy", "sha256": "0123456789abcdef", "source": {"hub": "org/toy", "commit": "c0"}}
         outcome_of(small.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty", model=model)
         outcome_of(small.results, RUNS[1], status="failed", device="TPU")
-        found = jobs.planned_trainings(small.results)
+        found = jobs.planned_trainings(read_plan(small.results / "plan.json"), ResultFiles(small.results))
         told = dict(jobs.environment(found).frame.to_numpy().tolist())
         assert told["device"] == "cpu (7 runs), NVIDIA H200 (1 run)" and told["torch"] == "2.13.0"
         assert told[f"model {RUNS[0].model}"] == "hub org/toy, commit c0, all files 0123456789"

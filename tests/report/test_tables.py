@@ -13,9 +13,10 @@ from golden import FOLDER, golden
 from report_study import cell_signals, everything, write_results
 
 from mcgrpo.analyse.records import Contrast
-from mcgrpo.files import write_csv, write_json
+from mcgrpo.files import write_csv
 from mcgrpo.report.tables import accuracy, signal
 from mcgrpo.report.tables.__main__ import main, write_tables
+from mcgrpo.study.planned import write_plan
 
 PLANS = {plan.name: plan for plan in accuracy.PLANS}
 PLAN, SCORES = plan_of(["toy_a"], baselines=("grpo",)), scores_of(pair(0.05, 0.01, setting="toy_a"))
@@ -101,7 +102,7 @@ def signals(*rows):
 def command(folder, cells, signals=()):
     """The command over these cells, with the answer of `PLAN`; returns its folder."""
     write_results(folder, cells, signals=signals)
-    write_json(folder / "plan.json", PLAN)
+    write_plan(folder / "plan.json", PLAN)
     write_csv(folder / "contrasts.csv", Contrast, contrasts_of(PLAN, SCORES))
     main(["--results", str(folder), "--output", str(folder / "out"), "--title", "Toys"])
     return folder / "out"

@@ -19,6 +19,7 @@ from mcgrpo.report.page.__main__ import main
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import write_plan
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "c0ffee" + "0" * 34
@@ -38,7 +39,7 @@ RUNS = [
     replace(RUN, setting="toy_a", method=method, num_generations=budget, seed=seed, variant=variant)
     for method, budget, seed, variant in (*PLACES, ("grpo", 4, 0, "flip-exact-0.25"))
 ]
-PLAN = {"study": "toy", "runs": [asdict(each) for each in RUNS], **plan_of(["toy_a"])}
+PLAN = plan_of(["toy_a"], runs=RUNS)
 TRAIN = {"benchmark": "train", "role": "train", "half": None, "n": 40}
 EQUAL = {"": -0.02, "_generations": 3, "_low": -0.03, "_high": -0.01, "_seeds": 2, "_verdict": "worse"}
 STABLE = {"worst": 0.3, "collapsed": 1 / 3, **{f"same_rollouts{name}": value for name, value in EQUAL.items()}}
@@ -155,7 +156,7 @@ def write_results(folder, cells=None, curve_points=None, signals=None):
     write_csv(files.curves, CurvePoint, curves() if curve_points is None else curve_points)
     write_csv(files.signals, CellSignal, cell_signals() if signals is None else signals)
     write_csv(files.signal_curves, SignalPoint, signal_points() if signals is None else [])
-    write_json(files.plan, PLAN)
+    write_plan(files.plan, PLAN)
     return folder
 
 

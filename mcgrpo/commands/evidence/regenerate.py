@@ -14,17 +14,19 @@ from mcgrpo.analyse.collect import Results
 from mcgrpo.analyse.frames import read_frame, read_records
 from mcgrpo.analyse.records import Cell, Contrast, CurvePoint
 from mcgrpo.commands.evidence.contents import reports
-from mcgrpo.files import write_csv, write_json, write_jsonl
+from mcgrpo.files import write_csv, write_jsonl
 from mcgrpo.grade import completions as grade
+from mcgrpo.records import Plan
 from mcgrpo.report.answer import answer
 from mcgrpo.report.claims.judge import rulings
 from mcgrpo.report.claims.tables import write_rulings
 from mcgrpo.report.tables.__main__ import write_tables
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.plan import Config, as_json, title
+from mcgrpo.study.plan import Config, title
+from mcgrpo.study.planned import write_plan
 
 
-def make_tables(config: Config, planned: dict[str, Any], collected: Results, there: StudyFiles, made: StudyFiles):
+def make_tables(config: Config, planned: Plan, collected: Results, there: StudyFiles, made: StudyFiles):
     """Plan, flips, scores, summary, contrasts, tables and claims.
 
     Args:
@@ -35,9 +37,9 @@ def make_tables(config: Config, planned: dict[str, Any], collected: Results, the
         made: where what is made again is written.
     """
     ours, folder = made.results, made.root / reports(config)
-    write_json(ours.plan, as_json(config))
-    for run, spec in planned["flips"].items():
-        benchmark, sizes = spec["benchmark"], spec["subset_sizes"]
+    write_plan(ours.plan, planned)
+    for run, spec in planned.flips.items():
+        benchmark, sizes = spec.benchmark, spec.subset_sizes
         if (grades := there.results.rollout_grades(run, benchmark)).is_file():
             _call(sign_flips.main, "--grades", grades, "--k", *sizes, "--output", ours.flips(run, benchmark))
     write_jsonl(ours.scores, collected.scores)
@@ -49,17 +51,17 @@ def make_tables(config: Config, planned: dict[str, Any], collected: Results, the
     write_rulings(rulings(ours.contrasts), folder, title(config))
 
 
-def make_grades(config: Config, planned: dict[str, Any], there: StudyFiles, made: StudyFiles) -> None:
+def make_grades(config: Config, planned: Plan, there: StudyFiles, made: StudyFiles) -> None:
     """Grades of all completions that are in the archive; arguments as of `make_tables`."""
-    theirs, ours, protocols = there.results, made.results, planned["grading"]
+    theirs, ours, protocols = there.results, made.results, planned.grading
     jobs = [
         (each, theirs.completions(run, each), {protocol: ours.grades(run, each, protocol) for protocol in protocols})
-        for run, benchmarks in planned["evaluations"].items()
+        for run, benchmarks in planned.evaluations.items()
         for each in benchmarks
     ]
-    for run, spec in planned["flips"].items():
-        names = run, spec["benchmark"]
-        jobs.append((spec["benchmark"], theirs.rollouts(*names), {"paper": ours.rollout_grades(*names)}))
+    for run, spec in planned.flips.items():
+        names = run, spec.benchmark
+        jobs.append((spec.benchmark, theirs.rollouts(*names), {"paper": ours.rollout_grades(*names)}))
     for benchmark, completions, grades in jobs:
         if completions.is_file():
             of = ["--task", config["datasets"][benchmark]["task"], "--input", completions]

@@ -15,11 +15,12 @@ import pandas as pd
 from mcgrpo import command_line
 from mcgrpo.analyse.frames import read_frame, read_records
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast
-from mcgrpo.files import read_json, write_text
+from mcgrpo.files import write_text
 from mcgrpo.report import answer
 from mcgrpo.report.tables import accuracy, flip_rates, grading, signal, trainings
 from mcgrpo.report.tables.frame import PREAMBLE, Table, escape_latex, latex, markdown, write
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import read_plan
 
 OTHERS = {
     "rivals": trainings.rivals,
@@ -73,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     files = ResultFiles(options.results)
     with command_line.errors(ValueError):
-        found = answer.answer(read_json(files.plan), read_records(files.contrasts, Contrast))
+        found = answer.answer(read_plan(files.plan), read_records(files.contrasts, Contrast))
         signals = signal.table(read_frame(files.signals, CellSignal))
         write_tables(read_frame(files.summary, Cell), found, options.output, options.title)
         write(signals, options.output / "signal", signal.ABSENT, options.title)
