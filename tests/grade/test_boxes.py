@@ -33,7 +33,7 @@ SEVERAL = [
     ("\\{1,2\\}", "Not \\boxed{\\{1,3\\}}, but \\boxed{\\{1,2\\}}", "wrong", "correct"),
     ("12", "So \\boxed{12}. Check: \\boxed{1", "correct", "correct"),
     ("12", "So \\boxed{11}. Check: \\boxed{12", "wrong", "wrong"),
-    ("12", "So $\\boxed{12}$. Check: $\\boxed{\\frac{1}{2", "correct", "correct"),
+    ("12", "So $\\boxed{12}$. Check: $\\boxed{\\frac{1}{2", "unparseable", "correct"),
     ("12", "\\boxed{12}, as asked in \\boxed", "correct", "correct"),
     ("12", "\\boxed{11}, as asked in \\boxed", "wrong", "wrong"),
     ("12", "\\boxed{12}, as asked in \\boxed{}", "unparseable", "correct"),
