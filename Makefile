@@ -100,6 +100,7 @@ NEWEST = "import tomllib; from packaging.requirements import Requirement; \
   print(*sorted(names - {'mcgrpo', 'torch'}))"
 
 test-newest: .venv-newest/ready ## the trainer's laws with the newest version of every package but torch; may fail
+	.venv-newest/bin/python -m pip list 2>/dev/null | grep -E '^(trl|transformers|datasets|accelerate|peft|torch) '
 	PATH=$(CURDIR)/.venv-newest/bin:$(PATH) python -m pytest -q -m "law and not slow" tests/trainer
 
 .venv-newest/ready: .venv/ready

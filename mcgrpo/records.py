@@ -71,8 +71,8 @@ class Completion:
 class Grade:
     """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and its extracted answer.
 
-    If `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`). `answer` (the
-    gold) and `prompt_sha256` are those of the completion.
+    `finish_reason`, `answer` (the gold) and `prompt_sha256` are those of the completion; an older file lacks them. If
+    `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
     """
 
     id: str
@@ -81,6 +81,7 @@ class Grade:
     verdict: Verdict
     decoding: Decoding = "sampled"
     gold_parsable: bool = True
+    finish_reason: str = ""
     answer: str | int | float | None = None
     prompt_sha256: str | None = None
 

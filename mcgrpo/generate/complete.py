@@ -112,9 +112,10 @@ def generate(options: argparse.Namespace) -> None:
 
     import torch
 
-    from mcgrpo.generate.engines import load, load_tokenizer
+    from mcgrpo.generate.engines import load, load_tokenizer, prepare
 
     torch.set_num_threads(options.threads)
+    prepare(left[0][1])
     tokenizer = load_tokenizer(options.model)
     fit = [fitted(asked, options.model, data, options.prompt, tokenizer) for data, asked, *_ in left]
     engine = load(options.model, fit[0])
