@@ -153,7 +153,8 @@ def main() -> None:
     words = sys.argv[1:]
     FOLDER.mkdir(parents=True, exist_ok=True)
     with command_line.errors(CallError), FileLock(FOLDER / ".lock"):
-        clear(files := study_files(words), [*words, "--unlock"])
+        place = words.index("--configfile") if "--configfile" in words else len(words)  # what follows `--` are targets
+        clear(files := study_files(words), [*words[:place], "--unlock", *words[place:]])
         begin(files)
     os.environ[STUDY_FILES] = json.dumps(files)
     for file in _held:

@@ -44,7 +44,7 @@ class Place:
         ]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
         env = os.environ | {"PYTHONPATH": str(ROOT)}
-        call = subprocess.Popen([*words, "--configfile", file], cwd=self.folder, env=env, **pipes)
+        call = subprocess.Popen([*words, "--configfile", file, "--", "made.txt"], cwd=self.folder, env=env, **pipes)
         self.started.append(call)
         return call
 
