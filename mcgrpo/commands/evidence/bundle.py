@@ -16,7 +16,7 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.analyse.collect import collect
 from mcgrpo.commands.evidence import archive
-from mcgrpo.commands.evidence.contents import MANIFEST, OPTIONAL, STUDY, SUMS, planned_files, reports
+from mcgrpo.commands.evidence.contents import FORMAT, MANIFEST, OPTIONAL, STUDY, SUMS, planned_files, reports
 from mcgrpo.files import RecordError, write_json
 from mcgrpo.records import Outcome, Plan
 from mcgrpo.study import read as study_file
@@ -106,6 +106,7 @@ def _manifest(config: Config, planned: Plan) -> dict[str, Any]:
     packages = Counter(json.dumps(outcome.versions, sort_keys=True) for outcome in found)
     return {
         "study": config["study"],
+        "format": FORMAT,
         "mcgrpo": version("mcgrpo"),
         "commit": commit(),
         "trainings": len(found),
