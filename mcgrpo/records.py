@@ -51,7 +51,8 @@ class Completion:
     """A row of `.../completions/{benchmark}.jsonl`: one completion, with its gold.
 
     `sample` counts from 0 within one `id` and `decoding`; `prompt_sha256` is the hash of the exact text that the
-    model received; `finish_reason` is `stop` (end of sequence) or `length` (cut at the token limit).
+    model received; `finish_reason` is `stop` (end of sequence) or `length` (cut at the token limit). This limit is
+    `max_new_tokens`: the study's `asked_new_tokens`, or as many as fit the model's context.
     """
 
     id: str
@@ -62,6 +63,8 @@ class Completion:
     decoding: Decoding = "sampled"
     prompt_sha256: str = ""
     finish_reason: str = ""
+    max_new_tokens: int | None = None
+    asked_new_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -146,11 +149,15 @@ class Rollout:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The data set of a training: its path, the SHA-256 of the file, and the number of its training rows."""
+    """The data set of a training: its path, the SHA-256 of the file, and the training rows that it uses.
+
+    `left_out` are those whose prompts are too long.
+    """
 
     path: str
     sha256: str
     rows: int
+    left_out: int = 0
 
 
 @dataclass(frozen=True)

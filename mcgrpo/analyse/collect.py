@@ -12,7 +12,7 @@ from statistics import fmean
 
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import curve, of_run, training_measures
-from mcgrpo.analyse.measures import decoding_of, measures, read_grades
+from mcgrpo.analyse.measures import decoding_of, measures, read_grades, token_limits
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, Measure, Score
 from mcgrpo.analyse.scored import write_scores
 from mcgrpo.files import RecordError, iter_json_lines, read_jsonl
@@ -156,6 +156,11 @@ def of_benchmark(
             numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
             decoding = decoding_of(row.measure)
             scores.append(Score(**of_run(run), benchmark=benchmark, role=role, decoding=decoding, **numbers))
+        if role in ("in", "out") and protocol == "paper":
+            scores += [
+                Score(**of_run(run), benchmark=benchmark, role=role, measure=name, value=float(tokens), n=1)
+                for name, tokens in token_limits(path).items()
+            ]
     return scores
 
 

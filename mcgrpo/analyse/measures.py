@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from mcgrpo.analyse.records import Measure
+from mcgrpo.analyse.records import ASKED_TOKENS, FIT_TOKENS, Measure
 from mcgrpo.files import RecordError, as_record, iter_json_lines
 from mcgrpo.grade.rewards import ACCURATE, is_accurate
 from mcgrpo.records import Decoding, Grade
@@ -134,6 +134,12 @@ def read_grades(path: Path) -> dict[Decoding, Problems]:
     return by_decoding(
         (as_record(Grade, {name: row[name] for name in names if name in row}, where) for where, row in rows), str(path)
     )
+
+
+def token_limits(path: Path) -> dict[str, int]:
+    """The most tokens of a file's completions, `FIT_TOKENS` and `ASKED_TOKENS`; empty for one that does not say."""
+    _, row = next(iter_json_lines(path), ("", {}))
+    return {name: row[name] for name in (FIT_TOKENS, ASKED_TOKENS) if row.get(name) is not None}
 
 
 def by_decoding(grades: Iterable[Grade], where: str) -> dict[Decoding, Problems]:

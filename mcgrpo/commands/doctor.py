@@ -20,6 +20,7 @@ from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, Revi
 from packaging.requirements import Requirement
 
 from mcgrpo import command_line
+from mcgrpo.commands.contexts import check_contexts
 from mcgrpo.data.datasets import examples
 from mcgrpo.files import RecordError, read_jsonl
 from mcgrpo.launch.gpus import gpus
@@ -79,6 +80,7 @@ def examine(options: argparse.Namespace) -> Iterator[Check]:
     yield from check_machine(config)
     yield from check_packages(config, trainings)
     yield from check_hub(config)
+    yield from (Check(status, "context", *rest) for status, *rest in check_contexts(config))
 
 
 def check_machine(config: Config) -> Iterator[Check]:

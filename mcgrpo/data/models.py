@@ -9,6 +9,7 @@ from pathlib import Path
 from mcgrpo import command_line
 from mcgrpo.data.fetch import fetch
 from mcgrpo.study.hub import HubError
+from mcgrpo.study.settings import StudyError
 from mcgrpo.sums import write_sums
 
 
@@ -19,7 +20,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     if "hub" in options.spec:
-        with command_line.errors(HubError):
+        with command_line.errors(HubError, StudyError):
             fetch(options.spec, options.output)
     else:
         from mcgrpo.data.toy.models import build

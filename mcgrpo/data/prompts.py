@@ -1,16 +1,12 @@
-"""Prompt templates, and whether questions fit into a model's context. Standard library only.
+"""Prompt templates, and prompts as a model gets them. Standard library only.
 
 `gsm8k` and `math` are the system prompts of the MC-GRPO release (the paper prints none); the user turn is the bare
 question, rendered with the model's chat template. `chat` is the user turn alone; some templates add a system prompt of
 their own. `plain` is the bare question without a template.
 """
 
-import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
-
-from mcgrpo.records import Example
 
 Prompt = str | list[dict[str, str]]
 
@@ -44,27 +40,6 @@ def as_prompt(template: str, question: str) -> Prompt:
     return [*opening, {"role": "user", "content": question}]
 
 
-def check_context(examples: Sequence[Example], tokenizer: Any, config: Any, file: Path) -> None:
-    """Refuse a question that a model's context does not hold.
-
-    Args:
-        examples: all of the file, in its order.
-        tokenizer: of the model.
-        config: of the model; one without `max_position_embeddings` takes any question.
-        file: where they are.
-
-    Raises:
-        ValueError: naming the line, and both numbers of tokens.
-    """
-    context = getattr(config.get_text_config(), "max_position_embeddings", None) or math.inf
-    for line, example in enumerate(examples, 1):
-        if len(example.question.encode()) < context:  # a token has a byte or more
-            continue
-        if (tokens := len(tokenizer(example.question)["input_ids"])) >= context:
-            long = f"{file}:{line}: {tokens} tokens of question {example.id!r}"
-            raise ValueError(f"{long}, the model's context has {context}")
-
-
 def render(prompts: Sequence[Prompt], tokenizer: Any, chat_template_kwargs: dict[str, Any]) -> list[str]:
     """The exact text of each prompt that the model receives.
 
@@ -79,3 +54,8 @@ def render(prompts: Sequence[Prompt], tokenizer: Any, chat_template_kwargs: dict
         else tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True, **chat_template_kwargs)
         for prompt in prompts
     ]
+
+
+def token_ids(template: str, texts: list[str], tokenizer: Any) -> list[list[int]]:
+    """The tokens of rendered prompts, as TRL makes them: a chat template has its special tokens in the text."""
+    return tokenizer(texts, add_special_tokens=template == "plain")["input_ids"] if texts else []

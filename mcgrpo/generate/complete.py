@@ -1,11 +1,12 @@
-"""Generate completions for a benchmark: one greedy and k sampled for each problem of the test split.
+"""Generate completions for benchmarks: one greedy and k sampled for each problem of the test split.
 
 The settings are a study's `evaluation`; with `greedy: false` there is no greedy one, and with `prompts: n` a random
 sample of n problems is used, the same for every run.
 
 `python -m mcgrpo.generate --model FOLDER --data FILE --prompt plain --settings JSON --seed 0 --output FILE`
 
-Each batch is a pure function of its prompts and its own seed.
+Several benchmarks of one model have as many `--data`, `--settings` and `--output`, in the same order: the engine starts
+once. Each batch is a pure function of its prompts and its own seed.
 """
 
 import argparse
@@ -17,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.data.prompts import as_prompt, check_context, render
+from mcgrpo.data.prompts import as_prompt, render, token_ids
 from mcgrpo.files import read_jsonl, write_jsonl
+from mcgrpo.generate.lengths import fitted
+from mcgrpo.generate.origin import Origin, is_drawn, model_sum, record
 from mcgrpo.records import Completion, Decoding, Example
-from mcgrpo.sums import check_seal, seal
+from mcgrpo.sums import check_seal, seal, sha256
 
 
 def batches(texts: Sequence[str], settings: dict[str, Any]) -> Iterator[tuple[Decoding, int, tuple[int, ...]]]:
@@ -43,13 +46,12 @@ def complete(
     """The rows of a completions file: greedy ones first, then by sample, with problems in order."""
     prompts = [as_prompt(prompt, example.question) for example in examples]
     texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
-    plain = isinstance(prompts[0], str)  # a chat template adds special tokens itself
-    ids = engine.tokenizer(texts, add_special_tokens=plain)["input_ids"]
+    ids = token_ids(prompt, texts, engine.tokenizer)
     rows = {}
     for decoding, sample, positions in batches(texts, settings):
         digest = hashlib.sha256(repr((seed, decoding, sample, positions)).encode()).digest()
         own_seed = int.from_bytes(digest[:4], "big") >> 1  # in [0, 2^31)
-        drawn = engine.complete([ids[position] for position in positions], decoding, own_seed)
+        drawn = engine.complete([ids[position] for position in positions], decoding, own_seed, settings)
         rows |= {(decoding, sample, position): row for position, row in zip(positions, drawn, strict=True)}
     for (decoding, sample, position), (completion, reason) in sorted(rows.items()):
         example = examples[position]
@@ -62,6 +64,8 @@ def complete(
             decoding=decoding,
             prompt_sha256=hashlib.sha256(texts[position].encode()).hexdigest(),
             finish_reason=reason,
+            max_new_tokens=settings["max_new_tokens"],
+            asked_new_tokens=settings.get("asked_new_tokens"),
         )
 
 
@@ -73,42 +77,75 @@ def some(examples: Sequence[Example], count: int | None) -> list[Example]:
 
 
 def main() -> None:
-    """Generate completions for the test split of one benchmark."""
+    """Generate completions for the test split of one or several benchmarks."""
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--model", type=Path, required=True, help="folder of the model")
-    parser.add_argument("--data", type=Path, required=True, help="the benchmark, resources/data/NAME.jsonl")
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="a benchmark, resources/data/NAME.jsonl")
     parser.add_argument("--prompt", required=True, help="a template of mcgrpo.data.prompts")
-    parser.add_argument("--settings", type=json.loads, required=True, help="the study's `evaluation`, as JSON")
+    settings = "the study's `evaluation` of each benchmark, as JSON"
+    parser.add_argument("--settings", type=json.loads, nargs="+", required=True, help=settings)
     parser.add_argument("--sealed", action="store_true", help="the model was trained here: check the sums of its files")
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path, nargs="+", required=True, help="the completions of each benchmark")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--code", default="", help="what tells this code from other code; without it all is drawn anew")
     options = parser.parse_args()
+    if not len(options.data) == len(options.settings) == len(options.output):
+        parser.error("there are as many --data as --settings and --output")
     with command_line.errors(ValueError):
         generate(options)
 
 
 def generate(options: argparse.Namespace) -> None:
-    """Write the completions that the command line asks for.
+    """Write the completions that the command line asks for, but for those that are there (`mcgrpo.generate.origin`).
 
     Raises:
         ValueError: for data, a model or settings that do not do.
     """
-    read = read_jsonl(options.data, Example)
-    examples = [example for example in read if example.split == "test"]
-    if not examples:
-        raise ValueError(f"{options.data}: no example of split 'test'")
-    examples = some(examples, options.settings.get("prompts"))
-
-    import torch
-    from transformers import AutoConfig
-
-    from mcgrpo.generate.engines import load
-
-    torch.set_num_threads(options.threads)
+    read = {path: read_jsonl(path, Example) for path in options.data}
+    for path, examples in read.items():
+        if not any(example.split == "test" for example in examples):
+            raise ValueError(f"{path}: no example of split 'test'")
     if options.sealed:
         check_seal(options.model)
-    engine = load(options.model, options.settings)
-    check_context(read, engine.tokenizer, AutoConfig.from_pretrained(options.model), options.data)
-    write_jsonl(options.output, complete(engine, examples, options.prompt, options.settings, options.seed))
-    seal(options.output)
+    left = [each for each in drawings(options) if not is_drawn(*each[2:])]
+    if not left:
+        return
+
+    import torch
+
+    from mcgrpo.generate.engines import load, load_tokenizer
+
+    torch.set_num_threads(options.threads)
+    tokenizer = load_tokenizer(options.model)
+    fit = [fitted(asked, options.model, data, options.prompt, tokenizer) for data, asked, *_ in left]
+    engine = load(options.model, fit[0])
+    for (data, _, output, origin), settings in zip(left, fit, strict=True):
+        if settings["max_new_tokens"] < (asked := settings["asked_new_tokens"]):
+            print(
+                f"{data}: of {asked} new tokens {settings['max_new_tokens']} fit beside the longest prompt", flush=True
+            )
+        examples = some([example for example in read[data] if example.split == "test"], settings.get("prompts"))
+        write_jsonl(output, complete(engine, examples, options.prompt, settings, options.seed))
+        seal(output)
+        record(output, origin)
+
+
+def drawings(options: argparse.Namespace) -> list[tuple[Path, dict[str, Any], Path, Origin]]:
+    """Data, settings and output of each benchmark, and the origin that its completions will have.
+
+    Raises:
+        ValueError: for settings that need several engines.
+    """
+    if len({json.dumps(engine_settings(each), sort_keys=True) for each in options.settings}) > 1:
+        raise ValueError("--settings: backend, dtype and vllm_* are of the engine, the same for all benchmarks")
+    model = model_sum(options.model, options.sealed)
+    return [
+        (data, settings, output, Origin(model, sha256(data), options.prompt, settings, options.seed, options.code))
+        for data, settings, output in zip(options.data, options.settings, options.output, strict=True)
+    ]
+
+
+def engine_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Those that an engine starts with."""
+    return {key: value for key, value in settings.items() if key in ("backend", "dtype") or key.startswith("vllm_")}

@@ -1,15 +1,17 @@
 """Engines that generate completions: transformers, or vLLM if it is installed and there is a GPU.
 
-An engine has a `tokenizer` and `complete(prompts, decoding, seed)`, which takes the token ids of some prompts and
-returns (text, finish reason) for each, in order. The same prompts and seed give the same completions, whatever came
-before.
+An engine has a `tokenizer` and `complete(prompts, decoding, seed, settings)`, which takes the token ids of some prompts
+and returns (text, finish reason) for each, in order. The same prompts, seed and settings (`temperature`, `top_p`,
+`max_new_tokens`) give the same completions, whatever came before.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.launch import gpus
 from mcgrpo.records import Decoding
 
 Prompts = Sequence[Sequence[int]]
@@ -26,11 +28,30 @@ def load_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def dtype(settings: dict[str, Any]) -> Any:
-    """The dtype of computation, whatever the dtype of the saved weights: by default bf16 on a GPU, else fp32."""
-    import torch
+def on_gpu() -> bool:
+    """Whether an engine computes on a GPU.
 
-    return getattr(torch, settings.get("dtype", "bfloat16" if torch.cuda.is_available() else "float32"))
+    NVML is asked, not CUDA: after `torch.cuda.is_available()` a forked process can no longer use a GPU, and vLLM forks.
+    """
+    return gpus.PRETENDED not in os.environ and bool(gpus.gpus())
+
+
+def dtype(settings: dict[str, Any]) -> str:
+    """The dtype of computation, whatever the dtype of the saved weights: by default bf16 on a GPU, else fp32."""
+    return settings.get("dtype", "bfloat16" if on_gpu() else "float32")
+
+
+def prepare_vllm(settings: dict[str, Any]) -> None:
+    """Set how vLLM starts its processes, before it is imported and anything asks for GPUs; what the user has set stays.
+
+    With one GPU the engine is in this process, with several each has a worker that is spawned: a forked one cannot use
+    CUDA if anything has touched it here (vLLM issue 15681). torch, too, then asks NVML. All are documented variables of
+    vLLM and torch.
+    """
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
+    if settings.get("vllm_tensor_parallel_size", 1) == 1:
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 
 
 def ends_of(generation_config: Any, tokenizer: Any) -> set[int]:
@@ -68,27 +89,27 @@ def check_weights(folder: Path) -> None:
 class TransformersEngine:
     """`model.generate` on one padded batch. The tokenizer's end token ends completions too, as in TRL."""
 
-    def __init__(self, model: Any, tokenizer: Any, settings: dict[str, Any]):
+    def __init__(self, model: Any, tokenizer: Any):
         from transformers import GenerationConfig
 
-        self.model, self.tokenizer, self.settings = model, tokenizer, settings
+        self.model, self.tokenizer = model, tokenizer
         self.ends = ends_of(model.generation_config, tokenizer)
         # Drop the rest of the folder's generation config, such as a repetition penalty (Qwen's is 1.1)
         model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
 
-    def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
+    def complete(self, prompts: Prompts, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
         """See the module."""
         import torch
         from transformers import set_seed
 
         sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if decoding == "sampled":
-            sampling = {"do_sample": True, "top_k": 0} | {n: self.settings[n] for n in ("temperature", "top_p")}
+            sampling = {"do_sample": True, "top_k": 0} | {n: settings[n] for n in ("temperature", "top_p")}
         padded = self.tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
         set_seed(seed)
         with torch.inference_mode():
             output = self.model.generate(
-                **padded.to(self.model.device), max_new_tokens=self.settings["max_new_tokens"], **sampling
+                **padded.to(self.model.device), max_new_tokens=settings["max_new_tokens"], **sampling
             )
         return list(self._texts(output[:, padded["input_ids"].size(1) :].tolist()))
 
@@ -107,7 +128,7 @@ class VLLMEngine:
     def __init__(self, folder: Path, settings: dict[str, Any], **options: Any):
         from vllm import LLM
 
-        self.tokenizer, self.settings = load_tokenizer(folder), settings
+        self.tokenizer = load_tokenizer(folder)
         self.ends = ends_of(generation_config_of(folder), self.tokenizer)
         self.llm = LLM(
             model=str(folder),
@@ -119,17 +140,17 @@ class VLLMEngine:
             **options,
         )
 
-    def complete(self, prompts: Prompts, decoding: Decoding, seed: int) -> Drawn:
+    def complete(self, prompts: Prompts, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
         """See the module."""
         from vllm import SamplingParams, TokensPrompt
 
         sampling = {"temperature": 0.0}
         if decoding == "sampled":
-            sampling = {name: self.settings[name] for name in ("temperature", "top_p")}
+            sampling = {name: settings[name] for name in ("temperature", "top_p")}
         params = [
             SamplingParams(
                 **sampling,
-                max_tokens=self.settings["max_new_tokens"],
+                max_tokens=settings["max_new_tokens"],
                 seed=seed + position,
                 stop_token_ids=sorted(self.ends),
             )
@@ -146,16 +167,16 @@ def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEng
     Raises:
         ValueError: if the weights of the model are not all finite.
     """
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    check_weights(folder)
-    on_gpu, backend = torch.cuda.is_available(), settings.get("backend", "auto")
+    backend = settings.get("backend", "auto")
     if backend == "auto":
-        backend = "vllm" if find_spec("vllm") and on_gpu else "transformers"
+        backend = "vllm" if find_spec("vllm") and on_gpu() else "transformers"
+    if backend == "vllm":
+        prepare_vllm(settings)
+    check_weights(folder)
     print(f"drawing completions with {backend}", flush=True)
     if backend == "vllm":
         return VLLMEngine(folder, settings)
+    from transformers import AutoModelForCausalLM
+
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype(settings))
-    model = model.to("cuda" if on_gpu else "cpu").eval()
-    return TransformersEngine(model, load_tokenizer(folder), settings)
+    return TransformersEngine(model.to("cuda" if on_gpu() else "cpu").eval(), load_tokenizer(folder))

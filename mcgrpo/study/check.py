@@ -13,9 +13,11 @@ from jsonschema.exceptions import best_match
 
 from mcgrpo import shipped
 from mcgrpo.records import PlannedRun
+from mcgrpo.study.context import check_training, context_of
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_room
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.model_config import model_config
 from mcgrpo.study.plan import benchmarks, expand
 from mcgrpo.study.primary import primary
 from mcgrpo.study.rows import rows_of
@@ -29,8 +31,8 @@ def check(config: Config) -> dict[str, PlannedRun]:
     """The runs of a study, which is refused where it breaks the schema, names what it does not define, or has a G that
     does not fit a batch.
 
-    Also one with fewer rows than a batch has prompts, with options that its estimator does not use, or with an
-    estimator of its own that cannot be imported.
+    Also one with fewer rows than a batch has prompts, with lengths that a model's context does not hold, with options
+    that its estimator does not use, or with an estimator of its own that cannot be imported.
 
     Raises:
         StudyError: for the first mistake found.
@@ -40,6 +42,7 @@ def check(config: Config) -> dict[str, PlannedRun]:
     entries = planned.values()
     _check_measured(entries)
     primary(config, entries)
+    contexts = {name: context_of(model_config(config, name)) for name in config["models"]}
     where = ""
     try:
         for name in sorted({each for setting in config["settings"] for each in benchmarks(config, setting)}):
@@ -49,6 +52,7 @@ def check(config: Config) -> dict[str, PlannedRun]:
         for run in [entry.run for entry in entries if entry.run.estimator]:
             where = f"run {run.name.rpartition('/')[0]}"
             check_estimator(run)
+            check_training(run.training, contexts[run.model])
             if (count := rows[run.dataset]) is not None:
                 schedule(run, max(config.get("gpus", 0), 1), count)
     except ValueError as error:

@@ -1,10 +1,11 @@
-"""The hub, asked for one thing: the commit that a revision stands for."""
+"""The hub, asked for two things: the commit that a revision stands for, and a model's config.json."""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+CONFIG = "config.json"
 COMMIT = re.compile("[0-9a-f]{40}")
 
 
@@ -26,6 +27,21 @@ def named(what: str, *others: type[Exception]) -> Iterator[None]:
         yield
     except (OSError, ValueError, HTTPError, *others) as error:
         raise HubError(f"{what}: {next(iter(str(error).splitlines()), type(error).__name__)}") from None
+
+
+def config_json(spec: dict[str, Any], timeout: float = 10.0) -> dict[str, Any]:
+    """The config.json of an entry under `models`; asked for once, nothing is kept.
+
+    Raises:
+        HubError: where it cannot be had within `timeout` seconds.
+    """
+    from huggingface_hub import get_session, hf_hub_url
+    from huggingface_hub.utils import build_hf_headers
+
+    with named(spec["hub"]):
+        url = hf_hub_url(spec["hub"], CONFIG, revision=spec.get("revision"))
+        answer = get_session().get(url, headers=build_hf_headers(), timeout=timeout, follow_redirects=True)
+        return answer.raise_for_status().json()
 
 
 def commit(kind: str, spec: dict[str, Any]) -> str:

@@ -11,6 +11,8 @@ from mcgrpo.study.methods import UNTRAINED
 
 Config = dict[str, Any]
 """A study, or a part of it, as its file has it."""
+COMPLETION_LENGTH = 512
+"""TRL's default of `max_completion_length`."""
 
 
 class StudyError(ValueError):
@@ -72,7 +74,7 @@ def warm_start(config: Config, model: str) -> Config:
         **spec,
         "prompt": config["settings"][setting]["prompt"],
         "task": config["datasets"][spec["datasets"][0]]["task"],
-        "max_new_tokens": training.get("max_completion_length", 512),  # TRL's default
+        "max_new_tokens": training.get("max_completion_length", COMPLETION_LENGTH),
         "bf16": training.get("bf16", False),
         "chat_template_kwargs": training.get("chat_template_kwargs", {}),
     }

@@ -24,7 +24,7 @@ TRL_CHANGES: dict[str, Any] = {
 }
 """Defaults of every run that differ from TRL's; the `training` of a study overrides them."""
 
-OURS = ("select_checkpoint", "eval_steps", "sharding", "attn_implementation", "lora")
+OURS = ("select_checkpoint", "eval_steps", "sharding", "attn_implementation", "lora", "max_prompt_length")
 """Keys of a study's `training` that are not arguments of TRL."""
 
 

@@ -1,38 +1,42 @@
 """Build the trainer of a run from its model and data."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.files import read_jsonl
 from mcgrpo.records import Example, Run
-from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.train.sharding import whole_state
 
 
-def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, callbacks: list[Any]) -> Any:
+def trainer_of(
+    run: Run,
+    args: Any,
+    model: Path,
+    examples: Sequence[Example],
+    test: Sequence[Example] | None,
+    callbacks: list[Any],
+) -> Any:
     """The run's trainer: an `MCGRPOTrainer`, or a `ReleasedTrainer` if `args` has a fault of the release.
 
     Args:
         run: the run to train.
         args: its arguments, see `mcgrpo.train.arguments`.
         model: folder of the initial model.
-        data: the data set, `resources/data/NAME.jsonl`.
-        test: the benchmark for selecting a checkpoint, if the run does so.
+        examples: to train on, see `mcgrpo.train.lengths`.
+        test: to select a checkpoint on, if the run does so.
         callbacks: callbacks of the transformers Trainer.
     """
     import torch
     from peft import LoraConfig
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.trainer_callback import PrinterCallback
 
-    from mcgrpo.data.prompts import check_context
     from mcgrpo.grade.rewards import reward_functions
     from mcgrpo.train.released import ReleasedConfig, ReleasedTrainer
     from mcgrpo.trainer.trainer import MCGRPOTrainer
 
     tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
-    check_context(read_jsonl(data, Example), tokenizer, AutoConfig.from_pretrained(model), data)
     # fp32 master weights: AdamW in bf16 does not move a 0.02 weight at a learning rate of 1e-6
     attention = run.training.get("attn_implementation", "sdpa")
     policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation=attention)
@@ -40,8 +44,8 @@ def trainer_of(run: Run, args: Any, model: Path, data: Path, test: Path | None, 
         model=policy,
         reward_funcs=reward_functions(run.task, list(run.rewards)),
         args=args,
-        train_dataset=prompts_of(run, data),
-        eval_dataset=prompts_of(run, test, "test") if selects_checkpoint(run) else None,
+        train_dataset=prompts_of(run, examples),
+        eval_dataset=test and prompts_of(run, test),
         processing_class=tokenizer,
         callbacks=callbacks,
         peft_config=LoraConfig(task_type="CAUSAL_LM", **run.training["lora"]) if "lora" in run.training else None,
@@ -89,15 +93,12 @@ def save_merged(model: Any, state: dict[str, Any] | None, folder: Path) -> None:
     shutil.rmtree(adapter)
 
 
-def prompts_of(run: Run, data_file: Path, split: str = "train") -> Any:
-    """One split as a `datasets.Dataset` with the columns prompt, answer and solution."""
+def prompts_of(run: Run, examples: Sequence[Example]) -> Any:
+    """Examples as a `datasets.Dataset` with the columns prompt, answer and solution."""
     from datasets import Dataset
 
     from mcgrpo.data.prompts import as_prompt
 
-    examples = [example for example in read_jsonl(data_file, Example) if example.split == split]
-    if not examples:
-        raise ValueError(f"{data_file}: no example of split {split!r}")
     return Dataset.from_list(
         [
             {"prompt": as_prompt(run.prompt, example.question), "answer": example.answer, "solution": example.solution}

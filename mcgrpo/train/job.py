@@ -37,6 +37,7 @@ from mcgrpo.train import attempts
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
+from mcgrpo.train.lengths import fitting
 from mcgrpo.train.provenance import VERSIONS, data_set, initial_model, provenance
 from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
@@ -189,7 +190,11 @@ def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
     callbacks = [MetricsFile(job.home / METRICS), Checkpoints(earlier)]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
     schedule(job.run, args.world_size, outcome.data.rows)  # refuses fewer prompts than a batch takes
-    trainer = trainer_of(job.run, args, job.model, job.data, job.test, callbacks)
+    examples, left_out = fitting(job.run, job.model, job.data)
+    outcome = replace(outcome, data=replace(outcome.data, rows=len(examples), left_out=left_out))
+    schedule(job.run, args.world_size, len(examples))
+    test = fitting(job.run, job.model, job.test, "test")[0] if job.test and selects_checkpoint(job.run) else None
+    trainer = trainer_of(job.run, args, job.model, examples, test, callbacks)
     RolloutFiles(trainer, job.home, job.rollout_tables)
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:

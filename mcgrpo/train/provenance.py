@@ -20,7 +20,7 @@ VERSIONS = {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distr
 
 
 def data_set(path: Path) -> TrainingData:
-    """The path of a data set, its SHA-256, and the number of its training rows.
+    """The path of a data set, its SHA-256, and the number of its training rows, of which a run may leave some out.
 
     Raises:
         RecordError: for a line that is not a JSON object.

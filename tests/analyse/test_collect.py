@@ -178,6 +178,19 @@ def test_each_protocol_is_measured_from_grades_of_its_own(results):
     assert scores["grpo", 0, "sums", "robust-greedy"] == scores["grpo", 0, "sums", "robust-avg@2"] == 1.0
 
 
+def test_how_long_completions_could_be_comes_from_the_record_of_them(results):
+    """`grade` carries these columns through; in an older file there are none."""
+    for run in plan(results).runs:
+        tokens = {"max_new_tokens": 3555, "asked_new_tokens": 8000}
+        path = results / "grades" / run.name / "sums.jsonl"
+        write_jsonl(path, [asdict(grade) | tokens for grade in grades()])
+    scores = collect(plan(results), results).scores
+    found = {(s.benchmark, s.measure, s.value) for s in scores if s.measure.endswith("new_tokens")}
+    assert found == {("sums", "max_new_tokens", 3555.0), ("sums", "asked_new_tokens", 8000.0)}
+    cells = summarise(plan(results), by_cell(scores))
+    assert {cell.mean for cell in cells if cell.measure == "max_new_tokens"} == {3555.0}
+
+
 def test_the_command_writes_both_files_or_ends_in_one_line(results, capsys):
     main(["--results", str(results)])
     assert capsys.readouterr().out == f"{WHOLE} scores and 40 steps\n"

@@ -16,7 +16,11 @@ import runs
 import studies
 import yaml
 
+from mcgrpo.commands import contexts
 from mcgrpo.commands import doctor as checks
+from mcgrpo.data.toy.models import build
+from mcgrpo.files import write_jsonl
+from mcgrpo.records import Example
 from mcgrpo.study.plan import runs as runs_of
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +37,10 @@ class Hub(BaseHTTPRequestHandler):
     def do_GET(self):
         path = self.path.partition("?")[0]
         self.server.asked.append(path)
+        if path.endswith("/config.json"):
+            name, _, rest = path[1:].partition("/resolve/")
+            config = self.server.repositories.get(f"models/{name}", {}).get("config.json")
+            return self._send(config) if config else self._refuse(404, "EntryNotFound")
         if not path.startswith("/api/"):
             return self._refuse(404, "EntryNotFound")
         rest = path.removeprefix("/api/")
@@ -138,6 +146,31 @@ def test_the_hub_says_what_can_be_downloaded(here):
 
 
 @pytest.mark.slow
+def test_the_contexts_of_models_are_asked_of_the_hub(here):
+    config, positions = hub_study(here), "max_position_embeddings"
+    real = {"roomy": 4096, "cut": 40, "tight": 25, "other": 4096}
+    config["models"] = {name: {"hub": f"org/{name}"} for name in (*real, "silent")}
+    config["models"]["other"]["config"] = {positions: 8192}
+    config["settings"] = {name: {**config["settings"]["open"], "model": name} for name in config["models"]}
+    config["experiments"]["main"]["settings"] = [*config["models"]]
+    config["training"]["max_completion_length"], config["evaluation"]["max_new_tokens"] = 36, 64
+    (here / "study.yaml").write_text(yaml.safe_dump(config))
+    repositories = {f"models/org/{name}": {"config.json": {positions: tokens}} for name, tokens in real.items()}
+    with serving(repositories | {"models/org/silent": {}, "datasets/org/data": {}}) as (environment, _):
+        code, found = doctor("study.yaml", HF_HOME=str(here), **environment)
+    for name, status, words in (
+        ("roomy", "ok", "4,096 tokens, more than is asked for"),
+        ("cut", "warning", "data: tokens of a completion: 64 asked, fewer than 40 fit its context"),
+        ("tight", "error", "max_completion_length=36 tokens do not fit the model's context of 25 beside a prompt"),
+        ("other", "error", "config.max_position_embeddings: the study states 8192, the model's config.json has 4096"),
+        ("silent", "warning", "not known, so its jobs check lengths when they start"),
+    ):
+        line = found[f"context   {name}"]
+        assert line.startswith(status) and words in line
+    assert code == 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://[::1]:9"}]
 )
@@ -173,6 +206,33 @@ def test_what_has_been_made_is_read_and_not_asked_for(here, monkeypatch, content
     found = {check.topic: check for check in checks.check_hub(config)}
     assert (found["data set"].status, fault in found["data set"].finding) == ("error" if fault else "ok", True)
     assert found["model"].status == "ok"
+
+
+def test_prompts_are_counted_where_model_and_data_are_here(here):
+    config = hub_study(here)
+    config["models"], (setting, *_) = {"tiny": {"folder": str(here / "tiny")}}, config["settings"].values()
+    config["settings"] = {"tiny": {**setting, "model": "tiny"}}
+    config["experiments"]["main"]["settings"] = ["tiny"]
+    config["training"] |= {"max_completion_length": 8, "max_prompt_length": 20}
+    build({"architecture": "llama", "hidden_size": 32, "heads": 1, "layers": 1, "tokenizer": "bytes"}, here / "tiny")
+    rows = [Example(f"{n}", split, "q" * n, "1") for split in ("train", "test") for n in (10, 20, 21)]
+    write_jsonl(here / "resources/data/smoke/data.jsonl", rows)
+
+    def found(context, new_tokens):
+        fields = json.loads((here / "tiny/config.json").read_text()) | {"max_position_embeddings": context}
+        (here / "tiny/config.json").write_text(json.dumps(fields))
+        config["evaluation"]["max_new_tokens"] = new_tokens
+        return list(contexts.check_contexts(config))
+
+    left_out = ("warning", "tiny: data: 1 prompts have over 20 tokens", "not trained on (max_prompt_length)")
+    cut = ("warning", "tiny: data: tokens of a completion: 64 asked, 11 fit its context", "tables say so")
+    assert found(32, 64) == [left_out, cut]
+    assert found(32, 11) == [left_out]
+    ((status, finding, _),) = found(21, 4)
+    assert status == "error" and "max_completion_length=8 + max_prompt_length=20 tokens do not fit" in finding
+    config["training"].pop("max_prompt_length")
+    ((status, finding, _),) = found(28, 4)
+    assert status == "error" and "data.jsonl:3: the prompt of question '21' has 21 tokens" in finding
 
 
 ROW = '{"question": "1 + 1?", "answer": "#### 2"}\n'

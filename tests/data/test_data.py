@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from mcgrpo.data import datasets as data
+from mcgrpo.data import fetch as fetching
 from mcgrpo.files import RecordError, read_json, read_jsonl
 from mcgrpo.records import Example
 from mcgrpo.study.hub import HubError
+from mcgrpo.study.settings import StudyError
 
 GSM8K = Path(__file__).parent / "gsm8k"
 MATH = {"problem": "What is $1+1$?", "level": "Level 1", "type": "Algebra", "solution": "It is $\\boxed{2}$."}
@@ -131,3 +133,14 @@ def test_the_command_writes_examples_and_their_source(tmp_path, monkeypatch):
     source = read_json(tmp_path / "gsm8k.source.json")
     assert source["folder"] == str(GSM8K) and set(source["sha256"]) == {"train.jsonl", "test.jsonl"}
     assert source["sha256"]["test.jsonl"] == hashlib.sha256((GSM8K / "test.jsonl").read_bytes()).hexdigest()
+
+
+def test_a_model_that_is_not_as_the_study_states_is_refused_before_its_weights(monkeypatch, tmp_path):
+    """The hub's client is not asked for them: without a network it would fail in another way."""
+    monkeypatch.setattr(fetching, "commit", lambda kind, spec: "c" * 40)
+    monkeypatch.setattr(fetching, "config_json", lambda spec: {"max_position_embeddings": 4096, "vocab_size": 7})
+    spec = {"hub": "org/model", "config": {"max_position_embeddings": 8192}}
+    with pytest.raises(StudyError, match=r"models\.m\.config\.max_position_embeddings: the study states 8192, .* 4096"):
+        fetching.fetch(spec, tmp_path / "m")
+    with pytest.raises(HubError, match="org/model"):
+        fetching.fetch(spec | {"config": {"vocab_size": 7}}, tmp_path / "m")

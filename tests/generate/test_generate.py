@@ -1,9 +1,10 @@
 import hashlib
 import json
+from functools import partial
 
 import pytest
 import torch
-from transformers import GenerationConfig
+from transformers import AutoModelForCausalLM, GenerationConfig
 
 from mcgrpo.data.prompts import SYSTEM_PROMPTS, as_prompt, render
 from mcgrpo.data.toy.examples import examples
@@ -19,12 +20,12 @@ SHAPE = {"architecture": "qwen3", "hidden_size": 64, "layers": 2, "heads": 2, "i
 
 @pytest.fixture(scope="module")
 def words():
-    return TransformersEngine(*create(SHAPE), SETTINGS)
+    return TransformersEngine(*create(SHAPE))
 
 
 @pytest.fixture(scope="module")
 def chat():
-    return TransformersEngine(*create(SHAPE | {"tokenizer": "bytes"}), SETTINGS)
+    return TransformersEngine(*create(SHAPE | {"tokenizer": "bytes"}))
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +37,7 @@ def problems():
 
 
 def run(engine, problems, prompt="plain", seed=0, **changed):
-    engine.settings = SETTINGS | changed
-    return list(complete(engine, problems, prompt, engine.settings, seed))
+    return list(complete(engine, problems, prompt, SETTINGS | changed, seed))
 
 
 def without_padding(engine, text, **kwargs):
@@ -88,7 +88,7 @@ def test_finish_reasons(problems):
     model, tokenizer = create(SHAPE)
     for ends, reason in ((list(range(len(tokenizer))), "stop"), (None, "length")):
         model.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=tokenizer.pad_token_id)
-        rows = run(TransformersEngine(model, tokenizer, SETTINGS), problems, samples=0)
+        rows = run(TransformersEngine(model, tokenizer), problems, samples=0)
         assert {row.finish_reason for row in rows} == {reason}
         assert all((row.completion == "") == (reason == "stop") for row in rows)
 
@@ -96,7 +96,7 @@ def test_finish_reasons(problems):
 @pytest.mark.parametrize("value", [float("nan"), float("-inf")])
 def test_a_model_whose_weights_are_no_numbers_is_refused(value, problems, tmp_path, monkeypatch):
     """Before any engine has it: greedy, from weights of NaN, every completion would be empty, and none an error."""
-    model, tokenizer = create(SHAPE)
+    model, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
     model.model.norm.weight.data[3] = value
     for part in (model, tokenizer):
         part.save_pretrained(tmp_path / "run/seed0")
@@ -133,7 +133,7 @@ def test_special_tokens_are_those_of_training(chat):
     given = []
     model.register_forward_pre_hook(lambda module, args, kwargs: given.append(kwargs["input_ids"]), with_kwargs=True)
     problem = Example("a", "test", "1+1?", "2")
-    engine = TransformersEngine(model, tokenizer, SETTINGS)
+    engine = TransformersEngine(model, tokenizer)
     run(engine, [problem], samples=0)
     assert given[0].tolist() == [tokenizer(["1+1?"])["input_ids"][0]]
     assert given[0][0, 0] == start
@@ -166,7 +166,16 @@ def test_a_folder_brings_weights_and_ends_but_no_sampling_habits(model_folder, p
         assert load(model_folder, SETTINGS | {"dtype": "bfloat16"}).model.dtype == torch.bfloat16
         plain, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
         plain.generation_config.eos_token_id = [0, tokenizer.eos_token_id]
-        assert run(engine, problems) == run(TransformersEngine(plain, tokenizer, SETTINGS), problems)
+        assert run(engine, problems) == run(TransformersEngine(plain, tokenizer), problems)
+
+
+def test_the_end_of_a_turn_is_no_end_of_a_base_model(tmp_path):
+    """As of Qwen2.5-Math-1.5B, whose chat template closes turns otherwise; TRL ends rollouts as the model does."""
+    model, tokenizer = create(SHAPE | {"tokenizer": "bytes"})
+    tokenizer.eos_token = "<|endoftext|>"
+    model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id)
+    engine = TransformersEngine(model, tokenizer)
+    assert engine.ends == {tokenizer.eos_token_id} != {tokenizer.convert_tokens_to_ids("<|im_end|>")}
 
 
 def command(monkeypatch, model, data, output):
@@ -189,7 +198,80 @@ def test_the_command_completes_the_test_split(model_folder, tmp_path, monkeypatc
         ("b", 1, "sampled"),
     ]
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
-    assert {path.name for path in outputs[0].parent.iterdir()} == {"sums.jsonl", "sums.jsonl.sha256"}
+    written = {"sums.jsonl", "sums.jsonl.sha256", "sums.json"}
+    assert {path.name for path in outputs[0].parent.iterdir()} == written
+
+
+def drawn(monkeypatch, capfd, folder, model, **changed):
+    """The benchmarks that one command draws, of two."""
+    names = ("a", "b")
+    given = {"model": [model], "data": [folder / f"{name}.jsonl" for name in names], "prompt": ["plain"], "seed": [5]}
+    given |= {"settings": [json.dumps(SETTINGS)] * 2, "code": ["first"]}
+    given |= {"output": [folder / f"completions/{name}.jsonl" for name in names]} | changed
+    flags = [str(word) for name, words in given.items() for word in (f"--{name}", *words)]
+    monkeypatch.setattr("sys.argv", ["generate", *flags])
+    capfd.readouterr()
+    main()
+    said = capfd.readouterr().out
+    kept = {name for name in names if f"{name}.jsonl is there already" in said}
+    assert said.count("drawing completions") == (len(kept) < 2)
+    return {*names} - kept
+
+
+def test_one_engine_draws_several_benchmarks_and_keeps_what_it_would_draw_again(
+    model_folder, tmp_path, monkeypatch, capfd
+):
+    for name, question in (("a", "1+1?"), ("b", "two and two?")):
+        write_jsonl(tmp_path / f"{name}.jsonl", [Example(name, "test", question, "2")])
+    draw = partial(drawn, monkeypatch, capfd, tmp_path, model_folder)
+    first = tmp_path / "completions/a.jsonl"
+    assert draw() == {"a", "b"} and draw() == set()
+    before = first.read_bytes()
+    first.unlink()
+    assert draw() == {"a"} and first.read_bytes() == before
+    first.write_bytes(before.replace(b"sampled", b"smapled"))
+    assert draw() == {"a"} and first.read_bytes() == before
+    (tmp_path / "completions/a.json").unlink()  # killed before it was written
+    assert draw() == {"a"}
+    shorter = [json.dumps(SETTINGS), json.dumps(SETTINGS | {"max_new_tokens": 2})]
+    assert draw(settings=shorter) == {"b"} and draw(settings=shorter) == set() and draw() == {"b"}
+    write_jsonl(tmp_path / "b.jsonl", [Example("b", "test", "two and three?", "5")])
+    assert draw() == {"b"}
+    for change in ({"prompt": ["chat"]}, {"seed": [6]}, {"code": ["second"]}, {"code": [""]}):
+        assert draw(**change) == {"a", "b"} == draw()
+    model = AutoModelForCausalLM.from_pretrained(model_folder)
+    model.model.norm.weight.data[3] = 2.0
+    model.save_pretrained(model_folder)
+    assert draw() == {"a", "b"}
+
+
+def test_completions_do_not_depend_on_what_is_drawn_beside_them(model_folder, tmp_path, monkeypatch, capfd):
+    for name, question in (("a", "1+1?"), ("b", "two and two?")):
+        write_jsonl(tmp_path / f"{name}.jsonl", [Example(name, "test", question, "2")])
+    draw = partial(drawn, monkeypatch, capfd, tmp_path, model_folder)
+    draw()
+    beside = (tmp_path / "completions/b.jsonl").read_bytes()
+    alone = {"data": [tmp_path / "b.jsonl"], "settings": [json.dumps(SETTINGS)], "output": [tmp_path / "alone.jsonl"]}
+    draw(**alone)
+    assert (tmp_path / "alone.jsonl").read_bytes() == beside
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"settings": [json.dumps(SETTINGS)]}, "as many --data as --settings and --output"),
+        (
+            {"settings": [json.dumps(SETTINGS), json.dumps(SETTINGS | {"dtype": "bfloat16"})]},
+            "error: --settings: backend, dtype and vllm_* are of the engine, the same for all benchmarks",
+        ),
+    ],
+)
+def test_what_one_engine_cannot_draw_is_refused(change, message, model_folder, tmp_path, monkeypatch, capfd):
+    for name in "ab":
+        write_jsonl(tmp_path / f"{name}.jsonl", [Example(name, "test", "1+1?", "2")])
+    with pytest.raises(SystemExit) as refused:
+        drawn(monkeypatch, capfd, tmp_path, model_folder, **change)
+    assert message in f"{refused.value} {capfd.readouterr().err}"
 
 
 def test_the_command_needs_a_test_split(tmp_path, monkeypatch):

@@ -64,6 +64,20 @@ def test_the_caption_states_what_intervals_are_over_and_what_has_not_been_run(tm
     assert "Nothing of this table has been run." in shown("main", tmp_path, [cell("grpo", 2)])[1]
 
 
+def test_the_caption_says_where_a_context_cut_completions(tmp_path):
+    rows = [cell(m, 2, 0.5) for m in ("grpo", "mc-grpo")]
+
+    def tokens(fit, **place):
+        pair = {"max_new_tokens": fit, "asked_new_tokens": 8000}
+        return [cell("grpo", 2, float(value), measure=name, half=None, **place) for name, value in pair.items()]
+
+    elsewhere = tokens(2000, benchmark="others")  # of no cell of the table
+    caption = shown("main", tmp_path, [*rows, *tokens(3555), *elsewhere])[1]
+    assert caption.endswith("as long as the model's context leaves: toy_a on sums: 3,555 of 8,000 asked (tokens).")
+    for unlimited in ([], tokens(8000)):
+        assert "context" not in shown("main", tmp_path, [*rows, *unlimited])[1]
+
+
 def test_what_is_not_compared_has_no_gain(tmp_path):
     alone = replace(cell("mc-grpo", 2, 0.4, variant="mad-zero-skip", change=(-0.1, -0.2, -0.05)), baseline=None)
     *_, line = shown("variants", tmp_path, [cell("mc-grpo", 2, 0.5), alone])[0]

@@ -87,9 +87,10 @@ def train(case):
         args = arguments_of(run, folder / "checkpoints", case["gpus"])
     except ValueError as error:
         return str(error)
-    Scripted.answers = {example.question: example.answer for example in read_jsonl(data, Example)}
+    examples = read_jsonl(data, Example)
+    Scripted.answers = {example.question: example.answer for example in examples}
     with patch("mcgrpo.trainer.trainer.MCGRPOTrainer", Scripted):
-        trainer = trainer_of(run, args, Path(case["model"]), data, None, [])
+        trainer = trainer_of(run, args, Path(case["model"]), [e for e in examples if e.split == "train"], None, [])
     trainer.gradients = Gradients()
     if "sharding" not in case["training"]:  # else each process has a part of it
         trainer.add_callback(trainer.gradients)

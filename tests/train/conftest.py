@@ -7,6 +7,7 @@ from training_jobs import job, make_inputs
 
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import trainer_of
+from mcgrpo.train.lengths import fitting
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,8 @@ def assembled(inputs):
 
     def assembled(folder, run):
         args = arguments_of(run, folder / "checkpoints", 0)
-        trainer = trainer_of(run, args, inputs / "model", inputs / "data.jsonl", None, [])
+        examples, _ = fitting(run, inputs / "model", inputs / "data.jsonl")
+        trainer = trainer_of(run, args, inputs / "model", examples, None, [])
         trainer.reward_funcs = [digits_reward]  # a random model's answers are all wrong: nothing to learn from
         return trainer
 

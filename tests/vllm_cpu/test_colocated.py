@@ -1,5 +1,6 @@
 """MCGRPOTrainer with a real vLLM in its process. Every test builds engines: run with `make test-vllm`."""
 
+import json
 import random
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 from colocated import built, greedy, greedy_of_transformers, trained
 from peft import LoraConfig
-from tiny_training import PROMPTS, Ours, dataset, history, texts_of, trainer_of
+from tiny_training import PROMPTS, Ours, dataset, history, model_folder, texts_of, trainer_of
 
 from mcgrpo.train.vllm_server import engine_name
 
@@ -51,6 +52,19 @@ def check_weights(trainer):
 
 def test_vllm_has_the_weights_that_are_trained(first):
     check_weights(first)
+
+
+def test_sampling_habits_of_the_folder_reach_no_rollout(first, tmp_path):
+    """As Qwen2.5-7B-Instruct's penalty of 1.05: vLLM has them for requests that say nothing; TRL's say all."""
+    path = model_folder() / "generation_config.json"
+    before = path.read_text()
+    path.write_text(json.dumps(json.loads(before) | {"repetition_penalty": 9.0, "top_k": 2, "temperature": 0.1}))
+    try:
+        again = trained(tmp_path, learning_rate=0.05, shuffle_dataset=False)
+    finally:
+        path.write_text(before)
+    assert again.vllm_generation.llm.get_default_sampling_params().repetition_penalty == 9.0
+    assert again.drawn == first.drawn
 
 
 def test_vllm_has_the_weights_with_the_adapters_that_are_trained(tmp_path):

@@ -26,24 +26,24 @@ def test_greedy_completions_are_those_of_transformers(engine, prompts):
     reference = load(model_folder(), SETTINGS | {"backend": "transformers"})
     assert engine.llm.llm_engine.model_config.dtype == reference.model.dtype == torch.float32
     assert engine.ends == reference.ends
-    assert engine.complete(prompts, "greedy", 0) == reference.complete(prompts, "greedy", 0)
+    assert engine.complete(prompts, "greedy", 0, SETTINGS) == reference.complete(prompts, "greedy", 0, SETTINGS)
 
 
 def test_an_end_of_the_generation_config_ends_a_completion(engine, prompts):
-    (text, _), *_ = engine.complete(prompts, "greedy", 0)
+    (text, _), *_ = engine.complete(prompts, "greedy", 0, SETTINGS)
     tokens = engine.tokenizer(text, add_special_tokens=False)["input_ids"]
     ends, engine.ends = engine.ends, engine.ends | {tokens[2]}
     try:
-        (shorter, reason), *_ = engine.complete(prompts, "greedy", 0)
+        (shorter, reason), *_ = engine.complete(prompts, "greedy", 0, SETTINGS)
     finally:
         engine.ends = ends
     assert reason == "stop" and len(shorter) < len(text) and text.startswith(shorter)
 
 
 def test_a_seed_decides_what_is_sampled_whatever_is_drawn_beside_it(engine, prompts):
-    drawn = engine.complete(prompts, "sampled", 5)
-    assert engine.complete(prompts[:2], "sampled", 5) == drawn[:2]
-    assert engine.complete(prompts, "sampled", 5) == drawn
-    assert engine.complete(prompts, "sampled", 9) != drawn
-    same = engine.complete(prompts[:1] * 4, "sampled", 5)
+    drawn = engine.complete(prompts, "sampled", 5, SETTINGS)
+    assert engine.complete(prompts[:2], "sampled", 5, SETTINGS) == drawn[:2]
+    assert engine.complete(prompts, "sampled", 5, SETTINGS) == drawn
+    assert engine.complete(prompts, "sampled", 9, SETTINGS) != drawn
+    same = engine.complete(prompts[:1] * 4, "sampled", 5, SETTINGS)
     assert len({text for text, _ in same}) > 1

@@ -1,5 +1,7 @@
 """What the DAG plans, and what stops it before anything runs. Dry runs only."""
 
+import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -34,8 +36,9 @@ def test_the_mini_study(mini, monkeypatch):
     evaluated = runs + 2 + out + 1  # and the untrained models, of which one is evaluated there
     assert len(to_train(trainings(MINI))) == runs  # what `mcgrpo plan` says
     assert mini.jobs() == REPORT | CHECKS | {
-        "model": 2, "warm_start": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated, "grade": evaluated,
-        "rollouts": 2, "grade_rollouts": 2, "sign_flips": 2,
+        "model": 2, "warm_start": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated - 2 * (out + 1),
+        "generate_three_step_two_step": out + 1, "grade": evaluated, "rollouts": 2, "grade_rollouts": 2,
+        "sign_flips": 2,
     }  # fmt: skip
 
 
@@ -81,23 +84,35 @@ def test_the_papers_study():
         + 2 * 2  # update-matched
         + 2 * 2 * 2 + 2 * 2 + 2 * 2  # released, mixed groups, best on test, of two settings
     )  # fmt: skip
-    evaluated = runs + 5 + 2 * (5 * 3 * 2 * 2 + 3)  # untrained models; AIME and AMC for three settings
+    on_three = 5 * 3 * 2 * 2 + 3  # AIME and AMC for three settings, beside MATH-500: a job for the three
+    models = runs + 5  # and the untrained ones
     assert planned(said) == {
         "plan": 1, "collect": 1, "summarise": 1, "comparisons": 1, "signals": 1, "tables": 1, "model": 5, "dataset": 5,
-        "train": runs, "generate": evaluated, "grade": evaluated, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
+        "train": runs, "generate": models - on_three, "generate_aime24_amc23_math500": on_three,
+        "grade": models + 2 * on_three, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
     }  # fmt: skip
 
 
 def test_a_benchmark_is_decoded_as_the_study_says(empty):
     paper = empty.of(load("config"))
-    folder = "results/paper/completions/qwen3-4b-math/mc-grpo/G2/default/seed0"
-    targets = [f"{folder}/{benchmark}.jsonl" for benchmark in ("aime24", "math500")]
-    done = paper.changed("seeds: [0]").run(*targets, "--dry-run", "--printshellcmds", "--resources", "gpu=2")
-    commands = {
-        b: line for line in done.log.splitlines() for b in ("aime24", "math500") if f"paper/{b}.jsonl --prompt" in line
-    }
-    assert '"max_new_tokens": 8000' in commands["aime24"] and '"max_new_tokens": 3072' in commands["math500"]
-    assert all('"chat_template_kwargs": {"enable_thinking": true}' in command for command in commands.values())
+    target = "results/paper/completions/qwen3-4b-math/mc-grpo/G2/default/seed0/math500.jsonl"
+    done = paper.changed("seeds: [0]").run(target, "--dry-run", "--printshellcmds", "--resources", "gpu=2")
+    (command,) = [line for line in done.log.splitlines() if "mcgrpo.generate" in line]
+    words = shlex.split(command)
+    options = {name: words[words.index(f"--{name}") + 1 :][:3] for name in ("data", "settings", "output")}
+    each = [json.loads(text) for text in options["settings"]]
+    assert [Path(file).stem for file in options["data"]] == ["aime24", "amc23", "math500"]
+    assert [Path(file).stem for file in options["output"]] == ["aime24", "amc23", "math500"]
+    assert [settings["max_new_tokens"] for settings in each] == [8000, 8000, 3072]
+    assert all(settings["chat_template_kwargs"] == {"enable_thinking": True} for settings in each)
+
+
+def test_what_a_profile_sets_for_generate_holds_for_several_benchmarks(empty):
+    target = "results/paper/completions/qwen3-4b-math/mc-grpo/G2/default/seed0/math500.jsonl"
+    given = ("--resources", "gpu=2", "--set-resources", "generate:runtime=777", "train:runtime=888", "--", target)
+    done = empty.of(load("config")).changed("seeds: [0]").run("--dry-run", *given)
+    rule = done.log.split("rule generate_aime24_amc23_math500:")[1].split("rule ")[0]
+    assert "runtime=777" in rule, done.log
 
 
 def test_what_is_finished_is_reported_without_a_training(mini):

@@ -20,6 +20,7 @@ ANALYSIS = ("collect", "summarise", "signals", "comparisons", *REPORT, "track")
 STUDY = changed(load("mini"), load("cut-down"))
 TRAINED = Counter(entry.run.setting for entry in expand(STUDY).values() if entry.run.method != UNTRAINED)
 PLAN = ("plan", "overlap")
+GENERATE = ("generate", "generate_three_step_two_step")
 SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
 FIGURES = figures(STUDY, expand(STUDY))
 
@@ -50,7 +51,7 @@ def test_it_makes_every_table_and_figure(finished):
 def test_two_methods_without_theirs_reach_their_report(reported):
     """What they train is there already."""
     study, said = reported(["grpo-plus1", "mc-grpo"])
-    assert planned(said)["page"] == 1 and not {"train", "generate", "grade"} & planned(said).keys()
+    assert planned(said)["page"] == 1 and not {"train", *GENERATE, "grade"} & planned(said).keys()
     assert (study.folder / "reports/quick/report.html").is_file() and all(study.tables().values())
 
 
@@ -99,9 +100,9 @@ def test_a_second_call_runs_no_job_however_often_checkpoints_are_written(finishe
         ("variants: {other: {rewards: {format: 1.0}}}", {"all", *PLAN, *ANALYSIS}),
         (
             "models: {toy-qwen3: {toy: {intermediate_size: 64}}}",
-            {"all", "model", "warm_start", "train", "generate", "grade", *SIGN_FLIPS, *ANALYSIS},
+            {"all", "model", "warm_start", "train", *GENERATE, "grade", *SIGN_FLIPS, *ANALYSIS},
         ),
-        ("evaluation: {max_new_tokens: 8}", {"all", "generate", "grade", *SIGN_FLIPS, *ANALYSIS}),
+        ("evaluation: {max_new_tokens: 8}", {"all", *GENERATE, "grade", *SIGN_FLIPS, *ANALYSIS}),
         (
             "experiments: {sign-flips: {sign_flips: {subset_sizes: [2, 4]}}}",
             {"all", "plan", "overlap", "sign_flips", *ANALYSIS},
@@ -151,11 +152,35 @@ def test_a_deleted_run_is_trained_anew(finished, tmp_path):
     assert jobs["train"] == 1 and jobs["generate"] == jobs["grade"] >= 1
 
 
+def test_a_benchmark_that_is_added_or_changed_is_drawn_alone(finished, tmp_path):
+    """One job draws all benchmarks of a run, but keeps what is there; this study keeps its trained weights, too."""
+    study, run = finished.copied(tmp_path / "copy"), "toy-llama/mc-grpo/G2/default/seed0"
+    folder = study.folder / f"results/quick/completions/{run}"
+    before = {"two-step": (folder / "two-step.jsonl").read_bytes()}
+    target = f"results/quick/grades/{run}/three-step.jsonl"
+
+    def drawn(study):
+        """The benchmarks that a job draws."""
+        assert study.jobs(target) == {"generate_three_step_two_step": 1, "grade": 1}
+        study.made(target, "--quiet", "all")
+        log = (study.folder / f"logs/quick/generate/{run}.log").read_text()
+        kept = {name for name in ("two-step", "three-step") if f"{name}.jsonl is there already" in log}
+        assert all((folder / f"{name}.jsonl").read_bytes() == before[name] for name in kept)
+        assert ("drawing completions" in log) == (len(kept) < 2)
+        return {"two-step", "three-step"} - kept
+
+    study = study.changed("experiments: {headline-llama: {evaluate: [in, out]}}")
+    assert not (folder / "three-step.jsonl").exists() and drawn(study) == {"three-step"}
+    before["three-step"] = (folder / "three-step.jsonl").read_bytes()
+    shorter = study.changed("evaluation: {by_benchmark: {three-step: {max_new_tokens: 4}}}")
+    assert drawn(shorter) == {"three-step"} and (folder / "three-step.jsonl").read_bytes() != before["three-step"]
+
+
 def test_a_copy_with_other_times_trains_and_generates_nothing(finished, tmp_path):
     """As `cp -r` makes it: every file and folder is new, what a training starts from newer than its results."""
     study = finished.copied(tmp_path / "copy")
     made_newer(study)
-    assert not {"train", "generate", "rollouts", "grade", "dataset", "model", "warm_start"} & study.jobs().keys()
+    assert not {"train", *GENERATE, "rollouts", "grade", "dataset", "model", "warm_start"} & study.jobs().keys()
 
 
 def test_weights_of_a_local_folder_that_change_in_place_are_trained_on_anew(finished, tmp_path):
@@ -182,7 +207,7 @@ def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_
     done = study.run("--keep-going", "--quiet", "rules")
     assert done.returncode != 0
     assert "What is finished can be reported" in done.log and "none-such" in done.log
-    assert not {"train", "generate"} & planned(study.changed("partial: true").made("--quiet", "rules")).keys()
+    assert not {"train", *GENERATE} & planned(study.changed("partial: true").made("--quiet", "rules")).keys()
     cells = {(row["method"], row["variant"]): row for row in rows(study.folder / "results/quick/summary.csv")
              if row["measure"] == "greedy" and row["num_generations"] == "2" and row["role"] == "in"}  # fmt: skip
     missing, there = cells["mc-grpo", "composite"], cells["mc-grpo", "default"]

@@ -41,6 +41,17 @@ TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
 TURNS = {run.name: turn for turn, run in enumerate(sorted(RUNS.values(), key=NEIGHBOURS))}
 FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
+# An engine takes a minute to start on a GPU: a run that is evaluated on several benchmarks has one job for all of them,
+# of a rule that is named after them. Benchmarks -> the runs.
+TOGETHER = {}
+for name, entry in PLANNED.items():
+    if len(entry.evaluated) > 1:
+        TOGETHER.setdefault(tuple(sorted(entry.evaluated)), []).append(name)
+TOGETHER_RULES = {each: re.sub(r"\W", "_", "_".join(["generate", *each])) for each in TOGETHER}
+# What a profile sets for `generate` holds for them, too.
+SET_RESOURCES = workflow.resource_settings.overwrite_resources
+for name in TOGETHER_RULES.values() if "generate" in SET_RESOURCES else []:
+    SET_RESOURCES.setdefault(name, SET_RESOURCES["generate"])
 GRADING = plan.grading(config)
 GRADES = [
     RESULTS.grades(name, each, by) for name, entry in PLANNED.items() for each in entry.evaluated for by in GRADING
@@ -65,9 +76,12 @@ tracking.use_store(config)
 weights_output = directory if config.get("keep_models") else lambda path: temp(directory(path))
 
 
+# Not an alternation of all names: Snakemake would compile a long expression for every pattern.
+RUN = "[^/]+/[^/]+/G[0-9]+/[^/]+/seed[0-9]+"
+
+
 wildcard_constraints:
-    # Not an alternation of all names: Snakemake would compile a long expression for every pattern.
-    run="[^/]+/[^/]+/G[0-9]+/[^/]+/seed[0-9]+",
+    run=RUN,
     model="|".join(map(re.escape, config["models"])),
     dataset="|".join(map(re.escape, config["datasets"])),
     benchmark="|".join(map(re.escape, config["datasets"])),
@@ -120,9 +134,24 @@ def selection_data(wildcards):
     return FILES.data(settings.first_benchmark(config, run.setting)) if settings.selects_checkpoint(run) else []
 
 
-def generation_options(wildcards, settings_of, what):
-    """The options of `mcgrpo.generate` for a run, with the settings that `settings_of` has for `what`."""
+def any_of(names):
+    """A regular expression of names, by their parts: it is shorter and found faster than one of whole names."""
+    rests = {}
+    for name in names:
+        first, _, rest = name.partition("/")
+        rests.setdefault(first, []).append(rest)
+    parts = [re.escape(first) + (f"/{any_of(left)}" if any(left) else "") for first, left in rests.items()]
+    return f"(?:{'|'.join(parts)})"
+
+
+def generation_options(wildcards, *drawn):
+    """The options of `mcgrpo.generate` for a run, with the settings of each file that is drawn."""
     run = run_of(wildcards)
     sealed = [] if run.method == UNTRAINED else ["--sealed"]
-    evaluation = as_json(settings_of(config, run, what))
-    return shlex.join(["--prompt", run.prompt, "--settings", evaluation, "--seed", str(run.seed), *sealed])
+    each = [as_json(settings_of(config, run, what)) for settings_of, what in drawn]
+    return shlex.join(["--prompt", run.prompt, "--settings", *each, "--seed", str(run.seed), *sealed])
+
+
+def evaluation_options(wildcards, benchmarks):
+    """The options of `mcgrpo.generate` for an evaluation of a run on benchmarks."""
+    return generation_options(wildcards, *((settings.completion_settings, benchmark) for benchmark in benchmarks))

@@ -1,5 +1,10 @@
 """Completions of each run on its benchmarks, their grades, and sign-flip rates."""
 
+GENERATE = (
+    "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --data {input.data:q} "
+    "{params.options} --code {params.code} --output {output:q} --threads {threads} > {log:q} 2>&1"
+)
+
 
 rule generate:
     input:
@@ -11,16 +16,46 @@ rule generate:
         FILES.log("generate", "{run}/{benchmark}"),
     benchmark:
         RESULTS.benchmark("generate", "{run}/{benchmark}")
+    wildcard_constraints:
+        run=f"(?!{any_of(sum(TOGETHER.values(), []))}/){RUN}" if TOGETHER else RUN,
     threads: 1
     resources:
         gpu=GENERATION_GPUS,
     params:
-        options=lambda wildcards: generation_options(wildcards, settings.completion_settings, wildcards.benchmark),
+        options=lambda wildcards: evaluation_options(wildcards, [wildcards.benchmark]),
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
     shell:
-        "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --data {input.data:q} "
-        "{params.options} --output {output:q} --threads {threads} > {log:q} 2>&1"
+        GENERATE
+
+
+# All outputs of a rule have the same wildcards: so each set of benchmarks has a rule, for its runs.
+for several, its_runs in TOGETHER.items():
+
+    rule:
+        name:
+            TOGETHER_RULES[several]
+        input:
+            unpack(final_model),
+            data=[FILES.data(benchmark) for benchmark in several],
+        output:
+            # Not removed before the job, which keeps what is as it would draw it (`mcgrpo.generate.origin`).
+            [update(RESULTS.completions("{run}", benchmark)) for benchmark in several],
+        log:
+            FILES.log("generate", "{run}"),
+        benchmark:
+            RESULTS.benchmark("generate", "{run}")
+        wildcard_constraints:
+            run=any_of(its_runs),
+        threads: 1
+        resources:
+            gpu=GENERATION_GPUS,
+        params:
+            options=partial(evaluation_options, benchmarks=several),
+            gpus=GENERATION_GPUS,
+            code=fingerprint("mcgrpo.generate"),
+        shell:
+            GENERATE
 
 
 rule grade:
@@ -49,8 +84,10 @@ use rule generate as rollouts with:
         FILES.log("rollouts", "{run}/{benchmark}"),
     benchmark:
         RESULTS.benchmark("rollouts", "{run}/{benchmark}")
+    wildcard_constraints:
+        run=RUN,
     params:
-        options=lambda wildcards: generation_options(wildcards, settings.rollout_settings, FLIPS[wildcards.run]),
+        options=lambda wildcards: generation_options(wildcards, (settings.rollout_settings, FLIPS[wildcards.run])),
         gpus=GENERATION_GPUS,
         code=fingerprint("mcgrpo.generate"),
 

@@ -163,7 +163,7 @@ def provenance() -> str:
         raise SystemExit(f"{RESULTS}: no training has finished")
     seeds = Counter(cell_name(vars(each.run)) for each in trainings)
     commits = ", ".join(f"`{commit[:10]}`" for commit, _ in jobs.commits(trainings))
-    cards = sorted({each.outcome["device"] for each in trainings} - {"cpu"})
+    cards = sorted({each.outcome.device for each in trainings} - {"cpu"})
     return (
         f"The study `config/{STUDY}.yaml`: {wording.count(len(trainings), 'training')}, "
         f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, "

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from mcgrpo.analyse.frames import DECODINGS, accuracies, is_among
+from mcgrpo.analyse.records import ASKED_TOKENS, FIT_TOKENS
 from mcgrpo.report import wording
 from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import METHODS, UNTRAINED, label, method_order
@@ -84,7 +85,8 @@ def table(plan: Plan, summary: pd.DataFrame) -> Table | None:
         for _, rows in cells.groupby(KEY, sort=False)
     ]
     blocks = 3 if plan.changes else 2
-    return Table(plan.name, _caption(plan, cells, published), pd.DataFrame(lines), blocks, cells)
+    caption = f"{_caption(plan, cells, published)} {limits(summary, cells)}".strip()
+    return Table(plan.name, caption, pd.DataFrame(lines), blocks, cells)
 
 
 def select(plan: Plan, summary: pd.DataFrame) -> pd.DataFrame:
@@ -183,3 +185,17 @@ def _samples(cells: pd.DataFrame) -> str:
     sampled = cells[cells.decoding == "sampled"]
     numbers = [f"{name} on {benchmark}" for benchmark, name in sampled.groupby("benchmark").measure.first().items()]
     return f"Sampled: the mean accuracy of k samples of each problem, avg@k: {', '.join(numbers)}." if numbers else ""
+
+
+def limits(summary: pd.DataFrame, cells: pd.DataFrame) -> str:
+    """What a caption says of completions that are cut by the context of a model before the study's own limit."""
+    place = ["setting", "benchmark"]
+    tokens = summary[summary.measure.isin([FIT_TOKENS, ASKED_TOKENS]) & is_among(summary, cells, place)]
+    tokens = tokens.pivot_table(index=place, columns="measure", values="mean", aggfunc="min", sort=False)
+    if not {FIT_TOKENS, ASKED_TOKENS} <= set(tokens):
+        return ""
+    cut = [
+        f"{setting} on {benchmark}: {row[FIT_TOKENS]:,.0f} of {row[ASKED_TOKENS]:,.0f} asked"
+        for (setting, benchmark), row in tokens[tokens[FIT_TOKENS] < tokens[ASKED_TOKENS]].iterrows()
+    ]
+    return f"Completions were as long as the model's context leaves: {'; '.join(cut)} (tokens)." if cut else ""

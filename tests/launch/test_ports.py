@@ -1,0 +1,68 @@
+"""Ports of jobs that start at once: real processes that take them and hold them."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from mcgrpo.launch import ports
+
+HOLD = "from mcgrpo.launch import ports; port, lock = ports.take(); print(port, flush=True); input()"
+
+
+@pytest.fixture(autouse=True)
+def locks(tmp_path, monkeypatch):
+    monkeypatch.setenv("MCGRPO_LOCKS", str(tmp_path / "locks"))
+
+
+@pytest.fixture
+def start():
+    """Start a process that holds a port until it is killed."""
+    started = []
+
+    def start():
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        started.append(subprocess.Popen([sys.executable, "-c", HOLD], text=True, **pipes))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def port_of(process):
+    return int(process.stdout.readline())
+
+
+def test_processes_that_start_at_once_have_ports_of_their_own(start):
+    processes = [start() for _ in range(4)]
+    taken = [port_of(process) for process in processes]
+    assert len(set(taken)) == 4 and set(taken) <= set(ports.PORTS)
+    processes[1].kill()
+    processes[1].wait()
+    assert port_of(start()) == taken[1]
+
+
+def test_a_port_on_which_something_listens_is_left_alone(start):
+    first = start()
+    port = port_of(first)
+    first.kill()
+    first.wait()
+    with socket.create_server(("127.0.0.1", port)):
+        assert port_of(start()) > port
+    assert port_of(start()) == port
+
+
+def test_a_process_that_takes_two_has_two():
+    (one, lock), (other, another) = ports.take(), ports.take()
+    assert one != other
+    lock.release()
+    another.release()
+
+
+def test_no_port_left_is_one_line(monkeypatch):
+    monkeypatch.setattr(ports, "PORTS", range(20000, 20001))
+    with socket.create_server(("127.0.0.1", 20000)), pytest.raises(ValueError, match="all ports from 20000 to 20000"):
+        ports.take()
