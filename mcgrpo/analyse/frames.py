@@ -1,4 +1,4 @@
-"""The CSV files as DataFrames, their seals checked; cells beside the pairs that they are in; and the accuracies shown."""
+"""The CSV files as DataFrames, their seals checked; cells beside the pairs that they are in; the accuracies shown."""
 
 import types
 import typing

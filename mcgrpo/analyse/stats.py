@@ -15,8 +15,6 @@ LEVEL = 0.95
 DIGITS = 9
 """Decimals of a number that is printed: differences of printed numbers are exact at these."""
 POWER = 0.8
-EQUIVALENCE_LEVEL = 0.9
-"""Two one-sided tests at 5% are the 90% interval (Schuirmann 1987, J. Pharmacokinetics and Biopharmaceutics 15)."""
 
 
 @dataclass(frozen=True)

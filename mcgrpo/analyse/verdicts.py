@@ -1,6 +1,7 @@
 """Verdicts on comparisons that are judged together: tests corrected for their number, in words. Pure functions.
 
-docs/read-the-report.md has the meaning of each word, and the families within which they are corrected.
+docs/read-the-report.md has the meaning of each word, and the families within which they are corrected. Of equivalence,
+two one-sided tests (Schuirmann 1987, J. Pharmacokinetics and Biopharmaceutics 15).
 """
 
 from collections.abc import Sequence

@@ -29,7 +29,6 @@ UNGRADED = {"unparseable": "unparseable", "timeout": "timed out in grading", "er
 PLACE = ["setting", "benchmark", "G"]
 
 
-ENDPOINTS = {"greedy": "greedy accuracy", "sampled": "sampled accuracy"}
 UNKNOWN = "not measured"
 
 
@@ -81,7 +80,7 @@ class Answer:
 def _endpoint(rows: pd.DataFrame) -> str:
     """An accuracy by its name: "sampled accuracy (avg@4)"."""
     measure, decoding = rows.measure.iloc[0], rows.decoding.iloc[0]
-    return ENDPOINTS[decoding] + (f" ({measure})" if measure != decoding else "")
+    return f"{decoding} accuracy" + (f" ({measure})" if measure != decoding else "")
 
 
 def _lower(text: str) -> str:
