@@ -38,7 +38,7 @@ def test_a_gain_over_the_mean_that_the_control_has_too_is_not_the_medians():
 def test_each_part_has_its_paired_number_and_interval_for_every_setting_and_g():
     cells = study(0.02, 0.05), study(0.0, 0.03, size=4), study(-0.02, 0.01, setting="other")
     plan = plan_of(["other", "toy"], sizes=(2, 4))
-    found = answer_of(plan, scores_of(*cells), [cells[2][0][0]._replace(num_generations=4)])
+    found = answer_of(plan, scores_of(*cells), [key._replace(num_generations=4) for key, _ in cells[2]])
     text = markdown(found, "Nothing.")
     assert "- toy on sums, G=2: +2.0 points [+1.8, +2.2], better (5 seeds)" in text
     assert "- other on sums, G=2: −2.0 points [−2.2, −1.8], worse (5 seeds)" in text

@@ -124,8 +124,8 @@ def test_what_is_missing_or_fails_is_named(tmp_path):
     ruling = ruled(tmp_path, TWICE, pair(0.03))
     assert decisive(ruling) == "" and "not measured in any setting: gain of MC-GRPO at G=4" in comparisons(ruling)
     ruling = ruled(tmp_path, ABOVE, SURE, BAD)
-    assert decisive(ruling) == "−3.0 [−4.0, −2.0] points, claimed > 0"  # not the endpoint, which is above 0
-    worst = "worst: c/sums: gain of MC-GRPO at G=2 is −3.0 [−4.0, −2.0] points, claimed > 0, 5 seeds"
+    assert decisive(ruling) == "−3.0 [−4.0, −2.0] points (greedy), claimed > 0"  # not the endpoint, which is above 0
+    worst = "worst: c/sums: gain of MC-GRPO at G=2 is −3.0 [−4.0, −2.0] points (greedy), claimed > 0, 5 seeds"
     assert worst in comparisons(ruling)
     one = claim({"above": 0, "terms": [TERM]})
     without = {"one seed: interval over problems only": [[0.0, 1.0] * 20], "without an interval": [0.5]}

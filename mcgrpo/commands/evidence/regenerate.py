@@ -55,9 +55,9 @@ def make_tables(config: Config, planned: Plan, collected: Results, there: StudyF
 
 def lend(planned: Plan, theirs: ResultFiles, ours: ResultFiles) -> None:
     """Link what signals are computed from, beside what is made again: grades of many rollouts, and groups."""
-    both = theirs, ours
-    paths = [(each.rollout_grades(run, spec.benchmark) for each in both) for run, spec in planned.flips.items()]
-    paths += [(each.run(run.name) / GROUPS for each in both) for run in trained_runs(planned)]
+    grades = [(run, spec.benchmark) for run, spec in planned.flips.items()]
+    paths = [(theirs.rollout_grades(*each), ours.rollout_grades(*each)) for each in grades]
+    paths += [(theirs.run(run.name) / GROUPS, ours.run(run.name) / GROUPS) for run in trained_runs(planned)]
     for source, target in paths:
         if source.is_file() and not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
