@@ -62,6 +62,15 @@ def whole_folder(output: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def as_new(folder: Path) -> None:
+    """Give the files of a folder the mode of new files: safetensors leaves weights readable to their owner alone."""
+    mask = os.umask(0)
+    os.umask(mask)
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o666 & ~mask)
+
+
 def flush(path: Path) -> None:
     """Flush a file, or the names in a folder, to disk; not every file system supports this for a folder."""
     handle = os.open(path, os.O_RDONLY)

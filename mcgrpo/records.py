@@ -71,7 +71,8 @@ class Completion:
 class Grade:
     """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and its extracted answer.
 
-    If `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
+    `finish_reason`, `answer` (the gold) and `prompt_sha256` are those of the completion; an older file lacks them. If
+    `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
     """
 
     id: str
@@ -80,6 +81,9 @@ class Grade:
     verdict: Verdict
     decoding: Decoding = "sampled"
     gold_parsable: bool = True
+    finish_reason: str = ""
+    answer: str | int | float | None = None
+    prompt_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -149,9 +153,9 @@ class Rollout:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The data set of a training: its path, the SHA-256 of the file, and the training rows that it uses.
+    """A data set that a training read: its path, the SHA-256 of the file, and the rows of the split.
 
-    `left_out` are those whose prompts are too long.
+    `rows` are those that it used; `left_out` had prompts that are too long.
     """
 
     path: str
@@ -182,6 +186,7 @@ class Outcome:
         rollouts: the engine that drew them.
         commit: of the code, with `-dirty` where the work tree differs from it; None if that is unknown.
         versions: of packages.
+        test: the data set whose test split selected the checkpoint, where one is selected.
         rollout_tables: which rollouts were written down as text.
         sums: the SHA-256 of each file that it left, by its name in the run's folder.
         error: why it failed.
@@ -198,6 +203,7 @@ class Outcome:
     device: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     data: TrainingData | None = None
+    test: TrainingData | None = None
     model: InitialModel | None = None
     rollout_tables: dict[str, int] | None = None
     sums: dict[str, str] = field(default_factory=dict)

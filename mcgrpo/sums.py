@@ -5,6 +5,7 @@ That of a file is in `NAME.sha256` beside it, those of a folder in `SHA256SUMS` 
 """
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from mcgrpo.files import RecordError, write_csv, write_text
 
 FOLDER_LIST = "SHA256SUMS"
+TIMESTAMP = ".snakemake_timestamp"
+"""Snakemake's own file in a folder that a rule has made."""
 WEIGHTS_LIST = f"weights/{FOLDER_LIST}"
 """The key in a run's record for the checksums of its trained weights."""
 
@@ -58,8 +61,30 @@ def write_table(path: Path, kind: type, rows: Iterable[Any]) -> None:
 
 def write_sums(folder: Path) -> None:
     """Write the checksums of a folder's files beside it: Snakemake compares a file by content, a folder by its time."""
-    sums = {f"{folder.name}/{name}": value for name, value in sums_of(folder).items()}
-    write_list(folder.with_name(f"{folder.name}.sha256"), sums)
+    write_list(folder.with_name(f"{folder.name}.sha256"), sums_of(folder))
+
+
+def model_sum(folder: Path, listed: Path | None = None) -> str:
+    """One SHA-256 over those of a model's files, which are first compared with a list of them.
+
+    All bytes are read, as they are when the model is loaded: then from memory, so that a check costs the time of the
+    hash alone.
+
+    Args:
+        folder: of the model.
+        listed: the list; without one any files are accepted.
+
+    Raises:
+        RecordError: naming a file that has changed, is missing or is not on the list.
+    """
+    sums = {name: value for name, value in sums_of(folder).items() if name != TIMESTAMP}
+    expected = read_list(listed) if listed else sums
+    if odd := next((name for name in sorted({*sums, *expected}) if sums.get(name) != expected.get(name)), None):
+        raise RecordError(
+            f"{folder / odd} has changed since {listed} was written: put it back, or remove that list, and the "
+            "model is made again, with all that depends on it"
+        )
+    return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()
 
 
 def write_list(path: Path, sums: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +12,11 @@ from statistics import fmean
 
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import curve, of_run, training_measures
-from mcgrpo.analyse.measures import decoding_of, measures, read_grades, token_limits
+from mcgrpo.analyse.measures import Problems, asked, decoding_of, measures, read_grades, token_limits
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, Measure, Score
 from mcgrpo.analyse.scored import write_scores
 from mcgrpo.files import RecordError, iter_json_lines, read_jsonl
-from mcgrpo.records import Outcome, Plan, Role, Run
+from mcgrpo.records import Decoding, Outcome, Plan, Role, Run
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
@@ -61,22 +61,52 @@ def check_files(folder: Path) -> None:
         raise RecordError(f"{fault} (its sum is in {folder / RECORD}): remove {folder}, and the run is trained again")
 
 
-def check_inputs(inputs: Mapping[tuple[str, str], Mapping[str, list[str]]]) -> None:
-    """Refuse trainings of one data set or model that read different bytes.
+REMEDY = {
+    "files": "remove one or the other, and they are trained again",
+    "problems": "remove the completions of one or the other, and they are generated again",
+}
 
-    Args:
-        inputs: ("data" or "model", its name) -> the SHA-256 of its bytes -> the runs that were trained on these.
 
-    Raises:
-        RecordError: naming up to three trainings of the rarer kind, and one of the other.
-    """
-    for (kind, name), runs in inputs.items():
-        if len(runs) > 1:
-            few, *_, many = sorted(runs.values(), key=len)
-            raise RecordError(
-                f"{', '.join(few[:3])} ({len(few)} in all) had other files of {kind} {name!r} than {many[0]} "
-                f"({len(many)} in all): remove one or the other, and they are trained again"
-            )
+class Inputs:
+    """What the runs of a study read: files of data and models, golds and prompts. Of one name, all read the same."""
+
+    def __init__(self) -> None:
+        self.runs: dict[tuple[str, str, str], dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+        """(a key of `REMEDY`, kind, its name) -> a SHA-256 -> the runs that read what has it."""
+
+    def trained(self, run: Run, outcome: Outcome, plan: Plan) -> None:
+        """The files that a training read; to select a checkpoint, the first benchmark of its setting."""
+        roles = plan.benchmarks[run.setting]
+        first = next(name for name in roles if roles[name] == "in")
+        read = ("data", run.dataset, outcome.data), ("data", first, outcome.test), ("model", run.model, outcome.model)
+        for kind, name, used in read:
+            if used:
+                self.runs["files", kind, name][used.sha256][run.name] = None
+
+    def evaluated(self, run: Run, benchmark: str, drawn: dict[Decoding, Problems], path: Path) -> None:
+        """The problems of completions. The text of a prompt has the chat template of the model."""
+        template = run.training.get("chat_template_kwargs")
+        names = {
+            "golds": benchmark,
+            "prompts": f"{benchmark} in {run.setting}" + (f" with {template}" if template else ""),
+        }
+        for kind, total in asked(drawn, str(path)).items():
+            self.runs["problems", kind, names[kind]][total][run.name] = None
+
+    def check(self) -> None:
+        """Refuse runs that read different things of one name.
+
+        Raises:
+            RecordError: naming up to three runs of the rarer kind, and one of the other.
+        """
+        for (what, kind, name), sums in self.runs.items():
+            if len(sums) > 1:
+                few, *_, many = sorted(map(list, sums.values()), key=len)
+                read = f"other files of {kind}" if what == "files" else f"other {kind} of"
+                raise RecordError(
+                    f"{', '.join(few[:3])} ({len(few)} in all) had {read} {name!r} than {many[0]} "
+                    f"({len(many)} in all): {REMEDY[what]}"
+                )
 
 
 @dataclass
@@ -104,19 +134,18 @@ def collect(plan: Plan, folder: Path, unfinished: bool = False) -> Results:
     A run whose training is wrong or unfinished has none.
 
     Raises:
-        RecordError: for trainings of different inputs; for a file that is missing or does not hold what it should,
+        RecordError: for runs of different inputs; for a file that is missing or does not hold what it should,
             which is listed of an unfinished study.
     """
     results, files = Results(), ResultFiles(folder)
-    inputs: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    inputs = Inputs()
     for run in plan.runs:
         with results.listing(unfinished):
             check_files(files.run(run.name))
             is_trained = run.method != UNTRAINED
             outcome = finished(files.run(run.name) / RECORD, run) if is_trained else None
-            for kind, name in (("data", run.dataset), ("model", run.model)) if outcome else ():
-                if used := getattr(outcome, kind):
-                    inputs[kind, name][used.sha256].append(run.name)
+            if outcome:
+                inputs.trained(run, outcome, plan)
             for benchmark, role in measured_on(plan, run):
                 with results.listing(unfinished):
                     if role == "train":
@@ -125,19 +154,20 @@ def collect(plan: Plan, folder: Path, unfinished: bool = False) -> Results:
                     else:
                         # Of a whole study Snakemake has made them anew where the weights have changed
                         since = outcome.started if outcome and unfinished else 0.0
-                        scores = of_benchmark(run, benchmark, role, plan.grading, files, since)
+                        scores = of_benchmark(run, benchmark, role, plan.grading, files, since, inputs)
                     results.scores += scores
-    check_inputs(inputs)
+    inputs.check()
     return results
 
 
 def of_benchmark(
-    run: Run, benchmark: str, role: Role, grading: list[str], files: ResultFiles, since: float
+    run: Run, benchmark: str, role: Role, grading: list[str], files: ResultFiles, since: float, inputs: Inputs
 ) -> list[Score]:
     """The scores of a run on a benchmark under each protocol of grading, or its sign-flip rates there.
 
     Args:
         since: an older file is not of this training; in seconds since the epoch.
+        inputs: what the runs read, to which the problems are added.
 
     Raises:
         RecordError: for a file that is wrong or older.
@@ -152,7 +182,12 @@ def of_benchmark(
             raise RecordError(f"{path}: older than the training that it should be of")
         if role == "flips":
             check_seal(path)
-        for row in read_jsonl(path, Measure) if role == "flips" else measures(read_grades(path), protocol):
+            rows = read_jsonl(path, Measure)
+        else:
+            drawn = read_grades(path)
+            inputs.evaluated(run, benchmark, drawn, path)
+            rows = measures(drawn, protocol)
+        for row in rows:
             numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
             decoding = decoding_of(row.measure)
             scores.append(Score(**of_run(run), benchmark=benchmark, role=role, decoding=decoding, **numbers))

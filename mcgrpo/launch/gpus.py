@@ -18,6 +18,8 @@ from filelock import FileLock, Timeout
 UUID = re.compile("GPU-|MIG-")
 PRETENDED = "MCGRPO_DEVICES"
 """Environment variable of tests: GPUs (by comma) in place of this machine's; jobs on them run on the CPU."""
+PRETENDED_GIB = "MCGRPO_DEVICE_GIB"
+"""Environment variable of tests: the memory of each of those GPUs, in GiB; without it, it is not known."""
 POLL_SECONDS = 0.5
 
 
@@ -45,6 +47,18 @@ def _machine() -> dict[str, str]:
         return {}
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
     return {str(number): pynvml.nvmlDeviceGetUUID(handle) for number, handle in enumerate(handles)}
+
+
+def memory_of_gpus() -> list[int]:
+    """The bytes of each GPU of `gpus`."""
+    if PRETENDED in os.environ:
+        size = os.environ.get(PRETENDED_GIB)
+        return [round(float(size) * 2**30)] * len(gpus()) if size else []
+    if not (uuids := gpus().values()):
+        return []
+    import pynvml
+
+    return [pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByUUID(uuid)).total for uuid in uuids]
 
 
 def check(wanted: int) -> None:

@@ -5,6 +5,7 @@ the place and the culprit in one line. What a data set or a toy model has, the j
 """
 
 import difflib
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -67,6 +68,9 @@ def check_form(config: Config) -> None:
         StudyError: for the first mistake found.
     """
     leave_out(config)
+    for place, value in _numbers(config):
+        if not math.isfinite(value):  # no bound of a schema excludes NaN
+            raise StudyError(f"{place}: {value} is no finite number")
     if error := best_match(Draft202012Validator(load(shipped.STUDY_SCHEMA)).iter_errors(config)):
         raise StudyError(_explain(error))
     for where, kind, name in _references(config):
@@ -93,6 +97,15 @@ def leave_out(config: Config) -> None:
     for part in (config.get("experiments"), *entries):
         for name in [name for name, each in part.items() if each is None] if isinstance(part, dict) else ():
             del part[name]
+
+
+def _numbers(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
+    """(place, value) of every number with a point."""
+    if isinstance(value, float):
+        yield place, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield from _numbers(part, f"{place}.{name}" if place else str(name))
 
 
 def _explain(error: ValidationError) -> str:

@@ -116,6 +116,10 @@ class StudyFiles:
         """The SHA-256 of each file of such a folder, beside it."""
         return model.with_name(f"{model.name}.sha256")
 
+    def local_sums(self, name: str) -> Path:
+        """The SHA-256 of each file of a model that is used where it lies."""
+        return self.root / f"resources/models/{self.study}/{name}.local.sha256"
+
     def warm_start(self, name: str) -> Path:
         """The folder of a model after its warm start."""
         return self.root / f"resources/warm_starts/{self.study}/{name}"

@@ -77,6 +77,7 @@ def warm_start(config: Config, model: str) -> Config:
         "max_new_tokens": training.get("max_completion_length", COMPLETION_LENGTH),
         "bf16": training.get("bf16", False),
         "chat_template_kwargs": training.get("chat_template_kwargs", {}),
+        **({"stop": training["stop"]} if "stop" in training else {}),
     }
 
 

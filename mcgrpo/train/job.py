@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.files import as_record, read_json
+from mcgrpo.files import as_new, as_record, read_json
 from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.launch.parents import die_with_parent, is_first
 from mcgrpo.records import Outcome, Run
@@ -39,6 +39,7 @@ from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
 from mcgrpo.train.lengths import fitting
 from mcgrpo.train.provenance import VERSIONS, data_set, initial_model, provenance
+from mcgrpo.train.sharding import check_sharded
 from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
 DISK_FULL_BYTES = 1 << 20
@@ -73,6 +74,7 @@ class Job:
         save_steps: optimizer steps between two checkpoints; None for none.
         code: fingerprint of the training code; computed by default.
         rollout_tables: as in a study: which rollouts are recorded as text; None for none.
+        sums: the list of the sums of the model's files; without one they are not compared.
     """
 
     run: Run
@@ -87,6 +89,7 @@ class Job:
     gpus: int = 0
     code: str = ""
     rollout_tables: dict[str, int] | None = None
+    sums: Path | None = None
 
     @property
     def home(self) -> Path:
@@ -109,6 +112,7 @@ def run_job(job: Job) -> None:
 def record_attempt(job: Job) -> None:
     """Train from the last checkpoint, if there is one, to the end."""
     begun = time.time()
+    model = initial_model(job.model, job.sums) if is_first() else None  # before an earlier attempt is cleared
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome = Outcome(
         "running",
@@ -116,7 +120,8 @@ def record_attempt(job: Job) -> None:
         gpus=job.gpus,
         **provenance(),
         data=data_set(job.data),
-        model=initial_model(job.model) if is_first() else None,
+        test=data_set(job.test, "test") if job.test else None,
+        model=model,
         rollout_tables=job.rollout_tables,
     )
     write(job, outcome)
@@ -195,6 +200,7 @@ def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
     schedule(job.run, args.world_size, len(examples))
     test = fitting(job.run, job.model, job.test, "test")[0] if job.test and selects_checkpoint(job.run) else None
     trainer = trainer_of(job.run, args, job.model, examples, test, callbacks)
+    check_sharded(trainer)
     RolloutFiles(trainer, job.home, job.rollout_tables)
     processes = trainer.accelerator.num_processes
     if job.gpus > 1 and processes != job.gpus:
@@ -217,6 +223,7 @@ def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
 
 def seal_outputs(job: Job) -> dict[str, str]:
     """Write the checksums of the trained weights; returns the SHA-256 of that list and of the run's files."""
+    as_new(job.home / "weights")
     seal(job.home / "weights")
     return {name: sha256(path) for name in (WEIGHTS_LIST, *GROWING) if (path := job.home / name).is_file()}
 
@@ -241,6 +248,7 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--run", type=parse_run, required=True, help="the run, as JSON or the path of a run.json")
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
+    parser.add_argument("--sums", type=Path, help="the list of the sums of its files, which are compared")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
     parser.add_argument("--output", type=Path, required=True, help="folder for run.json and metrics.jsonl")
     parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")

@@ -25,6 +25,30 @@ def fsdp_arguments(gradient_checkpointing: bool) -> dict[str, Any]:
     return {"fsdp": True, "fsdp_config": config, "gradient_checkpointing": False}
 
 
+def shard_on_cpu() -> dict[str, Any]:
+    """TRL's arguments for FSDP by processes on a CPU, with gloo; for pretended GPUs.
+
+    accelerate takes the settings of FSDP for kinds of accelerators alone, and passes over them on a CPU without a word.
+    It is told here that its processes are of such a kind; what is divided, gathered and computed is the real thing.
+    """
+    from accelerate import PartialState
+    from accelerate.utils import DistributedType
+
+    PartialState(cpu=True).distributed_type = DistributedType.MULTI_XPU
+    return {"accelerator_config": {"use_configured_state": True}}
+
+
+def check_sharded(trainer: Any) -> None:
+    """Refuse a training whose weights accelerate does not divide, although its arguments say so.
+
+    Raises:
+        ValueError: with the device and the processes.
+    """
+    if trainer.args.fsdp and not trainer.is_fsdp_enabled:
+        device, processes = trainer.accelerator.device, trainer.accelerator.num_processes
+        raise ValueError(f"sharding=fsdp: accelerate does not divide the weights ({processes} process(es) on {device})")
+
+
 def keep_log_probabilities(args: Any) -> None:
     """For FSDP in bf16: keep the outputs of modules, above all log-probabilities, in the precision of computation.
 

@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch.distributed.fsdp import FSDPModule
 from trl.generation.vllm_generation import VLLMGeneration
 from trl.trainer import grpo_trainer
 
@@ -56,6 +57,17 @@ class VLLMRollouts(VLLMGeneration):
             torch.set_num_threads(threads)
         if self.mode == "server" and self.accelerator.is_main_process:
             self.vllm_client.generate = partial(prompt_by_prompt, self.vllm_client.generate)
+
+    def sync_weights(self) -> None:
+        """TRL's method, with weights that are divided among processes whenever it is called.
+
+        FSDP2 keeps the embedding, the last norm and the output layer whole from a forward pass to its backward pass.
+        After one without, as in an evaluation, TRL 1.16 ends with "'Tensor' object has no attribute 'full_tensor'".
+        """
+        for module in self.model.modules():
+            if isinstance(module, FSDPModule):
+                module.reshard()
+        super().sync_weights()
 
     def generate(self, prompts: list[list[int]], images: list | None, num_generations: int, profiler: Any = None):
         """TRL's method, with the seed of this generation."""

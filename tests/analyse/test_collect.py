@@ -13,7 +13,7 @@ from mcgrpo.analyse.measures import problems_hash
 from mcgrpo.analyse.records import CurvePoint, Measure, Score
 from mcgrpo.analyse.scored import by_cell
 from mcgrpo.analyse.summarise import summarise
-from mcgrpo.files import RecordError, read_json, read_jsonl, write_json, write_jsonl
+from mcgrpo.files import RecordError, iter_json_lines, read_json, read_jsonl, write_json, write_jsonl
 from mcgrpo.records import Group, Plan, Primary, SignFlips
 from mcgrpo.study.planned import read_plan, write_plan
 from mcgrpo.sums import seal
@@ -146,6 +146,62 @@ def test_trainings_with_other_files_of_one_data_set_or_model_are_refused(results
     message = rf"{runs[0].name} \(1 in all\) had other files of {kind} '{name}' than {runs[1].name} \(1 in all\)"
     with pytest.raises(RecordError, match=message):
         collect(plan(results), results, unfinished)
+
+
+def regraded(results, change, *runs, benchmark="sums"):
+    """The grades of these runs on a benchmark, each row changed."""
+    for run in runs:
+        path = results / f"grades/{run.name}/{benchmark}.jsonl"
+        write_jsonl(path, [change(row) for _, row in iter_json_lines(path)])
+
+
+class TestProblems:
+    """Runs that are compared were asked the same questions."""
+
+    @pytest.fixture
+    def asked(self, results):
+        """Each grade has a gold and the sum of its prompt, as those that are made of completions."""
+        for benchmark in ("sums", "others"):
+            add = lambda row: row | {"answer": row["id"], "prompt_sha256": f"{row['id']}?"}  # noqa: E731
+            regraded(results, add, a_run("none"), a_run(), a_run(seed=1), benchmark=benchmark)
+        return results
+
+    def test_are_the_same_in_all_runs(self, asked):
+        assert len(collect(plan(asked), asked).scores) == WHOLE
+
+    @pytest.mark.parametrize("unfinished", [False, True])
+    @pytest.mark.parametrize(
+        ("change", "kind"),
+        [({"answer": "8"}, "golds of 'sums'"), ({"prompt_sha256": "another"}, "prompts of 'sums in toy'")],
+    )
+    def test_with_other_golds_or_prompts_are_refused(self, asked, change, kind, unfinished):
+        regraded(asked, lambda row: row | (change if row["id"] == "b" else {}), a_run(seed=1))
+        message = rf"{a_run(seed=1).name} \(1 in all\) had other {kind} than .* \(2 in all\): remove the completions"
+        with pytest.raises(RecordError, match=message):
+            collect(plan(asked), asked, unfinished)
+
+    def test_of_another_chat_template_have_other_prompts_by_right(self, asked):
+        planned = plan(asked)
+        *others, run = planned.runs
+        run = replace(run, training=run.training | {"chat_template_kwargs": {"enable_thinking": False}})
+        write_run(asked, run, metrics())
+        for benchmark in ("sums", "others"):
+            regraded(asked, lambda row: row | {"prompt_sha256": "another"}, a_run(seed=1), benchmark=benchmark)
+        assert len(collect(replace(planned, runs=[*others, run]), asked).scores) == WHOLE
+
+    def test_have_one_gold_in_a_file(self, asked):
+        regraded(asked, lambda row: row | {"answer": str(row["sample"])}, a_run(seed=1))
+        with pytest.raises(RecordError, match=r"seed1/sums\.jsonl: completions of 'a' have two golds or two prompts"):
+            collect(plan(asked), asked)
+
+
+def test_the_benchmark_that_selects_a_checkpoint_is_compared_as_the_data_of_trainings_are(results):
+    for run, key, total in ((a_run(), "test", "aaa"), (a_run(seed=1), "data", "bbb")):
+        record = read_json(path := results / "runs" / run.name / "run.json")
+        record["outcome"][key] = {"path": "sums.jsonl", "sha256": total, "rows": 960}
+        write_json(path, record)
+    with pytest.raises(RecordError, match="had other files of data 'sums' than"):
+        collect(plan(results), results)
 
 
 def test_grades_of_an_earlier_training_are_not_counted_in_a_part_of_a_study(results):

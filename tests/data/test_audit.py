@@ -25,6 +25,34 @@ def test_a_gold_that_cannot_be_read_is_told_from_one_that_is_badly_spelt():
     assert found["golds_unparsable"]["ids"] == ["none"]
 
 
+@pytest.mark.parametrize(
+    ("gold", "is_told"),
+    [
+        ("１２", True),
+        ("many", True),
+        ("\u221212", True),
+        ("12", False),
+        ("1,200", False),
+        ("-3.5", False),
+        ("$4", False),
+    ],
+)
+def test_a_gold_that_no_model_meets_is_told(gold, is_told):
+    """Its plain form is graded against it; a gold of GSM8K is a number."""
+    found = audit.audit(rows("How many?", answer=gold), "gsm8k", None)["splits"]["test"]
+    assert found["golds_not_plain"] == {"count": is_told, "ids": ["test-0"] * is_told}
+
+
+@pytest.mark.slow
+def test_a_gold_of_math_is_compared_with_its_plain_form():
+    golds = [
+        Example("wide", "test", "?", "１２"),
+        Example("minus", "test", "?", "\u22123"),
+        Example("x", "test", "?", "x²"),
+    ]
+    assert audit.audit(golds, "math", None)["splits"]["test"]["golds_not_plain"]["ids"] == ["wide", "minus"]
+
+
 def test_normalised_keeps_what_tells_questions_apart():
     assert normalised("How much is 2 + 3?") == normalised("how much is  2 +3")
     assert normalised("A Two-Step way: 20-year, $x$.") == normalised("a two step way (20 year), x")

@@ -9,12 +9,12 @@ import os
 import random
 import sys
 from collections import Counter
-from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import torch
+from accelerate.state import AcceleratorState
 from device import ON_GPU
 from runs import RUN
 from transformers import TrainerCallback
@@ -23,6 +23,7 @@ from mcgrpo.files import read_jsonl
 from mcgrpo.records import Example
 from mcgrpo.train.arguments import arguments_of
 from mcgrpo.train.assemble import save_weights, trainer_of
+from mcgrpo.train.sharding import check_sharded
 from mcgrpo.trainer.trainer import MCGRPOTrainer
 
 
@@ -91,6 +92,7 @@ def train(case):
     Scripted.answers = {example.question: example.answer for example in examples}
     with patch("mcgrpo.trainer.trainer.MCGRPOTrainer", Scripted):
         trainer = trainer_of(run, args, Path(case["model"]), [e for e in examples if e.split == "train"], None, [])
+    check_sharded(trainer)
     trainer.gradients = Gradients()
     if "sharding" not in case["training"]:  # else each process has a part of it
         trainer.add_callback(trainer.gradients)
@@ -118,29 +120,14 @@ def record(case):
     torch.save(seen, folder / f"rank{torch.distributed.get_rank() if torch.distributed.is_initialized() else 0}.pt")
 
 
-@contextmanager
-def shard_on_cpu():
-    """Within it accelerate shards, and computes in bf16, on a CPU; with gloo.
-
-    It takes the settings of FSDP where it finds a GPU, and passes them over in silence elsewhere. What is divided,
-    gathered and computed is the real thing.
-    """
-    from accelerate.state import DistributedType, PartialState
-
-    os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
-    gloo = patch.object(PartialState, "_prepare_backend", lambda *_: ("gloo", DistributedType.MULTI_XPU))
-    with gloo, patch("transformers.training_args.is_torch_bf16_gpu_available", lambda: True):
-        yield
-
-
 def main():
     torch.set_num_threads(1)
     if ON_GPU:  # which all processes share: each is the first of its machine, so that its device is number 0
         os.environ |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     cases = json.loads(sys.argv[1])
-    with shard_on_cpu() if "sharding" in cases[0]["training"] else nullcontext():
-        for case in cases:
-            record(case)
+    for case in cases:
+        AcceleratorState._reset_state(reset_partial_state=True)  # a process of a study trains once
+        record(case)
 
 
 if __name__ == "__main__":

@@ -74,11 +74,14 @@ def alone(cases):
         scripted.record(each)
 
 
-def launch(cases):
-    """Run cases one after the other in two processes."""
+ON_CPU = {"CUDA_VISIBLE_DEVICES": ""}
+
+
+def launch(cases, **settings):
+    """Run cases one after the other in two processes, with these environment variables."""
     command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "scripted"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    environment |= {} if ON_GPU else {"CUDA_VISIBLE_DEVICES": ""}
+    environment |= ({} if ON_GPU else ON_CPU) | settings
     done = subprocess.run(
         [sys.executable, *command, json.dumps(cases)], capture_output=True, text=True, env=environment
     )
@@ -233,7 +236,9 @@ def sharded(inputs, tmp_path_factory):
         [
             case(inputs, folder / name, "mc-grpo", 2, gpus=2, sharding="fsdp", **training)
             for name, training in SHARDED.items()
-        ]
+        ],
+        **ON_CPU,
+        MCGRPO_DEVICES="a,b",
     )
     return folder
 

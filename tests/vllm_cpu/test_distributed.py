@@ -37,3 +37,21 @@ def test_processes_that_share_an_engine_draw_the_same_and_keep_their_own(tmp_pat
     assert first["drawn"] == second["drawn"]
     assert [len(call) for call in first["drawn"][:2]] == [10, 10]
     assert first["synchronized"] and second["synchronized"]
+
+
+SHARDED = {"sharding": "fsdp", "gradient_checkpointing": True, "beta": 0.04, "num_iterations": 2, "max_steps": 6}
+
+
+def test_weights_that_are_divided_reach_the_engine_of_each_process(tmp_path, monkeypatch):
+    """As the paper's largest setting trains: FSDP2, a reference model, and two updates with what is drawn at a time.
+
+    They are sent once more after completions of transformers, whose forward passes leave some weights whole.
+    """
+    found = two_processes(tmp_path / "a", monkeypatch, per_device_train_batch_size=4, learning_rate=0.05, **SHARDED)
+    for process in found:
+        assert process["held"] and process["synchronized"] and not process["synchronized before"]
+        assert len(process["differences"]) == 3 and max(process["differences"]) < 1e-3
+        first, second, *_ = process["kl"]
+        assert first < 1e-6 < second  # the reference is the model that training starts from, on each process
+        assert [len(call) for call in process["drawn"][:3]] == [5, 5, 5]
+    assert found[0]["prompts"] != found[1]["prompts"]

@@ -20,7 +20,7 @@ ANALYSIS = ("collect", "summarise", "signals", "comparisons", *REPORT, "track")
 STUDY = changed(load("mini"), load("cut-down"))
 TRAINED = Counter(entry.run.setting for entry in expand(STUDY).values() if entry.run.method != UNTRAINED)
 PLAN = ("plan", "overlap")
-GENERATE = ("generate", "generate_three_step_two_step")
+GENERATE = ("generate", "generate_together_1")
 SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
 FIGURES = figures(STUDY, expand(STUDY))
 
@@ -161,7 +161,7 @@ def test_a_benchmark_that_is_added_or_changed_is_drawn_alone(finished, tmp_path)
 
     def drawn(study):
         """The benchmarks that a job draws."""
-        assert study.jobs(target) == {"generate_three_step_two_step": 1, "grade": 1}
+        assert study.jobs(target) == {"generate_together_1": 1, "grade": 1}
         study.made(target, "--quiet", "all")
         log = (study.folder / f"logs/quick/generate/{run}.log").read_text()
         kept = {name for name in ("two-step", "three-step") if f"{name}.jsonl is there already" in log}

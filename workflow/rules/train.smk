@@ -27,6 +27,6 @@ rule train:
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "
-        "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} --test {input.test:q} "
-        "--output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
+        "mcgrpo.train --run {params.run:q} --model {input.model:q} --sums {input.sums:q} --data {input.data:q} "
+        "--test {input.test:q} --output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
         "--threads {threads} --gpus {params.gpus} --code {params.code} > {log:q} 2>&1"

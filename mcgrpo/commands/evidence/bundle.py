@@ -102,13 +102,16 @@ def outcomes(planned: Plan, results: ResultFiles) -> dict[str, Outcome]:
 
 def _manifest(config: Config, planned: Plan) -> dict[str, Any]:
     """What made the archive, and what made its trainings; nothing in it depends on when."""
-    found = list(outcomes(planned, StudyFiles(config["study"]).results).values())
+    ours = {"format": FORMAT, "mcgrpo": version("mcgrpo"), "commit": commit()}
+    return ours | made_of(planned, StudyFiles(config["study"]).results)
+
+
+def made_of(planned: Plan, results: ResultFiles) -> dict[str, Any]:
+    """The study, the number of its trainings, and their commits and versions by count."""
+    found = list(outcomes(planned, results).values())
     packages = Counter(json.dumps(outcome.versions, sort_keys=True) for outcome in found)
     return {
-        "study": config["study"],
-        "format": FORMAT,
-        "mcgrpo": version("mcgrpo"),
-        "commit": commit(),
+        "study": planned.study,
         "trainings": len(found),
         "commits": dict(sorted(Counter(str(outcome.commit) for outcome in found).items())),
         "versions": [{"trainings": count, **json.loads(each)} for each, count in sorted(packages.items())],

@@ -32,8 +32,6 @@ def planned_files(config: Config, planned: Plan) -> dict[str, str]:
     evaluations = [(run, benchmark) for run, each in planned.evaluations.items() for benchmark in each]
     flips = [(run, spec.benchmark) for run, spec in planned.flips.items()]
     trained = [run.name for run in trained_runs(planned)]
-    evaluated = {name for run in planned.runs for name in planned.benchmarks[run.setting]}
-    datasets = sorted({run.dataset for run in planned.runs} | evaluated)
     # The signal of an estimator of somebody's own is made by its code, which `verify` does not run
     own, signals = modules(planned), [results.signals, results.signal_curves, *(tables / name for name in SIGNAL)]
     kinds = {
@@ -43,7 +41,7 @@ def planned_files(config: Config, planned: Plan) -> dict[str, str]:
         "grades": [results.grades(*each, protocol) for each in evaluations for protocol in planned.grading]
         + [results.rollout_grades(*each) for each in flips],
         "data": [results.overlap]
-        + [path for name in datasets for path in (files.audit(name), files.data_source(name))],
+        + [path for name in data_sets(planned) for path in (files.audit(name), files.data_source(name))],
         "training": [results.run(run) / name for run in trained for name in (RECORD, METRICS, GROUPS)],
         "if there": [results.run(run) / ROLLOUTS for run in trained]
         + [results.unfinished(run) / name for run in trained for name in (RECORD, METRICS)]
@@ -52,6 +50,12 @@ def planned_files(config: Config, planned: Plan) -> dict[str, str]:
         "text": [results.completions(*each) for each in evaluations] + [results.rollouts(*each) for each in flips],
     }
     return {str(path): kind for kind, paths in kinds.items() for path in paths}
+
+
+def data_sets(planned: Plan) -> list[str]:
+    """The data sets that the plan trains or evaluates on."""
+    evaluated = {name for run in planned.runs for name in planned.benchmarks[run.setting]}
+    return sorted({run.dataset for run in planned.runs} | evaluated)
 
 
 def reports(config: Config) -> Path:

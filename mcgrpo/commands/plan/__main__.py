@@ -14,7 +14,7 @@ import pandas as pd
 from tabulate import SEPARATING_LINE, tabulate
 
 from mcgrpo import command_line
-from mcgrpo.commands import contexts
+from mcgrpo.commands import contexts, memory
 from mcgrpo.commands.plan import effects
 from mcgrpo.commands.plan.times import TOY_MACHINE, TOY_OTHERS, finished, times, toy_time, work
 from mcgrpo.files import RecordError
@@ -133,7 +133,8 @@ def main() -> None:
         config = study_file.read(options.studies)
         gpus = config.get("gpus", 0)
         frame = trainings(config)
-        below = [*notes(to_train(frame), _at_once(gpus, options)), *contexts.notes(config), *effects.listing(config)]
+        below = [*notes(to_train(frame), _at_once(gpus, options)), *contexts.notes(config)]
+        below += [*memory.listing(config), *effects.listing(config)]
     print(listing(config, frame), "", *below, sep="\n")
 
 

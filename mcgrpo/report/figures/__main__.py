@@ -60,7 +60,10 @@ def main(arguments: list[str] | None = None) -> None:
         except ValueError as error:
             print(f"warning: {options.name}: {error}", file=sys.stderr)
             figure = facets.message(f"{options.name}: {error}")
-        facets.save(options.output, figure)
+        try:
+            facets.save(options.output, figure)
+        except OSError as error:  # such as a full disk
+            raise ValueError(f"{options.output}: {error.strerror}") from None
 
 
 if __name__ == "__main__":

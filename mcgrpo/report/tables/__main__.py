@@ -17,12 +17,17 @@ from mcgrpo.analyse.frames import KINDS, PAIRED, read_cells, read_frame, read_re
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast
 from mcgrpo.files import write_text
 from mcgrpo.report import answer
-from mcgrpo.report.tables import accuracy, flip_rates, signal, trainings
+from mcgrpo.report.tables import accuracy, flip_rates, grading, signal, trainings
 from mcgrpo.report.tables.frame import PREAMBLE, Table, escape_latex, latex, markdown, write
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.planned import read_plan
 
-OTHERS = {"rivals": trainings.rivals, "stability": trainings.stability, "sign-flips": flip_rates.table}
+OTHERS = {
+    "rivals": trainings.rivals,
+    "stability": trainings.stability,
+    "grading": grading.table,
+    "sign-flips": flip_rates.table,
+}
 """The tables that are not lists of accuracies."""
 
 

@@ -1,0 +1,112 @@
+"""The memory of a study's trainings: what `mcgrpo plan` prints, and what `mcgrpo doctor` says to cards of a size.
+
+The GPUs are pretended ones (MCGRPO_DEVICES), their memory is named (MCGRPO_DEVICE_GIB); trainings and sizes are real.
+"""
+
+import re
+
+import pytest
+from studies import ROOT, changed, load
+
+from mcgrpo.commands import doctor
+from mcgrpo.commands.memory import check_memory, largest, listing
+from mcgrpo.launch.gpus import memory_of_gpus
+from mcgrpo.study.memory import GIB
+from mcgrpo.study.read import read
+
+PAPER = read([ROOT / "config/config.yaml"])
+B200 = "167.6"
+"""180 GB. NVML reports more."""
+
+
+@pytest.fixture
+def cards(monkeypatch, tmp_path):
+    """Pretend to have two GPUs of a size in GiB, and a folder without models."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    def pretend(size, names="0,1"):
+        monkeypatch.setenv("MCGRPO_DEVICES", names)
+        monkeypatch.setenv("MCGRPO_DEVICE_GIB", size)
+
+    return pretend
+
+
+def found(config):
+    """Status, finding and remedy of each setting."""
+    return {told[1].split(":")[0]: told for told in check_memory(config)}
+
+
+def unsharded(setting):
+    """The paper's study with whole copies of that setting's weights on each GPU."""
+    return changed(PAPER, {"settings": {setting: {"training": {"sharding": "none"}}}})
+
+
+def test_two_b200_hold_the_papers_study(cards):
+    cards(B200)
+    checks = found(PAPER)
+    assert checks.keys() == {setting for setting in PAPER["settings"] if setting != "llama-3.2-3b-math"}
+    assert {status for status, *_ in checks.values()} == {"ok"}
+
+
+def test_what_is_sharded_is_what_two_b200_do_not_hold_whole(cards):
+    cards(B200)
+    sharded = {run.setting for run, *_ in largest(PAPER) if run.training["sharding"] == "fsdp"}
+    status = {setting: found(unsharded(setting))[setting][0] for setting in found(PAPER)}
+    assert status["qwen2.5-7b-math"] == "error" and status["qwen3-4b-math"] == "warning"
+    assert {setting for setting, each in status.items() if each != "ok"} == sharded
+
+
+def test_a_remedy_is_a_change_with_which_it_fits(cards):
+    """Sharding is named where it is enough, and a smaller share of vLLM where that is."""
+    cards(B200)
+    _, finding, remedy = found(unsharded("qwen2.5-7b-math"))["qwen2.5-7b-math"]
+    assert re.search(r"about 237\.\d of 167\.6 GiB on each GPU \(qwen2\.5-7b-math/\S+\)$", finding)
+    assert remedy.startswith("`sharding: fsdp` or ")
+    *_, remedy = found(unsharded("qwen3-4b-math"))["qwen3-4b-math"]
+    share = re.match("`vllm_gpu_memory_utilization: (0.[0-9]+)`", remedy)
+    smaller = {"settings": {"qwen3-4b-math": {"training": {"vllm_gpu_memory_utilization": float(share[1])}}}}
+    assert found(changed(unsharded("qwen3-4b-math"), smaller))["qwen3-4b-math"][0] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("overlay", "size", "setting"),
+    [("one-gpu", "79.6", "qwen3-1.7b-gsm8k"), ("qwen2.5-0.5b", "14.7", "qwen2.5-0.5b-gsm8k")],
+)
+def test_an_overlay_for_one_gpu_fits_the_card_that_it_names(cards, overlay, size, setting):
+    cards(size, "0")
+    config = read([ROOT / "config/config.yaml", ROOT / f"config/{overlay}.yaml"])
+    assert {name: status for name, (status, *_) in found(config).items()} == {setting: "ok"}
+
+
+def test_doctor_has_a_line_for_each_setting(cards, monkeypatch, capsys):
+    cards("79.6")
+    lines = list(check_memory(PAPER))
+    assert [status for status, *_ in lines].count("error") == len(lines) == 5
+    monkeypatch.setattr("sys.argv", ["mcgrpo doctor", str(ROOT / "config/gpu-small.yaml")])
+    with pytest.raises(SystemExit):
+        doctor.main()
+    assert "warning  memory    small-qwen3: small-qwen3's sizes are not known" in capsys.readouterr().out
+
+
+def test_without_a_known_size_there_is_nothing_to_compare(cards, monkeypatch):
+    cards("")
+    assert memory_of_gpus() == [] and found(PAPER) == {}
+    cards("80", "")
+    assert memory_of_gpus() == []
+    cards("80")
+    assert memory_of_gpus() == [80 * GIB] * 2
+
+
+def test_plan_prints_the_parts_of_each_setting(cards):
+    text = "\n".join(listing(PAPER))
+    row = next(line for line in text.splitlines() if line.startswith("qwen2.5-7b-math"))
+    assert re.search(r"16 x 3,584 +fsdp +14\.2 +28\.4 +14\.2 ", row) and " 30% " in row
+    assert "prompts of 512 tokens are assumed" in text
+
+
+def test_plan_says_whose_sizes_it_does_not_know(cards):
+    config = changed(PAPER, {"models": {"qwen2.5-7b": {"config": None}}})
+    del config["models"]["qwen2.5-7b"]["config"]
+    assert "unknown for qwen2.5-7b (" in list(listing(config))[-1]
+    assert list(listing(load("mini"))) == []
