@@ -14,15 +14,15 @@ from mcgrpo import command_line
 from mcgrpo.analyse.curves import curve, of_run, training_measures
 from mcgrpo.analyse.measures import Problems, asked, decoding_of, measures, read_grades, token_limits
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, Measure, Score
-from mcgrpo.files import RecordError, as_record, iter_json_lines, read_jsonl, write_csv, write_jsonl
-from mcgrpo.records import Decoding, Group, Outcome, Plan, Role, Run
+from mcgrpo.analyse.scored import write_scores
+from mcgrpo.files import RecordError, iter_json_lines, read_jsonl
+from mcgrpo.records import Decoding, Outcome, Plan, Role, Run
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
 from mcgrpo.study.planned import measured_on, read_plan
-from mcgrpo.study.schedule import schedule
 from mcgrpo.study.trained import read_record
-from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, seal
+from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, write_table
 
 
 def finished(path: Path, run: Run) -> Outcome:
@@ -201,19 +201,31 @@ def of_benchmark(
 
 def of_training(run: Run, outcome: Outcome, folder: Path) -> tuple[list[Score], list[CurvePoint]]:
     """The measures of a training, with n steps, and its curve."""
-    processes = max(outcome.gpus, 1)
-    batches = Counter(step for step, _ in schedule(run, processes, outcome.data.rows).generations())
-    parts = {step: processes * count for step, count in batches.items()}
-    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], parts)
+    drawn, first = rollouts(folder / GROUPS)
+    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], drawn)
     found = training_measures(points, outcome.seconds, run.training.get("max_grad_norm", 1.0))
     found[GPUS] = outcome.gpus
-    if planned_extra(run) is None:  # those of somebody's own estimator, which is code: counted in its groups
-        groups = (as_record(Group, row, where) for where, row in iter_json_lines(folder / GROUPS))
-        if not (first := next(groups, None)):
-            raise RecordError(f"{folder / GROUPS}: holds no groups")
-        found[EXTRA_ROLLOUTS] = len(first.rewards) - run.num_generations
+    if planned_extra(run) is None:  # those of somebody's own estimator, which is code
+        found[EXTRA_ROLLOUTS] = first - run.num_generations
     key = {**of_run(run), "benchmark": "train", "role": "train", "n": len(points)}
     return [Score(**key, measure=name, value=float(value)) for name, value in found.items()], points
+
+
+def rollouts(path: Path) -> tuple[dict[int, int], int]:
+    """The rollouts that were drawn for each step of a training, over all processes, and those of its first group.
+
+    Raises:
+        RecordError: for a line that is no group, or without any.
+    """
+    drawn, sizes = Counter(), []
+    for where, row in iter_json_lines(path):
+        if not {"step", "rewards"} <= row.keys():
+            raise RecordError(f"{where}: a group has a step and rewards")
+        sizes.append(len(row["rewards"]))
+        drawn[row["step"]] += sizes[-1]
+    if not sizes:
+        raise RecordError(f"{path}: holds no groups")
+    return drawn, sizes[0]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -225,10 +237,8 @@ def main(arguments: list[str] | None = None) -> None:
     files = ResultFiles(options.results)
     with command_line.errors(RecordError):
         results = collect(read_plan(files.plan), files.folder, options.partial)
-    write_jsonl(files.scores, results.scores)
-    write_csv(files.curves, CurvePoint, results.curves)
-    for path in (files.scores, files.curves):
-        seal(path)
+    write_scores(files.scores, results.scores)
+    write_table(files.curves, CurvePoint, results.curves)
     for line in results.missing:
         print(f"missing: {line}")
     print(f"{len(results.scores)} scores and {len(results.curves)} steps")

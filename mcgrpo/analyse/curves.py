@@ -27,34 +27,32 @@ def of_run(run: Run) -> dict[str, Any]:
     return {name: getattr(run, name) for name in (*CELL, "seed")}
 
 
-def curve(run: Run, metrics: list[dict[str, Any]], parts: Mapping[int, int]) -> list[CurvePoint]:
+def curve(run: Run, metrics: list[dict[str, Any]], rollouts: Mapping[int, int]) -> list[CurvePoint]:
     """The rows of one run in curves.csv.
 
     Args:
         run: the training.
         metrics: rows of its metrics.jsonl.
-        parts: step -> over how many it logs the mean of its verdict counts, where these are several: the processes that
-            trained together, times the generation batches of the step.
+        rollouts: step -> rollouts that were drawn for it, over all processes.
     """
     return [
         CurvePoint(
             **of_run(run),
             step=row["step"],
-            **drawn(row, parts.get(row["step"], 1)),
+            rollouts=float(rollouts[row["step"]]) if row["step"] in rollouts else None,
+            accuracy=accuracy(row),
             **{column: row.get(name) for column, name in LOGGED.items()},
         )
         for row in metrics
     ]
 
 
-def drawn(row: dict[str, Any], parts: int) -> dict[str, float | None]:
-    """The rollouts drawn for a step in so many parts, and the accurate share of them, from mean counts of verdicts."""
+def accuracy(row: dict[str, Any]) -> float | None:
+    """The accurate share of the rollouts drawn for a step, from its mean counts of verdicts; None without any."""
     verdicts = {verdict: row[f"verdicts/{verdict}"] for verdict in VERDICTS if f"verdicts/{verdict}" in row}
     total = sum(verdicts.values())
-    if not total:
-        return {"rollouts": None, "accuracy": None}
     accurate = sum(count for verdict, count in verdicts.items() if is_accurate(verdict))
-    return {"rollouts": float(round(total * parts)), "accuracy": accurate / total}
+    return accurate / total if total else None
 
 
 def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> dict[str, float]:

@@ -82,9 +82,9 @@ class Score:
 class CurvePoint:
     """A row of `curves.csv`: one optimizer step of one run.
 
-    `rollouts` are drawn for the step, over all processes, and `accuracy` is the share of them that is accurate; both
-    are empty for a step that draws none, and without an accuracy reward. `reward` is the mean over ALL rollouts drawn,
-    `reward_first` that over the first G of each prompt.
+    `rollouts` are drawn for the step, over all processes; empty for a step that draws none. `accuracy` is the share of
+    them that is accurate; empty for such a step too, and without an accuracy reward. `reward` is the mean over ALL
+    rollouts drawn, `reward_first` that over the first G of each prompt.
     """
 
     setting: str
@@ -126,20 +126,8 @@ class Cell:
 
     Every planned cell has rows; `seeds` of the `planned` ones are finished, and with none the numbers are empty. `low`
     and `high` bound the 95% interval of the mean, taken `over` "seeds and problems", "problems" (of one seed) or
-    "seeds" (of a measure without problems); all three are empty if there is nothing to take it over.
-
-    Paired differences have their own interval, over the seeds and problems that both cells share, the number of shared
-    seeds, and, for accuracies with an interval, a `mcgrpo.analyse.stats.gain_verdict` by the study's
-    `equivalence_margin`. The `detectable` one is the smallest true difference that this many seeds and problems would
-    have shown (two-sided test at 5%, power 80%).
-
-    - `difference`: from `baseline`, the method that this one is compared with, at the same setting, G and variant;
-      empty if the study plans none. `difference_excludes_published`: whether its interval excludes what the paper
-      prints (or implies) for it, `published_difference`. `published` is the paper's number for the cell.
-    - `change`: from the same method and G under the variant `default`.
-    - `same_rollouts`: from the mean-centred method of the same loss under the variant `default` at the
-      `same_rollouts_generations`: the G, other than the cell's own or with another number of prompts, at which a
-      training draws as many rollouts. Both are empty if there is none.
+    "seeds" (of a measure without problems); all three are empty if there is nothing to take it over. `decoding` is as
+    in `Score`, and `published` the paper's number.
 
     `worst` is the value of the lowest seed, and `collapsed` the share of seeds that have collapsed
     (`mcgrpo.analyse.summarise.COLLAPSE`); for accuracies only. `extra_rollouts` are drawn of each prompt beside G.
@@ -152,6 +140,7 @@ class Cell:
     benchmark: str
     role: str
     measure: str
+    decoding: str | None
     planned: int
     seeds: int
     n: int | None
@@ -159,54 +148,10 @@ class Cell:
     low: float | None
     high: float | None
     over: str | None
-    baseline: str | None
-    difference: float | None
-    difference_low: float | None
-    difference_high: float | None
-    difference_seeds: int | None
-    change: float | None
-    change_low: float | None
-    change_high: float | None
-    change_seeds: int | None
     published: float | None = None
-    published_difference: float | None = None
-    difference_verdict: str | None = None
-    difference_detectable: float | None = None
-    difference_excludes_published: bool | None = None
-    change_verdict: str | None = None
-    change_detectable: float | None = None
-    equivalence_margin: float | None = None
-    same_rollouts_generations: int | None = None
-    same_rollouts: float | None = None
-    same_rollouts_low: float | None = None
-    same_rollouts_high: float | None = None
-    same_rollouts_seeds: int | None = None
-    same_rollouts_verdict: str | None = None
-    same_rollouts_detectable: float | None = None
     worst: float | None = None
     collapsed: float | None = None
     extra_rollouts: int | None = None
-
-
-@dataclass(frozen=True)
-class Gain:
-    """A row of `gains.csv`: the share of one seed in `difference` or `change` (`kind`) of its cell in `summary.csv`.
-
-    `baseline` is the method (for a change: the variant) that the cell is compared with at the same seed, and `gain` the
-    value of the cell minus that of the baseline; for an accuracy, a fraction.
-    """
-
-    setting: str
-    method: str
-    num_generations: int
-    variant: str
-    seed: int
-    benchmark: str
-    role: str
-    measure: str
-    kind: str
-    baseline: str
-    gain: float
 
 
 @dataclass(frozen=True)
@@ -217,9 +162,10 @@ class CellSignal:
     groups do (`mcgrpo.analyse.pass_rates`); `success` is their mean success rate over `prompts` or groups. `per_step`
     to `of_best` are fields of `mcgrpo.estimators.Signal`.
 
-    `predicted` is `per_step` over that of the cell that this one is compared with, minus 1: `kind` and `baseline` as in
-    `Gain`. Beside it stands the measured gain of the cell's sampled accuracy (`measure`, on the benchmark that the
-    rollouts are of), as in `Cell`. Empty if the study plans no such cell, or where the estimator is the same.
+    `predicted` is `per_step` over that of the cell that this one is compared with, minus 1: `kind` as in `Contrast`,
+    with the `baseline` (for a change: the variant). Beside it stands the measured gain of the cell's sampled accuracy
+    (`measure`, on the benchmark that the rollouts are of), as in `Contrast`. Empty if the study plans no such cell, or
+    where the estimator is the same.
     """
 
     setting: str
@@ -265,37 +211,64 @@ class SignalPoint:
 
 @dataclass(frozen=True)
 class Contrast:
-    """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, or of the answer
-    (`mcgrpo.analyse.claims.questions`), computed per seed and problem.
+    """A row of `comparisons.csv`: two cells compared, or another weighted sum of cells, computed per seed and problem.
 
-    `comparison` counts the comparisons of the claim from 1, each in one setting on one benchmark. It is 0 for the
-    endpoint, which decides the claim: the average of all of them, or of those of one setting if some setting is enough.
-
-    `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty if there is none. `p_holds` is
-    the p-value of the one-sided test that the truth lies within the bounds of the claim, `p_fails` that it lies
-    outside; `p_equivalent`, if the bound is 0 points, that it lies within the study's `equivalence_margin` of 0. None
-    is corrected for the number of tests. `detectable` is the smallest true value that would have been distinguished
-    from 0, `unjudged` the reason why the value must not be judged. `at_least` and `at_most` are the bounds tested,
-    averaged over the measured `comparisons`; empty if there are none.
+    Args:
+        family: within which the verdict is corrected: `primary, BASELINE`, a table, or `claim ID` of
+            `config/claims.yaml`.
+        kind: of a pair (`mcgrpo.analyse.pairs.Kind`); a claim's row has none.
+        comparison: counts the comparisons of a claim from 1, each in one setting on one benchmark; 0 is its endpoint,
+            which decides it: the average of all of them, or of those of one setting if some setting is enough.
+        role: of the benchmark; as `decoding`, `method` to `other_measure` empty for a sum of more than two cells.
+        method, num_generations, variant, measure: of the cell; `other_` those of the cell that is subtracted.
+        unit: of `value`, its interval, `detectable` and the bounds: `fraction` for a pair, else that of the claim.
+        value: with its 95% interval from `low` to `high`, taken `over` seeds, problems or both.
+        seeds: of the cell that has fewest, or those that all of them have.
+        detectable: the smallest true value that would have been distinguished from 0 (two-sided test at 5%, power 80%).
+        p_holds: of the one-sided test that the truth lies from `at_least` to `at_most`, `p_fails` that it lies outside.
+        p_equivalent: where the bound is 0, of the tests that it lies within the equivalence margin. None of the three
+            is corrected.
+        verdict: corrected within the family (`mcgrpo.analyse.verdicts`).
+        comparisons: how many of a claim's are in the row.
+        unjudged: why the value must not be judged.
+        published: the difference that the paper prints or implies, and whether the interval excludes it.
+        by_seed: the value of each seed that both cells have, in the order of seeds.
     """
 
-    claim: str
-    comparison: int
-    setting: str | None
-    benchmark: str | None
+    family: str
+    kind: str | None = None
+    comparison: int | None = None
+    setting: str | None = None
+    benchmark: str | None = None
+    role: str | None = None
+    decoding: str | None = None
+    method: str | None = None
+    num_generations: int | None = None
+    variant: str | None = None
+    measure: str | None = None
+    other_method: str | None = None
+    other_num_generations: int | None = None
+    other_variant: str | None = None
+    other_measure: str | None = None
+    unit: str | None = None
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    p_holds: float | None = None
-    p_fails: float | None = None
     seeds: int | None = None
     over: str | None = None
     detectable: float | None = None
-    unjudged: str | None = None
+    p_holds: float | None = None
+    p_fails: float | None = None
+    p_equivalent: float | None = None
+    verdict: str | None = None
     comparisons: int | None = None
     at_least: float | None = None
     at_most: float | None = None
-    p_equivalent: float | None = None
+    unjudged: str | None = None
+    equivalence_margin: float | None = None
+    published: float | None = None
+    excludes_published: bool | None = None
+    by_seed: str | None = None
 
 
 @dataclass(frozen=True)

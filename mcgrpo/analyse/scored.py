@@ -11,10 +11,10 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.crossed import Part, Weighted, contrast, share
 from mcgrpo.analyse.records import Score
 from mcgrpo.analyse.stats import Estimate
-from mcgrpo.files import read_jsonl
+from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.records import Plan
 from mcgrpo.study.planned import measured_on
-from mcgrpo.sums import check_seal
+from mcgrpo.sums import check_seal, seal
 
 
 class Found(NamedTuple):
@@ -43,9 +43,20 @@ def planned_seeds(plan: Plan) -> dict[CellKey, set[int]]:
 
 
 def read_scores(path: Path) -> Scores:
-    """The scores of scores.jsonl; errors as in `by_cell`, and for a file that has changed or holds no scores."""
-    check_seal(path)
-    return by_cell(read_jsonl(path, Score))
+    """The scores of scores.jsonl; errors as in `read_rows` and `by_cell`."""
+    return by_cell(read_rows(path))
+
+
+def read_rows(path: Path) -> list[Score]:
+    """The rows of scores.jsonl; errors for a file that has changed, has no seal or holds no scores."""
+    check_seal(path, needed=True)
+    return read_jsonl(path, Score)
+
+
+def write_scores(path: Path, rows: Iterable[Score]) -> None:
+    """Write scores.jsonl, and its seal."""
+    write_jsonl(path, rows)
+    seal(path)
 
 
 def by_cell(rows: Iterable[Score]) -> Scores:

@@ -20,14 +20,14 @@ from torch import Tensor
 
 from mcgrpo import command_line
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.frames import accuracies, read_frame
+from mcgrpo.analyse.frames import accuracies, read_cells
 from mcgrpo.analyse.pass_rates import by_level, probabilities, trainings, windows
-from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
+from mcgrpo.analyse.records import CellSignal, SignalPoint
 from mcgrpo.analyse.sign_flips import read_rewards
 from mcgrpo.analyse.stats import DIGITS
 from mcgrpo.estimators import Signal, signal
 from mcgrpo.estimators.enumeration import EnumerationError
-from mcgrpo.files import RecordError, write_csv
+from mcgrpo.files import RecordError
 from mcgrpo.grade.rewards import UNPARSABLE_GOLD
 from mcgrpo.records import CELL, Plan, Run, cell_name
 from mcgrpo.study.estimators import options_of
@@ -35,6 +35,7 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.planned import read_plan
 from mcgrpo.study.variants import DEFAULT
+from mcgrpo.sums import write_table
 
 Trained = tuple[str, int, tuple[tuple[str, Any], ...]]
 """What an estimator's signal depends on: its name, G and options."""
@@ -81,7 +82,7 @@ def signals(plan: Plan, rewards: Rewards, summary: pd.DataFrame) -> Iterator[Cel
     Args:
         plan: of `mcgrpo.study.plan`: its `runs` are read.
         rewards: of one model.
-        summary: a row per `Cell`.
+        summary: of `mcgrpo.analyse.frames.read_cells`.
     """
     of = cache(partial(_signal, rewards, rewards.probabilities))  # an estimator is one signal in all of its cells
     found = {key: own for key, trained in cells_of(plan, rewards).items() if (own := of(trained)) is not None}
@@ -163,14 +164,15 @@ def curves(plan: Plan, rewards: Rewards) -> Iterator[SignalPoint]:
 def main(arguments: list[str] | None = None) -> None:
     """Compute the exact signal of every method at a study's own success rates."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--results", type=Path, required=True, help="results/STUDY: plan.json, summary.csv, rollouts")
+    text = "results/STUDY: plan.json, summary.csv, comparisons.csv, rollouts"
+    parser.add_argument("--results", type=Path, required=True, help=text)
     files = ResultFiles(parser.parse_args(arguments).results)
     with command_line.errors(ValueError):
-        plan, summary = read_plan(files.plan), read_frame(files.summary, Cell)
+        plan, summary = read_plan(files.plan), read_cells(files)
         measured = list(_measured(plan, files))
         everywhere = [*measured, *along(plan, files)] if measured else []
-        write_csv(files.signals, CellSignal, (row for each in everywhere for row in signals(plan, each, summary)))
-        write_csv(files.signal_curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
+        write_table(files.signals, CellSignal, (row for each in everywhere for row in signals(plan, each, summary)))
+        write_table(files.signal_curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
 
 
 def _measured(plan: Plan, files: ResultFiles) -> Iterator[Rewards]:

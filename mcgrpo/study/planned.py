@@ -7,19 +7,23 @@ from pathlib import Path
 from mcgrpo.files import RecordError, as_record, read_json, write_json
 from mcgrpo.records import Plan, Role, Run
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.sums import check_seal, seal
 
 
 def write_plan(path: Path, plan: Plan) -> None:
-    """Write plan.json."""
+    """Write plan.json, and its seal."""
     write_json(path, asdict(plan))
+    seal(path)
 
 
 def read_plan(path: Path) -> Plan:
     """Read plan.json.
 
     Raises:
-        RecordError: for a file that is missing or is no plan, or one that leaves out what it is to say of a run.
+        RecordError: for a file that is missing, has changed, has no seal or is no plan, or one that leaves out what it
+            is to say of a run.
     """
+    check_seal(path, needed=True)
     plan = as_record(Plan, read_json(path), str(path))
     names = {run.name for run in plan.runs}
     if odd := (names ^ plan.evaluations.keys()) | (plan.flips.keys() - names):

@@ -18,8 +18,8 @@ from mcgrpo.records import Group, Plan, Primary, SignFlips
 from mcgrpo.study.planned import read_plan, write_plan
 from mcgrpo.sums import seal
 
-OF_TRAINING = len(MEANS) + 5
-"""Measures of a training: seconds, those of a step, what was clipped, the unsteadiness, and GPUs."""
+OF_TRAINING = len(MEANS) + 6
+"""Measures of a training: seconds, those of a step, rollouts, what was clipped, the unsteadiness, and GPUs."""
 WHOLE = 3 * 2 * 6 + 2 * OF_TRAINING + 1
 """Scores of `results`: of three runs on two benchmarks, of two trainings, and one of sign flips."""
 
@@ -67,7 +67,7 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
         write_jsonl(results / "runs" / run.name / "groups.jsonl", [group])
     found = collect(planned, results)
     assert [score.value for score in found.scores if score.measure == "extra_rollouts"] == [3, 3]
-    cells = summarise(planned, by_cell(found.scores)).cells
+    cells = summarise(planned, by_cell(found.scores))
     assert {cell.extra_rollouts for cell in cells if cell.method != "none"} == {3}
     write_jsonl(results / "runs" / run.name / "groups.jsonl", [])
     with pytest.raises(RecordError, match=r"groups\.jsonl: holds no groups"):
@@ -243,7 +243,7 @@ def test_how_long_completions_could_be_comes_from_the_record_of_them(results):
     scores = collect(plan(results), results).scores
     found = {(s.benchmark, s.measure, s.value) for s in scores if s.measure.endswith("new_tokens")}
     assert found == {("sums", "max_new_tokens", 3555.0), ("sums", "asked_new_tokens", 8000.0)}
-    cells = summarise(plan(results), by_cell(scores)).cells
+    cells = summarise(plan(results), by_cell(scores))
     assert {cell.mean for cell in cells if cell.measure == "max_new_tokens"} == {3555.0}
 
 

@@ -6,14 +6,12 @@ from dataclasses import asdict, replace
 
 import pandas as pd
 import pytest
-from answers import answer_of, contrasts_of, plan_of
+from answers import answer_of, plan_of
 from cells import cell, frame, seconds, study
 from claim_rows import pair, scores_of
 from golden import FOLDER, golden
 from report_study import cell_signals, everything, write_results
 
-from mcgrpo.analyse.records import Contrast
-from mcgrpo.files import write_csv
 from mcgrpo.report.tables import accuracy, signal
 from mcgrpo.report.tables.__main__ import main, write_tables
 from mcgrpo.study.planned import write_plan
@@ -103,7 +101,6 @@ def command(folder, cells, signals=()):
     """The command over these cells, with the answer of `PLAN`; returns its folder."""
     write_results(folder, cells, signals=signals)
     write_plan(folder / "plan.json", PLAN)
-    write_csv(folder / "contrasts.csv", Contrast, contrasts_of(PLAN, SCORES))
     main(["--results", str(folder), "--output", str(folder / "out"), "--title", "Toys"])
     return folder / "out"
 
@@ -140,5 +137,5 @@ def test_the_command_names_tables_that_are_not_planned_and_ends_in_one_line_with
     with pytest.raises(SystemExit, match="neither an accuracy"):
         command(tmp_path, [row for row in study() if row.role == "train"])
     (tmp_path / "summary.csv").write_text("setting\nx\n")
-    with pytest.raises(SystemExit, match=r"summary\.csv: column"):
+    with pytest.raises(SystemExit, match=r"summary\.csv has changed since"):
         main(["--results", str(tmp_path), "--output", str(folder)])

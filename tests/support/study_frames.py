@@ -2,14 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
-from mcgrpo.analyse.records import Score
+from mcgrpo.analyse import scored
+from mcgrpo.analyse.comparisons import comparisons
+from mcgrpo.analyse.comparisons import main as compare
+from mcgrpo.analyse.frames import read_cells
+from mcgrpo.analyse.records import Cell, Contrast, Score
 from mcgrpo.analyse.scored import Scores, read_scores
 from mcgrpo.analyse.summarise import main, summarise
-from mcgrpo.files import write_jsonl
 from mcgrpo.records import Plan, Primary, Run, SignFlips
 from mcgrpo.study.methods import METHODS, is_median
+from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.planned import write_plan
+from mcgrpo.sums import write_table
 
 NOISE = (-0.02, 0.0, 0.02)
 """One value per seed: shared by all methods, so that paired differences are exact."""
@@ -45,7 +51,7 @@ def study() -> list[Score]:
 
 
 def write_scores(folder: Path, rows: list[Score], spread=0.0) -> Path:
-    write_jsonl(folder / "scores.jsonl", with_values(rows, spread))
+    scored.write_scores(folder / "scores.jsonl", with_values(rows, spread))
     return folder / "scores.jsonl"
 
 
@@ -99,10 +105,15 @@ def plan_of(rows: list[Score]) -> Plan:
     )
 
 
-def cells(folder, rows, plan=None, spread=0.0, **options):
-    plan = plan or plan_of(rows)
-    found = summarise(plan, scores_by_cell(folder, rows, spread), **options)
-    return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found.cells}
+def cells(folder, rows, plan=None, spread=0.0, printed=None):
+    """The rows of the summary by what they are of, each beside its pairs."""
+    plan, files = plan or plan_of(rows), ResultFiles(folder)
+    scores = scores_by_cell(folder, rows, spread)
+    write_table(files.summary, Cell, summarise(plan, scores, printed))
+    write_table(files.comparisons, Contrast, comparisons(plan, [], scores, printed))
+    frame = read_cells(files).astype(object)
+    found = [SimpleNamespace(**row) for row in frame.where(frame.notna(), None).to_dict("records")]
+    return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found}
 
 
 def cell(found, method, measure="greedy", budget=2, variant="default", benchmark="sums"):
@@ -113,4 +124,5 @@ def command(folder, plan, rows):
     write_plan(folder / "plan.json", plan)
     write_scores(folder, rows, 0.2)
     main(["--results", str(folder)])
+    compare(["--results", str(folder)])
     return folder / "summary.csv"

@@ -16,7 +16,7 @@ from mcgrpo.study.plan import expand, figures
 
 pytestmark = pytest.mark.slow
 REPORT = ("tables", "claims", "figure", *DOCUMENT, "page")
-ANALYSIS = ("collect", "summarise", "signals", "contrasts", *REPORT, "track")
+ANALYSIS = ("collect", "summarise", "signals", "comparisons", *REPORT, "track")
 STUDY = changed(load("mini"), load("cut-down"))
 TRAINED = Counter(entry.run.setting for entry in expand(STUDY).values() if entry.run.method != UNTRAINED)
 PLAN = ("plan", "overlap")

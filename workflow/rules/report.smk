@@ -31,7 +31,7 @@ rule tables:
     input:
         plan=rules.plan.output,
         summary=rules.summarise.output.summary,
-        contrasts=rules.contrasts.output,
+        comparisons=rules.comparisons.output,
         signals=rules.signals.output.signals,
     output:
         TABLES,
@@ -53,7 +53,7 @@ rule tables:
 
 rule claims:
     input:
-        contrasts=rules.contrasts.output,
+        comparisons=rules.comparisons.output,
     output:
         CLAIMS,
     log:
@@ -75,7 +75,7 @@ rule claims:
 rule figure:
     input:
         summary=rules.summarise.output.summary,
-        gains=rules.summarise.output.gains,
+        comparisons=rules.comparisons.output,
         curves=rules.collect.output.curves,
         signal_curves=rules.signals.output.curves,
     output:
@@ -127,7 +127,7 @@ rule page:
         FIGURES,
         plan=rules.plan.output,
         summary=rules.summarise.output.summary,
-        contrasts=rules.contrasts.output,
+        comparisons=rules.comparisons.output,
         curves=rules.collect.output.curves,
         signals=rules.signals.output,
         runs=[] if PARTIAL else map(RESULTS.run, TRAINED),

@@ -1,6 +1,8 @@
 """One training job for each run."""
 
 
+# How often it is saved and which rollouts are written down reach a job by its environment (mcgrpo/launch/environment.py):
+# a change of them reruns nothing.
 rule train:
     input:
         unpack(lambda wildcards: initial_model(run_of(wildcards).model)),

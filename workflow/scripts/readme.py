@@ -14,8 +14,7 @@ from pathlib import Path
 import pandas as pd
 import paper_and_code
 
-from mcgrpo.analyse.frames import accuracies, read_frame
-from mcgrpo.analyse.records import Cell
+from mcgrpo.analyse.frames import accuracies, read_cells
 from mcgrpo.records import cell_name
 from mcgrpo.report import wording
 from mcgrpo.report.page import jobs
@@ -69,7 +68,7 @@ def claims() -> str:
 
 def changes() -> str:
     """The change of sampled accuracy by every variant, from the same method and G at default."""
-    cells = accuracies(read_frame(FILES.summary, Cell), "in", variant=None)
+    cells = accuracies(read_cells(FILES), "in", variant=None)
     cells = cells[(cells.decoding == "sampled") & cells.change_low.notna()]
     rows = [
         {
@@ -88,7 +87,7 @@ def changes() -> str:
 
 def mad_zero() -> str:
     """The effect of each choice of `mad_zero` in the study, and those under composite rewards."""
-    cells = read_frame(FILES.summary, Cell)
+    cells = read_cells(FILES)
     cells = cells[(cells.setting == SETTING) & cells.method.isin(["grpo", "mc-grpo"])]
     problems = accuracies(cells, "in").n.iat[0]
     text = (
@@ -164,7 +163,7 @@ def provenance() -> str:
         raise SystemExit(f"{RESULTS}: no training has finished")
     seeds = Counter(cell_name(vars(each.run)) for each in trainings)
     commits = ", ".join(f"`{commit[:10]}`" for commit, _ in jobs.commits(trainings))
-    cards = sorted({each.outcome["device"] for each in trainings} - {"cpu"})
+    cards = sorted({each.outcome.device for each in trainings} - {"cpu"})
     return (
         f"The study `config/{STUDY}.yaml`: {wording.count(len(trainings), 'training')}, "
         f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, "
@@ -213,7 +212,7 @@ def main() -> None:
     put(Path("README.md"), MARK, summary())
     put(Path("docs/mini-study.md"), MARK, page())
     put(Path("docs/mad-zero.md"), MARK, mad_zero())
-    put(Path("docs/paper-and-code.md"), MARK, paper_and_code.measured(read_frame(FILES.summary, Cell)))
+    put(Path("docs/paper-and-code.md"), MARK, paper_and_code.measured(read_cells(FILES)))
     if BENCHMARK.is_file():
         put(Path("docs/drop-in.md"), "bench", BENCHMARK.read_text().strip())
 

@@ -16,7 +16,7 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.analyse.collect import collect
 from mcgrpo.commands.evidence import archive
-from mcgrpo.commands.evidence.contents import MANIFEST, OPTIONAL, STUDY, SUMS, planned_files, reports
+from mcgrpo.commands.evidence.contents import FORMAT, MANIFEST, OPTIONAL, STUDY, SUMS, planned_files, reports
 from mcgrpo.files import RecordError, write_json
 from mcgrpo.records import Outcome, Plan
 from mcgrpo.study import read as study_file
@@ -102,7 +102,8 @@ def outcomes(planned: Plan, results: ResultFiles) -> dict[str, Outcome]:
 
 def _manifest(config: Config, planned: Plan) -> dict[str, Any]:
     """What made the archive, and what made its trainings; nothing in it depends on when."""
-    return {"mcgrpo": version("mcgrpo"), "commit": commit(), **made_of(planned, StudyFiles(config["study"]).results)}
+    ours = {"format": FORMAT, "mcgrpo": version("mcgrpo"), "commit": commit()}
+    return ours | made_of(planned, StudyFiles(config["study"]).results)
 
 
 def made_of(planned: Plan, results: ResultFiles) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 from mcgrpo.records import Plan
-from mcgrpo.report.catalogue import CLAIMS, TABLES
+from mcgrpo.report.catalogue import CLAIMS, SIGNAL, TABLES
 from mcgrpo.study.check import StudyError, check_form
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
 from mcgrpo.study.plan import Config, variants
@@ -14,6 +14,8 @@ from mcgrpo.sums import FOLDER_LIST
 
 STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", FOLDER_LIST
 """The study as it was run (its files merged); what made it; the hash of every other file."""
+FORMAT = 2
+"""Of archives, in their manifest: counted up where `verify` can no longer make the files of earlier ones again."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
 OPTIONAL = ("text", "if there")
@@ -30,9 +32,12 @@ def planned_files(config: Config, planned: Plan) -> dict[str, str]:
     evaluations = [(run, benchmark) for run, each in planned.evaluations.items() for benchmark in each]
     flips = [(run, spec.benchmark) for run, spec in planned.flips.items()]
     trained = [run.name for run in trained_runs(planned)]
+    # The signal of an estimator of somebody's own is made by its code, which `verify` does not run
+    own, signals = modules(planned), [results.signals, results.signal_curves, *(tables / name for name in SIGNAL)]
     kinds = {
         "made": [results.plan, *results.tables, *(results.flips(*each) for each in flips)]
-        + [tables / name for name in (*TABLES, *CLAIMS)],
+        + [tables / name for name in (*TABLES, *CLAIMS)]
+        + ([] if own else signals),
         "grades": [results.grades(*each, protocol) for each in evaluations for protocol in planned.grading]
         + [results.rollout_grades(*each) for each in flips],
         "data": [results.overlap]
@@ -40,7 +45,8 @@ def planned_files(config: Config, planned: Plan) -> dict[str, str]:
         "training": [results.run(run) / name for run in trained for name in (RECORD, METRICS, GROUPS)],
         "if there": [results.run(run) / ROLLOUTS for run in trained]
         + [results.unfinished(run) / name for run in trained for name in (RECORD, METRICS)]
-        + [f"study/{each}" for each in modules(planned)],
+        + [f"study/{each}" for each in own]
+        + (signals if own else []),
         "text": [results.completions(*each) for each in evaluations] + [results.rollouts(*each) for each in flips],
     }
     return {str(path): kind for kind, paths in kinds.items() for path in paths}

@@ -19,7 +19,7 @@ from mcgrpo.analyse.collect import Results, collect
 from mcgrpo.commands.evidence import archive, data, regenerate
 from mcgrpo.commands.evidence.bundle import made_of, missing, outcomes
 from mcgrpo.commands.evidence.compare import difference
-from mcgrpo.commands.evidence.contents import MANIFEST, STUDY, SUMS, planned_files, read_config
+from mcgrpo.commands.evidence.contents import FORMAT, MANIFEST, STUDY, SUMS, planned_files, read_config
 from mcgrpo.files import read_json
 from mcgrpo.records import run_name
 from mcgrpo.study.paths import StudyFiles
@@ -121,6 +121,9 @@ class Unpacked:
     def study(self) -> Check:
         """The study is one that this code would run."""
         self.packed = read_json(self.folder / MANIFEST)
+        if (packed := self.packed.get("format", 1)) != FORMAT:
+            commit = self.packed.get("commit")
+            raise archive.ArchiveError(f"packed in format {packed}, not {FORMAT}: `mcgrpo verify` of {commit} reads it")
         self.config = read_config(self.folder / STUDY)
         self.planned = plan_of(self.config)
         self.kinds = planned_files(self.config, self.planned)
@@ -194,7 +197,7 @@ class Unpacked:
         return self.compared("grades", "grades")
 
     def tables(self) -> Check:
-        """Plan, flips, scores, summary, tables and claims are those of the grades and metrics."""
+        """Plan, flips, scores, summary, comparisons, signals, tables and claims are those of the grades and metrics."""
         regenerate.make_tables(self.config, self.planned, self.collected, self.there, self.again)
         return self.compared("tables", "made")
 

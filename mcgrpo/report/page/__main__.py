@@ -19,8 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from mcgrpo import command_line, shipped
-from mcgrpo.analyse.frames import is_among, read_frame, read_records
-from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint
+from mcgrpo.analyse.frames import is_among, read_cells, read_frame, read_records
+from mcgrpo.analyse.records import CellSignal, Contrast, CurvePoint
 from mcgrpo.files import write_text
 from mcgrpo.report import answer
 from mcgrpo.report.claims import tables as claims
@@ -47,7 +47,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         FileNotFoundError: for a figure that is not there.
     """
     files = ResultFiles(options.results)
-    summary, plan = read_frame(files.summary, Cell), read_plan(files.plan)
+    summary, plan = read_cells(files), read_plan(files.plan)
     planned = jobs.planned_trainings(plan, files)
     signals = signal.table(read_frame(files.signals, CellSignal))
     gained = "gains-greedy" if plan.primary.measure == "greedy" else "gains-sampled"
@@ -58,14 +58,14 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "title": options.title or plan.study,
         "study": plan.study,
         "to_results": os.path.relpath(options.results, options.reports),
-        "answer": (found := answer.answer(plan, read_records(files.contrasts, Contrast))),
+        "answer": (found := answer.answer(plan, read_records(files.comparisons, Contrast))),
         "asked": answer.ASKED,
         "answer_table": answer.table(found),
         "gradients": gradients(summary, read_frame(files.curves, CurvePoint)),
         "facts": [said for said in (signals and signal.agreements(signals.cells), answer.lost(summary)) if said],
         "lead": next((each for each in figures if each["name"] == gained), None),
         "figures": [each for each in figures if each["name"] != gained],
-        "by_source": rulings(files.contrasts),
+        "by_source": rulings(files.comparisons),
         "claims": claims,
         "tables": [*tables(summary), *([signals] if signals else [])],
         "made": list(filter(None, (jobs.environment(planned), timings(summary)))),
