@@ -1,9 +1,10 @@
 # make mini: run the study on toy models. make test: run all tests. make help: list all targets.
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# `mcgrpo.launch.calls`: after a call that was killed, the next one goes on.
 # For each job that has ended, Snakemake looks for new ones again after this timespan. At its default of a second that takes
 # a third of a core after 400 jobs; at ten, it ends up to ten seconds later.
-study = snakemake --cores all --logger rich --max-jobs-per-timespan 1000/10s --configfile $(1)
+study = python -m mcgrpo.launch.calls snakemake --cores all --logger rich --max-jobs-per-timespan 1000/10s --configfile $(1)
 made = cat $(1)/headline.md && echo "Page, tables, claims, figures: $(1)/report.html, tables.md, claims.md, figures/"
 
 GPUS ?= 2
@@ -121,6 +122,7 @@ NEWEST = "import tomllib; from packaging.requirements import Requirement; \
   print(*sorted(names - {'mcgrpo', 'torch'}))"
 
 test-newest: .venv-newest/ready ## the trainer's laws with the newest version of every package but torch; may fail
+	.venv-newest/bin/python -m pip list 2>/dev/null | grep -E '^(trl|transformers|datasets|accelerate|peft|torch) '
 	PATH=$(CURDIR)/.venv-newest/bin:$(PATH) python -m pytest -q -m "law and not slow" tests/trainer
 
 .venv-newest/ready: .venv/ready

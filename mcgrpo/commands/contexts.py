@@ -43,11 +43,12 @@ def drawn(config: Config) -> list[Drawn]:
 
 def notes(config: Config) -> Iterator[str]:
     """The lines of `mcgrpo plan`: where completions will be cut by a context."""
-    contexts = {name: context_of(model_config(config, name)) for name in config["models"]}
-    for name, context in contexts.items():
-        if cut := [each for each in drawn(config) if each.model == name and _bound(each, context)]:
+    everything = drawn(config)
+    for name in config["models"]:
+        context = context_of(model_config(config, name))
+        if cut := [each for each in everything if each.model == name and _bound(each, context)]:
             lengths = "; ".join(f"{each.benchmark}: {_bound(each, context)}" for each in cut)
-            yield f"Tokens of a completion of {name}, whose context has {context:,}: {lengths}."
+            yield f"Tokens of a completion of {name}, beside its prompt: {lengths}."
 
 
 def _bound(each: Drawn, context: int | None) -> str:

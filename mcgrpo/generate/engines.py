@@ -2,20 +2,17 @@
 
 An engine has a `tokenizer` and `complete(prompts, decoding, seed, settings)`, which takes the token ids of some prompts
 and returns (text, finish reason) for each, in order. The same prompts, seed and settings (`temperature`, `top_p`,
-`max_new_tokens`) give the same completions, whatever came before.
+`max_new_tokens`, `stop`) give the same completions, whatever came before.
 """
 
 import os
-from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.data.draw import Drawn, Tokens, bare_config, draw, ends_of
 from mcgrpo.launch import gpus
 from mcgrpo.records import Decoding
-
-Prompts = Sequence[Sequence[int]]
-Drawn = list[tuple[str, str]]
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -41,23 +38,26 @@ def dtype(settings: dict[str, Any]) -> str:
     return settings.get("dtype", "bfloat16" if on_gpu() else "float32")
 
 
-def prepare_vllm(settings: dict[str, Any]) -> None:
-    """Set how vLLM starts its processes, before it is imported and anything asks for GPUs; what the user has set stays.
+def backend_of(settings: dict[str, Any]) -> str:
+    """The engine that `settings["backend"]` names; by default vLLM if it is installed and there is a GPU."""
+    if (backend := settings.get("backend", "auto")) != "auto":
+        return backend
+    return "vllm" if find_spec("vllm") and on_gpu() else "transformers"
+
+
+def prepare(settings: dict[str, Any]) -> None:
+    """Set how vLLM starts its processes, before it or transformers is imported; what the user has set stays.
 
     With one GPU the engine is in this process, with several each has a worker that is spawned: a forked one cannot use
     CUDA if anything has touched it here (vLLM issue 15681). torch, too, then asks NVML. All are documented variables of
     vLLM and torch.
     """
+    if backend_of(settings) != "vllm":
+        return
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
     if settings.get("vllm_tensor_parallel_size", 1) == 1:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-
-
-def ends_of(generation_config: Any, tokenizer: Any) -> set[int]:
-    """The token ids that end a completion: those of a model's generation config, and the tokenizer's."""
-    ends = generation_config.eos_token_id
-    return {tokenizer.eos_token_id, *([ends] if isinstance(ends, int) else ends or [])}
 
 
 def generation_config_of(folder: Path) -> Any:
@@ -87,36 +87,16 @@ def check_weights(folder: Path) -> None:
 
 
 class TransformersEngine:
-    """`model.generate` on one padded batch. The tokenizer's end token ends completions too, as in TRL."""
+    """`model.generate`, by `mcgrpo.data.draw`. The tokenizer's end token ends completions too, as in TRL."""
 
     def __init__(self, model: Any, tokenizer: Any):
-        from transformers import GenerationConfig
-
         self.model, self.tokenizer = model, tokenizer
         self.ends = ends_of(model.generation_config, tokenizer)
-        # Drop the rest of the folder's generation config, such as a repetition penalty (Qwen's is 1.1)
-        model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
+        model.generation_config = bare_config(model, tokenizer)
 
-    def complete(self, prompts: Prompts, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
+    def complete(self, prompts: Tokens, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
         """See the module."""
-        import torch
-        from transformers import set_seed
-
-        sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
-        if decoding == "sampled":
-            sampling = {"do_sample": True, "top_k": 0} | {n: settings[n] for n in ("temperature", "top_p")}
-        padded = self.tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
-        set_seed(seed)
-        with torch.inference_mode():
-            output = self.model.generate(
-                **padded.to(self.model.device), max_new_tokens=settings["max_new_tokens"], **sampling
-            )
-        return list(self._texts(output[:, padded["input_ids"].size(1) :].tolist()))
-
-    def _texts(self, rows: list[list[int]]) -> Iterator[tuple[str, str]]:
-        for row in rows:
-            stop = next((position for position, token in enumerate(row) if token in self.ends), None)
-            yield self.tokenizer.decode(row[:stop], skip_special_tokens=True), "length" if stop is None else "stop"
+        return draw(self.model, self.tokenizer, prompts, decoding, seed, settings)
 
 
 class VLLMEngine:
@@ -140,7 +120,7 @@ class VLLMEngine:
             **options,
         )
 
-    def complete(self, prompts: Prompts, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
+    def complete(self, prompts: Tokens, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
         """See the module."""
         from vllm import SamplingParams, TokensPrompt
 
@@ -153,6 +133,8 @@ class VLLMEngine:
                 max_tokens=settings["max_new_tokens"],
                 seed=seed + position,
                 stop_token_ids=sorted(self.ends),
+                stop=settings.get("stop", []),
+                include_stop_str_in_output=True,
             )
             for position in range(len(prompts))
         ]
@@ -162,17 +144,14 @@ class VLLMEngine:
 
 
 def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEngine:
-    """The engine that `settings["backend"]` names; by default vLLM if it is installed and there is a GPU.
+    """The engine of `backend_of`.
 
     Raises:
         ValueError: if the weights of the model are not all finite.
     """
-    backend = settings.get("backend", "auto")
-    if backend == "auto":
-        backend = "vllm" if find_spec("vllm") and on_gpu() else "transformers"
-    if backend == "vllm":
-        prepare_vllm(settings)
+    prepare(settings)
     check_weights(folder)
+    backend = backend_of(settings)
     print(f"drawing completions with {backend}", flush=True)
     if backend == "vllm":
         return VLLMEngine(folder, settings)

@@ -6,7 +6,7 @@ A study states them in layers. What a later layer says replaces what an earlier 
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.records import Run
+from mcgrpo.records import Run, SignFlips
 from mcgrpo.study.methods import UNTRAINED
 
 Config = dict[str, Any]
@@ -58,17 +58,17 @@ def completion_settings(config: Config, run: Run, benchmark: str) -> Config:
     return evaluation(config, benchmark) | {"chat_template_kwargs": training.get("chat_template_kwargs", {})}
 
 
-def rollout_settings(config: Config, run: Run, flips: Config) -> Config:
+def rollout_settings(config: Config, run: Run, flips: SignFlips) -> Config:
     """`--settings` of `mcgrpo.generate` for the many rollouts a prompt on which sign flips are measured.
 
     Args:
         config: the study.
         run: of it.
-        flips: the experiment's `sign_flips`, with their `benchmark`.
+        flips: how they are measured.
     """
-    drawn = {"greedy": False, "samples": flips["rollouts"], "prompts": flips["prompts"]}
-    drawn |= {"temperature": flips["temperature"], "top_p": 1.0}
-    return completion_settings(config, run, flips["benchmark"]) | drawn
+    drawn = {"greedy": False, "samples": flips.rollouts, "prompts": flips.prompts}
+    drawn |= {"temperature": flips.temperature, "top_p": 1.0}
+    return completion_settings(config, run, flips.benchmark) | drawn
 
 
 def warm_start(config: Config, model: str) -> Config:
@@ -82,6 +82,7 @@ def warm_start(config: Config, model: str) -> Config:
         "max_new_tokens": training.get("max_completion_length", COMPLETION_LENGTH),
         "bf16": training.get("bf16", False),
         "chat_template_kwargs": training.get("chat_template_kwargs", {}),
+        **({"stop": training["stop"]} if "stop" in training else {}),
     }
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import studies
 
+from mcgrpo.commands import contexts
 from mcgrpo.commands.plan.__main__ import main, notes, steps, to_train, trainings
 from mcgrpo.files import write_json
 from mcgrpo.study.methods import UNTRAINED
@@ -22,7 +23,10 @@ def trained(config):
 
 def finish(run, seconds, **outcome):
     """What a finished training leaves."""
-    record = {**asdict(run), "outcome": {"status": "finished", "seconds": seconds, "steps": 40, **outcome}}
+    record = {
+        **asdict(run),
+        "outcome": {"status": "finished", "started": 0.0, "seconds": seconds, "steps": 40, **outcome},
+    }
     write_json(Path("results", run.study, "runs", run.name, "run.json"), record)
 
 
@@ -74,7 +78,8 @@ def test_the_papers_times_are_those_of_its_own_settings_until_some_are_measured(
 
 def test_on_one_gpu_the_papers_batches_take_its_gpu_hours(here):
     batch = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 4}
-    config = studies.changed(PAPER, {"gpus": 1, "training": batch})
+    whole = {name: {"training": {"sharding": "none"}} for name in PAPER["settings"]}
+    config = studies.changed(PAPER, {"gpus": 1, "training": batch, "settings": whole})
     assert times(config)["qwen3-1.7b-gsm8k/grpo/G2/default/seed0"] == (2632.0, "published")
 
 
@@ -129,3 +134,10 @@ def test_a_mistake_is_one_line(printed, arguments, told):
     with pytest.raises(SystemExit) as stopped:
         printed(main, *arguments)
     assert stopped.value.code == f"error: {told}"
+
+
+def test_the_plan_says_where_a_context_cuts_completions():
+    (line,) = contexts.notes(studies.load("config"))
+    cut = "8,000 asked, fewer than 4,096 fit"
+    assert line == f"Tokens of a completion of qwen2.5-math-1.5b, beside its prompt: aime24: {cut}; amc23: {cut}."
+    assert not list(contexts.notes(studies.load("mini")))

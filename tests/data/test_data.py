@@ -91,6 +91,10 @@ def test_toy():
         ([{"question": " ", "answer": "1"}], r"test\.jsonl:1: no text under 'question' or 'problem'"),
         ([{"question": "q", "answer": True}], r"test\.jsonl:1: 'answer' is True, which is no number"),
         ([{"question": "q\ud800", "answer": "1"}], r"test\.jsonl:1: '\\ud800' is half a character"),
+        ([{"question": "q", "answer": "1", "id": "a\ud800"}], r"test\.jsonl:1: '\\ud800' is half a character"),
+        ([{"question": "q", "answer": "1\u200b2"}], r"test\.jsonl:1: 'answer' holds '\\u200b', which is not seen"),
+        ([{"question": "q", "answer": "so #### 1\0"}], r"test\.jsonl:1: 'answer' holds '\\x00', which is not seen"),
+        ([{"question": "q", "problem": "p", "answer": "1"}], r"test\.jsonl:1: 'question' and 'problem' differ"),
         ('{"question": "q", "answer": NaN}', r"test\.jsonl:1: 'answer' is nan, which is no number"),
         ('{"question": "q", "answer": ' + "1" * 5000 + "}", r"test\.jsonl:1: cannot be read \(Exceeds the limit"),
         (

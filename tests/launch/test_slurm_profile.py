@@ -11,8 +11,18 @@ DERIVED = dict(re.findall(r"^use rule (\w+) as (\w+)", TEXT, re.MULTILINE))
 RULES = dict(re.findall(r"^rule (\w+):\n((?: .*\n|\n)*)", TEXT, re.MULTILINE))
 
 
+NUMBERED = set(re.findall(r'f"(\w+_)\{place\}"', TEXT))
+"""Names of rules that are made for a study, without their number."""
+
+
 def test_the_profile_names_only_rules_that_there_are():
-    assert set(PROFILE["set-resources"]) <= {*RULES, *DERIVED.values()}
+    assert {name.rstrip("0123456789") for name in PROFILE["set-resources"]} <= {*RULES, *DERIVED.values(), *NUMBERED}
+
+
+def test_several_benchmarks_get_what_one_gets():
+    assert {"generate_together_"} == NUMBERED
+    numbers = [PROFILE["set-resources"][f"generate_together_{number}"] for number in (1, 2, 3, 4)]
+    assert all(each == PROFILE["set-resources"]["generate"] for each in numbers)
 
 
 def test_every_rule_with_gpus_is_one_task_on_one_node():

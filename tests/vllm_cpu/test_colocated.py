@@ -61,9 +61,9 @@ def test_sampling_habits_of_the_folder_reach_no_rollout(first, tmp_path):
     path.write_text(json.dumps(json.loads(before) | {"repetition_penalty": 9.0, "top_k": 2, "temperature": 0.1}))
     try:
         again = trained(tmp_path, learning_rate=0.05, shuffle_dataset=False)
+        assert again.vllm_generation.llm.get_default_sampling_params().repetition_penalty == 9.0
     finally:
         path.write_text(before)
-    assert again.vllm_generation.llm.get_default_sampling_params().repetition_penalty == 9.0
     assert again.drawn == first.drawn
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
 MINI = load("mini")
-ANALYSE = ("plan", "collect", "summarise", "signals", "contrasts")
+ANALYSE = ("plan", "collect", "summarise", "signals", "comparisons")
 ONCE = ("all", *ANALYSE, "tables", "claims", "page", *DOCUMENT)
 REPORT = dict.fromkeys(ONCE, 1) | {"figure": 12}
 CHECKS = {"track": 1, "overlap": 1}
@@ -37,7 +37,7 @@ def test_the_mini_study(mini, monkeypatch):
     assert len(to_train(trainings(MINI))) == runs  # what `mcgrpo plan` says
     assert mini.jobs() == REPORT | CHECKS | {
         "model": 2, "warm_start": 2, "dataset": 2, "audit": 2, "train": runs, "generate": evaluated - 2 * (out + 1),
-        "generate_three_step_two_step": out + 1, "grade": evaluated, "rollouts": 2, "grade_rollouts": 2,
+        "generate_together_1": out + 1, "grade": evaluated, "rollouts": 2, "grade_rollouts": 2,
         "sign_flips": 2,
     }  # fmt: skip
 
@@ -87,8 +87,8 @@ def test_the_papers_study():
     on_three = 5 * 3 * 2 * 2 + 3  # AIME and AMC for three settings, beside MATH-500: a job for the three
     models = runs + 5  # and the untrained ones
     assert planned(said) == {
-        "plan": 1, "collect": 1, "summarise": 1, "contrasts": 1, "signals": 1, "tables": 1, "model": 5, "dataset": 5,
-        "train": runs, "generate": models - on_three, "generate_aime24_amc23_math500": on_three,
+        "plan": 1, "collect": 1, "summarise": 1, "comparisons": 1, "signals": 1, "tables": 1, "model": 5, "dataset": 5,
+        "train": runs, "generate": models - on_three, "generate_together_1": on_three,
         "grade": models + 2 * on_three, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
     }  # fmt: skip
 
@@ -107,17 +107,9 @@ def test_a_benchmark_is_decoded_as_the_study_says(empty):
     assert all(settings["chat_template_kwargs"] == {"enable_thinking": True} for settings in each)
 
 
-def test_what_a_profile_sets_for_generate_holds_for_several_benchmarks(empty):
-    target = "results/paper/completions/qwen3-4b-math/mc-grpo/G2/default/seed0/math500.jsonl"
-    given = ("--resources", "gpu=2", "--set-resources", "generate:runtime=777", "train:runtime=888", "--", target)
-    done = empty.of(load("config")).changed("seeds: [0]").run("--dry-run", *given)
-    rule = done.log.split("rule generate_aime24_amc23_math500:")[1].split("rule ")[0]
-    assert "runtime=777" in rule, done.log
-
-
 def test_what_is_finished_is_reported_without_a_training(mini):
     """Before anything is run: the tables of a study of which nothing is there."""
-    wanted = {"plan": 1, "collect": 1, "summarise": 1, "contrasts": 1, "signals": 1, "tables": 1}
+    wanted = {"plan": 1, "collect": 1, "summarise": 1, "comparisons": 1, "signals": 1, "tables": 1}
     assert mini.jobs("reports/mini/tables.tex", "--config", "partial=true") == wanted
     assert mini.changed("partial: true").jobs("reports/mini/tables.tex") == wanted
 

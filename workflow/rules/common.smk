@@ -11,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from mcgrpo import command_line, shipped, tracking
-from mcgrpo.launch import environment, gpus, preload
+from mcgrpo.launch import calls, environment, gpus, preload
 from mcgrpo.report import catalogue
 from mcgrpo.study import plan, read, settings, sources
 from mcgrpo.study.check import check
@@ -25,7 +25,7 @@ try:
     # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
         load(file)
-    check(config)
+    PLANNED = check(config)  # expanded once, here
 except settings.StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
@@ -35,30 +35,24 @@ as_json = partial(json.dumps, sort_keys=True)
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
 REPORTS = str(Path(config["reports"]))
-PLANNED = plan.expand(config)
 RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that their times are comparable.
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
 TURNS = {run.name: turn for turn, run in enumerate(sorted(RUNS.values(), key=NEIGHBOURS))}
 FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
-# An engine takes a minute to start on a GPU: a run that is evaluated on several benchmarks has one job for all of them,
-# of a rule that is named after them. Benchmarks -> the runs.
+# An engine takes a minute to start on a GPU: a run that is evaluated on several benchmarks has one job for all of them.
+# Benchmarks -> the runs.
 TOGETHER = {}
 for name, entry in PLANNED.items():
     if len(entry.evaluated) > 1:
         TOGETHER.setdefault(tuple(sorted(entry.evaluated)), []).append(name)
-TOGETHER_RULES = {each: re.sub(r"\W", "_", "_".join(["generate", *each])) for each in TOGETHER}
-# What a profile sets for `generate` holds for them, too.
-SET_RESOURCES = workflow.resource_settings.overwrite_resources
-for name in TOGETHER_RULES.values() if "generate" in SET_RESOURCES else []:
-    SET_RESOURCES.setdefault(name, SET_RESOURCES["generate"])
 GRADING = plan.grading(config)
 GRADES = [
     RESULTS.grades(name, each, by) for name, entry in PLANNED.items() for each in entry.evaluated for by in GRADING
 ]
-FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in FLIPS.items()]
-FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
+FLIP_GRADES = [RESULTS.rollout_grades(name, spec.benchmark) for name, spec in FLIPS.items()]
+FLIP_RATES = [RESULTS.flips(name, spec.benchmark) for name, spec in FLIPS.items()]
 MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
 DATASETS = sorted({each for run in RUNS.values() for each in (run.dataset, *plan.benchmarks(config, run.setting))})
@@ -77,7 +71,11 @@ if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resourc
     with command_line.errors(ValueError):  # Snakemake would lower a job's GPUs to what it may use
         gpus.check_given(max(GPUS, GENERATION_GPUS), workflow.global_resources["gpu"].value)
 
-environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
+files = environment.prepare(
+    config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()]
+)
+if workflow.is_main_process:
+    calls.begin(files, ON_CLUSTER)
 tracking.use_store(config)
 
 # Trained weights are large: they are removed after evaluation unless the study keeps them.
@@ -116,16 +114,20 @@ def run_of(wildcards):
     return RUNS[wildcards.run]
 
 
-# Snakemake compares folders by their time, which a copy changes: models are `ancient`, beside their checksums or files.
+# Snakemake compares folders by their time, which a copy changes: models are `ancient`, beside their checksums.
 def initial_model(name, warm=True):
     """The inputs that are a model before training: after its warm start if it has one; a local one in place."""
     spec = config["models"][name]
     warm = warm and "warm_start" in spec
     if "folder" in spec and not warm:
-        folder = Path(spec["folder"]).expanduser()
-        return {"model": ancient(str(folder)), "files": sorted(map(str, filter(Path.is_file, folder.glob("*"))))}
+        return {"model": ancient(str(local_folder(name))), "sums": FILES.local_sums(name)}
     folder = FILES.warm_start(name) if warm else FILES.model(name)
     return {"model": ancient(folder), "sums": FILES.sums(folder)}
+
+
+def local_folder(name):
+    """The folder of a model that is used where it lies."""
+    return Path(config["models"][name]["folder"]).expanduser()
 
 
 def final_model(wildcards):
@@ -155,9 +157,8 @@ def any_of(names):
 def generation_options(wildcards, *drawn):
     """The options of `mcgrpo.generate` for a run, with the settings of each file that is drawn."""
     run = run_of(wildcards)
-    sealed = [] if run.method == UNTRAINED else ["--sealed"]
     each = [as_json(settings_of(config, run, what)) for settings_of, what in drawn]
-    return shlex.join(["--prompt", run.prompt, "--settings", *each, "--seed", str(run.seed), *sealed])
+    return shlex.join(["--prompt", run.prompt, "--settings", *each, "--seed", str(run.seed)])
 
 
 def evaluation_options(wildcards, benchmarks):
