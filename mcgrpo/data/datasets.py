@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mcgrpo import command_line
@@ -43,8 +44,10 @@ def _hub_rows(spec: dict[str, Any], name: str) -> Iterator[Row]:
     from datasets import load_dataset
     from datasets.exceptions import DatasetsError
 
-    with named(f"{spec['hub']}, split {name!r}", DatasetsError):
-        dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"))
+    with named(f"{spec['hub']}, split {name!r}", DatasetsError), TemporaryDirectory() as empty:
+        # What `datasets` keeps of a folder it knows again by the folder's last name, not by the rows
+        fresh = {"cache_dir": empty, "keep_in_memory": True} if local_files(spec) else {}
+        dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"), **fresh)
     return ((f"{spec['hub']}/{name}[{index}]", row) for index, row in enumerate(dataset))
 
 
@@ -110,7 +113,7 @@ def examples(spec: dict[str, Any]) -> list[Example]:
 
 def resolve(spec: dict[str, Any]) -> dict[str, Any]:
     """The spec with its hub revision resolved to a commit, so that the data loaded are those recorded."""
-    if "hub" not in spec or Path(spec["hub"]).exists():
+    if "hub" not in spec or local_files(spec):
         return spec
     return {**spec, "revision": commit("datasets", spec)}
 
@@ -125,5 +128,5 @@ def main() -> None:
         spec = resolve(options.spec)
         content = examples(spec)
     write_jsonl(options.output, content)
-    sums = {"sha256": {file.name: sha256(file) for file in local_files(spec)}} if "folder" in spec else {}
-    write_json(options.output.with_suffix(".source.json"), spec | sums)
+    sums = {file.name: sha256(file) for file in local_files(spec)}
+    write_json(options.output.with_suffix(".source.json"), spec | ({"sha256": sums} if sums else {}))

@@ -33,9 +33,14 @@ def splits_of(spec: Config) -> Config:
 
 
 def local_files(spec: Config) -> list[Path]:
-    """The files that a data set of a local `folder` is read from; none of another."""
-    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits_of(spec).items()}
-    return [Path(spec["folder"]).expanduser() / name for name in sorted(names)] if "folder" in spec else []
+    """The files that a data set is read from: those of its splits in a `folder`, all in one named under `hub`.
+
+    `datasets.load_dataset` takes a folder in place of a repository.
+    """
+    if "folder" in spec:
+        names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits_of(spec).items()}
+        return [Path(spec["folder"]).expanduser() / name for name in sorted(names)]
+    return sorted(file for file in Path(spec["hub"]).rglob("*") if file.is_file()) if "hub" in spec else []
 
 
 def evaluation(config: Config, benchmark: str) -> Config:

@@ -121,6 +121,23 @@ def test_a_missing_hub_split_is_named():
         data.examples({"hub": str(GSM8K), "splits": {"test": {"name": "valid"}}})
 
 
+def test_a_folder_in_place_of_a_repository_is_read_as_it_is_now(tmp_path, monkeypatch):
+    """`datasets` keeps a copy by the folder's last name and its README: neither tells of other rows, or of another folder."""
+    readme = '---\n{"configs": [{"config_name": "main", "data_files": [{"split": "test", "path": "test.jsonl"}]}]}\n---\n'
+    spec = {"task": "math", "hub": str(tmp_path / "first/sums"), "config": "main", "splits": {"test": {}}}
+    for place, number in [("first", 2), ("first", 3), ("second", 4)]:
+        (tmp_path / place / "sums").mkdir(parents=True, exist_ok=True)
+        (tmp_path / place / "sums/README.md").write_text(readme)
+        (tmp_path / place / "sums/test.jsonl").write_text(json.dumps(MATH | {"answer": str(number)}) + "\n")
+        spec["hub"] = str(tmp_path / place / "sums")
+        assert [example.answer for example in data.examples(spec)] == [str(number)]
+    output = tmp_path / "made/sums.jsonl"
+    monkeypatch.setattr("sys.argv", ["data", "--spec", json.dumps(spec), "--output", str(output)])
+    data.main()
+    rows = hashlib.sha256((tmp_path / "second/sums/test.jsonl").read_bytes()).hexdigest()
+    assert read_json(output.with_suffix(".source.json"))["sha256"]["test.jsonl"] == rows
+
+
 def test_a_hub_revision_is_resolved_to_its_commit(monkeypatch):
     info = SimpleNamespace(sha="c" * 40)
     monkeypatch.setattr("huggingface_hub.HfApi", lambda: SimpleNamespace(dataset_info=lambda name, revision: info))

@@ -13,7 +13,7 @@ from pathlib import Path
 from mcgrpo import command_line, shipped, tracking
 from mcgrpo.launch import calls, environment, gpus, preload
 from mcgrpo.report import catalogue
-from mcgrpo.study import plan, read, settings
+from mcgrpo.study import plan, read, settings, sources
 from mcgrpo.study.check import check
 from mcgrpo.study.fingerprint import fingerprint, training_code
 from mcgrpo.study.methods import UNTRAINED
@@ -60,6 +60,13 @@ GPUS = config.get("gpus", 0)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
+if not PARTIAL:
+    with command_line.errors(settings.StudyError):
+        sources.check_folders(
+            config,
+            models={RUNS[name].model for name in TRAINED if not RESULTS.run(name).exists()},
+            datasets=[name for name in DATASETS if not FILES.data(name).exists()],
+        )
 if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
     with command_line.errors(ValueError):  # Snakemake would lower a job's GPUs to what it may use
         gpus.check_given(max(GPUS, GENERATION_GPUS), workflow.global_resources["gpu"].value)
