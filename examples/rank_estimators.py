@@ -29,7 +29,7 @@ rows, left_out = [], []
 for name in ESTIMATORS:
     try:
         found = [signal(name, size, options.rewards, probabilities) for size in options.num_generations]
-    except ValueError:  # it compares prompts, or uses lengths
+    except ValueError:  # it compares prompts
         left_out.append(name)
         continue
     rows += [(name, each.num_generations, each.drawn, each.per_rollout) for each in found]

@@ -9,7 +9,7 @@ from typing import Any
 __version__ = "0.2.0"
 
 _HOMES = {
-    "MCGRPOConfig": "mcgrpo.trainer.config",
+    "MCGRPOConfig": "mcgrpo.trainer",
     "MCGRPOTrainer": "mcgrpo.trainer",
     "ESTIMATORS": "mcgrpo.estimators",
     "Estimator": "mcgrpo.estimators",

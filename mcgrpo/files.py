@@ -62,6 +62,15 @@ def whole_folder(output: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def as_new(folder: Path) -> None:
+    """Give the files of a folder the mode of new files: safetensors leaves weights readable to their owner alone."""
+    mask = os.umask(0)
+    os.umask(mask)
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o666 & ~mask)
+
+
 def flush(path: Path) -> None:
     """Flush a file, or the names in a folder, to disk; not every file system supports this for a folder."""
     handle = os.open(path, os.O_RDONLY)
@@ -86,7 +95,8 @@ def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
     for name, value in row.items():
         if not tests[name](value):
             raise RecordError(f"{where}: field {name!r} should be {_spell(hints[name])}, not {value!r}")
-    return kind(**row)
+    made = {name: make(row[name], f"{where}: {name}") for name, make in _parts_of(kind).items() if name in row}
+    return kind(**row | made)
 
 
 @cache
@@ -108,9 +118,33 @@ def _fields_of(kind: type) -> tuple[dict[str, Any], dict[str, Callable[[Any], bo
     return hints, {name: _test_of(hint) for name, hint in hints.items()}, frozenset(required)
 
 
+@cache
+def _parts_of(kind: type) -> dict[str, Callable[[Any, str], Any]]:
+    """How the fields that hold records are made, from a value and the name of its place."""
+    return {name: make for name, hint in typing.get_type_hints(kind).items() if (make := _maker_of(hint))}
+
+
+def _maker_of(hint: Any) -> Callable[[Any, str], Any] | None:
+    """Of a record, or of a list or the values of a dictionary of records; None of anything else."""
+    if dataclasses.is_dataclass(hint):
+        return lambda value, where: as_record(hint, value, where)
+    make = next(filter(None, map(_maker_of, typing.get_args(hint))), None)
+    if make is None:
+        return None
+    if typing.get_origin(hint) is list:
+        return lambda values, where: [make(value, f"{where} {number}") for number, value in enumerate(values, 1)]
+    if typing.get_origin(hint) is dict:
+        return lambda values, where: {name: make(value, f"{where} {name}") for name, value in values.items()}
+    return lambda value, where: None if value is None else make(value, where)
+
+
 def _test_of(hint: Any) -> Callable[[Any], bool]:
     """Whether a value is of a type; made once for a field."""
     origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        return lambda value: isinstance(value, dict)
+    if origin is list and any(map(dataclasses.is_dataclass, options)):
+        return lambda value: isinstance(value, list) and all(isinstance(each, dict) for each in value)
     if origin is Literal:
         return options.__contains__
     if origin in (types.UnionType, typing.Union):

@@ -71,7 +71,8 @@ class Completion:
 class Grade:
     """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and its extracted answer.
 
-    If `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
+    `finish_reason`, `answer` (the gold) and `prompt_sha256` are those of the completion; an older file lacks them. If
+    `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
     """
 
     id: str
@@ -80,6 +81,9 @@ class Grade:
     verdict: Verdict
     decoding: Decoding = "sampled"
     gold_parsable: bool = True
+    finish_reason: str = ""
+    answer: str | int | float | None = None
+    prompt_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -145,3 +149,129 @@ class Rollout:
     kept: bool
     pivot: bool
     length: int
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A data set that a training read: its path, the SHA-256 of the file, and the rows of the split.
+
+    `rows` are those that it used; `left_out` had prompts that are too long.
+    """
+
+    path: str
+    sha256: str
+    rows: int
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class InitialModel:
+    """The folder that a training starts from, one SHA-256 over the sums of its files, and its `source.json`, if any."""
+
+    path: str
+    sha256: str
+    source: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`outcome` of a run.json: what a training ran with, how far it is, and how it ended.
+
+    Args:
+        started: in seconds since the epoch, of its first attempt.
+        seconds: of all attempts.
+        steps: optimizer steps; 0 until it has finished.
+        selected_step: that of the weights, where a checkpoint is selected.
+        gpus: that it had to itself; 0 on the CPU.
+        rollouts: the engine that drew them.
+        commit: of the code, with `-dirty` where the work tree differs from it; None if that is unknown.
+        versions: of packages.
+        test: the data set whose test split selected the checkpoint, where one is selected.
+        rollout_tables: which rollouts were written down as text.
+        sums: the SHA-256 of each file that it left, by its name in the run's folder.
+        error: why it failed.
+    """
+
+    status: Literal["running", "failed", "finished"]
+    started: float
+    seconds: float = 0.0
+    steps: int = 0
+    selected_step: int | None = None
+    gpus: int = 0
+    rollouts: str = ""
+    commit: str | None = None
+    device: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    data: TrainingData | None = None
+    test: TrainingData | None = None
+    model: InitialModel | None = None
+    rollout_tables: dict[str, int] | None = None
+    sums: dict[str, str] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it was trained to its end."""
+        return self.status == "finished"
+
+
+@dataclass(frozen=True)
+class SignFlips:
+    """How the sign flips of a run are measured: on `rollouts` of each of `prompts` problems of a benchmark."""
+
+    benchmark: str
+    prompts: int
+    rollouts: int
+    subset_sizes: list[int]
+    temperature: float
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run, the benchmarks that it is evaluated on with their roles, and how its sign flips are measured, if so."""
+
+    run: Run
+    evaluated: dict[str, Role]
+    flips: SignFlips | None = None
+
+
+@dataclass(frozen=True)
+class PrimaryComparison:
+    """A primary comparison of the study's method: with a baseline at one G, in each of these settings."""
+
+    baseline: str
+    num_generations: int
+    settings: list[str]
+
+
+@dataclass(frozen=True)
+class Primary:
+    """What a study's answer rests on: its measure (`greedy` or `avg@k`), and its comparisons."""
+
+    measure: str
+    comparisons: list[PrimaryComparison]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`plan.json`: a study, expanded.
+
+    Args:
+        runs: every run once, by its name in alphabetical order.
+        benchmarks: setting -> benchmark -> its role there.
+        evaluations: run -> benchmark -> its role, of all on which it is evaluated.
+        flips: run -> how its sign flips are measured, of those whose are.
+        grading: protocols of evaluation, names of `PROTOCOL_SUFFIXES`.
+        equivalence_margin: a difference of accuracies that counts as none; a fraction.
+        measures: the accuracies that a report shows, `greedy` and `avg@k`.
+    """
+
+    study: str
+    runs: list[Run]
+    benchmarks: dict[str, dict[str, Role]]
+    evaluations: dict[str, dict[str, Role]]
+    flips: dict[str, SignFlips]
+    grading: list[str]
+    equivalence_margin: float
+    measures: list[str]
+    primary: Primary

@@ -5,12 +5,16 @@ That of a file is in `NAME.sha256` beside it, those of a folder in `SHA256SUMS` 
 """
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from mcgrpo.files import RecordError, write_text
+from mcgrpo.files import RecordError, write_csv, write_text
 
 FOLDER_LIST = "SHA256SUMS"
+TIMESTAMP = ".snakemake_timestamp"
+"""Snakemake's own file in a folder that a rule has made."""
 WEIGHTS_LIST = f"weights/{FOLDER_LIST}"
 """The key in a run's record for the checksums of its trained weights."""
 
@@ -49,10 +53,38 @@ def seal(path: Path) -> None:
     write_list(_list_of(path), sums_of(path) if path.is_dir() else {path.name: sha256(path)})
 
 
+def write_table(path: Path, kind: type, rows: Iterable[Any]) -> None:
+    """Write a CSV file of records `kind`, and its seal."""
+    write_csv(path, kind, rows)
+    seal(path)
+
+
 def write_sums(folder: Path) -> None:
     """Write the checksums of a folder's files beside it: Snakemake compares a file by content, a folder by its time."""
-    sums = {f"{folder.name}/{name}": value for name, value in sums_of(folder).items()}
-    write_list(folder.with_name(f"{folder.name}.sha256"), sums)
+    write_list(folder.with_name(f"{folder.name}.sha256"), sums_of(folder))
+
+
+def model_sum(folder: Path, listed: Path | None = None) -> str:
+    """One SHA-256 over those of a model's files, which are first compared with a list of them.
+
+    All bytes are read, as they are when the model is loaded: then from memory, so that a check costs the time of the
+    hash alone.
+
+    Args:
+        folder: of the model.
+        listed: the list; without one any files are accepted.
+
+    Raises:
+        RecordError: naming a file that has changed, is missing or is not on the list.
+    """
+    sums = {name: value for name, value in sums_of(folder).items() if name != TIMESTAMP}
+    expected = read_list(listed) if listed else sums
+    if odd := next((name for name in sorted({*sums, *expected}) if sums.get(name) != expected.get(name)), None):
+        raise RecordError(
+            f"{folder / odd} has changed since {listed} was written: put it back, or remove that list, and the "
+            "model is made again, with all that depends on it"
+        )
+    return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()
 
 
 def write_list(path: Path, sums: Mapping[str, str]) -> None:
@@ -66,15 +98,21 @@ def read_list(path: Path) -> dict[str, str]:
     return {name: value for value, _, name in rows}
 
 
-def check_seal(path: Path) -> None:
-    """Refuse a file that has changed, or a folder in which one has or is missing; without a list they are accepted.
+def check_seal(path: Path, needed: bool = False) -> None:
+    """Refuse a file that has changed, or a folder in which one has or is missing.
+
+    Args:
+        path: the file or folder; one that is not there is left to who reads it.
+        needed: whether it is refused without a list; else it is then accepted.
 
     Raises:
         RecordError: naming the file.
     """
     listed = _list_of(path)
-    if not (listed.is_file() and path.exists()):
+    if not path.exists() or not (needed or listed.is_file()):
         return
+    if not listed.is_file():
+        raise RecordError(f"{path}: its sum, {listed.name}, is not beside it: remove {path}, and it is made again")
     sums = read_list(listed)
     if fault := damage(listed.parent, sums) if sums else f"{listed} is empty":
         raise RecordError(f"{fault} (its sum is in {listed}): remove {path}, and it is made again")

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -15,6 +16,10 @@ os.environ.pop("MLFLOW_TRACKING_URI", None)
 import pytest
 from filelock import FileLock
 from hypothesis import settings
+
+# As at a terminal, in all that tests start, also while they are imported: what a script starts in the background
+# inherits that SIGINT is ignored, and would wait for an end by Ctrl-C for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("project", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=25)  # for `make test-fast`; by default 100
@@ -72,12 +77,6 @@ def leave_out_of_collections():
     gc.freeze()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def heed_ctrl_c():
-    """As at a terminal, in all that tests start: a background job's processes inherit that SIGINT is ignored."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory):
     """Name, maker -> the folder that the maker has filled, once for all processes of the session."""
@@ -95,6 +94,18 @@ def made_once(tmp_path_factory):
         return folder
 
     return made_once
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of two megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""From grades and metrics to one table: collect, summarise, contrasts, sign flips."""
+"""From grades and metrics to one table: collect, summarise, comparisons, sign flips, signals."""

@@ -1,8 +1,8 @@
-"""Claims as data: those of claims.yaml, those that a study's answer rests on, and how comparisons are spelt."""
+"""Claims as data: those of claims.yaml, and how comparisons are spelt."""
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,6 @@ from mcgrpo.analyse import curves, measures, sign_flips
 from mcgrpo.records import Role
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
-from mcgrpo.study.primary import METHOD
 from mcgrpo.study.settings import StudyError
 from mcgrpo.study.variants import DEFAULT
 
@@ -117,21 +116,6 @@ def read_claims(path: str | Path) -> list[Claim]:
     if twice := [name for name in names if names.count(name) > 1]:
         raise ClaimError(f"{path}: claim {twice[0]}: this id is given twice")
     return claims
-
-
-def questions(plan: dict[str, Any]) -> Iterator[Claim]:
-    """What the answer of a plan.json rests on: that its method is better than a baseline, at one G by one measure.
-
-    Each claim has one comparison. Those by the primary measure come first, then the same by the other decoding.
-    """
-    primary = plan["primary"]
-    for measure in (primary["measure"], *(each for each in plan["measures"] if each != primary["measure"])):
-        for each in primary["comparisons"]:
-            baseline, size = each["baseline"], each["num_generations"]
-            terms = Term(METHOD, size, measure=measure), Term(baseline, size, weight=-1, measure=measure)
-            name = f"{METHOD} over {baseline} at G={size} by {measure}"
-            better = Comparison(terms, low=0, low_open=True)
-            yield Claim(name, "better", "", (better,), settings=tuple(each["settings"]))
 
 
 def _place(content: Any, path: list[str | int]) -> str:

@@ -4,41 +4,40 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.analyse.curves import curve, of_run, training_measures
-from mcgrpo.analyse.measures import measures, read_grades, token_limits
+from mcgrpo.analyse.measures import Problems, asked, decoding_of, measures, read_grades, token_limits
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, GPUS, CurvePoint, Measure, Score
-from mcgrpo.analyse.scored import measured_on, runs_of
-from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json, read_jsonl, write_csv, write_jsonl
-from mcgrpo.records import Group, Role, Run
+from mcgrpo.analyse.scored import write_scores
+from mcgrpo.files import RecordError, iter_json_lines, read_jsonl
+from mcgrpo.records import Decoding, Outcome, Plan, Role, Run
 from mcgrpo.study.estimators import planned_extra
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
-from mcgrpo.study.schedule import schedule
-from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, seal
+from mcgrpo.study.planned import measured_on, read_plan
+from mcgrpo.study.trained import read_record
+from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, write_table
 
 
-def finished(path: Path, run: Run) -> dict[str, Any]:
+def finished(path: Path, run: Run) -> Outcome:
     """The outcome of a training, from its run.json.
 
     Raises:
         RecordError: if it has not finished, took no optimizer step, or is of another run than the plan's.
     """
-    record = read_json(path)
-    outcome = record.pop("outcome", {})
-    if outcome.get("status") != "finished":
+    record, outcome = read_record(path)
+    if not (outcome and outcome.is_finished):
         raise RecordError(f"{path}: this training has not finished")
-    if not outcome.get("steps"):
+    if not (outcome.steps and outcome.data):
         raise RecordError(f"{path}: this training took no optimizer step: its model is the untrained one")
-    if record != asdict(run):
-        odd = next((name for name, value in asdict(run).items() if record.get(name) != value), "a field")
+    if record != run:
+        odd = next(name for name, value in vars(run).items() if getattr(record, name) != value)
         raise RecordError(f"{path}: this training is not the plan's: {odd} differs")
     return outcome
 
@@ -56,28 +55,58 @@ def check_files(folder: Path) -> None:
     """
     if not (folder / RECORD).is_file():
         return
-    sums = read_json(folder / RECORD).get("outcome", {}).get("sums", {})
-    sums.pop(WEIGHTS_LIST, None)
+    _, outcome = read_record(folder / RECORD)
+    sums = {name: value for name, value in (outcome.sums if outcome else {}).items() if name != WEIGHTS_LIST}
     if fault := damage(folder, sums):
         raise RecordError(f"{fault} (its sum is in {folder / RECORD}): remove {folder}, and the run is trained again")
 
 
-def check_inputs(inputs: Mapping[tuple[str, str], Mapping[str, list[str]]]) -> None:
-    """Refuse trainings of one data set or model that read different bytes.
+REMEDY = {
+    "files": "remove one or the other, and they are trained again",
+    "problems": "remove the completions of one or the other, and they are generated again",
+}
 
-    Args:
-        inputs: ("data" or "model", its name) -> the SHA-256 of its bytes -> the runs that were trained on these.
 
-    Raises:
-        RecordError: naming up to three trainings of the rarer kind, and one of the other.
-    """
-    for (kind, name), runs in inputs.items():
-        if len(runs) > 1:
-            few, *_, many = sorted(runs.values(), key=len)
-            raise RecordError(
-                f"{', '.join(few[:3])} ({len(few)} in all) had other files of {kind} {name!r} than {many[0]} "
-                f"({len(many)} in all): remove one or the other, and they are trained again"
-            )
+class Inputs:
+    """What the runs of a study read: files of data and models, golds and prompts. Of one name, all read the same."""
+
+    def __init__(self) -> None:
+        self.runs: dict[tuple[str, str, str], dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+        """(a key of `REMEDY`, kind, its name) -> a SHA-256 -> the runs that read what has it."""
+
+    def trained(self, run: Run, outcome: Outcome, plan: Plan) -> None:
+        """The files that a training read; to select a checkpoint, the first benchmark of its setting."""
+        roles = plan.benchmarks[run.setting]
+        first = next(name for name in roles if roles[name] == "in")
+        read = ("data", run.dataset, outcome.data), ("data", first, outcome.test), ("model", run.model, outcome.model)
+        for kind, name, used in read:
+            if used:
+                self.runs["files", kind, name][used.sha256][run.name] = None
+
+    def evaluated(self, run: Run, benchmark: str, drawn: dict[Decoding, Problems], path: Path) -> None:
+        """The problems of completions. The text of a prompt has the chat template of the model."""
+        template = run.training.get("chat_template_kwargs")
+        names = {
+            "golds": benchmark,
+            "prompts": f"{benchmark} in {run.setting}" + (f" with {template}" if template else ""),
+        }
+        for kind, total in asked(drawn, str(path)).items():
+            self.runs["problems", kind, names[kind]][total][run.name] = None
+
+    def check(self) -> None:
+        """Refuse runs that read different things of one name.
+
+        Raises:
+            RecordError: naming up to three runs of the rarer kind, and one of the other.
+        """
+        for (what, kind, name), sums in self.runs.items():
+            if len(sums) > 1:
+                few, *_, many = sorted(map(list, sums.values()), key=len)
+                read = f"other files of {kind}" if what == "files" else f"other {kind} of"
+                raise RecordError(
+                    f"{', '.join(few[:3])} ({len(few)} in all) had {read} {name!r} than {many[0]} "
+                    f"({len(many)} in all): {REMEDY[what]}"
+                )
 
 
 @dataclass
@@ -99,25 +128,24 @@ class Results:
             self.missing.append(str(error))
 
 
-def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Results:
+def collect(plan: Plan, folder: Path, unfinished: bool = False) -> Results:
     """Every score and curve of the plan's runs; of an unfinished study, of those that are there.
 
     A run whose training is wrong or unfinished has none.
 
     Raises:
-        RecordError: for trainings of different inputs; for a file that is missing or does not hold what it should,
+        RecordError: for runs of different inputs; for a file that is missing or does not hold what it should,
             which is listed of an unfinished study.
     """
     results, files = Results(), ResultFiles(folder)
-    inputs: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs_of(plan):
+    inputs = Inputs()
+    for run in plan.runs:
         with results.listing(unfinished):
             check_files(files.run(run.name))
             is_trained = run.method != UNTRAINED
-            outcome = finished(files.run(run.name) / RECORD, run) if is_trained else {"started": 0.0}
-            for kind, name in (("data", run.dataset), ("model", run.model)):
-                if total := outcome.get(kind, {}).get("sha256"):
-                    inputs[kind, name][total].append(run.name)
+            outcome = finished(files.run(run.name) / RECORD, run) if is_trained else None
+            if outcome:
+                inputs.trained(run, outcome, plan)
             for benchmark, role in measured_on(plan, run):
                 with results.listing(unfinished):
                     if role == "train":
@@ -125,20 +153,21 @@ def collect(plan: dict[str, Any], folder: Path, unfinished: bool = False) -> Res
                         results.curves += points
                     else:
                         # Of a whole study Snakemake has made them anew where the weights have changed
-                        since = outcome["started"] if unfinished else 0.0
-                        scores = of_benchmark(run, benchmark, role, plan["grading"], files, since)
+                        since = outcome.started if outcome and unfinished else 0.0
+                        scores = of_benchmark(run, benchmark, role, plan.grading, files, since, inputs)
                     results.scores += scores
-    check_inputs(inputs)
+    inputs.check()
     return results
 
 
 def of_benchmark(
-    run: Run, benchmark: str, role: Role, grading: list[str], files: ResultFiles, since: float
+    run: Run, benchmark: str, role: Role, grading: list[str], files: ResultFiles, since: float, inputs: Inputs
 ) -> list[Score]:
     """The scores of a run on a benchmark under each protocol of grading, or its sign-flip rates there.
 
     Args:
         since: an older file is not of this training; in seconds since the epoch.
+        inputs: what the runs read, to which the problems are added.
 
     Raises:
         RecordError: for a file that is wrong or older.
@@ -153,9 +182,15 @@ def of_benchmark(
             raise RecordError(f"{path}: older than the training that it should be of")
         if role == "flips":
             check_seal(path)
-        for row in read_jsonl(path, Measure) if role == "flips" else measures(read_grades(path), protocol):
+            rows = read_jsonl(path, Measure)
+        else:
+            drawn = read_grades(path)
+            inputs.evaluated(run, benchmark, drawn, path)
+            rows = measures(drawn, protocol)
+        for row in rows:
             numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
-            scores.append(Score(**of_run(run), benchmark=benchmark, role=role, **numbers))
+            decoding = decoding_of(row.measure)
+            scores.append(Score(**of_run(run), benchmark=benchmark, role=role, decoding=decoding, **numbers))
         if role in ("in", "out") and protocol == "paper":
             scores += [
                 Score(**of_run(run), benchmark=benchmark, role=role, measure=name, value=float(tokens), n=1)
@@ -164,21 +199,33 @@ def of_benchmark(
     return scores
 
 
-def of_training(run: Run, outcome: dict[str, Any], folder: Path) -> tuple[list[Score], list[CurvePoint]]:
+def of_training(run: Run, outcome: Outcome, folder: Path) -> tuple[list[Score], list[CurvePoint]]:
     """The measures of a training, with n steps, and its curve."""
-    processes = max(outcome.get("gpus", 0), 1)
-    batches = Counter(step for step, _ in schedule(run, processes, outcome["data"]["rows"]).generations())
-    parts = {step: processes * count for step, count in batches.items()}
-    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], parts)
-    found = training_measures(points, outcome["seconds"], run.training.get("max_grad_norm", 1.0))
-    found[GPUS] = outcome.get("gpus", 0)
-    if planned_extra(run) is None:  # those of somebody's own estimator, which is code: counted in its groups
-        groups = (as_record(Group, row, where) for where, row in iter_json_lines(folder / GROUPS))
-        if not (first := next(groups, None)):
-            raise RecordError(f"{folder / GROUPS}: holds no groups")
-        found[EXTRA_ROLLOUTS] = len(first.rewards) - run.num_generations
+    drawn, first = rollouts(folder / GROUPS)
+    points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], drawn)
+    found = training_measures(points, outcome.seconds, run.training.get("max_grad_norm", 1.0))
+    found[GPUS] = outcome.gpus
+    if planned_extra(run) is None:  # those of somebody's own estimator, which is code
+        found[EXTRA_ROLLOUTS] = first - run.num_generations
     key = {**of_run(run), "benchmark": "train", "role": "train", "n": len(points)}
     return [Score(**key, measure=name, value=float(value)) for name, value in found.items()], points
+
+
+def rollouts(path: Path) -> tuple[dict[int, int], int]:
+    """The rollouts that were drawn for each step of a training, over all processes, and those of its first group.
+
+    Raises:
+        RecordError: for a line that is no group, or without any.
+    """
+    drawn, sizes = Counter(), []
+    for where, row in iter_json_lines(path):
+        if not {"step", "rewards"} <= row.keys():
+            raise RecordError(f"{where}: a group has a step and rewards")
+        sizes.append(len(row["rewards"]))
+        drawn[row["step"]] += sizes[-1]
+    if not sizes:
+        raise RecordError(f"{path}: holds no groups")
+    return drawn, sizes[0]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -189,11 +236,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     files = ResultFiles(options.results)
     with command_line.errors(RecordError):
-        results = collect(read_json(files.plan), files.folder, options.partial)
-    write_jsonl(files.scores, results.scores)
-    write_csv(files.curves, CurvePoint, results.curves)
-    for path in (files.scores, files.curves):
-        seal(path)
+        results = collect(read_plan(files.plan), files.folder, options.partial)
+    write_scores(files.scores, results.scores)
+    write_table(files.curves, CurvePoint, results.curves)
     for line in results.missing:
         print(f"missing: {line}")
     print(f"{len(results.scores)} scores and {len(results.curves)} steps")

@@ -1,6 +1,4 @@
-"""The comparisons of claims.yaml and of the answer, per seed and problem: scores.jsonl to contrasts.csv.
-
-`python -m mcgrpo.analyse.contrasts --results results/STUDY`
+"""Weighted sums of cells, per seed and problem; and the comparisons of claims.yaml as such sums.
 
 A gain is written as its two cells, so every comparison is a weighted sum of cells. Cells of one setting are paired: by
 seed, over the seeds that all of them have, and by problem. Where they share fewer than two of several seeds, their
@@ -11,30 +9,30 @@ others: a comparison with a cell of one seed has no test.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcgrpo import command_line, shipped
 from mcgrpo.analyse import scored
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average, questions, read_claims
+from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average
 from mcgrpo.analyse.crossed import contrast
+from mcgrpo.analyse.measures import decoding_of
 from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.scored import Found, Scores
 from mcgrpo.analyse.stats import DIGITS, Estimate
-from mcgrpo.files import read_json, write_csv
+from mcgrpo.analyse.verdicts import TAIL, ClaimVerdict, verdicts
 from mcgrpo.grade.rewards import REWARDS
 from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.plan import EQUIVALENCE_MARGIN
 
 Scope = tuple[str | None, str | None]
 """A setting and a benchmark; None for an average over them."""
 Weights = Mapping[CellKey, float]
+BESIDE = TAIL / 2
+"""Level of all single comparisons together, which are tested in addition to their average, the endpoint."""
 ON_CPU = "times are judged on GPUs"
 """Why a time is not judged: jobs on a CPU share its cores, so their times depend on what else ran."""
 ALL_RIGHT = {"points": 1.0, **dict.fromkeys(("reward", "reward_first", "reward_unsteadiness"), REWARDS["correct"])}
@@ -56,7 +54,7 @@ def contrasts(
     printed: bool = False,
     margin: float = EQUIVALENCE_MARGIN,
 ) -> list[Contrast]:
-    """The rows of contrasts.csv.
+    """The rows of claims in comparisons.csv, each judged within its claim.
 
     Args:
         claims: of `read_claims`.
@@ -70,7 +68,7 @@ def contrasts(
 
 
 def of_printed(claims: Iterable[Claim], cells: Mapping[CellKey, float]) -> list[Contrast]:
-    """The rows of contrasts.csv for the paper's numbers, given by `mcgrpo.analyse.published.as_cells`."""
+    """The same for the paper's numbers, given by `mcgrpo.analyse.published.as_cells`."""
     scores = {key: {0: Found(value, 1)} for key, value in cells.items()}
     # The paper prints totals. Trainings that are compared have as many steps, so the ratio is that of a step
     scores |= {key._replace(measure="seconds_per_step"): v for key, v in scores.items() if key.measure == "seconds"}
@@ -86,17 +84,19 @@ class _Study:
     printed: bool
     margin: float
 
-    def rows(self, claim: Claim) -> Iterator[Contrast]:
+    def rows(self, claim: Claim) -> list[Contrast]:
         """The single comparisons of a claim, and their average, which decides; one by setting if some is enough."""
-        averaged = defaultdict(list)
+        averaged, rows, family = defaultdict(list), [], family_of(claim)
         for number in range(1, len(claim.comparisons) + 1):
             for each in self.singles(claim, number):
-                numbers = self.numbers([each], _capped) if each.weights else {"comparisons": 1}
-                yield Contrast(claim.id, number, *each.scope, **numbers)
+                numbers = self.numbers([each], capped) if each.weights else {"comparisons": 1}
+                place = dict(zip(("setting", "benchmark"), each.scope, strict=True))
+                rows.append(Contrast(**{"family": family, "comparison": number, **place, **numbers}))
                 if each.weights:
                     averaged[each.scope[0] if claim.quantifier == "some" else None].append(each)
         for setting, own in averaged.items():
-            yield Contrast(claim.id, 0, setting, None, **self.numbers(own))
+            rows.append(Contrast(**{"family": family, "comparison": 0, "setting": setting, **self.numbers(own)}))
+        return [replace(row, verdict=word) for row, word in zip(rows, own_verdicts(rows), strict=True)]
 
     def singles(self, claim: Claim, number: int) -> list[Single]:
         """A comparison in each setting and benchmark that plans any of its terms; one empty row where none does.
@@ -134,7 +134,11 @@ class _Study:
         holds, fails = (1.0, 1.0) if lone and not self.printed else p_values(of, tested(result), self.printed)
         seen = None if lone or of.is_ratio else result.detectable
         at_least, at_most = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
+        terms = sorted(weights, key=lambda key: -weights[key])
+        is_pair = sorted(weights.values()) == [-1, 1] and len({key.setting for key in terms}) == 1 and not of.is_ratio
         return {
+            **(columns_of(*terms) if is_pair else {}),
+            "unit": of.unit,
             "value": value,
             "low": low,
             "high": high,
@@ -149,6 +153,45 @@ class _Study:
             "at_most": at_most,
             "p_equivalent": None if lone or self.printed else p_equivalent(of, result, self.margin),
         }
+
+
+def family_of(claim: Claim) -> str:
+    """The family of a claim's comparisons."""
+    return f"claim {claim.id}"
+
+
+def own_verdicts(rows: Sequence[Contrast]) -> list[ClaimVerdict]:
+    """Verdicts on the comparisons of one claim, corrected within it: the single ones, then its endpoints."""
+    if any(row.unjudged for row in rows if row.comparison):
+        return ["not measured" if row.value is None else "not judged" for row in rows]
+    singles = [row for row in rows if row.comparison]
+    measured = sum(row.value is not None for row in singles)
+    return [*verdicts(singles, TAIL if measured == 1 else BESIDE), *verdicts(rows[len(singles) :])]
+
+
+def columns_of(cell: CellKey, other: CellKey) -> dict[str, Any]:
+    """The columns that name two cells of one setting and benchmark."""
+    names = ("method", "num_generations", "variant", "measure")
+    decodings = {decoding_of(key.measure) if key.is_evaluation else None for key in (cell, other)}
+    columns = {name: getattr(cell, name) for name in ("setting", "benchmark", "role", *names)}
+    columns |= {f"other_{name}": getattr(other, name) for name in names}
+    return columns | {"decoding": decodings.pop() if len(decodings) == 1 else None}
+
+
+def cells_of(row: Contrast) -> tuple[CellKey, CellKey] | None:
+    """The two cells of a row, if it is of two."""
+    if row.method is None:
+        return None
+    place = row.role, row.benchmark
+    return (
+        CellKey(row.setting, row.variant, *place, row.measure, row.num_generations, row.method),
+        CellKey(row.setting, row.other_variant, *place, row.other_measure, row.other_num_generations, row.other_method),
+    )
+
+
+def is_sign(row: Contrast) -> bool:
+    """Whether a row is about the sign of the difference of two cells, and so has the verdict of this pair."""
+    return row.method is not None and {row.at_least, row.at_most} == {0, None}
 
 
 def is_unjudged(weights: Weights, scores: Scores) -> bool:
@@ -177,7 +220,7 @@ def _expanded(term: Term, key: CellKey | None) -> dict[CellKey | None, float]:
     return {key: term.weight, key.baseline if term.field == "difference" else key.default: -term.weight}
 
 
-def _capped(result: Estimate) -> Estimate:
+def capped(result: Estimate) -> Estimate:
     """Cap the degrees of freedom at seeds - 1: Satterthwaite's are too many in the tail that Holm's correction looks at
     (`tests/report/test_claim_errors.py`).
     """
@@ -254,19 +297,3 @@ def in_unit(comparison: Comparison, number: float | None) -> float | None:
     if number is None:
         return None
     return round(math.exp(number) if comparison.is_ratio else comparison.scale * number, DIGITS)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Evaluate the comparisons of claims, per seed and problem."""
-    parser = command_line.parser(main.__doc__)
-    parser.add_argument("--results", type=Path, required=True, help="results/STUDY: plan.json, scores.jsonl")
-    files = ResultFiles(parser.parse_args(arguments).results)
-    with command_line.errors(ValueError):
-        plan = read_json(files.plan)
-        claims = [*read_claims(shipped.CLAIMS), *questions(plan)]
-        scores, planned = scored.read_scores(files.scores), scored.planned_seeds(plan)
-        write_csv(files.contrasts, Contrast, contrasts(claims, scores, planned, margin=plan["equivalence_margin"]))
-
-
-if __name__ == "__main__":
-    main()

@@ -6,9 +6,9 @@ from itertools import pairwise
 from statistics import median, stdev
 from typing import Any
 
-from mcgrpo.analyse.records import LOGGED, RUN_COLUMNS, CurvePoint
+from mcgrpo.analyse.records import LOGGED, CurvePoint
 from mcgrpo.grade.rewards import is_accurate
-from mcgrpo.records import VERDICTS, Run
+from mcgrpo.records import CELL, VERDICTS, Run
 
 MEANS = (
     "reward", "reward_first", "grad_norm", "frac_unscorable", "advantage_abs_max", "frac_scale_zero",
@@ -24,37 +24,35 @@ PHASES = tuple(column for column in LOGGED if column.startswith("seconds_"))
 
 def of_run(run: Run) -> dict[str, Any]:
     """The columns that say which run a row belongs to."""
-    return {name: getattr(run, name) for name in RUN_COLUMNS}
+    return {name: getattr(run, name) for name in (*CELL, "seed")}
 
 
-def curve(run: Run, metrics: list[dict[str, Any]], parts: Mapping[int, int]) -> list[CurvePoint]:
+def curve(run: Run, metrics: list[dict[str, Any]], rollouts: Mapping[int, int]) -> list[CurvePoint]:
     """The rows of one run in curves.csv.
 
     Args:
         run: the training.
         metrics: rows of its metrics.jsonl.
-        parts: step -> over how many it logs the mean of its verdict counts, where these are several: the processes that
-            trained together, times the generation batches of the step.
+        rollouts: step -> rollouts that were drawn for it, over all processes.
     """
     return [
         CurvePoint(
             **of_run(run),
             step=row["step"],
-            **drawn(row, parts.get(row["step"], 1)),
+            rollouts=float(rollouts[row["step"]]) if row["step"] in rollouts else None,
+            accuracy=accuracy(row),
             **{column: row.get(name) for column, name in LOGGED.items()},
         )
         for row in metrics
     ]
 
 
-def drawn(row: dict[str, Any], parts: int) -> dict[str, float | None]:
-    """The rollouts drawn for a step in so many parts, and the accurate share of them, from mean counts of verdicts."""
+def accuracy(row: dict[str, Any]) -> float | None:
+    """The accurate share of the rollouts drawn for a step, from its mean counts of verdicts; None without any."""
     verdicts = {verdict: row[f"verdicts/{verdict}"] for verdict in VERDICTS if f"verdicts/{verdict}" in row}
     total = sum(verdicts.values())
-    if not total:
-        return {"rollouts": None, "accuracy": None}
     accurate = sum(count for verdict, count in verdicts.items() if is_accurate(verdict))
-    return {"rollouts": float(round(total * parts)), "accuracy": accurate / total}
+    return accurate / total if total else None
 
 
 def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> dict[str, float]:

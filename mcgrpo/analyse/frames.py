@@ -1,4 +1,4 @@
-"""The CSV files as DataFrames, and the two accuracies that tables and figures show."""
+"""The CSV files as DataFrames, their seals checked; cells beside the pairs that they are in; the accuracies shown."""
 
 import types
 import typing
@@ -9,23 +9,33 @@ import numpy as np
 import pandas as pd
 
 from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.records import Cell, Contrast
 from mcgrpo.files import RecordError
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.variants import DEFAULT
 from mcgrpo.sums import check_seal
 
 R = TypeVar("R")
 DECODINGS = ("greedy", "sampled")
+PAIRED = ("", "_low", "_high", "_seeds", "_over", "_verdict", "_detectable")
+"""Of a pair, what stands beside its cell in columns that start with its kind: columns of `Contrast`, `value` as ""."""
 
 
-def read_frame(path: str | Path, kind: type) -> pd.DataFrame:
+def read_frame(path: str | Path, kind: type, sealed: bool = True) -> pd.DataFrame:
     """The rows of a CSV file of records `kind`. In an empty field there is NaN, in one of text None.
 
+    Args:
+        path: the file.
+        kind: of its rows.
+        sealed: whether a stage has written it, and its seal; a file of `config/` has none.
+
     Raises:
-        RecordError: for a missing file, a sealed one that has changed, other columns than the record's, a required
-            number that is empty, or a value of the wrong type, naming the file.
+        RecordError: for a missing file, one that has changed or whose seal is missing, other columns than the record's,
+            a required number that is empty, or a value of the wrong type, naming the file.
     """
-    check_seal(Path(path))
+    if sealed:
+        check_seal(Path(path), needed=True)
     hints = typing.get_type_hints(kind)
     dtypes = {name: _dtype(hint) for name, hint in hints.items()}
     empty = {name: ["", "nan"] if dtype == "float64" else [""] for name, dtype in dtypes.items()}
@@ -46,9 +56,9 @@ def read_frame(path: str | Path, kind: type) -> pd.DataFrame:
     return frame
 
 
-def read_records(path: str | Path, kind: type[R]) -> list[R]:
+def read_records(path: str | Path, kind: type[R], sealed: bool = True) -> list[R]:
     """The same as records, with None in empty fields."""
-    frame = read_frame(path, kind).astype(object)
+    frame = read_frame(path, kind, sealed).astype(object)
     return [kind(**row) for row in frame.where(frame.notna(), None).to_dict("records")]
 
 
@@ -64,18 +74,48 @@ def is_among(rows: pd.DataFrame, others: pd.DataFrame, columns: list[str]) -> np
     return pd.MultiIndex.from_frame(rows[columns]).isin(pd.MultiIndex.from_frame(others[columns]))
 
 
-def accuracies(summary: pd.DataFrame, role: str, variant: str | None = DEFAULT) -> pd.DataFrame:
-    """The rows of `summary` that hold accuracies on benchmarks of `role`, with their `decoding` as a column.
+def read_cells(files: ResultFiles) -> pd.DataFrame:
+    """The rows of summary.csv with the pairs of comparisons.csv that each is in; see `with_pairs`."""
+    return with_pairs(read_frame(files.summary, Cell), read_frame(files.comparisons, Contrast))
 
-    `greedy` is greedy; of `avg@k` the largest k on each setting and benchmark is sampled. With `variant` None, of all.
+
+def with_pairs(summary: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a summary, each beside the pairs that its cell is the first of.
+
+    `difference` is the value of the pair of this kind, `difference_low` its limit and so on (`PAIRED`), the same for
+    `change`, `same_rollouts` and `control`; all are empty where the study plans none. `baseline` is the method that
+    `difference` is taken from, `same_rollouts_generations` the G of the other cell of `same_rollouts`; of a difference
+    there are also `published_difference`, `difference_excludes_published`, `difference_by_seed` and the
+    `equivalence_margin`.
     """
+    key = list(CellKey._fields)
+    for kind, more in KINDS.items():
+        own = comparisons[comparisons.kind == kind]
+        names = {(ending[1:] or "value"): f"{kind}{ending}" for ending in PAIRED} | more
+        columns = own[[*key, *names]].astype({"num_generations": "int64"}).rename(columns=names)
+        summary = summary.merge(columns, on=key, how="left", validate="one_to_one")
+    texts = summary.select_dtypes(object)
+    summary[texts.columns] = texts.where(texts.notna(), None)
+    margins = comparisons.equivalence_margin.dropna()
+    return summary.assign(equivalence_margin=margins.max() if len(margins) else float("nan"))
+
+
+KINDS = {
+    "difference": {
+        "other_method": "baseline", "published": "published_difference", "by_seed": "difference_by_seed",
+        "excludes_published": "difference_excludes_published",
+    },
+    "change": {},
+    "same_rollouts": {"other_num_generations": "same_rollouts_generations"},
+    "control": {},
+}  # fmt: skip
+"""The kinds of pairs, with the columns that a cell has of each beside `PAIRED`, and their names there."""
+
+
+def accuracies(summary: pd.DataFrame, role: str, variant: str | None = DEFAULT) -> pd.DataFrame:
+    """The rows of `summary` that hold accuracies on benchmarks of `role`; with `variant` None, of all."""
     rows = summary[(summary.role == role) & (summary.variant.eq(variant) if variant else True)]
-    k = rows.measure.str.extract(r"^avg@(\d+)$", expand=False).astype(float)
-    largest = k.groupby([rows.setting, rows.benchmark]).transform("max")
-    decoding = pd.Series(None, index=rows.index, dtype=object)
-    decoding[rows.measure == "greedy"] = "greedy"
-    decoding[k.notna() & (k == largest)] = "sampled"
-    return rows.assign(decoding=decoding).dropna(subset="decoding")
+    return rows[rows.decoding.notna()]
 
 
 def trained_accuracies(summary: pd.DataFrame) -> pd.DataFrame:
@@ -85,9 +125,6 @@ def trained_accuracies(summary: pd.DataFrame) -> pd.DataFrame:
     return cells[(cells.method != UNTRAINED) & (cells.decoding == decoding)]
 
 
-def seed_gains(gains: pd.DataFrame, cell: Any) -> list[float]:
-    """What each seed adds to a cell's `difference`, in the order of seeds; `gains` has a row per `Gain`."""
-    same = gains.kind == "difference"
-    for name, value in CellKey.of(cell)._asdict().items():
-        same &= gains[name] == value
-    return gains[same].sort_values("seed").gain.tolist()
+def seed_gains(cell: Any) -> list[float]:
+    """What each seed adds to a cell's `difference`, in the order of seeds."""
+    return [float(gain) for gain in (cell.difference_by_seed or "").split()]

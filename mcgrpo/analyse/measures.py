@@ -1,14 +1,16 @@
-"""What a benchmark's verdicts amount to: accuracy, pass@k, majority votes. Pure functions, standard library only.
+"""What a benchmark's verdicts amount to: accuracy, pass@k, rates. Pure functions, standard library only.
 
 Every measure is a mean over problems, and keeps the value of each problem. Fractions are in [0, 1].
 """
 
 import hashlib
+import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mcgrpo.analyse.records import ASKED_TOKENS, FIT_TOKENS, Measure
 from mcgrpo.files import RecordError, as_record, iter_json_lines
@@ -24,7 +26,7 @@ Definition = tuple[str, Callable[[Problem], float], Problems]
 """A measure: its name, its value for a problem, and the problems."""
 RATES = ("unparseable", "timeout", "error")
 """Verdicts whose rate is a measure."""
-NAMES = r"(exact-|robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+|maj@\d+|rate-({})".format(
+NAMES = r"(robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+|rate-({}|cut-(greedy|sampled))".format(
     "|".join(RATES)
 )
 """What measures are called: a pattern."""
@@ -44,18 +46,9 @@ def pass_at(k: int, problem: Problem) -> float:
     return 1 - math.comb(wrong, k) / math.comb(len(problem), k)
 
 
-def majority(problem: Problem) -> float:
-    """Whether the most frequent answer is right; in a tie, the share of the tied answers that is.
-
-    Right answers count as one and the same, others by their text; a completion without an answer does not vote.
-    """
-    votes = Counter(
-        "right" if is_accurate(grade.verdict) else ("wrong", grade.extracted)
-        for grade in problem
-        if is_accurate(grade.verdict) or grade.extracted
-    )
-    first = [answer for answer, count in votes.items() if count == max(votes.values())]
-    return ("right" in first) / max(len(first), 1)
+def cut_off(problem: Problem) -> float:
+    """Share of completions that ended at the token limit."""
+    return sum(grade.finish_reason == "length" for grade in problem) / len(problem)
 
 
 def _accuracies(prefix: str, verdicts: Iterable[str], drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
@@ -66,21 +59,21 @@ def _accuracies(prefix: str, verdicts: Iterable[str], drawn: dict[Decoding, Prob
 
 
 def _paper(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
-    """`greedy`, `avg@n`, `pass@k`, `maj@n`, the same accuracies `exact-`, and rates of verdicts.
+    """`greedy`, `avg@n`, `pass@k`, and rates of verdicts and of completions that were cut off.
 
-    k is 2, 4, 8, ... and n itself; a vote needs n of 3 or more. `exact-` counts correct, not equivalent, answers.
+    k is 2, 4, 8, ... and n itself. Grades that do not say how their completion ended have no rate of the last kind.
     """
-    for loose, exact in zip(_accuracies("", ACCURATE, drawn), _accuracies("exact-", ["correct"], drawn), strict=True):
-        yield from (loose, exact)
+    yield from _accuracies("", ACCURATE, drawn)
     sampled = drawn.get("sampled", {})
     n = samples(sampled)
     for k in sorted({2**power for power in range(1, n.bit_length())} | {n} - {0, 1}):
         yield f"pass@{k}", partial(pass_at, k), sampled
-    if n >= 3:
-        yield f"maj@{n}", majority, sampled
     every = {id: [g for problems in drawn.values() for g in problems[id]] for id in next(iter(drawn.values()))}
     for verdict in RATES:
         yield f"rate-{verdict}", partial(rate, [verdict]), every
+    if all(grade.finish_reason for problem in every.values() for grade in problem):
+        for decoding, problems in drawn.items():
+            yield f"rate-cut-{decoding}", cut_off, problems
 
 
 def _released(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
@@ -92,6 +85,11 @@ def _released(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
         n = samples(problems)
         name = "greedy" if decoding == "greedy" else f"any@{n}"
         yield f"released-{name}", partial(pass_at, n), problems
+
+
+def decoding_of(measure: str) -> Decoding | None:
+    """Of what decoding a measure is the accuracy: `greedy` of greedy, `avg@n` of sampled; None of other measures."""
+    return "greedy" if measure == "greedy" else "sampled" if measure.startswith("avg@") else None
 
 
 MEASURES = {"paper": _paper, "released": _released, "robust": partial(_accuracies, "robust-", ACCURATE)}
@@ -115,6 +113,26 @@ def samples(problems: Problems) -> int:
 def problems_hash(ids: Iterable[str]) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of problems' ids, in their order."""
     return hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]
+
+
+def asked(drawn: dict[Decoding, Problems], where: str) -> dict[str, str]:
+    """What completions were asked: a SHA-256 over the `golds` of all problems by id, and one over their `prompts`.
+
+    Raises:
+        RecordError: naming `where` and the problem, if it has two golds or two prompts.
+    """
+    kept: dict[str, tuple[Any, Any]] = {}
+    for problems in drawn.values():
+        for name, problem in problems.items():
+            for grade in problem:
+                here = grade.answer, grade.prompt_sha256
+                if kept.setdefault(name, here) != here:
+                    raise RecordError(f"{where}: completions of {name!r} have two golds or two prompts")
+    parts = {"golds": 0, "prompts": 1}
+    return {
+        part: hashlib.sha256(json.dumps([(name, each[place]) for name, each in kept.items()]).encode()).hexdigest()
+        for part, place in parts.items()
+    }
 
 
 def read_grades(path: Path) -> dict[Decoding, Problems]:

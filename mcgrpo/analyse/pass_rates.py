@@ -6,17 +6,15 @@ of a beta distribution with the moments of a beta-binomial (Griffiths 1973, Biom
 tenth of the steps and of all seeds.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from scipy import special
 from torch import Tensor
 
-from mcgrpo.analyse.scored import runs_of
 from mcgrpo.files import as_record, iter_json_lines
-from mcgrpo.records import Group, Run
+from mcgrpo.records import Group, Plan, Run
 from mcgrpo.study.paths import GROUPS, ResultFiles
 from mcgrpo.study.variants import DEFAULT
 
@@ -30,12 +28,10 @@ LEAST, MOST = 1e-3, 1 - 1e-3
 """Bounds of the correlation within a group: at 0 all prompts are equal, at 1 each always passes or always fails."""
 
 
-def trainings(plan: Mapping[str, Any]) -> Iterator[list[Run]]:
+def trainings(plan: Plan) -> Iterator[list[Run]]:
     """For each setting the trainings whose groups are looked at, one for each seed."""
     plain = [
-        run
-        for run in runs_of(plan)
-        if (run.method, run.variant) == (METHOD, DEFAULT) and run.rewards == {"accuracy": 1.0}
+        run for run in plan.runs if (run.method, run.variant) == (METHOD, DEFAULT) and run.rewards == {"accuracy": 1.0}
     ]
     for setting in dict.fromkeys(run.setting for run in plain):
         own = [run for run in plain if run.setting == setting]

@@ -15,7 +15,7 @@ OUT = ("aime24", "amc23")
 
 def read_published(path: str | Path) -> list[Published]:
     """All rows of the file; errors as in `mcgrpo.analyse.frames.read_frame`."""
-    return read_records(path, Published)
+    return read_records(path, Published, sealed=False)
 
 
 def as_cells(rows: Iterable[Published]) -> dict[CellKey, float]:

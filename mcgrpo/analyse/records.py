@@ -4,20 +4,16 @@ Each is a record, a row of a file, whose fields are the columns in their order. 
 files. Fractions are in [0, 1].
 """
 
-from dataclasses import dataclass, make_dataclass
-from typing import Any
+from dataclasses import dataclass
 
-Text, Whole, Number = str | None, int | None, float | None
-"""Of columns that may be empty."""
+from mcgrpo.records import Decoding
+
 GPUS = "gpus"
 """The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
 EXTRA_ROLLOUTS = "extra_rollouts"
 """The measure with the rollouts of each prompt beside G that somebody's own estimator drew."""
 FIT_TOKENS, ASKED_TOKENS = "max_new_tokens", "asked_new_tokens"
 """The measures with the most tokens of a completion on a benchmark: as many as fit the context, as the study asks."""
-CELL_COLUMNS = {"setting": str, "method": str, "num_generations": int, "variant": str}
-RUN_COLUMNS = {**CELL_COLUMNS, "seed": int}
-PLACE_COLUMNS = {"benchmark": str, "role": str, "measure": str}
 LOGGED = {
     "reward": "drawn/reward",
     "reward_first": "drawn/reward_first",
@@ -46,13 +42,6 @@ LOGGED = {
 """Columns of curves.csv, and the names that they are logged under in metrics.jsonl."""
 
 
-def table(name: str, doc: str, columns: dict[str, Any], optional: dict[str, Any] | None = None) -> type:
-    """A record with these columns and their types; the `optional` ones come last and are None by default."""
-    defaults = [(column, kind, None) for column, kind in (optional or {}).items()]
-    namespace = {"__module__": __name__, "__doc__": doc}
-    return make_dataclass(name, [*columns.items(), *defaults], frozen=True, namespace=namespace)
-
-
 @dataclass(frozen=True)
 class Measure:
     """A measure by its name, with a value for each problem; `problems` as in `Score`.
@@ -71,6 +60,7 @@ class Score:
 
     `value` is the mean of `values`, one for each of `n` problems, and `problems` a hash of their ids in this order:
     rows with the same hash are paired by position. Measures of a training have no values, and n is its steps.
+    `decoding` says of what decoding this is the accuracy (`greedy` or `avg@k`); other measures have none.
     """
 
     setting: str
@@ -85,135 +75,221 @@ class Score:
     n: int
     values: list[float] | None = None
     problems: str = ""
+    decoding: Decoding | None = None
 
 
-CurvePoint = table(
-    "CurvePoint",
+@dataclass(frozen=True)
+class CurvePoint:
     """A row of `curves.csv`: one optimizer step of one run.
 
-    `rollouts` are drawn for the step, over all processes, and `accuracy` is the share of them that is accurate; both
-    are empty for a step that draws none, and without an accuracy reward. `reward` is the mean over ALL rollouts drawn,
-    `reward_first` that over the first G of each prompt.
-    """,
-    {**RUN_COLUMNS, "step": int, "rollouts": Number, "accuracy": Number},
-    dict.fromkeys(LOGGED, Number),
-)
-Cell = table(
-    "Cell",
+    `rollouts` are drawn for the step, over all processes; empty for a step that draws none. `accuracy` is the share of
+    them that is accurate; empty for such a step too, and without an accuracy reward. `reward` is the mean over ALL
+    rollouts drawn, `reward_first` that over the first G of each prompt.
+    """
+
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    seed: int
+    step: int
+    rollouts: float | None
+    accuracy: float | None
+    reward: float | None = None
+    reward_first: float | None = None
+    loss: float | None = None
+    grad_norm: float | None = None
+    kl: float | None = None
+    entropy: float | None = None
+    completion_length: float | None = None
+    frac_unscorable: float | None = None
+    advantage_abs_max: float | None = None
+    frac_scale_zero: float | None = None
+    frac_scale_zero_signal: float | None = None
+    frac_advantage_zero: float | None = None
+    frac_groups_zero: float | None = None
+    frac_effective: float | None = None
+    kl_l1_share_logps: float | None = None
+    flips_mean_median: float | None = None
+    flips_loo_mean: float | None = None
+    flips_loo_median: float | None = None
+    clip_ratio: float | None = None
+    seconds_generation: float | None = None
+    seconds_rewards: float | None = None
+    seconds_logprobs: float | None = None
+    seconds_update: float | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
     """A row of `summary.csv`: one measure of one cell (setting, method, G, variant) over its seeds.
 
     Every planned cell has rows; `seeds` of the `planned` ones are finished, and with none the numbers are empty. `low`
     and `high` bound the 95% interval of the mean, taken `over` "seeds and problems", "problems" (of one seed) or
-    "seeds" (of a measure without problems); all three are empty if there is nothing to take it over.
-
-    Paired differences have their own interval, over the seeds and problems that both cells share, the number of shared
-    seeds, and, for accuracies with an interval, a `mcgrpo.analyse.stats.gain_verdict` by the study's
-    `equivalence_margin`. The `detectable` one is the smallest true difference that this many seeds and problems would
-    have shown (two-sided test at 5%, power 80%).
-
-    - `difference`: from `baseline`, the method that this one is compared with, at the same setting, G and variant;
-      empty if the study plans none. `difference_excludes_published`: whether its interval excludes what the paper
-      prints (or implies) for it, `published_difference`. `published` is the paper's number for the cell.
-    - `change`: from the same method and G under the variant `default`.
-    - `same_rollouts`: from the mean-centred method of the same loss under the variant `default` at the
-      `same_rollouts_generations`: the G, other than the cell's own or with another number of prompts, at which a
-      training draws as many rollouts. Both are empty if there is none.
+    "seeds" (of a measure without problems); all three are empty if there is nothing to take it over. `decoding` is as
+    in `Score`, and `published` the paper's number.
 
     `worst` is the value of the lowest seed, and `collapsed` the share of seeds that have collapsed
     (`mcgrpo.analyse.summarise.COLLAPSE`); for accuracies only. `extra_rollouts` are drawn of each prompt beside G.
-    """,
-    {
-        **CELL_COLUMNS, **PLACE_COLUMNS, "planned": int, "seeds": int, "n": Whole,
-        "mean": Number, "low": Number, "high": Number, "over": Text, "baseline": Text,
-        "difference": Number, "difference_low": Number, "difference_high": Number, "difference_seeds": Whole,
-        "change": Number, "change_low": Number, "change_high": Number, "change_seeds": Whole,
-    },
-    {
-        "published": Number, "published_difference": Number,
-        "difference_verdict": Text, "difference_detectable": Number, "difference_excludes_published": bool | None,
-        "change_verdict": Text, "change_detectable": Number, "equivalence_margin": Number,
-        "same_rollouts_generations": Whole, "same_rollouts": Number, "same_rollouts_low": Number,
-        "same_rollouts_high": Number, "same_rollouts_seeds": Whole, "same_rollouts_verdict": Text,
-        "same_rollouts_detectable": Number, "worst": Number, "collapsed": Number, "extra_rollouts": Whole,
-    },
-)  # fmt: skip
-Gain = table(
-    "Gain",
-    """A row of `gains.csv`: the share of one seed in `difference` or `change` (`kind`) of its cell in `summary.csv`.
+    """
 
-    `baseline` is the method (for a change: the variant) that the cell is compared with at the same seed, and `gain` the
-    value of the cell minus that of the baseline; for an accuracy, a fraction.
-    """,
-    {**RUN_COLUMNS, **PLACE_COLUMNS, "kind": str, "baseline": str, "gain": float},
-)
-CellSignal = table(
-    "CellSignal",
+    setting: str
+    method: str
+    num_generations: int
+    variant: str
+    benchmark: str
+    role: str
+    measure: str
+    decoding: str | None
+    planned: int
+    seeds: int
+    n: int | None
+    mean: float | None
+    low: float | None
+    high: float | None
+    over: str | None
+    published: float | None = None
+    worst: float | None = None
+    collapsed: float | None = None
+    extra_rollouts: int | None = None
+
+
+@dataclass(frozen=True)
+class CellSignal:
     """A row of `signals.csv`: the exact signal of a cell's estimator at the rewards that one model gets.
 
     `source` is the run whose many rollouts give each prompt's reward probabilities, or the cell and the steps whose
     groups do (`mcgrpo.analyse.pass_rates`); `success` is their mean success rate over `prompts` or groups. `per_step`
     to `of_best` are fields of `mcgrpo.estimators.Signal`.
 
-    `predicted` is `per_step` over that of the cell that this one is compared with, minus 1: `kind` and `baseline` as in
-    `Gain`. Beside it stands the measured gain of the cell's sampled accuracy (`measure`, on the benchmark that the
-    rollouts are of), as in `Cell`. Empty if the study plans no such cell, or where the estimator is the same.
-    """,
-    {
-        "setting": str, "source": str, "method": str, "num_generations": int, "variant": str, "drawn": int,
-        "prompts": int, "success": float, "per_step": float, "per_rollout": float, "per_row": float, "of_best": float,
-    },
-    {
-        "kind": Text, "baseline": Text, "predicted": Number, "measure": Text,
-        "gain": Number, "gain_low": Number, "gain_high": Number, "gain_verdict": Text,
-    },
-)  # fmt: skip
-SignalPoint = table(
-    "SignalPoint",
+    `predicted` is `per_step` over that of the cell that this one is compared with, minus 1: `kind` as in `Contrast`,
+    with the `baseline` (for a change: the variant). Beside it stands the measured gain of the cell's sampled accuracy
+    (`measure`, on the benchmark that the rollouts are of), as in `Contrast`. Empty if the study plans no such cell, or
+    where the estimator is the same.
+    """
+
+    setting: str
+    source: str
+    method: str
+    num_generations: int
+    variant: str
+    drawn: int
+    prompts: int
+    success: float
+    per_step: float
+    per_rollout: float
+    per_row: float
+    of_best: float
+    kind: str | None = None
+    baseline: str | None = None
+    predicted: float | None = None
+    measure: str | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    gain_verdict: str | None = None
+
+
+@dataclass(frozen=True)
+class SignalPoint:
     """A row of `signal_curves.csv`: the signal of a method on a prompt with success rate `rate`.
 
     Successes are spread over the levels of reward as in the rollouts of `source`. `per_rollout` and `objective` are
     those of `mcgrpo.estimators.Signal`; `slope` is what the objective gains by a higher success rate, over what it does
     at a rate of 1/2.
-    """,
-    {
-        "setting": str, "source": str, "method": str, "num_generations": int,
-        "rate": float, "per_rollout": float, "slope": float, "objective": float,
-    },
-)  # fmt: skip
-Contrast = table(
-    "Contrast",
-    """A row of `contrasts.csv`: a comparison of a claim of `config/claims.yaml`, or of the answer
-    (`mcgrpo.analyse.claims.questions`), computed per seed and problem.
+    """
 
-    `comparison` counts the comparisons of the claim from 1, each in one setting on one benchmark. It is 0 for the
-    endpoint, which decides the claim: the average of all of them, or of those of one setting if some setting is enough.
+    setting: str
+    source: str
+    method: str
+    num_generations: int
+    rate: float
+    per_rollout: float
+    slope: float
+    objective: float
 
-    `low` and `high` bound the 95% interval of `value`, in the unit of the claim; empty if there is none. `p_holds` is
-    the p-value of the one-sided test that the truth lies within the bounds of the claim, `p_fails` that it lies
-    outside; `p_equivalent`, if the bound is 0 points, that it lies within the study's `equivalence_margin` of 0. None
-    is corrected for the number of tests. `detectable` is the smallest true value that would have been distinguished
-    from 0, `unjudged` the reason why the value must not be judged. `at_least` and `at_most` are the bounds tested,
-    averaged over the measured `comparisons`; empty if there are none.
-    """,
-    {"claim": str, "comparison": int, "setting": Text, "benchmark": Text},
-    {
-        "value": Number, "low": Number, "high": Number, "p_holds": Number, "p_fails": Number, "seeds": Whole,
-        "over": Text, "detectable": Number, "unjudged": Text, "comparisons": Whole,
-        "at_least": Number, "at_most": Number, "p_equivalent": Number,
-    },
-)  # fmt: skip
-Published = table(
-    "Published",
+
+@dataclass(frozen=True)
+class Contrast:
+    """A row of `comparisons.csv`: two cells compared, or another weighted sum of cells, computed per seed and problem.
+
+    Args:
+        family: within which the verdict is corrected: `primary, BASELINE`, a table, or `claim ID` of
+            `config/claims.yaml`.
+        kind: of a pair (`mcgrpo.analyse.pairs.Kind`); a claim's row has none.
+        comparison: counts the comparisons of a claim from 1, each in one setting on one benchmark; 0 is its endpoint,
+            which decides it: the average of all of them, or of those of one setting if some setting is enough.
+        role: of the benchmark; as `decoding`, `method` to `other_measure` empty for a sum of more than two cells.
+        method, num_generations, variant, measure: of the cell; `other_` those of the cell that is subtracted.
+        unit: of `value`, its interval, `detectable` and the bounds: `fraction` for a pair, else that of the claim.
+        value: with its 95% interval from `low` to `high`, taken `over` seeds, problems or both.
+        seeds: of the cell that has fewest, or those that all of them have.
+        detectable: the smallest true value that would have been distinguished from 0 (two-sided test at 5%, power 80%).
+        p_holds: of the one-sided test that the truth lies from `at_least` to `at_most`, `p_fails` that it lies outside.
+        p_equivalent: where the bound is 0, of the tests that it lies within the equivalence margin. None of the three
+            is corrected.
+        verdict: corrected within the family (`mcgrpo.analyse.verdicts`).
+        comparisons: how many of a claim's are in the row.
+        unjudged: why the value must not be judged.
+        published: the difference that the paper prints or implies, and whether the interval excludes it.
+        by_seed: the value of each seed that both cells have, in the order of seeds.
+    """
+
+    family: str
+    kind: str | None = None
+    comparison: int | None = None
+    setting: str | None = None
+    benchmark: str | None = None
+    role: str | None = None
+    decoding: str | None = None
+    method: str | None = None
+    num_generations: int | None = None
+    variant: str | None = None
+    measure: str | None = None
+    other_method: str | None = None
+    other_num_generations: int | None = None
+    other_variant: str | None = None
+    other_measure: str | None = None
+    unit: str | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    seeds: int | None = None
+    over: str | None = None
+    detectable: float | None = None
+    p_holds: float | None = None
+    p_fails: float | None = None
+    p_equivalent: float | None = None
+    verdict: str | None = None
+    comparisons: int | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    unjudged: str | None = None
+    equivalence_margin: float | None = None
+    published: float | None = None
+    excludes_published: bool | None = None
+    by_seed: str | None = None
+
+
+@dataclass(frozen=True)
+class Published:
     """A row of `config/published.csv`: one number that the paper prints.
 
     `table` is the label in its source (`main`, `dapo`, `drgrpo`, `ood`, `composite`, `control`, `text`), `line` the
     line there; names are those of `config/config.yaml`, without a setting if the paper names none. `value` is in the
     printed unit (`measure` accuracy: percent, or seconds), `gain` is the difference printed beside it, and `rollouts`
     the number of rollouts as printed.
-    """,
-    {
-        "table": str, "line": int, "setting": Text, "method": str, "num_generations": int, "variant": str,
-        "benchmark": str, "measure": str, "value": float,
-    },
-    {"gain": Number, "rollouts": Text, "note": Text},
-)  # fmt: skip
+    """
+
+    table: str
+    line: int
+    setting: str | None
+    method: str
+    num_generations: int
+    variant: str
+    benchmark: str
+    measure: str
+    value: float
+    gain: float | None = None
+    rollouts: str | None = None
+    note: str | None = None

@@ -1,9 +1,9 @@
-"""The study's runs and what each is measured on; its scores by cell and by seed, and weighted sums of them."""
+"""The seeds that a study plans of each cell; its scores by cell and by seed, and weighted sums of them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.crossed import Part, Weighted, contrast, share
 from mcgrpo.analyse.records import Score
 from mcgrpo.analyse.stats import Estimate
-from mcgrpo.files import as_record, read_jsonl
-from mcgrpo.records import Role, Run
-from mcgrpo.study.methods import UNTRAINED
-from mcgrpo.sums import check_seal
+from mcgrpo.files import read_jsonl, write_jsonl
+from mcgrpo.records import Plan
+from mcgrpo.study.planned import measured_on
+from mcgrpo.sums import check_seal, seal
 
 
 class Found(NamedTuple):
@@ -32,28 +32,10 @@ Planned = Mapping[CellKey, set[int]]
 """The planned seeds of every cell on every benchmark: a `CellKey` without a measure."""
 
 
-def runs_of(plan: Mapping[str, Any]) -> list[Run]:
-    """The runs of a plan.json.
-
-    Raises:
-        RecordError: for one that is none.
-    """
-    return [as_record(Run, row, "plan") for row in plan["runs"]]
-
-
-def measured_on(plan: Mapping[str, Any], run: Run) -> Iterator[tuple[str, Role]]:
-    """What a run is measured on: its benchmarks, the rollouts for sign flips, and its training; with their roles."""
-    yield from plan["evaluations"][run.name].items()
-    if flips := plan["flips"].get(run.name):
-        yield flips["benchmark"], "flips"
-    if run.method != UNTRAINED:
-        yield "train", "train"
-
-
-def planned_seeds(plan: Mapping[str, Any]) -> dict[CellKey, set[int]]:
+def planned_seeds(plan: Plan) -> dict[CellKey, set[int]]:
     """See `Planned`."""
     seeds: dict[CellKey, set[int]] = defaultdict(set)
-    for run in runs_of(plan):
+    for run in plan.runs:
         for benchmark, role in measured_on(plan, run):
             key = CellKey(run.setting, run.variant, role, benchmark, "", run.num_generations, run.method)
             seeds[key].add(run.seed)
@@ -61,9 +43,20 @@ def planned_seeds(plan: Mapping[str, Any]) -> dict[CellKey, set[int]]:
 
 
 def read_scores(path: Path) -> Scores:
-    """The scores of scores.jsonl; errors as in `by_cell`, and for a file that has changed or holds no scores."""
-    check_seal(path)
-    return by_cell(read_jsonl(path, Score))
+    """The scores of scores.jsonl; errors as in `read_rows` and `by_cell`."""
+    return by_cell(read_rows(path))
+
+
+def read_rows(path: Path) -> list[Score]:
+    """The rows of scores.jsonl; errors for a file that has changed, has no seal or holds no scores."""
+    check_seal(path, needed=True)
+    return read_jsonl(path, Score)
+
+
+def write_scores(path: Path, rows: Iterable[Score]) -> None:
+    """Write scores.jsonl, and its seal."""
+    write_jsonl(path, rows)
+    seal(path)
 
 
 def by_cell(rows: Iterable[Score]) -> Scores:

@@ -20,21 +20,22 @@ from torch import Tensor
 
 from mcgrpo import command_line
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.frames import accuracies, read_frame
+from mcgrpo.analyse.frames import accuracies, read_cells
 from mcgrpo.analyse.pass_rates import by_level, probabilities, trainings, windows
-from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
-from mcgrpo.analyse.scored import runs_of
+from mcgrpo.analyse.records import CellSignal, SignalPoint
 from mcgrpo.analyse.sign_flips import read_rewards
 from mcgrpo.analyse.stats import DIGITS
 from mcgrpo.estimators import Signal, signal
 from mcgrpo.estimators.enumeration import EnumerationError
-from mcgrpo.files import RecordError, read_json, write_csv
+from mcgrpo.files import RecordError
 from mcgrpo.grade.rewards import UNPARSABLE_GOLD
-from mcgrpo.records import CELL, Run, cell_name
+from mcgrpo.records import CELL, Plan, Run, cell_name
 from mcgrpo.study.estimators import options_of
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import read_plan
 from mcgrpo.study.variants import DEFAULT
+from mcgrpo.sums import write_table
 
 Trained = tuple[str, int, tuple[tuple[str, Any], ...]]
 """What an estimator's signal depends on: its name, G and options."""
@@ -75,13 +76,13 @@ def read_probabilities(path: Path, run: Run, benchmark: str) -> Rewards:
     return Rewards(run.name, run.setting, benchmark, levels, torch.tensor(shares, dtype=torch.float64), len(drawn))
 
 
-def signals(plan: Mapping[str, Any], rewards: Rewards, summary: pd.DataFrame) -> Iterator[CellSignal]:
+def signals(plan: Plan, rewards: Rewards, summary: pd.DataFrame) -> Iterator[CellSignal]:
     """A row for each trained cell of the setting, in the order of the plan, whose estimator looks at one group.
 
     Args:
         plan: of `mcgrpo.study.plan`: its `runs` are read.
         rewards: of one model.
-        summary: a row per `Cell`.
+        summary: of `mcgrpo.analyse.frames.read_cells`.
     """
     of = cache(partial(_signal, rewards, rewards.probabilities))  # an estimator is one signal in all of its cells
     found = {key: own for key, trained in cells_of(plan, rewards).items() if (own := of(trained)) is not None}
@@ -106,14 +107,14 @@ def _compared(key: CellKey, found: Mapping[CellKey | None, Signal], measured: Ma
     return {}
 
 
-def cells_of(plan: Mapping[str, Any], rewards: Rewards) -> dict[CellKey, Trained]:
+def cells_of(plan: Plan, rewards: Rewards) -> dict[CellKey, Trained]:
     """The estimator of each trained cell of the setting whose groups are of one prompt and one reward.
 
     Left out are injected flips, rewards other than accuracy alone with a weight of 1, and groups by position, as in the
     released code.
     """
     cells = {}
-    for run in runs_of(plan):
+    for run in plan.runs:
         plain = run.rewards == {"accuracy": 1.0} and not run.training.get("advantage_flip_rate")
         plain = plain and run.training.get("group_by", "prompt") == "prompt"
         if run.setting == rewards.setting and run.method != UNTRAINED and plain:
@@ -141,7 +142,7 @@ def _sampled(summary: pd.DataFrame) -> dict[CellKey, dict[str, Any]]:
     return dict(zip(keys, rows.to_dict("records"), strict=True))
 
 
-def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
+def curves(plan: Plan, rewards: Rewards) -> Iterator[SignalPoint]:
     """The signal of each method under the variant `default`, at each of `RATES`."""
     successes = rewards.probabilities.sum(dim=0).index_fill(0, torch.tensor([0]), 0.0)
     if not successes.any():
@@ -163,30 +164,31 @@ def curves(plan: Mapping[str, Any], rewards: Rewards) -> Iterator[SignalPoint]:
 def main(arguments: list[str] | None = None) -> None:
     """Compute the exact signal of every method at a study's own success rates."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--results", type=Path, required=True, help="results/STUDY: plan.json, summary.csv, rollouts")
+    text = "results/STUDY: plan.json, summary.csv, comparisons.csv, rollouts"
+    parser.add_argument("--results", type=Path, required=True, help=text)
     files = ResultFiles(parser.parse_args(arguments).results)
     with command_line.errors(ValueError):
-        plan, summary = read_json(files.plan), read_frame(files.summary, Cell)
+        plan, summary = read_plan(files.plan), read_cells(files)
         measured = list(_measured(plan, files))
         everywhere = [*measured, *along(plan, files)] if measured else []
-        write_csv(files.signals, CellSignal, (row for each in everywhere for row in signals(plan, each, summary)))
-        write_csv(files.signal_curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
+        write_table(files.signals, CellSignal, (row for each in everywhere for row in signals(plan, each, summary)))
+        write_table(files.signal_curves, SignalPoint, (row for each in measured for row in curves(plan, each)))
 
 
-def _measured(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:
+def _measured(plan: Plan, files: ResultFiles) -> Iterator[Rewards]:
     """The rewards of every model whose sign flips are measured; of an unfinished study, of those that are there."""
-    runs = {run.name: run for run in runs_of(plan)}
-    for name, spec in plan["flips"].items():
-        path = files.rollout_grades(name, spec["benchmark"])
+    runs = {run.name: run for run in plan.runs}
+    for name, spec in plan.flips.items():
+        path = files.rollout_grades(name, spec.benchmark)
         if path.is_file():
-            yield read_probabilities(path, runs[name], spec["benchmark"])
+            yield read_probabilities(path, runs[name], spec.benchmark)
 
 
-def along(plan: Mapping[str, Any], files: ResultFiles) -> Iterator[Rewards]:
+def along(plan: Plan, files: ResultFiles) -> Iterator[Rewards]:
     """The rewards along the trainings of each setting, on its first benchmark in distribution."""
     for runs in trainings(plan):
         setting, cell = runs[0].setting, cell_name(vars(runs[0]))
-        benchmark = next(name for name, role in plan["benchmarks"][setting].items() if role == "in")
+        benchmark = next(name for name, role in plan.benchmarks[setting].items() if role == "in")
         for name, groups in windows(runs, files):
             levels, chances = probabilities(groups)
             yield Rewards(f"{cell}/{name}", setting, benchmark, levels, chances, len(groups))

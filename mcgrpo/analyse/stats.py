@@ -1,4 +1,4 @@
-"""Estimates with their intervals, one-sided tests, and the four words for a gain: pure functions, no files.
+"""Estimates with their intervals and one-sided tests: pure functions, no files.
 
 Runs are few (3 to 8 seeds), so intervals and tests are Student's. A share of problems, which cannot leave [0, 1], has
 limits after Clopper and Pearson instead (`Estimate.trials`).
@@ -11,13 +11,10 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-GainVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 LEVEL = 0.95
 DIGITS = 9
 """Decimals of a number that is printed: differences of printed numbers are exact at these."""
 POWER = 0.8
-EQUIVALENCE_LEVEL = 0.9
-"""Two one-sided tests at 5% are the 90% interval (Schuirmann 1987, J. Pharmacokinetics and Biopharmaceutics 15)."""
 
 
 @dataclass(frozen=True)
@@ -89,21 +86,6 @@ def t_quantile(share: float, freedom: float) -> float:
 def detectable(error: float, freedom: float) -> float:
     """See `Estimate.detectable`."""
     return float(special.nctdtrinc(freedom, 1 - POWER, t_quantile((1 + LEVEL) / 2, freedom))) * error
-
-
-def gain_verdict(gain: Estimate, margin: float) -> GainVerdict | None:
-    """What may be said of a gain; None without an interval, and of one seed, which does not say how others end.
-
-    "better" and "worse": its 95% interval excludes 0, however small it is. "equivalent": of the others, where two
-    one-sided tests at 5% show it to lie within the margin. "inconclusive": neither, see `Estimate.detectable`.
-    """
-    low, high = gain.limits()
-    if low is None or gain.seeds == 1:
-        return None
-    if low > 0 or high < 0:
-        return "better" if low > 0 else "worse"
-    low, high = gain.limits(EQUIVALENCE_LEVEL)
-    return "equivalent" if -margin < low and high < margin else "inconclusive"
 
 
 def half_width(sem, n):

@@ -17,11 +17,11 @@ def main() -> None:
     study_file.add_arguments(parser)
     options = parser.parse_args()
     with command_line.errors(ValueError):
-        contrasts = None
+        comparisons = None
         if options.studies:
             config = study_file.read(options.studies)
-            contrasts = study_file.made(config, StudyFiles(config["study"]).results.contrasts)
-        found = rulings(contrasts)
+            comparisons = study_file.made(config, StudyFiles(config["study"]).results.comparisons)
+        found = rulings(comparisons)
     print(listing(found))
 
 

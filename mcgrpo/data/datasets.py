@@ -8,9 +8,11 @@ their origin to `NAME.source.json`. These columns are read from every source: `q
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mcgrpo import command_line
@@ -42,8 +44,10 @@ def _hub_rows(spec: dict[str, Any], name: str) -> Iterator[Row]:
     from datasets import load_dataset
     from datasets.exceptions import DatasetsError
 
-    with named(f"{spec['hub']}, split {name!r}", DatasetsError):
-        dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"))
+    with named(f"{spec['hub']}, split {name!r}", DatasetsError), TemporaryDirectory() as empty:
+        # What `datasets` keeps of a folder it knows again by the folder's last name, not by the rows
+        fresh = {"cache_dir": empty, "keep_in_memory": True} if local_files(spec) else {}
+        dataset = load_dataset(spec["hub"], spec.get("config"), split=name, revision=spec.get("revision"), **fresh)
     return ((f"{spec['hub']}/{name}[{index}]", row) for index, row in enumerate(dataset))
 
 
@@ -53,7 +57,10 @@ def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Examp
     Raises:
         RecordError: names the row if its question or answer is missing or of the wrong type.
     """
-    question = row.get("question") or row.get("problem")
+    asked = [row[name] for name in ("question", "problem") if row.get(name)]
+    if len(asked) == 2 and asked[0] != asked[1]:
+        raise RecordError(f"{where}: 'question' and 'problem' differ")
+    question = asked[0] if asked else None
     if not isinstance(question, str) or not question.strip():
         raise RecordError(f"{where}: no text under 'question' or 'problem' (columns: {', '.join(row)})")
     answer, solution = row.get("answer"), row.get("solution") or ""
@@ -61,15 +68,20 @@ def as_example(row: dict[str, Any], split: str, index: int, where: str) -> Examp
         raise RecordError(f"{where}: 'answer' should be text or a number, 'solution' text")
     if isinstance(answer, bool) or (isinstance(answer, float) and not math.isfinite(answer)):
         raise RecordError(f"{where}: 'answer' is {answer}, which is no number")
-    if lone := re.search("[\ud800-\udfff]", f"{question}{answer}{solution}"):
+    identity = row.get("unique_id") or row.get("id")
+    if lone := re.search("[\ud800-\udfff]", f"{identity}{question}{answer}{solution}"):
         raise RecordError(f"{where}: {lone[0]!a} is half a character")
     if isinstance(answer, str) and "####" in answer:
         solution, _, answer = answer.rpartition("####")
     if isinstance(answer, float) and answer.is_integer():
         answer = int(answer)
+    if hidden := next(
+        (each for each in str(answer).strip() if not each.isspace() and unicodedata.category(each) in ("Cc", "Cf")),
+        None,
+    ):
+        raise RecordError(f"{where}: 'answer' holds {hidden!a}, which is not seen and no model writes")
     if answer in (None, "") and not solution:
         raise RecordError(f"{where}: neither 'answer' nor 'solution' (columns: {', '.join(row)})")
-    identity = row.get("unique_id") or row.get("id")
     return Example(
         id=f"{split}-{index}" if identity is None else str(identity),
         split=split,
@@ -101,7 +113,7 @@ def examples(spec: dict[str, Any]) -> list[Example]:
 
 def resolve(spec: dict[str, Any]) -> dict[str, Any]:
     """The spec with its hub revision resolved to a commit, so that the data loaded are those recorded."""
-    if "hub" not in spec or Path(spec["hub"]).exists():
+    if "hub" not in spec or local_files(spec):
         return spec
     return {**spec, "revision": commit("datasets", spec)}
 
@@ -116,5 +128,5 @@ def main() -> None:
         spec = resolve(options.spec)
         content = examples(spec)
     write_jsonl(options.output, content)
-    sums = {"sha256": {file.name: sha256(file) for file in local_files(spec)}} if "folder" in spec else {}
-    write_json(options.output.with_suffix(".source.json"), spec | sums)
+    sums = {file.name: sha256(file) for file in local_files(spec)}
+    write_json(options.output.with_suffix(".source.json"), spec | ({"sha256": sums} if sums else {}))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mcgrpo import command_line
 from mcgrpo.data.fetch import fetch
+from mcgrpo.files import as_new
 from mcgrpo.study.hub import HubError
 from mcgrpo.study.settings import StudyError
 from mcgrpo.sums import write_sums
@@ -26,6 +27,7 @@ def main() -> None:
         from mcgrpo.data.toy.models import build
 
         build(options.spec["toy"], options.output)
+    as_new(options.output)
     write_sums(options.output)
 
 

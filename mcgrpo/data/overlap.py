@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.files import read_json, read_jsonl, write_json
+from mcgrpo.files import read_jsonl, write_json
 from mcgrpo.records import Example
+from mcgrpo.study.planned import read_plan
 
 LISTED = 20
 """Maximum number of ids in a list; its count includes all."""
@@ -43,14 +44,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the study's data sets")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    plan = read_json(options.plan)
+    plan = read_plan(options.plan)
 
     def split(dataset: str, name: str) -> list[Example]:
         return [e for e in read_jsonl(options.data / f"{dataset}.jsonl", Example) if e.split == name]
 
-    trained_on = {run["setting"]: run["dataset"] for run in plan["runs"]}
+    trained_on = {run.setting: run.dataset for run in plan.runs}
     report = {
-        setting: {b: overlap(split(dataset, "train"), split(b, "test")) for b in plan["benchmarks"][setting]}
+        setting: {b: overlap(split(dataset, "train"), split(b, "test")) for b in plan.benchmarks[setting]}
         for setting, dataset in trained_on.items()
     }
     write_json(options.output, report)

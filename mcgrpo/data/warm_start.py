@@ -22,12 +22,13 @@ from transformers.trainer_callback import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 from mcgrpo import command_line
-from mcgrpo.data.prompts import as_prompt, render
-from mcgrpo.files import RecordError, as_record, read_jsonl, whole_folder, write_json
+from mcgrpo.data.draw import draw
+from mcgrpo.data.prompts import as_prompt, render, token_ids
+from mcgrpo.files import RecordError, as_new, as_record, read_jsonl, whole_folder, write_json
 from mcgrpo.grade.rewards import is_accurate, judge
 from mcgrpo.records import Example
 from mcgrpo.study.paths import SOURCE
-from mcgrpo.sums import sha256, write_sums
+from mcgrpo.sums import model_sum, sha256, write_sums
 
 CHECK_EVERY, HELD_OUT, BATCH = 20, 256, 64
 """Steps between two checks of `until_solved`; the problems of a check, and how many are generated at a time."""
@@ -42,7 +43,7 @@ class WarmStart:
         prompt: name of the prompt, see `mcgrpo.data.prompts`; `chat_template_kwargs` are those of its template.
         until_solved: training ends once the model solves this share of problems of the first data set's `train` split,
             sampled at temperature 1 and graded as the task says; `steps` is then the most.
-        max_new_tokens: of a completion that is checked.
+        max_new_tokens: of a completion that is checked; `stop` are strings that end it.
         bf16: autocast; the weights stay in fp32.
     """
 
@@ -57,6 +58,7 @@ class WarmStart:
     bf16: bool = False
     seed: int = 0
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
+    stop: list[str] = field(default_factory=list)
 
 
 def completion(example: Example) -> str:
@@ -85,20 +87,22 @@ def demonstrations(paths: Sequence[Path], spec: WarmStart) -> Dataset:
     return Dataset.from_list(pairs)
 
 
-@torch.no_grad()
 def share_solved(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, problems: list[Example], spec: WarmStart
 ) -> float:
-    """The share of problems that one completion sampled at temperature 1 solves."""
-    prompts = render([as_prompt(spec.prompt, each.question) for each in problems], tokenizer, spec.chat_template_kwargs)
+    """The share of problems that one completion sampled at temperature 1 solves; drawn as an evaluation's are.
+
+    The training's random state stays as it was.
+    """
+    settings = {"temperature": 1.0, "top_p": 1.0, "max_new_tokens": spec.max_new_tokens}
+    settings |= {"stop": spec.stop}
+    prompts = [as_prompt(spec.prompt, each.question) for each in problems]
+    ids = token_ids(spec.prompt, render(prompts, tokenizer, spec.chat_template_kwargs), tokenizer)
     texts: list[str] = []
-    for first in range(0, len(prompts), BATCH):
-        rows = tokenizer(prompts[first : first + BATCH], padding=True, padding_side="left", return_tensors="pt")
-        drawn = model.generate(
-            **rows.to(model.device), do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
-            max_new_tokens=spec.max_new_tokens, pad_token_id=tokenizer.pad_token_id,
-        )  # fmt: skip
-        texts += tokenizer.batch_decode(drawn[:, rows["input_ids"].size(1) :], skip_special_tokens=True)
+    with torch.random.fork_rng():
+        for first in range(0, len(ids), BATCH):
+            drawn = draw(model, tokenizer, ids[first : first + BATCH], "sampled", spec.seed + first, settings)
+            texts += [text for text, _ in drawn]
     judged = judge(spec.task, texts, [each.answer for each in problems], [each.solution for each in problems])
     return sum(is_accurate(each.verdict) for each in judged) / len(problems)
 
@@ -190,6 +194,7 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--spec", type=json.loads, required=True, help="the model's warm_start, as JSON")
     parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--sums", type=Path, help="the list of the sums of its files, which are compared")
     parser.add_argument("--data", type=Path, nargs="+", required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)
@@ -197,7 +202,9 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     with command_line.errors(ValueError):
         spec = as_record(WarmStart, options.spec, "warm_start")
+        model_sum(options.model, options.sums)
         warm_start(spec, options.model, options.data, options.output)
+    as_new(options.output)
     write_sums(options.output)
 
 

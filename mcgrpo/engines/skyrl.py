@@ -84,7 +84,6 @@ class WithoutDropped:
             uids,
             estimator,
             num_generations,
-            lengths=torch.tensor([len(response) for response in generator_output["response_ids"]]),
             **options,
         )
         self.all_metrics.update({name: value.item() for name, value in diagnostics.items()})

@@ -42,7 +42,6 @@ def post_process_rewards(args: Namespace, samples: list[Any]) -> tuple[list[floa
         groups,
         estimator,
         num_generations,
-        lengths=torch.tensor([sum(samples[row].response_length for row in rows) for rows in rollouts.values()]),
         **options,
     )
     if keep.sum() % args.global_batch_size:

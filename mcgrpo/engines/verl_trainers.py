@@ -71,7 +71,7 @@ class WithoutDropped:
         return super()._balance_batch(self._without_dropped(batch, metrics), metrics, **kwargs)
 
     def _without_dropped(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
-        data = tq.kv_batch_get(batch.keys, batch.partition_id, select_fields=["rm_scores", "responses"])
+        data = tq.kv_batch_get(batch.keys, batch.partition_id, select_fields=["rm_scores"])
         sessions = {session_of(key): row for row, key in enumerate(batch.keys)}  # its outputs have the same reward
         rows = list(sessions.values())
         advantages, keep, diagnostics = estimate_rows(
@@ -79,7 +79,6 @@ class WithoutDropped:
             [session.rpartition("_")[0] for session in sessions],
             self._estimator,
             self.config.actor_rollout_ref.rollout.n,
-            lengths=torch.tensor([len(data["responses"][row]) for row in rows]),
             **self._options,
         )
         metrics.update({name: value.item() for name, value in diagnostics.items()})

@@ -15,7 +15,7 @@ from mcgrpo.estimators.estimation import Estimate, clamp_and_diagnose, compute_e
 from mcgrpo.estimators.estimator import Estimator
 from mcgrpo.estimators.keep import keep_largest
 from mcgrpo.estimators.options import check_options, uses_mad_zero
-from mcgrpo.estimators.registry import ESTIMATORS, bnpo, get_estimator, quantile, register
+from mcgrpo.estimators.registry import ESTIMATORS, get_estimator, quantile, register
 from mcgrpo.estimators.signals import Signal, signal
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero
 
@@ -26,7 +26,6 @@ __all__ = [
     "Estimator",
     "MadZero",
     "Signal",
-    "bnpo",
     "check_options",
     "clamp_and_diagnose",
     "compute_estimate",

@@ -34,16 +34,6 @@ def sign_baseline(rewards: Tensor, reference: float = 0.5) -> Tensor:
     return rewards - torch.sign(rewards - reference)
 
 
-def length_weighted(rewards: Tensor, lengths: Tensor) -> Tensor:
-    """The mean of the group's rewards, each weighted by the length of its completion: OPO, arXiv 2505.23585.
-
-    It minimises the variance of the gradient if the squared norm of a completion's gradient is proportional to its
-    length: sum(l r) / sum(l), as in verl's `compute_opo_outcome_advantage`. Both (groups, drawn) -> (groups, 1).
-    """
-    weights = lengths.to(rewards.dtype).masked_fill(torch.isnan(rewards), 0)
-    return torch.nansum(weights * rewards, dim=1, keepdim=True) / weights.sum(dim=1, keepdim=True)
-
-
 def james_stein(rewards: Tensor) -> Tensor:
     """The mean of the group's other rewards, shrunk towards the mean of the other groups: arXiv 2511.03710.
 

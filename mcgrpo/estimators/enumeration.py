@@ -80,10 +80,6 @@ def enumerate_groups(
         ValueError: of `estimate`.
     """
     rule = get_estimator(estimator)
-    if rule.needs_lengths:
-        raise EnumerationError(
-            f"estimator {estimator!r} looks beyond the rewards of one group: it needs the lengths of completions"
-        )
     extra = options.get("extra_rollouts")
     counts = count_vectors(len(levels), num_generations + (rule.extra_rollouts if extra is None else extra))
 

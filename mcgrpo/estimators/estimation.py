@@ -1,13 +1,11 @@
 """Rewards in, advantages and the rows to train on out."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from mcgrpo.estimators.diagnostics import diagnose, differ
-from mcgrpo.estimators.estimator import Estimator
 from mcgrpo.estimators.options import check_options
 from mcgrpo.estimators.registry import get_estimator
 from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero, divisor
@@ -37,7 +35,6 @@ def estimate(
     estimator: str,
     num_generations: int,
     *,
-    lengths: Tensor | None = None,
     extra_rollouts: int | None = None,
     epsilon: float | None = None,
     mad_zero: MadZero = "epsilon",
@@ -50,7 +47,6 @@ def estimate(
             rollout could not be scored. All groups of the batch, since some estimators compare groups.
         estimator: a name that `get_estimator` knows.
         num_generations: G, the rows of each group that are kept.
-        lengths: (groups, drawn), tokens of each completion; for estimators that need them.
         extra_rollouts: replaces the estimator's own number.
         epsilon: replaces the estimator's own; at least 0.
         mad_zero: what divides where the scale is 0 though rewards differ, see `zero_scale.divisor`.
@@ -63,14 +59,13 @@ def estimate(
 
     Raises:
         ValueError: for an unknown estimator, an option that is invalid or that the estimator does not use, a shape that
-            does not fit G, an infinite reward, missing lengths, or a group whose rewards differ while its divisor is 0
+            does not fit G, an infinite reward, or a group whose rewards differ while its divisor is 0
             (no epsilon or other `mad_zero`).
     """
     estimated = compute_estimate(
         rewards,
         estimator,
         num_generations,
-        lengths=lengths,
         extra_rollouts=extra_rollouts,
         epsilon=epsilon,
         mad_zero=mad_zero,
@@ -84,7 +79,6 @@ def compute_estimate(
     estimator: str,
     num_generations: int,
     *,
-    lengths: Tensor | None = None,
     extra_rollouts: int | None = None,
     epsilon: float | None = None,
     mad_zero: MadZero = "epsilon",
@@ -96,16 +90,14 @@ def compute_estimate(
     extra = rule.extra_rollouts if extra_rollouts is None else extra_rollouts
     _check_rewards(rewards, estimator, num_generations, extra)
     rewards = rewards.detach()
-    _check_lengths(lengths, rewards, estimator, rule)
 
-    find_centre = partial(rule.centre, lengths=lengths) if rule.needs_lengths else rule.centre
-    used, centre = rewards, find_centre(rewards)
+    used, centre = rewards, rule.centre(rewards)
     _check_part("centre", centre, rewards, estimator, rewards.shape)
     keep = rule.keep(rewards, centre, num_generations)
     _check_keep(keep, rewards, estimator, num_generations)
     if rule.centre_of_kept:
         used = rewards.masked_fill(~keep, torch.nan)
-        centre = find_centre(used)
+        centre = rule.centre(used)
     scale = None if rule.scale is None else rule.scale(used, centre)
     if scale is not None:
         _check_part("scale", scale, rewards, estimator)
@@ -196,11 +188,3 @@ def _check_keep(keep: Tensor, rewards: Tensor, name: str, num_generations: int) 
             f"the keep rule of estimator {name!r} should return booleans of shape {tuple(rewards.shape)}, exactly "
             f"{num_generations} of them true in each group"
         )
-
-
-def _check_lengths(lengths: Tensor | None, rewards: Tensor, name: str, rule: Estimator) -> None:
-    if lengths is None:
-        if rule.needs_lengths:
-            raise ValueError(f"estimator {name!r} needs `lengths`, the completions' tokens, of the shape of rewards")
-    elif lengths.shape != rewards.shape:
-        raise ValueError(f"lengths have shape {tuple(lengths.shape)}, rewards {tuple(rewards.shape)}: one for each")

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from mcgrpo.estimators.keep import keep_largest
 
-Centre = Callable[..., Tensor]
-"""rewards, and lengths for an estimator with `needs_lengths`, each (groups, drawn) -> baselines, broadcast to that."""
+Centre = Callable[[Tensor], Tensor]
+"""rewards (groups, drawn) -> baselines, broadcast to that."""
 Scale = Callable[[Tensor, Tensor], Tensor]
 """(rewards, their centre) -> the divisor of the deviations, (groups, 1) or (1, 1)."""
 Keep = Callable[[Tensor, Tensor, int], Tensor]
@@ -31,7 +31,6 @@ class Estimator:
         source: the paper or library it is from.
         keep: which G rows of each group are trained on. Called with the rewards (groups, drawn), NaN where unscorable,
             their centre, and G. Returns booleans (groups, drawn), exactly G of them true in each group.
-        needs_lengths: whether `centre` is also called with `lengths`, the tokens of each completion.
         centre_of_kept: whether centre and scale are recomputed from the kept rows alone.
     """
 
@@ -41,5 +40,4 @@ class Estimator:
     epsilon: float = 0.0
     source: str = ""
     keep: Keep = keep_largest
-    needs_lengths: bool = False
     centre_of_kept: bool = False

@@ -10,13 +10,12 @@ from mcgrpo.estimators.baselines import (
     batch_mean,
     james_stein,
     leave_one_out,
-    length_weighted,
     quantile_of,
     sign_baseline,
 )
 from mcgrpo.estimators.estimator import Estimator, Scale
 from mcgrpo.estimators.keep import keep_max_variance
-from mcgrpo.estimators.scales import batch_deviation, batch_std, beta_density, positive_mean, spread
+from mcgrpo.estimators.scales import batch_deviation, batch_std, positive_mean, spread
 from mcgrpo.estimators.statistics import mad, mean, median, std
 
 
@@ -41,12 +40,6 @@ def quantile(
     return Estimator(partial(quantile_of, level=level), scale, extra_rollouts, epsilon, source)
 
 
-def bnpo(alpha: float | None = None, beta: float | None = None, high: float = 1.0) -> Estimator:
-    """BNPO, arXiv 2506.02864, for rewards of 0 and `high`; alpha and beta are fitted to the batch unless given."""
-    scale = partial(beta_density, alpha=alpha, beta=beta, high=high)
-    return Estimator(mean, scale, 0, 1e-6, "BNPO, arXiv 2506.02864; epsilon bounds 1 / density as its code does")
-
-
 ESTIMATORS: dict[str, Estimator] = {
     "mean-std": Estimator(mean, std, 0, 1e-4, "GRPO, arXiv 2402.03300; epsilon as in TRL's GRPOTrainer"),
     "mean": Estimator(mean, None, 0, 0.0, "Dr. GRPO, arXiv 2503.20783: no division by the standard deviation"),
@@ -56,12 +49,8 @@ ESTIMATORS: dict[str, Estimator] = {
     "batch-std": Estimator(mean, batch_std, 0, 1e-4, "arXiv 2508.08221; TRL's scale_rewards='batch'"),
     "rloo": Estimator(leave_one_out, None, 0, 0.0, "RLOO, arXiv 2402.14740"),
     "reinforce++": Estimator(mean, batch_deviation, 0, 1e-4, "REINFORCE++ with a group baseline, arXiv 2501.03262"),
-    "mean-mad": Estimator(mean, mad, 0, 1e-3, "the scale of MC-GRPO about GRPO's centre; not of a paper"),
     "quantile-0.4": quantile(0.4),
-    "quantile-0.6": quantile(0.6),
     "james-stein": Estimator(james_stein, None, 0, 0.0, "arXiv 2511.03710, two-level leave-one-out shrinkage"),
-    "opo": Estimator(length_weighted, None, 0, 0.0, "OPO, arXiv 2505.23585", needs_lengths=True),
-    "bnpo": bnpo(),
     "batch-mean": Estimator(batch_mean, batch_std, 0, 1e-4, "REINFORCE++, arXiv 2501.03262; OpenRLHF's reinforce"),
     "sign": Estimator(sign_baseline, None, 0, 0.0, "arXiv 2605.07689: a fixed reference, A = 2 r - 1"),
     "maxrl": Estimator(mean, positive_mean, 0, 0.0, "MaxRL, arXiv 2602.02710"),

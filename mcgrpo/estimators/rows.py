@@ -16,7 +16,6 @@ def estimate_rows(
     estimator: str,
     num_generations: int | None = None,
     *,
-    lengths: Tensor | None = None,
     extra_rollouts: int | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
@@ -30,7 +29,6 @@ def estimate_rows(
         groups: the id of each row's group; a tensor holds numbers.
         estimator: a name that `get_estimator` knows.
         num_generations: G; None for the rollouts of the largest group without the extra ones.
-        lengths: (rows,), tokens of each completion; for estimators that need them.
         extra_rollouts: replaces the estimator's own number.
         options: the other keyword arguments of `estimate`.
 
@@ -62,12 +60,11 @@ def estimate_rows(
         return rewards.clone(), torch.zeros_like(rewards, dtype=torch.bool), {}
     filled = [rows + [len(rewards)] * (drawn - len(rows)) for rows in members.values()]  # one past the end: none
     table = torch.tensor(filled, device=rewards.device)
-    drawn_rewards = _extended(rewards, torch.nan)[table]
+    drawn_rewards = torch.cat([rewards, rewards.new_full((1,), torch.nan)])[table]
     advantages, keep, diagnostics = estimate(
         drawn_rewards,
         estimator,
         drawn - extra,
-        lengths=None if lengths is None else _extended(lengths, 0)[table],
         extra_rollouts=extra,
         **options,
     )
@@ -105,19 +102,17 @@ def estimate_tokens(
         keep: (rows,) booleans.
     """
     groups = _ids(groups)
-    lengths = (mask != 0).sum(dim=1)
-    rows = lengths.nonzero().flatten()
+    rows = (mask != 0).any(dim=1).nonzero().flatten()
     scalar = token_rewards.sum(dim=1)
     of_rows, kept, _ = estimate_rows(
         scalar[rows],
         [groups[row] for row in rows.tolist()],
         estimator,
         num_generations,
-        lengths=lengths[rows],
         **options,
     )
     advantages = torch.zeros_like(scalar).index_copy(0, rows, of_rows.where(kept, 0))
-    keep = torch.zeros_like(lengths, dtype=torch.bool).index_copy(0, rows, kept)
+    keep = torch.zeros_like(scalar, dtype=torch.bool).index_copy(0, rows, kept)
     return over_tokens(advantages, mask), keep
 
 
@@ -129,10 +124,6 @@ def over_tokens(advantages: Tensor, mask: Tensor) -> Tensor:
 def _ids(groups: Sequence[Hashable] | Tensor) -> Sequence[Hashable]:
     """Those of a tensor as numbers: its elements are hashed by identity, so that each would be a group of its own."""
     return groups.tolist() if isinstance(groups, Tensor) else groups
-
-
-def _extended(values: Tensor, filler: float) -> Tensor:
-    return torch.cat([values, values.new_full((1,), filler)])
 
 
 def _keep_before_missing(keep: Tensor, unscorable: Tensor, missing: Tensor) -> Tensor:

@@ -21,9 +21,9 @@ from mcgrpo import command_line
 from mcgrpo.data.prompts import as_prompt, render, token_ids
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.generate.lengths import fitted
-from mcgrpo.generate.origin import Origin, is_drawn, model_sum, record
+from mcgrpo.generate.origin import Origin, is_drawn, record
 from mcgrpo.records import Completion, Decoding, Example
-from mcgrpo.sums import check_seal, seal, sha256
+from mcgrpo.sums import model_sum, seal, sha256
 
 
 def batches(texts: Sequence[str], settings: dict[str, Any]) -> Iterator[tuple[Decoding, int, tuple[int, ...]]]:
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--prompt", required=True, help="a template of mcgrpo.data.prompts")
     settings = "the study's `evaluation` of each benchmark, as JSON"
     parser.add_argument("--settings", type=json.loads, nargs="+", required=True, help=settings)
-    parser.add_argument("--sealed", action="store_true", help="the model was trained here: check the sums of its files")
+    parser.add_argument("--sums", type=Path, help="the list of the sums of its files, which are compared")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="the completions of each benchmark")
     parser.add_argument("--threads", type=int, default=1)
@@ -106,8 +106,6 @@ def generate(options: argparse.Namespace) -> None:
     for path, examples in read.items():
         if not any(example.split == "test" for example in examples):
             raise ValueError(f"{path}: no example of split 'test'")
-    if options.sealed:
-        check_seal(options.model)
     left = [each for each in drawings(options) if not is_drawn(*each[2:])]
     if not left:
         return
@@ -140,7 +138,7 @@ def drawings(options: argparse.Namespace) -> list[tuple[Path, dict[str, Any], Pa
     """
     if len({json.dumps(engine_settings(each), sort_keys=True) for each in options.settings}) > 1:
         raise ValueError("--settings: backend, dtype and vllm_* are of the engine, the same for all benchmarks")
-    model = model_sum(options.model, options.sealed)
+    model = model_sum(options.model, options.sums)
     return [
         (data, settings, output, Origin(model, sha256(data), options.prompt, settings, options.seed, options.code))
         for data, settings, output in zip(options.data, options.settings, options.output, strict=True)

@@ -2,20 +2,17 @@
 
 An engine has a `tokenizer` and `complete(prompts, decoding, seed, settings)`, which takes the token ids of some prompts
 and returns (text, finish reason) for each, in order. The same prompts, seed and settings (`temperature`, `top_p`,
-`max_new_tokens`) give the same completions, whatever came before.
+`max_new_tokens`, `stop`) give the same completions, whatever came before.
 """
 
 import os
-from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mcgrpo.data.draw import Drawn, Tokens, bare_config, draw, ends_of
 from mcgrpo.launch import gpus
 from mcgrpo.records import Decoding
-
-Prompts = Sequence[Sequence[int]]
-Drawn = list[tuple[str, str]]
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -63,12 +60,6 @@ def prepare(settings: dict[str, Any]) -> None:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 
 
-def ends_of(generation_config: Any, tokenizer: Any) -> set[int]:
-    """The token ids that end a completion: those of a model's generation config, and the tokenizer's."""
-    ends = generation_config.eos_token_id
-    return {tokenizer.eos_token_id, *([ends] if isinstance(ends, int) else ends or [])}
-
-
 def generation_config_of(folder: Path) -> Any:
     """The generation config of a model loaded from this folder."""
     from transformers import AutoConfig, GenerationConfig
@@ -96,36 +87,16 @@ def check_weights(folder: Path) -> None:
 
 
 class TransformersEngine:
-    """`model.generate` on one padded batch. The tokenizer's end token ends completions too, as in TRL."""
+    """`model.generate`, by `mcgrpo.data.draw`. The tokenizer's end token ends completions too, as in TRL."""
 
     def __init__(self, model: Any, tokenizer: Any):
-        from transformers import GenerationConfig
-
         self.model, self.tokenizer = model, tokenizer
         self.ends = ends_of(model.generation_config, tokenizer)
-        # Drop the rest of the folder's generation config, such as a repetition penalty (Qwen's is 1.1)
-        model.generation_config = GenerationConfig(eos_token_id=sorted(self.ends), pad_token_id=tokenizer.pad_token_id)
+        model.generation_config = bare_config(model, tokenizer)
 
-    def complete(self, prompts: Prompts, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
+    def complete(self, prompts: Tokens, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
         """See the module."""
-        import torch
-        from transformers import set_seed
-
-        sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
-        if decoding == "sampled":
-            sampling = {"do_sample": True, "top_k": 0} | {n: settings[n] for n in ("temperature", "top_p")}
-        padded = self.tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
-        set_seed(seed)
-        with torch.inference_mode():
-            output = self.model.generate(
-                **padded.to(self.model.device), max_new_tokens=settings["max_new_tokens"], **sampling
-            )
-        return list(self._texts(output[:, padded["input_ids"].size(1) :].tolist()))
-
-    def _texts(self, rows: list[list[int]]) -> Iterator[tuple[str, str]]:
-        for row in rows:
-            stop = next((position for position, token in enumerate(row) if token in self.ends), None)
-            yield self.tokenizer.decode(row[:stop], skip_special_tokens=True), "length" if stop is None else "stop"
+        return draw(self.model, self.tokenizer, prompts, decoding, seed, settings)
 
 
 class VLLMEngine:
@@ -149,7 +120,7 @@ class VLLMEngine:
             **options,
         )
 
-    def complete(self, prompts: Prompts, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
+    def complete(self, prompts: Tokens, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
         """See the module."""
         from vllm import SamplingParams, TokensPrompt
 
@@ -162,6 +133,8 @@ class VLLMEngine:
                 max_tokens=settings["max_new_tokens"],
                 seed=seed + position,
                 stop_token_ids=sorted(self.ends),
+                stop=settings.get("stop", []),
+                include_stop_str_in_output=True,
             )
             for position in range(len(prompts))
         ]

@@ -4,14 +4,12 @@ A job that draws several benchmarks runs again if one of them is new, changed or
 taken hours. What a file depends on is in `{benchmark}.json` beside it once it is complete. Standard library only.
 """
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mcgrpo.files import RecordError, as_record, read_json, write_json
-from mcgrpo.sums import FOLDER_LIST, check_seal, read_list, sums_of
+from mcgrpo.sums import check_seal
 
 
 @dataclass(frozen=True)
@@ -28,12 +26,6 @@ class Origin:
     settings: dict[str, Any]
     seed: int
     code: str
-
-
-def model_sum(folder: Path, sealed: bool) -> str:
-    """One SHA-256 for all files of a model; those of a sealed one have just been compared with its list."""
-    sums = read_list(folder / FOLDER_LIST) if sealed else sums_of(folder)
-    return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()
 
 
 def is_drawn(output: Path, origin: Origin) -> bool:

@@ -7,8 +7,9 @@ not read model output in this process: see `mcgrpo.grade.verifier`.
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
-from mcgrpo.grade import robust
+from mcgrpo.grade import plain, robust
 from mcgrpo.records import Verdict
 
 TASKS = ("gsm8k", "math")
@@ -43,14 +44,15 @@ def judge_gsm8k(completion: str, answer: str, protocol: str = "paper") -> Judgem
     (with or without thousands commas), equivalent if both are numbers of the same value. GSM8K's own form, `#### 7`,
     is unparseable: the prompt asks for tags, and the release rewards nothing else.
     `released`: as the release evaluates: the last number anywhere, without its sign, for answer and gold.
-    `robust`: as `paper`, but `#### 7` counts if there is no tag, and numbers are read as by `mcgrpo.grade.robust`.
+    `robust`: as `paper`, but `#### 7` counts if there is no tag, numbers are rewritten as by `mcgrpo.grade.robust`, and
+    equivalent is also one among marks or before a unit (`\\$31`, `31 apples`), or as a fraction (`1/2`).
     """
     gold, extracted = gold_text(answer), last_tag(completion)
     if protocol == "released":
         gold, extracted = _last_number(gold), _last_number(completion)
     elif protocol == "robust":
         extracted = extracted if extracted is not None else robust.hashes(completion)
-        extracted = extracted and robust.rewritten(extracted).removesuffix("^\\circ")
+        extracted = extracted and robust.tag(extracted)
     if not gold:
         return Judgement("unparseable", presentable(extracted), gold_parsable=False)
     if extracted is None:
@@ -58,9 +60,19 @@ def judge_gsm8k(completion: str, answer: str, protocol: str = "paper") -> Judgem
     if extracted in (gold, gold.replace(",", "")):
         verdict: Verdict = "correct"
     else:
-        value = number(extracted)
-        verdict = "equivalent" if value is not None and value == number(gold) else "wrong"
+        value, known = _value(extracted, protocol), _value(gold, protocol)
+        verdict = "equivalent" if value is not None and value == known else "wrong"
     return Judgement(verdict, presentable(extracted))
+
+
+def _value(text: str, protocol: str) -> Decimal | Fraction | None:
+    """The number that a text is; under `robust` also one with marks and a unit, and a fraction."""
+    value = number(text)
+    if value is not None or protocol != "robust":
+        return value
+    bare = plain.bare_number(text)
+    value = number(bare)
+    return robust.ratio(bare) if value is None else value
 
 
 def has_hashes(completion: str) -> bool:

@@ -22,6 +22,8 @@ from mcgrpo.records import PROTOCOL_SUFFIXES, Completion, Example
 from mcgrpo.sums import check_seal, seal
 
 LONG_TEXTS = frozenset({"completion", "solution", "prompt", "question", "messages"})
+WRAPPED = {"gsm8k": "<answer>{}</answer>", "math": "\\boxed{{{}}}"}
+"""An answer as a completion states it."""
 _COLUMNS = tuple(field.name for field in dataclasses.fields(Completion))
 
 
@@ -59,8 +61,9 @@ def self_check(examples: Sequence[Example], task: str, verifier: Verifier | None
 
     For an example of MATH without a short answer, the whole solution is graded.
     """
-    wrap = "<answer>{}</answer>" if task == "gsm8k" else "\\boxed{{{}}}"
-    texts = [wrap.format(gold_text(example.answer)) if example.answer else example.solution for example in examples]
+    texts = [
+        WRAPPED[task].format(gold_text(example.answer)) if example.answer else example.solution for example in examples
+    ]
     rows = [Completion(e.id, 0, text, e.answer, e.solution) for e, text in zip(examples, texts, strict=True)]
     judged = zip(rows, grade(rows, task, verifier=verifier), strict=True)
     return [row.id for row, judgement in judged if judgement.verdict != "correct" or not judgement.gold_parsable]

@@ -11,9 +11,9 @@ from typing import Any
 
 from latex2sympy2_extended import NormalizationConfig
 from math_verify import LatexExtractionConfig, parse, verify
-from sympy import Expr, Float
 
 from mcgrpo.grade.answers import gold_text, presentable
+from mcgrpo.grade.exact import differ
 from mcgrpo.records import Verdict
 
 logging.getLogger("math_verify").setLevel(logging.ERROR)
@@ -55,7 +55,7 @@ class MathGrader:
     """Judge completions against one gold, which is parsed once; equal answers are compared once.
 
     Args:
-        exact: rational numbers that differ are wrong; math-verify compares them up to a difference of 1e-6.
+        exact: numbers that differ are wrong, though math-verify accepts them (`mcgrpo.grade.exact`).
     """
 
     def __init__(self, answer: str, solution: str, exact: bool = False):
@@ -121,12 +121,6 @@ def judge(gold: list[Any], parsed: list[Any], exact: bool = False) -> Verdict:
     if failed:
         return "error"
     return "wrong" if _is_expression(parsed) else "unparseable"
-
-
-def differ(one: Any, other: Any) -> bool:
-    """Whether two numbers are rational, without a decimal that may be rounded, and unequal."""
-    numbers = [each for each in (one, other) if isinstance(each, Expr) and each.is_rational and not each.has(Float)]
-    return len(numbers) == 2 and numbers[0].doit() != numbers[1].doit()
 
 
 def _parse(text: str, config: list[LatexExtractionConfig]) -> list[Any]:

@@ -2,15 +2,18 @@ r"""The protocol `robust` (ours): rewrite answers in forms that the paper's grad
 
 `paper` is math-verify as the paper configures it. It takes `2010_4` for `2010_3`, and refuses `10\,000`, `90°`, `5.`,
 `0.\overline{3}`, `\sqrt2`, `\frac12`, `½` and `e^{i\pi}` although they are correct. Here completions and golds are
-rewritten before the same grader reads them. Of several boxes the last one counts, unless the gold has several parts.
-Rational numbers are compared exactly: math-verify takes `1/2^{77}` for `1/2^{76}`. On GSM8K an answer in its own form,
-`#### 7`, counts if there is no tag.
+rewritten before the same grader reads them. Of several boxes the last one counts, or as many as the gold has values
+(`mcgrpo.grade.boxes`); plain text in a box is read too (`mcgrpo.grade.plain`). Numbers are compared exactly:
+math-verify takes `1/2^{77}` for `1/2^{76}` (`mcgrpo.grade.exact`). On GSM8K an answer in its own form, `#### 7`, counts
+if there is no tag, and so does a number among marks or before a unit.
 Standard library only; linear in the text.
 """
 
 import re
 from fractions import Fraction
 from unicodedata import normalize
+
+from mcgrpo.grade import boxes, plain
 
 _SPACES = r"\\[,;:! ]|[~\u00a0\u2009\u202f]"
 _THOUSANDS = re.compile(rf"(?<![\d.,])\d{{1,3}}(?:(?:{_SPACES})\d{{3}})+(?!\d)")
@@ -26,7 +29,8 @@ _ROOT = re.compile(r"\\sqrt ?(\d)(?!\d)|√(\d{1,18})(?![\d.])")
 _VULGAR = {each: normalize("NFKC", each).split("⁄") for each in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
 _FRACTIONS = str.maketrans({each: f"\\frac{{{upper}}}{{{lower}}}" for each, (upper, lower) in _VULGAR.items()})
 _FRACTION = re.compile(r"\\[dt]?frac ?(?:(\d)|(\{[^{}]{1,40}\})) ?(?:(\d)(?!\d)|(\{[^{}]{1,40}\}))")
-_PARTS = re.compile(r"[,;]|\b(?:and|or)\b|\\text")
+_MATH = re.compile(r"(?<![\\$])\$([^$\n]{1,300})\$")
+_RATIO = re.compile(r"([+-]?)(?:(\d{1,9}) )?(\d{1,9}) ?/ ?(\d{1,9})")
 _HASHES = re.compile(r"####[ \t]*([^\n]{1,100})")
 
 
@@ -44,15 +48,38 @@ def pair(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
     A numeral with a base becomes a pair, `(2010, 4)`. If the completion's answer or the gold has no base, that of the
     other is removed, as the question states which one is meant.
     """
+    completion, answer, solution = (plain.with_tex_signs(text) for text in (completion, answer, solution))
+    answer = plain.in_latex(plain.without_choice(answer, ""))
+
+    def read(text: str) -> str:
+        return plain.in_latex(plain.without_choice(text, answer))
+
+    solution = boxes.changed(solution, read)
+    completion = boxes.with_last_boxes(completion, boxes.parts_of_gold(answer, solution))
+    if boxes.closed(completion):
+        completion = boxes.changed(completion, read)
+    else:
+        completion = _MATH.sub(lambda match: f"${read(match[1])}$", completion)
     boxed = max(completion.rfind("\\boxed"), 0)
-    if not _PARTS.search(answer or solution):
-        completion = completion[:boxed].replace("\\boxed", "") + completion[boxed:]
-        boxed = max(completion.rfind("\\boxed"), 0)
     have_bases = _BASE.search(completion, boxed) is not None and _BASE.search(answer) is not None
     based = r"(\1, \2\3)" if have_bases else r"\1"
     texts = (rewritten(text) for text in (completion, answer, solution))
     given, gold, whole = (_BASE.sub(based, text) for text in texts)
     return given, gold, whole
+
+
+def tag(text: str) -> str:
+    """The content of a tag, rewritten."""
+    return rewritten(plain.with_tex_signs(text)).removesuffix("^\\circ")
+
+
+def ratio(text: str) -> Fraction | None:
+    """The value of `1/2` or `7 5/6`; None of other texts."""
+    match = _RATIO.fullmatch(text)
+    if not match or not int(match[4]):
+        return None
+    value = int(match[2] or 0) + Fraction(int(match[3]), int(match[4]))
+    return -value if match[1] == "-" else value
 
 
 def hashes(completion: str) -> str | None:

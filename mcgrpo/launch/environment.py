@@ -7,16 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+STUDY_FILES = "MCGRPO_STUDY_FILES"
+"""Environment variable of jobs: the files of their study, as JSON."""
 KEPT_BYTES = 1 << 30
 """What a job on a CPU keeps of the memory that it has freed, at most."""
 
 
-def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> None:
+def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> list[str]:
     """Set what a study's jobs need; what the user has set (MLFLOW_TRACKING_URI, OMP_NUM_THREADS ...) stays.
 
     Args:
         config: the study.
         study_files: the files that it is read from.
+
+    Returns:
+        These, relative to this folder.
     """
     defaults = {
         # Several jobs share the cores, and torch takes all of them unless told.
@@ -35,11 +40,14 @@ def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> None:
     if not config.get("gpus"):
         defaults |= dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(KEPT_BYTES))
     os.environ |= defaults | os.environ
+    # Libraries write text in the encoding of the locale: with ASCII a training ends when its tokenizer is saved.
+    os.environ["PYTHONUTF8"] = "1"
     # A job's Python is that of Snakemake, also where the environment is not activated.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     # No parameters of a rule: they change no result, and so rerun nothing.
-    os.environ["MCGRPO_STUDY_FILES"] = json.dumps([os.path.relpath(file) for file in study_files])
+    os.environ[STUDY_FILES] = json.dumps(files := [os.path.relpath(file) for file in study_files])
     for key in ("save_steps", "rollout_tables"):
         os.environ.pop(f"MCGRPO_{key.upper()}", None)
         if value := config.get(key):
             os.environ[f"MCGRPO_{key.upper()}"] = json.dumps(value)
+    return files

@@ -1,1 +1,1 @@
-"""Tables, figures, verdicts and sentences from summary.csv, gains.csv, contrasts.csv and curves.csv."""
+"""Tables, figures, verdicts and sentences from summary.csv, comparisons.csv, signals.csv and curves.csv."""

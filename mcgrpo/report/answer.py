@@ -1,29 +1,24 @@
-"""Does the median help? A study's answer in two parts, each with its paired numbers, from contrasts.csv.
+"""Does the median help? A study's answer in two parts, each with its paired numbers, from comparisons.csv.
 
 The part that decides is about the control GRPO+1, which draws as many rollouts as MC-GRPO and keeps the mean: what the
 median gains over it is the median's. The other is about GRPO at the same G, with one rollout less for each prompt.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from mcgrpo.analyse.claims import questions
 from mcgrpo.analyse.records import Contrast
-from mcgrpo.records import CELL
+from mcgrpo.records import CELL, Plan
 from mcgrpo.report import wording
-from mcgrpo.report.claims.judge import verdicts
 from mcgrpo.report.tables.frame import Table
+from mcgrpo.report.wording import Estimate
 from mcgrpo.study.methods import label
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
+from mcgrpo.study.variants import DEFAULT
 
-WORDS = {
-    "holds": "better", "fails": "worse", "equivalent": "equivalent", "inconclusive": "not shown",
-    "not measured": wording.MISSING,
-}  # fmt: skip
-"""The verdict on the claim that a difference is above 0, in words for a gain."""
 ASKED = {CONTROL: "Does the median help?", MEAN: "Is MC-GRPO better than GRPO at the same G?"}
 AGAINST = {
     CONTROL: "which draws as many rollouts and keeps the mean",
@@ -34,14 +29,17 @@ UNGRADED = {"unparseable": "unparseable", "timeout": "timed out in grading", "er
 PLACE = ["setting", "benchmark", "G"]
 
 
+UNKNOWN = "not measured"
+
+
 @dataclass(frozen=True)
 class Answer:
     """The comparisons of a study's method with both baselines.
 
     Args:
-        rows: `baseline`, `measure`, `setting`, `benchmark`, `G` and `seeds` of each, with its `number` and its `word`.
-            Words are corrected for the number of comparisons with one baseline by one measure (Holm).
-        measure: the primary one; the other decoding stands beside it without a verdict.
+        rows: `baseline`, `measure`, `decoding`, `setting`, `benchmark`, `G` and `seeds` of each, with its `number` and
+            its `word`.
+        measure: the primary one; the other decoding stands beside it.
         margin: the study's `equivalence_margin`.
     """
 
@@ -49,61 +47,75 @@ class Answer:
     measure: str
     margin: float
 
-    def part(self, baseline: str) -> pd.DataFrame:
-        """The comparisons with one baseline that decide."""
-        return self.rows[(self.rows.baseline == baseline) & (self.rows.measure == self.measure)]
+    def part(self, baseline: str, is_primary: bool = True) -> pd.DataFrame:
+        """The comparisons with one baseline that decide, or those of the other decoding."""
+        return self.rows[(self.rows.baseline == baseline) & ((self.rows.measure == self.measure) == is_primary)]
 
-    def word(self, baseline: str = CONTROL) -> str:
-        """What these say together; none is better or worse by chance in more than 5% of studies."""
-        return overall(list(self.part(baseline).word))
+    def word(self, baseline: str = CONTROL, is_primary: bool = True) -> str:
+        """What these say together; by the primary measure, none is better or worse by chance in over 5% of studies."""
+        return overall(list(self.part(baseline, is_primary).word))
 
     def compares(self, baseline: str) -> str:
-        """What is compared, in what; or that the study does not compare it."""
+        """What is compared, in what, and what the other decoding says; or that the study does not compare it."""
         beside = f"{label(METHOD)} {{}} {label(baseline)}, {AGAINST[baseline]}"
-        if self.part(baseline).empty:
+        own, other = self.part(baseline), self.part(baseline, False)
+        if own.empty:
             return f"{beside.format('is not trained beside')}."
-        sort = "greedy accuracy" if self.measure == "greedy" else f"sampled accuracy ({self.measure})"
-        return f"{beside.format('against')}, in {sort}."
+        text = f"{beside.format('against')}, in {_endpoint(own)}, the primary endpoint."
+        if other.empty:
+            return text
+        as_paper = ", which the paper decodes by" if other.decoding.iloc[0] == "greedy" else ""
+        return f"{text} In {_endpoint(other)}{as_paper}: {_lower(self.word(baseline, False))} (exploratory)."
 
     @property
     def about(self) -> str:
         """What the words mean."""
-        within = wording.count_points(self.margin)
-        text = (
-            "Differences are in points, paired by seed and problem, with the 95% interval of one comparison. Better, "
-            "worse: by a two-sided test at 5%, corrected for the number of comparisons with the same baseline (Holm). "
-            f"Equivalent: neither, and the difference lies within {within} by two one-sided tests at 5%, corrected "
-            "likewise. Not shown: none of these."
+        return (
+            "Differences are in points, paired by seed and problem, with the 95% interval of one comparison. "
+            f"{wording.about_verdicts(self.margin)} Corrected (Holm) for the number of primary comparisons with the "
+            "same baseline; the other decoding, of the same models, for those of its table, and exploratory."
         )
-        beside = " The other decoding is of the same models, and has no verdict."
-        return text + beside * bool((self.rows.measure != self.measure).any())
 
 
-def answer(plan: dict[str, Any], contrasts: Iterable[Contrast]) -> Answer:
+def _endpoint(rows: pd.DataFrame) -> str:
+    """An accuracy by its name: "sampled accuracy (avg@4)"."""
+    measure, decoding = rows.measure.iloc[0], rows.decoding.iloc[0]
+    return f"{decoding} accuracy" + (f" ({measure})" if measure != decoding else "")
+
+
+def _lower(text: str) -> str:
+    return f"{text[0].lower()}{text[1:]}"
+
+
+def answer(plan: Plan, comparisons: Iterable[Contrast]) -> Answer:
     """The answer of a study.
 
     Args:
-        plan: plan.json.
-        contrasts: the rows of contrasts.csv.
+        plan: of the study.
+        comparisons: the rows of comparisons.csv.
     """
-    primary = plan["primary"]["measure"]
-    asked = {claim.id: claim.comparisons[0].terms[1] for claim in questions(plan)}  # the baseline's
-    compared = [(asked[row.claim], row) for row in contrasts if row.claim in asked and row.comparison]
-    rows = []
-    for measure, baseline in dict.fromkeys((each.measure, each.method) for each in asked.values()):
-        own = [row for each, row in compared if (each.measure, each.method) == (measure, baseline)]
-        for row, verdict in zip(own, verdicts(own), strict=True):
-            place = row.setting or "", row.benchmark or "", asked[row.claim].num_generations
-            numbers = (None if each is None else each / 100 for each in (row.value, row.low, row.high))
-            number = wording.estimate(*numbers, verdict=WORDS[verdict] if measure == primary else None)
-            rows.append((baseline, measure, *place, row.seeds or 0, number, WORDS[verdict]))
-    columns = ["baseline", "measure", *PLACE, "seeds", "number", "word"]
-    return Answer(pd.DataFrame(rows, columns=columns), primary, plan["equivalence_margin"])
+    found = defaultdict(list)
+    for row in comparisons:
+        if row.kind and (row.role, row.method, row.variant, row.other_variant) == ("in", METHOD, DEFAULT, DEFAULT):
+            found[row.measure, row.other_method, row.num_generations, row.other_num_generations].append(row)
+    first, asked, rows = plan.primary.measure, plan.primary.comparisons, []
+    baselines = dict.fromkeys(each.baseline for each in asked)
+    for measure in (first, *(each for each in plan.measures if each != first)):
+        for baseline, each in ((name, each) for name in baselines for each in asked if each.baseline == name):
+            size = each.num_generations
+            own = [row for row in found[measure, baseline, size, size] if row.setting in each.settings]
+            for row in sorted(own, key=lambda row: (row.setting, row.benchmark)):
+                number = wording.estimate(row.value, row.low, row.high, verdict=row.verdict, detectable=row.detectable)
+                place = row.setting, row.benchmark, size
+                told = number, row.verdict or UNKNOWN
+                rows.append((baseline, measure, row.decoding, *place, row.seeds or 0, *told))
+    columns = ["baseline", "measure", "decoding", *PLACE, "seeds", "number", "word"]
+    return Answer(pd.DataFrame(rows, columns=columns), first, plan.equivalence_margin)
 
 
 def overall(words: Sequence[str]) -> str:
     """One word for the verdicts of several comparisons."""
-    there = [word for word in words if word != wording.MISSING]
+    there = [word for word in words if word != UNKNOWN]
     if not there:
         return "Not known yet" if words else "Not asked"
     if "better" in there and "worse" in there:
@@ -113,8 +125,8 @@ def overall(words: Sequence[str]) -> str:
     elif "worse" in there:
         word = "No, it hurts" if set(there) == {"worse"} else "In part it hurts"
     else:
-        word = "No, it is equivalent" if set(there) == {"equivalent"} else "Not shown"
-    return word if len(there) == len(words) else f"So far: {word[0].lower()}{word[1:]}"
+        word = "No, it is equivalent" if set(there) == {"equivalent"} else "Inconclusive"
+    return word if len(there) == len(words) else f"So far: {_lower(word)}"
 
 
 def markdown(found: Answer, lost: str) -> str:
@@ -131,11 +143,16 @@ def _listed(found: Answer, baseline: str) -> str:
     for (setting, benchmark, size), rows in found.rows[found.rows.baseline == baseline].groupby(PLACE, sort=False):
         row, *others = rows.itertuples()  # the primary measure is first
         told = [wording.count(row.seeds, "seed")] if row.seeds else []
-        told += [f"{other.measure}: {other.number}" for other in others]
-        number = row.number
-        text = f"{number.value} points {number.interval}, {number.verdict}" if number.interval else str(number)
+        told += [f"{other.measure}: {_told(other.number)}" for other in others]
+        text = _told(row.number, " points")
         lines.append(f"- {setting} on {benchmark}, G={size}: {text}" + f" ({'; '.join(told)})" * bool(told))
     return "\n".join(lines)
+
+
+def _told(number: Estimate, unit: str = "") -> str:
+    """A number in a sentence: "+0.8 points [+0.2, +1.5], better"."""
+    words = " ".join(filter(None, (number.verdict, number.note)))
+    return f"{number.value}{unit} {number.interval}, {words}" if number.interval else str(number)
 
 
 def table(found: Answer) -> Table | None:

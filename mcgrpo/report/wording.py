@@ -54,11 +54,12 @@ def estimate(
 
 def gain(cell: Any, field: str = "difference", note: str = "") -> Estimate:
     """A cell's `difference`, `change` or `same_rollouts`; its seeds are told if both cells share fewer than it has."""
-    value, low, high, word, seen, pairs = (
-        getattr(cell, field + part) for part in ("", "_low", "_high", "_verdict", "_detectable", "_seeds")
+    value, low, high, word, seen, pairs, over = (
+        getattr(cell, field + part) for part in ("", "_low", "_high", "_verdict", "_detectable", "_seeds", "_over")
     )
     fewer = pd.notna(pairs) and 0 < pairs < cell.seeds
     shared = f"({count(int(pairs), 'shared seed')})" if fewer else ""
+    shared = "(seeds unpaired)" if over and over.endswith("unpaired") else shared
     return estimate(value, low, high, verdict=word, detectable=seen, notes=(note, shared))
 
 
@@ -76,13 +77,21 @@ def rollouts(num_generations: int, extra: int | None) -> str:
 
 
 def about_verdicts(margin: float | None) -> str:
-    """The meaning of the four verdicts, for a caption; `margin` as in `Cell.equivalence_margin`."""
+    """The meaning of the four verdicts, for a caption; `margin` as in `Contrast.equivalence_margin`."""
     within = "the study's margin" if pd.isna(margin) else count_points(margin)
     return (
-        "Better, worse: the 95% interval excludes 0. Equivalent: it does not, and the difference lies within "
-        f"{within} by two one-sided tests at 5%. Inconclusive (d): neither; a true difference of d points would have "
-        "been seen with a probability of 80%."
+        "Better, worse: by a two-sided test at 5%. Equivalent: neither, and the difference lies within "
+        f"{within} by two one-sided tests at 5%. Inconclusive (d): none of these; of one comparison, a true difference "
+        "of d points would have been seen with a probability of 80%."
     )
+
+
+FAMILIES = (
+    "Verdicts are corrected (Holm) within the first table that shows a difference, for all that it shows, and are "
+    "exploratory; those of the primary comparisons are the answer's. Their tests have no more degrees of freedom than "
+    "the seeds, less one: with two seeds hardly anything is better or worse."
+)
+"""Within what the verdicts of tables are corrected, for a caption."""
 
 
 def count_points(fraction: float) -> str:

@@ -5,6 +5,7 @@ the place and the culprit in one line. What a data set or a toy model has, the j
 """
 
 import difflib
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,12 +13,13 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
 from mcgrpo import shipped
+from mcgrpo.records import PlannedRun
 from mcgrpo.study.context import check_training, context_of
 from mcgrpo.study.estimators import check_estimator
 from mcgrpo.study.fit import check_room
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.model_config import model_config
-from mcgrpo.study.plan import PlannedRun, benchmarks, expand
+from mcgrpo.study.plan import benchmarks, expand
 from mcgrpo.study.primary import primary
 from mcgrpo.study.rows import rows_of
 from mcgrpo.study.schedule import schedule
@@ -26,8 +28,9 @@ from mcgrpo.study.strict_yaml import load
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 
-def check(config: Config) -> None:
-    """Refuse a study that breaks the schema, names what it does not define, or has a G that does not fit a batch.
+def check(config: Config) -> dict[str, PlannedRun]:
+    """The runs of a study, which is refused where it breaks the schema, names what it does not define, or has a G that
+    does not fit a batch.
 
     Also one with fewer rows than a batch has prompts, with lengths that a model's context does not hold, with options
     that its estimator does not use, or with an estimator of its own that cannot be imported.
@@ -36,7 +39,8 @@ def check(config: Config) -> None:
         StudyError: for the first mistake found.
     """
     check_form(config)
-    entries = expand(config).values()
+    planned = expand(config)
+    entries = planned.values()
     _check_measured(entries)
     primary(config, entries)
     contexts = {name: context_of(model_config(config, name)) for name in config["models"]}
@@ -54,6 +58,7 @@ def check(config: Config) -> None:
                 schedule(run, max(config.get("gpus", 0), 1), count)
     except ValueError as error:
         raise StudyError(f"{where}: {error}") from None
+    return planned
 
 
 def check_form(config: Config) -> None:
@@ -63,6 +68,9 @@ def check_form(config: Config) -> None:
         StudyError: for the first mistake found.
     """
     leave_out(config)
+    for place, value in _numbers(config):
+        if not math.isfinite(value):  # no bound of a schema excludes NaN
+            raise StudyError(f"{place}: {value} is no finite number")
     if error := best_match(Draft202012Validator(load(shipped.STUDY_SCHEMA)).iter_errors(config)):
         raise StudyError(_explain(error))
     for where, kind, name in _references(config):
@@ -89,6 +97,15 @@ def leave_out(config: Config) -> None:
     for part in (config.get("experiments"), *entries):
         for name in [name for name, each in part.items() if each is None] if isinstance(part, dict) else ():
             del part[name]
+
+
+def _numbers(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
+    """(place, value) of every number with a point."""
+    if isinstance(value, float):
+        yield place, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield from _numbers(part, f"{place}.{name}" if place else str(name))
 
 
 def _explain(error: ValidationError) -> str:
@@ -169,9 +186,10 @@ def _check_measured(entries: Iterable[PlannedRun]) -> None:
     drawn: dict[tuple[str, str], Any] = {}
     for entry in entries:
         for key in ("prompts", "rollouts", "temperature") if entry.flips else ():
-            if (other := drawn.setdefault((entry.run.setting, key), entry.flips[key])) != entry.flips[key]:
+            own = getattr(entry.flips, key)
+            if (other := drawn.setdefault((entry.run.setting, key), own)) != own:
                 raise StudyError(
-                    f"experiments: sign_flips of {entry.run.setting} have {key}={other} and {entry.flips[key]}: their "
+                    f"experiments: sign_flips of {entry.run.setting} have {key}={other} and {own}: their "
                     "rates are compared, so all experiments of a setting draw in one way"
                 )
     if not drawn and not any(entry.evaluated and entry.run.method != UNTRAINED for entry in entries):

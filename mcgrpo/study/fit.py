@@ -15,6 +15,7 @@ def fit(training: dict[str, Any], num_generations: int, gpus: int) -> None:
     """
     _set_batch(training, num_generations, max(gpus, 1))
     check_sharding(training.get("sharding", "none"), gpus)
+    check_stop(training)
     if training.get("use_vllm"):
         check_vllm(training, max(gpus, 1))
 
@@ -47,6 +48,19 @@ def _set_batch(training: dict[str, Any], num_generations: int, processes: int) -
         raise ValueError(
             f"num_generations={num_generations} does not divide the {rows * steps} rows that each of {processes} "
             f"process(es) generates at a time (per_device_train_batch_size={rows} x steps_per_generation={steps})"
+        )
+
+
+def check_stop(training: Mapping[str, Any]) -> None:
+    """Refuse stop strings without vLLM: TRL hands transformers no tokenizer, and trains on what follows the string.
+
+    Raises:
+        ValueError: naming the key.
+    """
+    if training.get("stop") and not training.get("use_vllm"):
+        raise ValueError(
+            "training.stop needs vLLM: set use_vllm: true and install vLLM, or leave `stop` to evaluation, where "
+            "transformers has it too"
         )
 
 

@@ -30,11 +30,10 @@ class ResultFiles:
         self.scores = folder / "scores.jsonl"  # one `Score` a line
         self.curves = folder / "curves.csv"  # one `CurvePoint` a row
         self.summary = folder / "summary.csv"  # one `Cell` a row
-        self.gains = folder / "gains.csv"  # one `Gain` a row
-        self.contrasts = folder / "contrasts.csv"  # one `Contrast` a row
+        self.comparisons = folder / "comparisons.csv"  # one `Contrast` a row
         self.signals = folder / "signals.csv"  # one `CellSignal` a row
         self.signal_curves = folder / "signal_curves.csv"  # one `SignalPoint` a row
-        self.tables = (self.scores, self.curves, self.summary, self.gains, self.contrasts)  # in the order of making
+        self.tables = (self.scores, self.curves, self.summary, self.comparisons)
         self.tracked = folder / "tracked"  # there once MLflow has been brought up to date
         self.runs = folder / "runs"  # the folder of all finished trainings
 
@@ -116,6 +115,10 @@ class StudyFiles:
     def sums(self, model: Path) -> Path:
         """The SHA-256 of each file of such a folder, beside it."""
         return model.with_name(f"{model.name}.sha256")
+
+    def local_sums(self, name: str) -> Path:
+        """The SHA-256 of each file of a model that is used where it lies."""
+        return self.root / f"resources/models/{self.study}/{name}.local.sha256"
 
     def warm_start(self, name: str) -> Path:
         """The folder of a model after its warm start."""

@@ -5,15 +5,14 @@ The study is one that `mcgrpo.study.check` has passed; it is all that a plan dep
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mcgrpo import command_line
-from mcgrpo.files import write_json
-from mcgrpo.records import Role, Run
+from mcgrpo.records import Plan, PlannedRun, Role, Run, SignFlips
 from mcgrpo.study.fit import fit
 from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.planned import write_plan
 from mcgrpo.study.primary import primary
 from mcgrpo.study.protocols import training_changes
 from mcgrpo.study.settings import Config, StudyError, first_benchmark, hyper_parameters
@@ -26,18 +25,6 @@ PLAN_KEYS = (
 """The keys of a study that its plan depends on, beside the number of samples."""
 EQUIVALENCE_MARGIN = 0.01
 """The default of `equivalence_margin`: 1 percentage point."""
-
-
-@dataclass(frozen=True)
-class PlannedRun:
-    """One run, the benchmarks that it is evaluated on with their roles, and how its sign flips are measured, if so.
-
-    `flips` holds `benchmark` and the keys of an experiment's `sign_flips`.
-    """
-
-    run: Run
-    evaluated: dict[str, Role]
-    flips: Config | None = None
 
 
 def expand(config: Config) -> dict[str, PlannedRun]:
@@ -58,11 +45,11 @@ def expand(config: Config) -> dict[str, PlannedRun]:
     return dict(sorted(entries.items()))
 
 
-def _flips(config: Config, experiment: Config, run: Run) -> Config | None:
+def _flips(config: Config, experiment: Config, run: Run) -> SignFlips | None:
     """Sign flips are measured on the experiment's trained models, or on the untrained one where it has none."""
     if "sign_flips" not in experiment or (run.method == UNTRAINED and experiment.get("methods")):
         return None
-    return {"benchmark": first_benchmark(config, run.setting), **experiment["sign_flips"]}
+    return SignFlips(first_benchmark(config, run.setting), **experiment["sign_flips"])
 
 
 def _merged(entry: PlannedRun, other: PlannedRun) -> PlannedRun:
@@ -148,9 +135,9 @@ def grading(config: Config) -> list[str]:
     return config.get("grading", ["paper"])
 
 
-def figures(config: Config) -> list[str]:
-    """The figures that the study's results allow."""
-    entries = expand(config).values()
+def figures(config: Config, planned: Mapping[str, PlannedRun]) -> list[str]:
+    """The figures that the results of a study allow, which `expand` has planned."""
+    entries = planned.values()
     trained = [entry.run for entry in entries if entry.run.method != UNTRAINED]
     plain = {run.method for run in trained if run.variant == DEFAULT}
     of_grpo = any(METHODS[method].loss_type == METHODS["grpo"].loss_type for method in plain)
@@ -180,21 +167,21 @@ def title(config: Config) -> str:
     return " ".join(config.get("title", config["study"]).split())
 
 
-def as_json(config: Config) -> Config:
-    """The content of plan.json: runs, what each is evaluated on, and how evaluations are graded and compared."""
+def plan_of(config: Config) -> Plan:
+    """The plan of a study: runs, what each is evaluated on, and how evaluations are graded and compared."""
     samples = config["evaluation"]["samples"]
     entries = expand(config)
-    return {
-        "study": config["study"],
-        "runs": [vars(entry.run) for entry in entries.values()],
-        "benchmarks": {setting: benchmarks(config, setting) for setting in config["settings"]},
-        "evaluations": {name: entry.evaluated for name, entry in entries.items()},
-        "flips": {name: entry.flips for name, entry in entries.items() if entry.flips},
-        "grading": grading(config),
-        "equivalence_margin": config.get("equivalence_margin", EQUIVALENCE_MARGIN),
-        "measures": ["greedy", *([f"avg@{samples}"] if samples else [])],
-        "primary": primary(config, entries.values()),
-    }
+    return Plan(
+        study=config["study"],
+        runs=[entry.run for entry in entries.values()],
+        benchmarks={setting: benchmarks(config, setting) for setting in config["settings"]},
+        evaluations={name: entry.evaluated for name, entry in entries.items()},
+        flips={name: entry.flips for name, entry in entries.items() if entry.flips},
+        grading=grading(config),
+        equivalence_margin=config.get("equivalence_margin", EQUIVALENCE_MARGIN),
+        measures=["greedy", *([f"avg@{samples}"] if samples else [])],
+        primary=primary(config, entries.values()),
+    )
 
 
 def plan_part(config: Config) -> Config:
@@ -209,7 +196,7 @@ def main() -> None:
     parser.add_argument("--config", type=json.loads, required=True, help="the study, as JSON")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    write_json(options.output, as_json(options.config))
+    write_plan(options.output, plan_of(options.config))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,16 @@
 """What a study's answer rests on, written down before it runs: the key `primary` of a study file."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
+from mcgrpo.records import PlannedRun, Primary, PrimaryComparison
 from mcgrpo.study.settings import Config, StudyError
 from mcgrpo.study.variants import DEFAULT
-
-if TYPE_CHECKING:
-    from mcgrpo.study.plan import PlannedRun
 
 METHOD, CONTROL, MEAN = "mc-grpo", "grpo-plus1", "grpo"
 """The method that is asked about, its control (as many rollouts, centred on the mean), and the mean at G rollouts."""
 
 
-def primary(config: Config, entries: Iterable["PlannedRun"]) -> dict[str, Any]:
+def primary(config: Config, entries: Iterable[PlannedRun]) -> Primary:
     """The `measure` of the primary endpoint, and the planned `comparisons`.
 
     Each of these has a `baseline`, `num_generations`, and the `settings` that train `METHOD` and this baseline there
@@ -43,10 +40,5 @@ def primary(config: Config, entries: Iterable["PlannedRun"]) -> dict[str, Any]:
     settings: dict[tuple[str, int], list[str]] = {}
     for baseline, size, setting in compared:
         settings.setdefault((baseline, size), []).append(setting)
-    return {
-        "measure": f"avg@{samples}" if samples and given.get("decoding") != "greedy" else "greedy",
-        "comparisons": [
-            {"baseline": baseline, "num_generations": size, "settings": names}
-            for (baseline, size), names in settings.items()
-        ],
-    }
+    measure = f"avg@{samples}" if samples and given.get("decoding") != "greedy" else "greedy"
+    return Primary(measure, [PrimaryComparison(baseline, size, names) for (baseline, size), names in settings.items()])

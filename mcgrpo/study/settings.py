@@ -6,7 +6,7 @@ A study states them in layers. What a later layer says replaces what an earlier 
 from pathlib import Path
 from typing import Any
 
-from mcgrpo.records import Run
+from mcgrpo.records import Run, SignFlips
 from mcgrpo.study.methods import UNTRAINED
 
 Config = dict[str, Any]
@@ -33,9 +33,14 @@ def splits_of(spec: Config) -> Config:
 
 
 def local_files(spec: Config) -> list[Path]:
-    """The files that a data set of a local `folder` is read from; none of another."""
-    names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits_of(spec).items()}
-    return [Path(spec["folder"]).expanduser() / name for name in sorted(names)] if "folder" in spec else []
+    """The files that a data set is read from: those of its splits in a `folder`, all in one named under `hub`.
+
+    `datasets.load_dataset` takes a folder in place of a repository.
+    """
+    if "folder" in spec:
+        names = {f"{wanted.get('name', split)}.jsonl" for split, wanted in splits_of(spec).items()}
+        return [Path(spec["folder"]).expanduser() / name for name in sorted(names)]
+    return sorted(file for file in Path(spec["hub"]).rglob("*") if file.is_file()) if "hub" in spec else []
 
 
 def evaluation(config: Config, benchmark: str) -> Config:
@@ -53,17 +58,17 @@ def completion_settings(config: Config, run: Run, benchmark: str) -> Config:
     return evaluation(config, benchmark) | {"chat_template_kwargs": training.get("chat_template_kwargs", {})}
 
 
-def rollout_settings(config: Config, run: Run, flips: Config) -> Config:
+def rollout_settings(config: Config, run: Run, flips: SignFlips) -> Config:
     """`--settings` of `mcgrpo.generate` for the many rollouts a prompt on which sign flips are measured.
 
     Args:
         config: the study.
         run: of it.
-        flips: the experiment's `sign_flips`, with their `benchmark`.
+        flips: how they are measured.
     """
-    drawn = {"greedy": False, "samples": flips["rollouts"], "prompts": flips["prompts"]}
-    drawn |= {"temperature": flips["temperature"], "top_p": 1.0}
-    return completion_settings(config, run, flips["benchmark"]) | drawn
+    drawn = {"greedy": False, "samples": flips.rollouts, "prompts": flips.prompts}
+    drawn |= {"temperature": flips.temperature, "top_p": 1.0}
+    return completion_settings(config, run, flips.benchmark) | drawn
 
 
 def warm_start(config: Config, model: str) -> Config:
@@ -77,6 +82,7 @@ def warm_start(config: Config, model: str) -> Config:
         "max_new_tokens": training.get("max_completion_length", COMPLETION_LENGTH),
         "bf16": training.get("bf16", False),
         "chat_template_kwargs": training.get("chat_template_kwargs", {}),
+        **({"stop": training["stop"]} if "stop" in training else {}),
     }
 
 

@@ -5,15 +5,15 @@ The store is MLFLOW_TRACKING_URI, else the study's `tracking_uri`, else `sqlite:
 is new or has changed.
 """
 
-import csv
-import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mcgrpo import command_line
+from mcgrpo.analyse.frames import read_cells
+from mcgrpo.analyse.scored import read_rows
 from mcgrpo.files import RecordError
 from mcgrpo.records import cell_name, run_name
 from mcgrpo.study import read as study_file
@@ -32,19 +32,27 @@ NOTE_LIMIT = 19_000
 """Characters of a description; MLflow refuses more than 20,000."""
 
 
-def accuracies_by(name: Callable[[Row], str], path: Path) -> dict[str, list[Row]]:
-    """The accuracies of a CSV or JSONL file by the name of their run or cell; none where it is not there yet."""
-    rows = defaultdict(list)
-    if path.is_file():
-        with path.open(newline="") as file:
-            for row in filter(is_accuracy, map(json.loads, file) if path.suffix == ".jsonl" else csv.DictReader(file)):
-                rows[name(row)].append(row)
-    return rows
+def accuracies_by(name: Callable[[Row], str], rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The accuracies that have a value, by the name of their run or cell."""
+    found = defaultdict(list)
+    for row in filter(is_accuracy, rows):
+        found[name(row)].append(row)
+    return found
+
+
+def scores_of(results: ResultFiles) -> list[Row]:
+    """The rows of scores.jsonl; none where it is not there yet."""
+    return [vars(score) for score in read_rows(results.scores)] if results.scores.is_file() else []
+
+
+def cells_of(results: ResultFiles) -> list[Row]:
+    """The rows of summary.csv, beside their pairs; none where it is not there yet."""
+    return read_cells(results).to_dict("records") if results.summary.is_file() else []
 
 
 def read_runs(results: ResultFiles) -> list[Entry]:
     """Every finished training; one whose files are wrong is left out, with a warning."""
-    scores, runs = accuracies_by(run_name, results.scores), []
+    scores, runs = accuracies_by(run_name, scores_of(results)), []
     for record in sorted(results.runs.glob(f"*/*/G*/*/seed*/{RECORD}")):
         try:
             runs.append(run_entry(record.parent, scores[str(record.parent.relative_to(results.runs))]))
@@ -58,7 +66,7 @@ def track(uri: str, study: str, results: ResultFiles, reports: Path) -> str:
     from mcgrpo.tracking.store import Store
 
     began, store = time.time(), Store(uri, study)
-    runs, summary = read_runs(results), accuracies_by(cell_name, results.summary)
+    runs, summary = read_runs(results), accuracies_by(cell_name, cells_of(results))
     summarised = results.summary.is_file()
     stamp = results.summary.stat().st_mtime if summarised else began
     seeds: dict[str, list[Entry]] = {cell: [] for cell in summary}

@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from mcgrpo.analyse.records import LOGGED
-from mcgrpo.files import RecordError, as_record, iter_json_lines, read_json
-from mcgrpo.records import CELL, Run, cell_name
+from mcgrpo.files import RecordError, iter_json_lines
+from mcgrpo.records import CELL, cell_name
 from mcgrpo.study import methods
 from mcgrpo.study.paths import METRICS, RECORD, ROLLOUTS
+from mcgrpo.study.trained import read_record
 from mcgrpo.study.variants import DEFAULT
 
 Row = Mapping[str, Any]
-"""A row of scores.jsonl or summary.csv."""
+"""A row of scores.jsonl, or of summary.csv beside its pairs (`mcgrpo.analyse.frames.read_cells`)."""
 CURVES = (
     "reward", "loss", "grad_norm", "kl", "entropy", "completion_length", "clip_ratio", "advantage_abs_max",
     "frac_advantage_zero", "flips_mean_median",
@@ -91,14 +94,10 @@ def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
     Raises:
         RecordError: for files that do not hold what they should.
     """
-    record = read_json(folder / RECORD)
-    outcome = record.pop("outcome", {})
-    run = as_record(Run, record, str(folder / RECORD))
-    try:
-        started, ended = outcome["started"], outcome["started"] + outcome["seconds"]
-        steps, data = outcome["steps"], {"name": run.dataset, **outcome["data"]}
-    except KeyError as error:
-        raise RecordError(f"{folder / RECORD}: {error} is missing in the outcome of a finished training") from None
+    run, outcome = read_record(folder / RECORD)
+    if not (outcome and outcome.is_finished and outcome.data):
+        raise RecordError(f"{folder / RECORD}: this is not the outcome of a finished training")
+    started, ended = outcome.started, outcome.started + outcome.seconds
     params = {"model": run.model, "dataset": run.dataset, "loss_type": run.loss_type, "estimator": run.estimator}
     params |= {name: each if isinstance(each, str) else json.dumps(each) for name, each in run.training.items()}
     return Entry(
@@ -107,13 +106,13 @@ def run_entry(folder: Path, scores: Iterable[Row]) -> Entry:
         title=title(vars(run)),
         started=started,
         ended=ended,
-        tags={**tags_of(vars(run)), "commit": str(outcome.get("commit")), "device": str(outcome.get("device"))},
+        tags={**tags_of(vars(run)), "commit": str(outcome.commit), "device": outcome.device},
         params=params,
         metrics=[
             *curves(folder / METRICS),
-            *((score_name(row), float(row["value"]), ended, steps) for row in scores),
+            *((score_name(row), float(row["value"]), ended, outcome.steps) for row in scores),
         ],
-        data=data,
+        data={"name": run.dataset, **vars(outcome.data)},
         rollouts=folder / ROLLOUTS if (folder / ROLLOUTS).is_file() else None,
     )
 
@@ -137,7 +136,7 @@ def cell_entry(rows: list[Row], seeds: list[Entry], stamp: float) -> Entry:
     """A cell: the mean and the interval of each accuracy over its seeds, and the paired gain over its baseline.
 
     Args:
-        rows: its accuracies, rows of summary.csv; none before there is one.
+        rows: its accuracies, rows of summary.csv beside their pairs; none before there is one.
         seeds: its finished trainings, none for the untrained model.
         stamp: when the summary was written, in seconds since the epoch.
     """
@@ -148,7 +147,7 @@ def cell_entry(rows: list[Row], seeds: list[Entry], stamp: float) -> Entry:
         accuracy, gain = score_name(each), score_name(each, "gain")
         columns = {accuracy: "mean", f"{accuracy}_low": "low", f"{accuracy}_high": "high"}
         columns |= {gain: "difference", f"{gain}_low": "difference_low", f"{gain}_high": "difference_high"}
-        metrics |= {metric: float(each[column]) for metric, column in columns.items() if each[column]}
+        metrics |= {metric: float(each[column]) for metric, column in columns.items() if pd.notna(each[column])}
         metrics["seeds"] = max(metrics.get("seeds", 0.0), float(each["seeds"]))
     started = min((seed.started for seed in seeds), default=stamp)
     ended = max((seed.ended for seed in seeds), default=stamp)
@@ -166,8 +165,7 @@ def cell_entry(rows: list[Row], seeds: list[Entry], stamp: float) -> Entry:
 
 def is_accuracy(row: Row) -> bool:
     """Whether a row is of an accuracy of the final model under the paper's grading, and has a value."""
-    valued = row.get("value", row.get("mean")) not in (None, "")
-    return valued and row["role"] in ("in", "out") and row["measure"].startswith(("greedy", "avg@"))
+    return row["decoding"] is not None and pd.notna(row.get("value", row.get("mean")))
 
 
 def score_name(row: Row, kind: str = "accuracy") -> str:

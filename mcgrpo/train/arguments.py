@@ -7,7 +7,7 @@ from typing import Any
 
 from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.records import Run
-from mcgrpo.study.fit import check_sharding
+from mcgrpo.study.fit import check_sharding, check_stop
 from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.train.sharding import fsdp_arguments, keep_log_probabilities, shard_on_cpu
 from mcgrpo.train.vllm_server import settled
@@ -24,7 +24,7 @@ TRL_CHANGES: dict[str, Any] = {
 }
 """Defaults of every run that differ from TRL's; the `training` of a study overrides them."""
 
-OURS = ("select_checkpoint", "eval_steps", "sharding", "attn_implementation", "lora", "max_prompt_length")
+OURS = ("select_checkpoint", "eval_steps", "sharding", "attn_implementation", "lora", "max_prompt_length", "stop")
 """Keys of a study's `training` that are not arguments of TRL."""
 
 
@@ -39,6 +39,9 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
     from mcgrpo.trainer.config import MCGRPOConfig
 
     training = settled({key: value for key, value in run.training.items() if key not in OURS})
+    if stop := run.training.get("stop"):
+        check_stop({**training, "stop": stop})
+        training["generation_kwargs"] = {"stop": stop}
     sharding = run.training.get("sharding", "none")
     check_sharding(sharding, gpus)
     use_cpu = gpus == 0 or (PRETENDED in os.environ and not torch.cuda.is_available())

@@ -17,20 +17,21 @@ import sys
 import time
 import traceback
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.files import as_record, read_json, write_json
+from mcgrpo.files import as_new, as_record, read_json
 from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.launch.parents import die_with_parent, is_first
-from mcgrpo.records import Run
+from mcgrpo.records import Outcome, Run
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.paths import METRICS, RECORD
 from mcgrpo.study.schedule import schedule
 from mcgrpo.study.settings import selects_checkpoint
+from mcgrpo.study.trained import write_record
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, seal, sha256
 from mcgrpo.train import attempts
 from mcgrpo.train.arguments import arguments_of
@@ -73,6 +74,7 @@ class Job:
         save_steps: optimizer steps between two checkpoints; None for none.
         code: fingerprint of the training code; computed by default.
         rollout_tables: as in a study: which rollouts are recorded as text; None for none.
+        sums: the list of the sums of the model's files; without one they are not compared.
     """
 
     run: Run
@@ -87,6 +89,7 @@ class Job:
     gpus: int = 0
     code: str = ""
     rollout_tables: dict[str, int] | None = None
+    sums: Path | None = None
 
     @property
     def home(self) -> Path:
@@ -109,21 +112,27 @@ def run_job(job: Job) -> None:
 def record_attempt(job: Job) -> None:
     """Train from the last checkpoint, if there is one, to the end."""
     begun = time.time()
+    model = initial_model(job.model, job.sums) if is_first() else None  # before an earlier attempt is cleared
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
-    outcome: dict[str, Any] = {"status": "running", "started": earlier.started or begun, "gpus": job.gpus}
-    outcome |= {**provenance(), "data": data_set(job.data), "model": initial_model(job.model) if is_first() else {}}
-    outcome["rollout_tables"] = job.rollout_tables
-    record = {**asdict(job.run), "outcome": outcome}
-    write_record(job, record)
+    outcome = Outcome(
+        "running",
+        earlier.started or begun,
+        gpus=job.gpus,
+        **provenance(),
+        data=data_set(job.data),
+        test=data_set(job.test, "test") if job.test else None,
+        model=model,
+        rollout_tables=job.rollout_tables,
+    )
+    write(job, outcome)
     try:
-        outcome |= train(job, outcome, earlier)
-        outcome |= {"sums": seal_outputs(job) if is_first() else {}, "status": "finished"}
+        outcome = train(job, outcome, earlier)
+        outcome = replace(outcome, sums=seal_outputs(job) if is_first() else {}, status="finished")
     except BaseException as error:
-        outcome |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+        outcome = replace(outcome, status="failed", error=f"{type(error).__name__}: {error}")
         raise
     finally:
-        outcome["seconds"] = earlier.seconds + time.time() - begun
-        write_record(job, record)
+        write(job, replace(outcome, seconds=earlier.seconds + time.time() - begun))
     if is_first():
         finish(job)
 
@@ -165,17 +174,17 @@ def identity(job: Job) -> dict[str, Any]:
     }
 
 
-def write_record(job: Job, record: dict[str, Any]) -> None:
+def write(job: Job, outcome: Outcome) -> None:
     """Write run.json, from the first process; a full disk does not hide an earlier error."""
     if is_first():
         try:
-            write_json(job.home / RECORD, record)
+            write_record(job.home / RECORD, job.run, outcome)
         except OSError as error:
             print(f"warning: run.json could not be written: {error}", file=sys.stderr)
 
 
-def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[str, Any]:
-    """Train; returns the number of optimizer steps, and the selected step if the run selects one."""
+def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
+    """Train; returns the outcome with the number of optimizer steps, and the selected step if the run selects one."""
     import torch
     from accelerate.utils import broadcast_object_list
 
@@ -185,12 +194,11 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     torch.set_num_threads(job.threads)
     callbacks = [MetricsFile(job.home / METRICS), Checkpoints(earlier)]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
-    schedule(job.run, args.world_size, outcome["data"]["rows"])  # refuses fewer prompts than a batch takes
+    schedule(job.run, args.world_size, outcome.data.rows)  # refuses fewer prompts than a batch takes
     examples, left_out = fitting(job.run, job.model, job.data)
-    outcome["data"] |= {"rows": len(examples), "left_out": left_out}
+    outcome = replace(outcome, data=replace(outcome.data, rows=len(examples), left_out=left_out))
     schedule(job.run, args.world_size, len(examples))
     test = fitting(job.run, job.model, job.test, "test")[0] if job.test and selects_checkpoint(job.run) else None
-    outcome["rollouts"] = engine_name(args)
     trainer = trainer_of(job.run, args, job.model, examples, test, callbacks)
     check_sharded(trainer)
     RolloutFiles(trainer, job.home, job.rollout_tables)
@@ -209,12 +217,13 @@ def train(job: Job, outcome: dict[str, Any], earlier: attempts.Earlier) -> dict[
     if best and not Path(best).is_dir():
         raise ValueError(f"the selected checkpoint {best} is not there any more: remove {job.home} to train anew")
     save_weights(trainer, job.home / "weights")
-    selected = {"selected_step": trainer.state.best_global_step} if selects_checkpoint(job.run) else {}
-    return {"steps": trainer.state.global_step, **selected}
+    selected = trainer.state.best_global_step if selects_checkpoint(job.run) else None
+    return replace(outcome, rollouts=engine_name(args), steps=trainer.state.global_step, selected_step=selected)
 
 
 def seal_outputs(job: Job) -> dict[str, str]:
     """Write the checksums of the trained weights; returns the SHA-256 of that list and of the run's files."""
+    as_new(job.home / "weights")
     seal(job.home / "weights")
     return {name: sha256(path) for name in (WEIGHTS_LIST, *GROWING) if (path := job.home / name).is_file()}
 
@@ -239,6 +248,7 @@ def main() -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--run", type=parse_run, required=True, help="the run, as JSON or the path of a run.json")
     parser.add_argument("--model", type=Path, required=True, help="folder of the model to start from")
+    parser.add_argument("--sums", type=Path, help="the list of the sums of its files, which are compared")
     parser.add_argument("--data", type=Path, required=True, help="the data set, resources/data/NAME.jsonl")
     parser.add_argument("--output", type=Path, required=True, help="folder for run.json and metrics.jsonl")
     parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")

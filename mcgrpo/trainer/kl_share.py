@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mcgrpo.trainer.compact import CompactTrainer
 from mcgrpo.trainer.packing import Batch, loss_mask
 
 CLIPPED_LOSSES = ("grpo", "dr_grpo", "dapo")
@@ -41,23 +40,3 @@ def gradient_parts(batch: Batch, logps: Tensor, args: Any) -> Tensor:
     penalty = ratio * (logps - ref).abs() if args.use_bias_correction_kl else (1 - torch.exp(ref - logps)).abs()
     weights = mask / mask.sum(dim=1, keepdim=True).clamp(min=1) if args.loss_type == "grpo" else mask
     return torch.stack([(args.beta * penalty * weights).sum(), (policy * weights).sum()])
-
-
-class KLShareTrainer(CompactTrainer):
-    """`CompactTrainer` that logs `gradient/kl_l1_share_logps`, the penalty's share, for arguments with `is_known`.
-
-    The only change is `_compute_loss`: the loss is the same, and the sizes of its two parts are added up over the
-    processes and micro-batches of an optimizer step.
-    """
-
-    def _compute_loss(self, model: Any, inputs: Batch) -> Tensor:
-        loss = super()._compute_loss(model, inputs)
-        if self.model.training and self.beta != 0 and is_known(self.args):
-            if len(inputs["advantages"]):
-                self._batch.gradient_parts += gradient_parts(inputs, self._batch.logps, self.args)
-            if self.accelerator.sync_gradients:  # the last micro-batch of an optimizer step
-                penalty, policy = self.accelerator.reduce(self._batch.gradient_parts, reduction="sum").tolist()
-                self._batch.gradient_parts = 0.0
-                if penalty + policy > 0:
-                    self._metrics["train"]["gradient/kl_l1_share_logps"].append(penalty / (penalty + policy))
-        return loss

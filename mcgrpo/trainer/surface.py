@@ -1,7 +1,7 @@
 """The methods of TRL and transformers that the trainer overrides, compared with what it was written for.
 
-A TRL outside `TRL_VERSIONS` warns. A method that is not as listed here is an error that names it before a model is
-loaded, and so is a key of a batch before the first update.
+A TRL outside `TRL_VERSIONS` warns, and may well work. A method that is not as listed here is an error that names it
+before a model is loaded, and so is a key of a batch before the first update.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from trl import GRPOTrainer
 from mcgrpo.trainer.packing import COMPLETION_COLUMNS
 
 TRL_VERSIONS = ">=1.9.2,<1.17"
-"""Those that `mcgrpo[train]` accepts; `make test` tests the newest, `make test-trl` three older ones."""
+"""Those that are tested: the newest by `make test`, three older ones by `make test-trl`; the extra takes newer ones."""
 
 METHODS = {
     "_calculate_rewards": ("inputs", "prompts", "completions", "completion_ids_list"),

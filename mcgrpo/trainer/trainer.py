@@ -13,10 +13,11 @@ from trl import GRPOTrainer
 
 from mcgrpo.estimators import Estimate, clamp_and_diagnose, compute_estimate
 from mcgrpo.trainer import vllm as vllm_rollouts
+from mcgrpo.trainer.compact import CompactTrainer
 from mcgrpo.trainer.config import MCGRPOConfig
 from mcgrpo.trainer.drawn import Drawn, GeneratedError, Rollouts, expand
 from mcgrpo.trainer.flips import inject_flips
-from mcgrpo.trainer.kl_share import KLShareTrainer
+from mcgrpo.trainer.kl_share import gradient_parts, is_known
 from mcgrpo.trainer.packing import Batch
 from mcgrpo.trainer.signature import signed_as
 from mcgrpo.trainer.surface import check_batch, check_trl
@@ -33,19 +34,19 @@ from mcgrpo.trainer.watch import Watch
 _ARGUMENTS = signature(GRPOTrainer.__init__)
 
 
-class MCGRPOTrainer(KLShareTrainer):
+class MCGRPOTrainer(CompactTrainer):
     """Trainer for GRPO with an estimator of `mcgrpo.estimators`, such as the median and MAD of MC-GRPO.
 
     The only change w.r.t. `GRPOTrainer` is `_generate_and_score_completions`: while training, it draws the estimator's
     extra rollouts, estimates advantages, and gives the `num_generations` kept rows of each prompt to TRL's own method.
     That method is called twice: for all rows, up to the end of its `_generate`, and for the kept rows, when `_generate`
     and `_calculate_rewards` return what was already drawn and scored. Environments are reset the first time only.
-    `_packed` is overridden to be timed. Sampler, batch arithmetic, log-probabilities and losses are TRL's, over the
-    kept rows. What overrides share is in `mcgrpo.trainer.drawn.BatchState`.
+    `_packed` is overridden to be timed, and `_compute_loss` to measure the KL penalty's share of the gradient. Sampler,
+    batch arithmetic, log-probabilities and losses are TRL's, over the kept rows. What overrides share is in
+    `mcgrpo.trainer.drawn.BatchState`.
 
-    The base classes have overrides of their own: they measure the KL penalty's share of the gradient
-    (`KLShareTrainer`), leave rows without an advantage out of updates (`CompactTrainer`), and make checkpoints complete
-    (`ResumableTrainer`).
+    The base classes have overrides of their own: they leave rows without an advantage out of updates
+    (`CompactTrainer`), and make checkpoints complete (`ResumableTrainer`).
 
     With the estimator `mean-std` (or `mean`, against TRL's `scale_rewards="none"`) and without `compact_updates`,
     losses are those of TRL bit for bit, but for equal rewards whose mean is rounded: `mean` gives these 0.
@@ -58,7 +59,8 @@ class MCGRPOTrainer(KLShareTrainer):
     `observers` are called with every generation batch of training (`Drawn`), on all processes. Their time is not
     counted in any phase.
 
-    `mcgrpo.trainer.watch.Watch` warns if the scale is 0 in most groups, and stops if no rollout can be scored.
+    `mcgrpo.trainer.watch.Watch` warns if the scale is 0 in most groups, or if all completions are cut off and nothing
+    is learned, and stops if no rollout can be scored.
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.
@@ -107,14 +109,14 @@ class MCGRPOTrainer(KLShareTrainer):
         inputs, rollouts, rewards_per_func = self._draw(inputs)
         with self._timer.phase("logprobs"):  # as where TRL computes its advantages
             rewards, lengths = self._group(rewards_per_func, rollouts)
-            estimated = self._modify_estimate(self._estimate(rewards, lengths))
+            estimated = self._modify_estimate(self._estimate(rewards))
             estimated, diagnostics = clamp_and_diagnose(estimated, self.args.max_advantage)
         drawn = Drawn(inputs, rollouts, rewards_per_func, rewards, lengths, estimated.advantages, estimated.keep)
         with self._timer.phase("observers"):
             for observe in self.observers:
                 observe(drawn)
         output = self._prepare_kept(drawn)
-        self._log_estimate(estimated, diagnostics)
+        self._log_estimate(estimated, diagnostics, self._is_cut_off(drawn.lengths))
         return output
 
     def _draw(self, inputs: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Rollouts, Tensor]:
@@ -160,9 +162,9 @@ class MCGRPOTrainer(KLShareTrainer):
         lengths = torch.tensor(rollouts.lengths, device=rewards.device)
         return rewards, self.accelerator.gather(lengths).view(rewards.shape)
 
-    def _estimate(self, rewards: Tensor, lengths: Tensor) -> Estimate:
+    def _estimate(self, rewards: Tensor) -> Estimate:
         name, options = self.args.estimator, self.args.options
-        return compute_estimate(rewards, name, self.num_generations, lengths=lengths, **options)
+        return compute_estimate(rewards, name, self.num_generations, **options)
 
     def _modify_estimate(self, estimated: Estimate) -> Estimate:
         """Inject sign flips; a hook for whatever else changes an estimate before it is clamped and diagnosed.
@@ -209,13 +211,34 @@ class MCGRPOTrainer(KLShareTrainer):
         with self._timer.phase("logprobs"):
             return super()._packed(batches)
 
-    def _log_estimate(self, estimated: Estimate, diagnostics: dict[str, Tensor]) -> None:
+    def _compute_loss(self, model: Any, inputs: Batch) -> Tensor:
+        loss = super()._compute_loss(model, inputs)
+        if self.model.training and self.beta != 0 and is_known(self.args):
+            self._measure_kl_share(inputs)
+        return loss
+
+    def _measure_kl_share(self, inputs: Batch) -> None:
+        """Add up both parts of the gradient over an optimizer step's micro-batches and processes; log their share."""
+        if len(inputs["advantages"]):
+            self._batch.gradient_parts += gradient_parts(inputs, self._batch.logps, self.args)
+        if self.accelerator.sync_gradients:  # the last micro-batch of an optimizer step
+            penalty, policy = self.accelerator.reduce(self._batch.gradient_parts, reduction="sum").tolist()
+            self._batch.gradient_parts = 0.0
+            if penalty + policy > 0:
+                self._add_metric("gradient/kl_l1_share_logps", penalty / (penalty + policy))
+
+    def _is_cut_off(self, lengths: Tensor) -> bool:
+        """Whether all rollouts drawn ended at the limit; TRL counts those without an end token, also shorter ones."""
+        unended = self._metrics["train"]["completions/clipped_ratio"]
+        return bool(unended) and unended[-1] == 1 and bool((lengths >= self.max_completion_length).all())
+
+    def _log_estimate(self, estimated: Estimate, diagnostics: dict[str, Tensor], is_cut_off: bool) -> None:
         logged, kept = self._logs["advantages"], estimated.advantages[estimated.keep]
         for _ in range(min(len(logged), kept.numel())):
             logged.pop()
         logged.extend(kept.tolist())
         values = {name: value.item() for name, value in diagnostics.items()}
-        self._watch.look(values, kept.numel() // self.num_generations, self.state.global_step)
+        self._watch.look(values, kept.numel() // self.num_generations, self.state.global_step, is_cut_off)
         for name, value in values.items():
             self._add_metric(name, value)
 

@@ -8,6 +8,8 @@ from mcgrpo.trainer.config import MCGRPOConfig
 
 UNSCORED_BATCHES = 3
 """Consecutive generation batches without a scorable rollout that stop a training."""
+CUT_BATCHES = 3
+"""Consecutive generation batches, cut off and without a difference of rewards, that are warned of."""
 ENOUGH_GROUPS = 6
 """Groups whose rewards differ that are needed for a warning about most of them."""
 
@@ -24,17 +26,21 @@ class Watch:
         self.args = args
         self.unscored: int | None = None
         self.differ = self.scale_zero = self.largest = 0.0
+        self.cut_off = 0
+        self.warns_of_cuts = warns
         self.warns = warns and args.mad_zero == "epsilon" and args.max_advantage is None
 
-    def look(self, values: Mapping[str, float], groups: int, step: int) -> None:
+    def look(self, values: Mapping[str, float], groups: int, step: int, is_cut_off: bool = False) -> None:
         """Check a generation batch.
 
-        Warns once, if the scale is 0 in most of the groups whose rewards differ and `mad_zero` does not replace it.
+        Warns once, if the scale is 0 in most of the groups whose rewards differ and `mad_zero` does not replace it; and
+        once, if all completions of three batches in a row are cut off and no group has two different rewards.
 
         Args:
             values: of `mcgrpo.estimators.diagnostics.diagnose`.
             groups: number of groups in the batch.
             step: optimizer steps before it, including those before a checkpoint.
+            is_cut_off: whether all its completions ended at `max_completion_length`.
 
         Raises:
             ValueError: if no rollout could be scored in the first batch of a training, or in three in a row.
@@ -47,12 +53,24 @@ class Watch:
                 "no rollout of the first generation batch, or of the last three, could be scored: every reward is None "
                 "or NaN, and nothing is learned"
             )
+        self._look_at_ends(is_cut_off and values["drawn/frac_reward_differ"] == 0)
         self.differ += groups * values["drawn/frac_reward_differ"]
         self.scale_zero += groups * values.get("advantage/frac_scale_zero_signal", 0.0)
         self.largest = max(self.largest, values["advantage/abs_max"])
         if self.warns and self.differ >= ENOUGH_GROUPS and self.scale_zero > self.differ / 2:
             self.warns = False
             self._warn()
+
+    def _look_at_ends(self, is_lost: bool) -> None:
+        self.cut_off = self.cut_off + 1 if is_lost else 0
+        if self.warns_of_cuts and self.cut_off == CUT_BATCHES:
+            self.warns_of_cuts = False
+            warnings.warn(
+                f"every completion of the last {CUT_BATCHES} generation batches was cut off at max_completion_length="
+                f"{self.args.max_completion_length}, and no group has two different rewards: nothing is learned. Raise "
+                "max_completion_length, or check that prompt and end tokens let the model end",
+                stacklevel=2,
+            )
 
     def _warn(self) -> None:
         epsilon = self.args.advantage_epsilon

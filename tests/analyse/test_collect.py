@@ -1,6 +1,6 @@
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 
 import pytest
@@ -13,13 +13,14 @@ from mcgrpo.analyse.measures import problems_hash
 from mcgrpo.analyse.records import CurvePoint, Measure, Score
 from mcgrpo.analyse.scored import by_cell
 from mcgrpo.analyse.summarise import summarise
-from mcgrpo.files import RecordError, read_json, read_jsonl, write_json, write_jsonl
-from mcgrpo.records import Group, Run
+from mcgrpo.files import RecordError, iter_json_lines, read_json, read_jsonl, write_json, write_jsonl
+from mcgrpo.records import Group, Plan, Primary, SignFlips
+from mcgrpo.study.planned import read_plan, write_plan
 from mcgrpo.sums import seal
 
-OF_TRAINING = len(MEANS) + 5
-"""Measures of a training: seconds, those of a step, what was clipped, the unsteadiness, and GPUs."""
-WHOLE = 3 * 2 * 8 + 2 * OF_TRAINING + 1
+OF_TRAINING = len(MEANS) + 6
+"""Measures of a training: seconds, those of a step, rollouts, what was clipped, the unsteadiness, and GPUs."""
+WHOLE = 3 * 2 * 6 + 2 * OF_TRAINING + 1
 """Scores of `results`: of three runs on two benchmarks, of two trainings, and one of sign flips."""
 
 
@@ -32,37 +33,41 @@ def results(tmp_path):
         write_jsonl(path, [asdict(grade) | {"gold_parsable": True, **more} for grade in grades()])
     for run in runs[1:]:
         write_run(tmp_path, run, metrics())
-    study = {
-        "study": "mini",
-        "runs": [asdict(run) for run in runs],
-        "benchmarks": {"toy": {"sums": "in", "others": "out"}},
-        "evaluations": {run.name: {"sums": "in", "others": "out"} for run in runs},
-        "flips": {runs[0].name: {"benchmark": "sums"}},
-        "grading": ["paper"],
-        "measures": ["greedy", "avg@2"],
-    }
+    benchmarks = {"sums": "in", "others": "out"}
+    study = Plan(
+        study="mini",
+        runs=runs,
+        benchmarks={"toy": benchmarks},
+        evaluations={run.name: benchmarks for run in runs},
+        flips={runs[0].name: SignFlips("sums", 3, 9, [2], 1.0)},
+        grading=["paper"],
+        equivalence_margin=0.01,
+        measures=["greedy", "avg@2"],
+        primary=Primary("avg@2", []),
+    )
     rates = Measure("mean/oracle-mean/zeros/k2", [0.5, 0.0, 0.25], "abc")
     write_jsonl(tmp_path / f"flips/{runs[0].name}/sums.jsonl", [rates])
-    write_json(tmp_path / "plan.json", study)
+    write_plan(tmp_path / "plan.json", study)
     return tmp_path
 
 
 def plan(results):
-    return json.loads((results / "plan.json").read_text())
+    return read_plan(results / "plan.json")
 
 
 def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(results):
     """Its module is not here, as it is not where somebody verifies the study."""
     planned = plan(results)
-    for row in planned["runs"][1:]:
-        row["estimator"] = "of_somebody:own"
-        run = Run(**row)
+    first, *trained = planned.runs
+    trained = [replace(run, estimator="of_somebody:own") for run in trained]
+    planned = replace(planned, runs=[first, *trained])
+    for run in trained:
         write_run(results, run, metrics())
         group = Group(1, 0, [0.0] * (run.num_generations + 3), [0.0] * (run.num_generations + 3), [], [])
         write_jsonl(results / "runs" / run.name / "groups.jsonl", [group])
     found = collect(planned, results)
     assert [score.value for score in found.scores if score.measure == "extra_rollouts"] == [3, 3]
-    cells = summarise(planned | {"equivalence_margin": 0.01}, by_cell(found.scores)).cells
+    cells = summarise(planned, by_cell(found.scores))
     assert {cell.extra_rollouts for cell in cells if cell.method != "none"} == {3}
     write_jsonl(results / "runs" / run.name / "groups.jsonl", [])
     with pytest.raises(RecordError, match=r"groups\.jsonl: holds no groups"):
@@ -79,7 +84,8 @@ def test_a_study_by_hand(results):
     scores = {(s.method, s.seed, s.role, s.measure): s for s in found.scores}
     key = ("toy", "none", 0, "default", 0, "sums", "in", "greedy")
     values, problems = [1.0, 1.0, 0.0, 0.0], problems_hash("abcd")
-    assert scores["none", 0, "in", "greedy"] == Score(*key, value=0.5, n=4, values=values, problems=problems)
+    numbers = {"value": 0.5, "n": 4, "values": values, "problems": problems, "decoding": "greedy"}
+    assert scores["none", 0, "in", "greedy"] == Score(*key, **numbers)
     assert scores["grpo", 1, "in", "avg@2"].values == [0.5, 1.0, 0.0, 1.0]
     assert scores["grpo", 1, "out", "avg@2"].benchmark == "others"
     assert scores["grpo", 1, "train", "seconds"] == Score(
@@ -94,8 +100,8 @@ def test_a_study_by_hand(results):
 @pytest.mark.parametrize(
     ("missing", "lost"),
     [
-        ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 8),
-        ("runs/toy/grpo/G4/default/seed1/run.json", OF_TRAINING + 2 * 8),  # grades of no known training are not counted
+        ("grades/toy/grpo/G4/default/seed0/sums.jsonl", 6),
+        ("runs/toy/grpo/G4/default/seed1/run.json", OF_TRAINING + 2 * 6),  # grades of no known training are not counted
         ("runs/toy/grpo/G4/default/seed1/metrics.jsonl", OF_TRAINING),
         ("flips/toy/none/G0/default/seed0/sums.jsonl", 1),
     ],
@@ -113,8 +119,8 @@ def test_a_part_of_a_study(results, missing, lost):
     ("change", "message"),
     [
         ({"training": {"beta": 0.5}}, ": this training is not the plan's: training differs"),
-        ({"outcome": {"status": "finished", "steps": 0}}, ": this training took no optimizer step"),
-        ({"outcome": {"status": "failed", "steps": 3}}, ": this training has not finished"),
+        ({"outcome": {"status": "finished", "started": 0.0, "steps": 0}}, ": this training took no optimizer step"),
+        ({"outcome": {"status": "failed", "started": 0.0, "steps": 3}}, ": this training has not finished"),
         (None, ":1: not valid JSON"),
     ],
 )
@@ -135,11 +141,67 @@ def test_trainings_with_other_files_of_one_data_set_or_model_are_refused(results
     for run, total in zip(runs, ["aaa", "bbb"], strict=True):
         path = results / "runs" / run.name / "run.json"
         record = read_json(path)
-        record["outcome"].setdefault(kind, {})["sha256"] = total
+        record["outcome"][kind] = {"path": "there", "sha256": total} | ({"rows": 960} if kind == "data" else {})
         write_json(path, record)
     message = rf"{runs[0].name} \(1 in all\) had other files of {kind} '{name}' than {runs[1].name} \(1 in all\)"
     with pytest.raises(RecordError, match=message):
         collect(plan(results), results, unfinished)
+
+
+def regraded(results, change, *runs, benchmark="sums"):
+    """The grades of these runs on a benchmark, each row changed."""
+    for run in runs:
+        path = results / f"grades/{run.name}/{benchmark}.jsonl"
+        write_jsonl(path, [change(row) for _, row in iter_json_lines(path)])
+
+
+class TestProblems:
+    """Runs that are compared were asked the same questions."""
+
+    @pytest.fixture
+    def asked(self, results):
+        """Each grade has a gold and the sum of its prompt, as those that are made of completions."""
+        for benchmark in ("sums", "others"):
+            add = lambda row: row | {"answer": row["id"], "prompt_sha256": f"{row['id']}?"}  # noqa: E731
+            regraded(results, add, a_run("none"), a_run(), a_run(seed=1), benchmark=benchmark)
+        return results
+
+    def test_are_the_same_in_all_runs(self, asked):
+        assert len(collect(plan(asked), asked).scores) == WHOLE
+
+    @pytest.mark.parametrize("unfinished", [False, True])
+    @pytest.mark.parametrize(
+        ("change", "kind"),
+        [({"answer": "8"}, "golds of 'sums'"), ({"prompt_sha256": "another"}, "prompts of 'sums in toy'")],
+    )
+    def test_with_other_golds_or_prompts_are_refused(self, asked, change, kind, unfinished):
+        regraded(asked, lambda row: row | (change if row["id"] == "b" else {}), a_run(seed=1))
+        message = rf"{a_run(seed=1).name} \(1 in all\) had other {kind} than .* \(2 in all\): remove the completions"
+        with pytest.raises(RecordError, match=message):
+            collect(plan(asked), asked, unfinished)
+
+    def test_of_another_chat_template_have_other_prompts_by_right(self, asked):
+        planned = plan(asked)
+        *others, run = planned.runs
+        run = replace(run, training=run.training | {"chat_template_kwargs": {"enable_thinking": False}})
+        write_run(asked, run, metrics())
+        for benchmark in ("sums", "others"):
+            regraded(asked, lambda row: row | {"prompt_sha256": "another"}, a_run(seed=1), benchmark=benchmark)
+        assert len(collect(replace(planned, runs=[*others, run]), asked).scores) == WHOLE
+
+    def test_have_one_gold_in_a_file(self, asked):
+        regraded(asked, lambda row: row | {"answer": str(row["sample"])}, a_run(seed=1))
+        with pytest.raises(RecordError, match=r"seed1/sums\.jsonl: completions of 'a' have two golds or two prompts"):
+            collect(plan(asked), asked)
+
+
+def test_the_benchmark_that_selects_a_checkpoint_is_compared_as_the_data_of_trainings_are(results):
+    for run, key, total in ((a_run(), "test", "aaa"), (a_run(seed=1), "data", "bbb")):
+        record = read_json(path := results / "runs" / run.name / "run.json")
+        record["outcome"][key] = {"path": "sums.jsonl", "sha256": total, "rows": 960}
+        write_json(path, record)
+    with pytest.raises(RecordError, match="had other files of data 'sums' than"):
+        collect(plan(results), results)
 
 
 def test_grades_of_an_earlier_training_are_not_counted_in_a_part_of_a_study(results):
@@ -158,9 +220,9 @@ def test_sign_flips_that_somebody_changed_are_refused(results):
 
 
 def test_each_protocol_is_measured_from_grades_of_its_own(results):
-    both = plan(results) | {"grading": ["paper", "released", "robust"]}
-    for run in both["runs"]:
-        folder = results / "grades" / Run(**run).name
+    both = replace(plan(results), grading=["paper", "released", "robust"])
+    for run in both.runs:
+        folder = results / "grades" / run.name
         for benchmark in ("sums", "others"):
             wrong = [asdict(grade) | {"verdict": "wrong"} for grade in grades()]
             write_jsonl(folder / f"{benchmark}.released.jsonl", wrong)
@@ -174,14 +236,14 @@ def test_each_protocol_is_measured_from_grades_of_its_own(results):
 
 def test_how_long_completions_could_be_comes_from_the_record_of_them(results):
     """`grade` carries these columns through; in an older file there are none."""
-    for run in plan(results)["runs"]:
+    for run in plan(results).runs:
         tokens = {"max_new_tokens": 3555, "asked_new_tokens": 8000}
-        path = results / "grades" / Run(**run).name / "sums.jsonl"
+        path = results / "grades" / run.name / "sums.jsonl"
         write_jsonl(path, [asdict(grade) | tokens for grade in grades()])
     scores = collect(plan(results), results).scores
     found = {(s.benchmark, s.measure, s.value) for s in scores if s.measure.endswith("new_tokens")}
     assert found == {("sums", "max_new_tokens", 3555.0), ("sums", "asked_new_tokens", 8000.0)}
-    cells = summarise(plan(results) | {"equivalence_margin": 0.01}, by_cell(scores)).cells
+    cells = summarise(plan(results), by_cell(scores))
     assert {cell.mean for cell in cells if cell.measure == "max_new_tokens"} == {3555.0}
 
 

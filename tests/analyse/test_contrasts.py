@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from claim_rows import cell, claim, claims_of, gain, pair, scores_of
 from scipy import stats
-from study_frames import plan_of, score, scores_by_cell, write_scores
+from study_frames import plan_of, score, write_scores
 
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import read_claims
-from mcgrpo.analyse.contrasts import contrasts, estimate, main
+from mcgrpo.analyse.comparisons import main
+from mcgrpo.analyse.contrasts import contrasts, estimate
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Contrast
-from mcgrpo.analyse.summarise import summarise
-from mcgrpo.files import write_json
+from mcgrpo.study.planned import write_plan
 
 
 def rows_of(tmp_path, row, *cells):
@@ -77,31 +77,17 @@ def test_a_gain_that_is_not_planned_leaves_nothing_to_judge(tmp_path):
     assert (single.comparison, single.value) == (1, None)
 
 
-def test_a_single_gain_has_the_interval_of_the_summary(tmp_path):
-    rows = [
-        score(m, 2, s, v)
-        for m, base in (("grpo", 0.5), ("mc-grpo", 0.53))
-        for s, v in enumerate((base, base + 0.02, base))
-    ]
-    scores = scores_by_cell(tmp_path, rows, 0.3)
-    ours = next(c for c in summarise(plan_of(rows), scores).cells if c.difference is not None)
-    single, _ = contrasts(claims_of(tmp_path, claim(gain(above=0))), scores, {key.without_measure for key in scores})
-    assert (single.value, single.low, single.high) == pytest.approx(
-        (100 * ours.difference, 100 * ours.difference_low, 100 * ours.difference_high), abs=1e-6
-    )
-    assert single.detectable == pytest.approx(100 * ours.difference_detectable, abs=1e-6)
-
-
 def test_the_projects_claims_are_evaluated_from_files(tmp_path):
     rows = [score(m, g, s, 0.5 + g / 100) for m in ("grpo", "mc-grpo") for g in (2, 4, 8) for s in range(3)]
-    write_json(tmp_path / "plan.json", plan_of(rows))
+    write_plan(tmp_path / "plan.json", plan_of(rows))
     write_scores(tmp_path, rows, 0.1)
     main(["--results", str(tmp_path)])
-    found = read_frame(tmp_path / "contrasts.csv", Contrast)
-    judged = [each.id for each in read_claims(shipped.CLAIMS) if not each.unjudged]
-    assert found.claim.drop_duplicates().tolist() == judged
-    gains = found[(found.claim == "grpo-gains") & (found.comparison > 0)]
+    found = read_frame(tmp_path / "comparisons.csv", Contrast)
+    judged = [f"claim {each.id}" for each in read_claims(shipped.CLAIMS) if not each.unjudged]
+    assert found[found.kind.isna()].family.drop_duplicates().tolist() == judged
+    gains = found[(found.family == "claim grpo-gains") & (found.comparison > 0)]
     assert gains.value.tolist() == [0.0, 0.0] and (gains.low < 0).all()
+    assert set(gains.decoding) == {"greedy"} and set(gains.other_method) == {"grpo"}
 
 
 @pytest.mark.parametrize("seeds", [[5, 6, 7, 8], [3, 4, 5, 6]], ids=["none", "one"])

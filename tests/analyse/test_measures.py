@@ -1,5 +1,7 @@
 """Measures by hand, and pass@k against the enumeration of every draw."""
 
+import re
+from dataclasses import replace
 from itertools import combinations
 from statistics import fmean
 
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcgrpo.analyse.measures import by_decoding, majority, measures, pass_at, problems_hash
+from mcgrpo.analyse.measures import NAMES, by_decoding, measures, pass_at, problems_hash
 from mcgrpo.files import RecordError
 from mcgrpo.records import Grade
 
@@ -35,12 +37,9 @@ def test_by_hand():
     assert {name: fmean(measure.values) for name, measure in found.items()} == pytest.approx(
         {
             "greedy": 2 / 4,
-            "exact-greedy": 1 / 4,
             "avg@4": (1 + 3 + 0 + 4) / 16,
-            "exact-avg@4": (1 + 1 + 0 + 4) / 16,
             "pass@2": (1 / 2 + 1 + 0 + 1) / 4,  # of a: 1 - C(3,2)/C(4,2); of b: 1 - 0/6
             "pass@4": 3 / 4,
-            "maj@4": (1 + 1 + 0 + 1) / 4,  # a: one right vote, and no wrong one gave an answer
             "rate-unparseable": 1 / 20,
             "rate-timeout": 1 / 20,
             "rate-error": 2 / 20,
@@ -51,19 +50,23 @@ def test_by_hand():
     assert {measure.problems for measure in found.values()} == {problems_hash("abcd")} != {problems_hash("abdc")}
 
 
-@pytest.mark.parametrize(
-    ("completions", "expected"),
-    [
-        ([("wrong", "7"), ("wrong", "7"), ("correct", "6")], 0.0),
-        ([("wrong", "7"), ("equivalent", "6.0"), ("correct", "6")], 1.0),  # right answers are one answer
-        ([("wrong", "7"), ("wrong", "8"), ("correct", "6")], 1 / 3),  # a tie of three
-        ([("wrong", "7"), ("correct", "6"), ("unparseable", None)], 1 / 2),
-        ([("unparseable", None), ("timeout", None), ("error", None)], 0.0),
-        ([("wrong", ""), ("unparseable", None), ("correct", "6")], 1.0),  # nothing is no answer to vote for
-    ],
-)
-def test_majority(completions, expected):
-    assert majority(problem(*completions)) == pytest.approx(expected)
+def ended(*reasons, decoding="sampled", id="a"):
+    """Grades of one problem whose completions ended so."""
+    grades = problem(*["wrong"] * len(reasons), decoding=decoding, id=id)
+    return [replace(grade, finish_reason=reason) for grade, reason in zip(grades, reasons, strict=True)]
+
+
+def test_the_share_that_was_cut_off_is_of_each_decoding():
+    rows = ended("length", decoding="greedy") + ended("stop", decoding="greedy", id="b")
+    rows += ended("length", "stop", "length") + ended("stop", "stop", "stop", id="b")
+    found = {measure.measure: measure.values for measure in measures(by_decoding(rows, "file"))}
+    assert found["rate-cut-greedy"] == [1, 0] and found["rate-cut-sampled"] == [2 / 3, 0]
+    assert all(re.fullmatch(NAMES, name) for name in found)
+
+
+def test_where_it_is_not_known_how_completions_ended_there_is_no_such_share():
+    found = [measure.measure for measure in measures(by_decoding(ended("length", ""), "file"))]
+    assert not any("cut" in name for name in found)
 
 
 @given(st.lists(st.sampled_from(["correct", "equivalent", "wrong", "error"]), min_size=1, max_size=8), st.data())
@@ -82,12 +85,12 @@ def test_the_release_counts_any_of_its_samples():
 
 def test_the_number_of_samples_decides_what_is_measured():
     def names(n):
-        return [measure.measure for measure in measures(by_decoding(problem(*["wrong"] * n), "file"))][2:-3]
+        return [measure.measure for measure in measures(by_decoding(problem(*["wrong"] * n), "file"))][1:-3]
 
     assert names(1) == []
     assert names(2) == ["pass@2"]
-    assert names(3) == ["pass@2", "pass@3", "maj@3"]
-    assert names(8) == ["pass@2", "pass@4", "pass@8", "maj@8"]
+    assert names(3) == ["pass@2", "pass@3"]
+    assert names(8) == ["pass@2", "pass@4", "pass@8"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from answers import plan_of
 from runs import RUN
 
 from mcgrpo.analyse.pass_rates import POINTS, probabilities, trainings, windows
@@ -48,7 +49,7 @@ def run(method, budget, seed=0, **changed):
 
 def test_grpo_at_the_largest_g_is_looked_at_in_all_its_seeds():
     runs = [run("mc-grpo", 8), run("grpo", 2), run("grpo", 4), run("grpo", 4, 1), run("grpo", 4, variant="lr")]
-    plan = {"runs": [dataclasses.asdict(each) for each in runs]}
+    plan = plan_of(["toy"], runs=runs)
     assert [[each.seed for each in found] for found in trainings(plan)] == [[0, 1]]
 
 

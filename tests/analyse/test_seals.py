@@ -2,17 +2,19 @@
 
 import json
 import os
+from functools import partial
 
 import pytest
-from collected import grades
+from answers import plan_of
 
-from mcgrpo.analyse.frames import read_records
+from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import read_grades
-from mcgrpo.analyse.records import CurvePoint
-from mcgrpo.analyse.scored import read_scores
-from mcgrpo.files import RecordError, write_csv, write_jsonl
+from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint, SignalPoint
+from mcgrpo.analyse.scored import read_scores, write_scores
+from mcgrpo.files import RecordError
 from mcgrpo.grade.completions import main as grade
-from mcgrpo.sums import seal
+from mcgrpo.study.planned import read_plan, write_plan
+from mcgrpo.sums import seal, write_table
 
 
 def change(path, old, new):
@@ -38,12 +40,28 @@ def test_grades_are_sealed_by_their_stage_and_completions_checked(tmp_path):
         grade(arguments)
 
 
-def test_scores_and_curves_are_checked(tmp_path):
-    scores, curves = tmp_path / "scores.jsonl", tmp_path / "curves.csv"
-    write_jsonl(scores, grades()[:1])
-    write_csv(curves, CurvePoint, [])
-    for path, read in ((scores, lambda: read_scores(scores)), (curves, lambda: read_records(curves, CurvePoint))):
-        seal(path)
-        change(path, "s", "z")
-        with pytest.raises(RecordError, match=f"{path.name} has changed since it was written"):
-            read()
+MADE = [
+    ("scores.jsonl", lambda path: write_scores(path, []), read_scores),
+    ("plan.json", lambda path: write_plan(path, plan_of(["toy"])), read_plan),
+    *(
+        (name, partial(write_table, kind=kind, rows=[]), partial(read_frame, kind=kind))
+        for name, kind in {
+            "curves.csv": CurvePoint, "summary.csv": Cell, "comparisons.csv": Contrast,
+            "signals.csv": CellSignal, "signal_curves.csv": SignalPoint,
+        }.items()
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "write", "read"), MADE, ids=[name for name, *_ in MADE])
+def test_what_a_stage_made_is_refused_once_it_has_changed_or_lost_its_seal(tmp_path, name, write, read):
+    path = tmp_path / name
+    write(path)
+    read(path)
+    path.write_text(path.read_text() + " ")
+    with pytest.raises(RecordError, match=f"{name} has changed since it was written"):
+        read(path)
+    write(path)
+    path.with_name(f"{name}.sha256").unlink()
+    with pytest.raises(RecordError, match=rf"{name}: its sum, {name}\.sha256, is not beside it: remove"):
+        read(path)

@@ -6,16 +6,17 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from cells import cell
+from cells import cell, write_cells
 
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, CellSignal, SignalPoint
+from mcgrpo.analyse.records import CellSignal, SignalPoint
 from mcgrpo.analyse.signal_agreement import agreement
 from mcgrpo.analyse.signals import main
 from mcgrpo.estimators import signal
-from mcgrpo.files import write_csv, write_json
-from mcgrpo.records import Run
+from mcgrpo.records import Plan, Primary, Run, SignFlips
 from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import write_plan
 
 SHARES = [(0.5, 0.25, 0.25), (0.75, 0.0, 0.25), (1.0, 0.0, 0.0)]
 """Of wrong, equivalent and correct among 16 rollouts of each prompt."""
@@ -47,9 +48,10 @@ RUNS = [
 @pytest.fixture
 def study(tmp_path):
     """The files that the stage reads; returns its arguments."""
-    runs = [dataclasses.asdict(each) for each in RUNS]
-    plan = {"runs": runs, "flips": {SOURCE: {"benchmark": "sums"}}, "benchmarks": {"toy_a": {"sums": "in"}}}
-    write_json(tmp_path / "plan.json", plan)
+    evaluations = {run.name: {"sums": "in"} for run in RUNS}
+    flips = {SOURCE: SignFlips("sums", 3, 16, [2, 4], 1.0)}
+    places = RUNS, {"toy_a": {"sums": "in"}}, evaluations, flips
+    write_plan(tmp_path / "plan.json", Plan("toy", *places, ["paper"], 0.01, ["avg@4"], Primary("avg@4", [])))
     rows = []
     for prompt, shares in enumerate(SHARES):
         counts = (int(16 * share) for share in shares)
@@ -65,7 +67,7 @@ def study(tmp_path):
         cell("mc-grpo", 2, 0.47, gain=(-0.03, -0.04, -0.02), **sampled),
         cell("mc-grpo", 2, 0.5, variant="mad-zero-std", change=(0.03, 0.01, 0.05), baseline=None, **sampled),
     ]
-    write_csv(tmp_path / "summary.csv", Cell, cells)
+    write_cells(ResultFiles(tmp_path), cells)
     return ["--results", str(tmp_path)]
 
 

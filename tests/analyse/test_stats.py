@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mcgrpo.analyse.stats import Estimate, detectable, gain_verdict, half_width
+from mcgrpo.analyse.stats import Estimate, detectable, half_width
 
 STUDENT = Estimate(0.02, 5, error=0.01, freedom=4.0)
 SHARE = Estimate(0.3, 1, error=0.08, freedom=29.0, trials=30)
@@ -31,7 +31,6 @@ def test_without_an_error_there_is_no_interval_and_nothing_is_certain():
         assert empty.limits() == (None, None)
         assert empty.detectable is None
         assert (empty.p_value(0.0, "greater"), empty.p_value(9.0, "less")) == (1.0, 1.0)
-        assert gain_verdict(empty, 0.01) is None
 
 
 @pytest.mark.parametrize("of", [STUDENT, SHARE, Estimate(0.0, 3, 0.05, 29.0, trials=30)])
@@ -60,28 +59,6 @@ def test_the_detectable_effect_is_seen_in_four_of_five_studies(freedom):
     effect = detectable(1.0, freedom)
     quantile = stats.t.ppf(0.975, freedom)
     assert stats.nct.sf(quantile, freedom, effect) == pytest.approx(0.8, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("mean", "error", "expected"),
-    [
-        (0.03, 0.01, "better"),
-        (-0.03, 0.01, "worse"),
-        (0.004, 0.001, "better"),  # sure, and within the margin: the size says that it is small
-        (-0.004, 0.001, "worse"),
-        (0.001, 0.001, "equivalent"),
-        (0.0, 0.004, "equivalent"),
-        (0.0, 0.005, "inconclusive"),  # 2.13 standard errors are more than a point
-        (0.03, 0.02, "inconclusive"),
-    ],
-)
-def test_the_four_words(mean, error, expected):
-    assert gain_verdict(Estimate(mean, 5, error, 4.0), margin=0.01) == expected
-
-
-def test_one_seed_has_no_word_however_sure_its_problems_are():
-    assert gain_verdict(Estimate(0.3, 1, 0.001, 500.0), margin=0.01) is None
-    assert gain_verdict(Estimate(0.3, 2, 0.001, 500.0), margin=0.01) == "better"
 
 
 def test_half_width_of_arrays_is_nan_below_two_values():

@@ -6,8 +6,10 @@ import pytest
 from study_frames import cell_scores, cells, command, plan_of, score, study, with_values
 
 from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Gain
-from mcgrpo.files import RecordError
+from mcgrpo.analyse.records import SignalPoint
+from mcgrpo.files import RecordError, read_json, write_json
+from mcgrpo.study.planned import read_plan, write_plan
+from mcgrpo.sums import seal
 
 
 @pytest.mark.parametrize(
@@ -36,30 +38,39 @@ def test_other_problems_are_named(tmp_path, place):
 
 
 def test_a_plan_with_a_run_that_is_none_is_refused(tmp_path):
-    plan = plan_of(study())
-    del plan["runs"][0]["seed"]
-    with pytest.raises(RecordError, match="plan: field 'seed' is missing"):
-        cells(tmp_path, study(), plan)
+    path = tmp_path / "plan.json"
+    write_plan(path, plan_of(study()))
+    content = read_json(path)
+    del content["runs"][0]["seed"]
+    write_json(path, content)
+    seal(path)
+    with pytest.raises(RecordError, match=r"plan\.json: runs 1: field 'seed' is missing"):
+        read_plan(path)
+    content["runs"] = content["runs"][1:]
+    write_json(path, content)
+    seal(path)
+    with pytest.raises(RecordError, match="does not stand under both runs and evaluations"):
+        read_plan(path)
 
 
-ROW = "a,grpo,2,default,0,sums,in,greedy,change,grpo,"
+ROW = "toy_a,a/none/G0/default/seed0,grpo,2,0.5,0.1,1.0,"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", r"x\.csv: not a table of Gain"),
-        ("setting,method\n", r"x\.csv: column 'num_generations' is missing or unknown; Gain has"),
+        ("", r"x\.csv: not a table of SignalPoint"),
+        ("setting,method\n", r"x\.csv: column 'source' is missing or unknown; SignalPoint has"),
         ("{header},more\n", "column 'more' is missing"),
-        ("{header}\n" + ROW + "1,2\n", r"x\.csv: not a table of Gain"),
+        ("{header}\n" + ROW + "1,2\n", r"x\.csv: not a table of SignalPoint"),
         ("{header}\na,grpo\n", "Integer column has NA values"),
-        ("{header}\n" + ROW, "column 'gain' has an empty field"),
+        ("{header}\n" + ROW, "column 'objective' has an empty field"),
         ("{header}\n" + ROW + "high", "could not convert string to float: 'high'"),
     ],
 )
 def test_other_tables_are_refused(tmp_path, content, message):
-    (tmp_path / "x.csv").write_text(content.format(header=",".join(Gain.__dataclass_fields__)))
+    (tmp_path / "x.csv").write_text(content.format(header=",".join(SignalPoint.__dataclass_fields__)))
     with pytest.raises(RecordError, match=message):
-        read_frame(tmp_path / "x.csv", Gain)
+        read_frame(tmp_path / "x.csv", SignalPoint, sealed=False)
     with pytest.raises(RecordError, match="no such file"):
-        read_frame(tmp_path / "absent.csv", Gain)
+        read_frame(tmp_path / "absent.csv", SignalPoint)

@@ -53,6 +53,58 @@ def test_more_bytes_than_allowed_are_refused_while_they_come(tmp_path):
     assert (tmp_path / "out/zeros").stat().st_size <= 4 << 20
 
 
+def plain(path, *members):
+    """The members as regular files, each with its content."""
+    return hostile(path, *((name, tarfile.REGTYPE, "", content) for name, content in members))
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ([("top/a", b"false"), ("z/a", b"true")], "'z/a' is not in the folder 'top'"),
+        ([("top/a", b"1"), ("z/b", b"2")], "'z/b' is not in the folder 'top'"),
+        ([("top/a", b"false"), ("top/a", b"true")], "'top/a' comes twice"),
+        *(([("top/b/c", b""), ("top/a", b"false"), (name, b"true")], f"{name!r} is not a regular file in a folder")
+          for name in ("top/./a", "top//a", "top/b/../a", "./a", "../a", "/a")),
+    ],
+)  # fmt: skip
+def test_what_tar_would_show_is_what_is_unpacked(tmp_path, members, told):
+    """`tar -x` keeps a second top folder apart, and shows the last of two files of one name."""
+    with pytest.raises(ArchiveError) as caught:
+        unpack(plain(tmp_path / "a.tar.xz", *members), tmp_path / "out")
+    assert str(caught.value) == told
+
+
+class TestAfterTheEnd:
+    @pytest.fixture
+    def whole(self, tmp_path):
+        path = tmp_path / "a.tar.xz"
+        write(path, "top", {"a": plain(tmp_path / "content", ("top/b", b"2"))})
+        return path
+
+    @pytest.mark.parametrize(
+        "more", [b"x", b"\0\0\0\0x", "the archive again", lzma.compress(b"no tar"), lzma.compress(b"")]
+    )
+    def test_nothing_but_zeros_may_follow_the_stream(self, whole, tmp_path, more):
+        with whole.open("ab") as file:
+            file.write(whole.read_bytes() if isinstance(more, str) else more)
+        with pytest.raises(ArchiveError, match="bytes after its end"):
+            unpack(whole, tmp_path / "out")
+
+    def test_nothing_but_zeros_may_follow_the_tar(self, whole, tmp_path):
+        tar = lzma.decompress(whole.read_bytes())
+        for more in (b"x", tar, b"\0" * 50_000 + b"x"):
+            whole.write_bytes(lzma.compress(tar + more))
+            with pytest.raises(ArchiveError, match="bytes after its end"):
+                unpack(whole, tmp_path / f"out-{len(more)}")
+
+    def test_zeros_may(self, whole, tmp_path):
+        tar = lzma.decompress(whole.read_bytes())
+        whole.write_bytes(lzma.compress(tar + bytes(50_000)) + bytes(400_000))
+        unpack(whole, tmp_path / "out")
+        assert (tmp_path / "out/a").is_file()
+
+
 @pytest.mark.parametrize(
     "damage", [lambda data: data[:-40], lambda data: b"no xz", lambda data: data[:200] + b"!!" + data[202:]]
 )

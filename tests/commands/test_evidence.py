@@ -107,8 +107,9 @@ class TestAWholeArchive:
         done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
         *checks, verdict = done.stdout.splitlines()
         assert done.returncode == 0 and verdict == f"{packed}: verified", done.stdout + done.stderr
-        topics = ("files", "study", "complete", "commits", "problems", "grades", "tables")
-        assert [line.split()[:2] for line in checks] == [["ok", topic] for topic in topics]
+        topics = ("files", "study", "complete", "manifest", "commits", "data", "problems", "grades", "tables")
+        assert [line.split()[:2] for line in checks[:-2]] == [["ok", topic] for topic in topics]
+        assert tuple(checks[-2:]) == module.MEANING
         assert list(tmp_path.iterdir()) == []
 
     def test_of_another_version_is_compared_by_its_numbers(self, content):
@@ -118,6 +119,15 @@ class TestAWholeArchive:
         assert checks["study"].status == "note" and not any(each.status == "FAILED" for each in checks.values())
         edit(content / f"{BASE}/summary.csv", ",0.", ",0.9")
         assert failures(forged(content))["tables"] == (f"{BASE}/summary.csv: line 2 differs",)
+
+    def test_of_an_earlier_format_is_refused_with_the_commit_that_reads_it(self, content):
+        change(content / MANIFEST, format=1, commit=COMMIT)
+        told = failures(forged(content))
+        assert told == {"study": (f"ArchiveError: packed in format 1, not 2: `mcgrpo verify` of {COMMIT} reads it",)}
+
+    def test_with_other_signals_is_found(self, content):
+        edit(content / f"{BASE}/signals.csv", ",0.", ",0.9")
+        assert failures(forged(content))["tables"] == (f"{BASE}/signals.csv: line 2 differs",)
 
 
 class TestAChangedFile:
@@ -183,6 +193,7 @@ class TestAForgedArchive:
 
     def test_with_a_training_of_unknown_code_is_found(self, content):
         set_commit(content / f"{BASE}/runs/{MC_RUN}/run.json", f"{COMMIT}-dirty")
+        change(content / MANIFEST, commits={COMMIT: 3, f"{COMMIT}-dirty": 1})
         assert failures(forged(content), until="commits") == {"commits": (f"{MC_RUN}: {COMMIT}-dirty",)}
 
     @pytest.mark.parametrize(

@@ -23,7 +23,10 @@ def trained(config):
 
 def finish(run, seconds, **outcome):
     """What a finished training leaves."""
-    record = {**asdict(run), "outcome": {"status": "finished", "seconds": seconds, "steps": 40, **outcome}}
+    record = {
+        **asdict(run),
+        "outcome": {"status": "finished", "started": 0.0, "seconds": seconds, "steps": 40, **outcome},
+    }
     write_json(Path("results", run.study, "runs", run.name, "run.json"), record)
 
 

@@ -1,11 +1,16 @@
 """The audit of a data set, and of a test set beside a training set, on rows made to fail it."""
 
+from dataclasses import replace
+
 import pytest
+from answers import plan_of
+from runs import RUN
 
 from mcgrpo.data import audit, overlap
 from mcgrpo.data.overlap import normalised
 from mcgrpo.files import read_json, write_json, write_jsonl
 from mcgrpo.records import Example
+from mcgrpo.study.planned import write_plan
 
 
 def rows(*questions, split="test", answer="2"):
@@ -18,6 +23,34 @@ def test_a_gold_that_cannot_be_read_is_told_from_one_that_is_badly_spelt():
     found = audit.audit(golds, "math", None)["splits"]["test"]
     assert found["golds_not_correct"]["ids"] == ["malformed", "none"]
     assert found["golds_unparsable"]["ids"] == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("gold", "is_told"),
+    [
+        ("１２", True),
+        ("many", True),
+        ("\u221212", True),
+        ("12", False),
+        ("1,200", False),
+        ("-3.5", False),
+        ("$4", False),
+    ],
+)
+def test_a_gold_that_no_model_meets_is_told(gold, is_told):
+    """Its plain form is graded against it; a gold of GSM8K is a number."""
+    found = audit.audit(rows("How many?", answer=gold), "gsm8k", None)["splits"]["test"]
+    assert found["golds_not_plain"] == {"count": is_told, "ids": ["test-0"] * is_told}
+
+
+@pytest.mark.slow
+def test_a_gold_of_math_is_compared_with_its_plain_form():
+    golds = [
+        Example("wide", "test", "?", "１２"),
+        Example("minus", "test", "?", "\u22123"),
+        Example("x", "test", "?", "x²"),
+    ]
+    assert audit.audit(golds, "math", None)["splits"]["test"]["golds_not_plain"]["ids"] == ["wide", "minus"]
 
 
 def test_normalised_keeps_what_tells_questions_apart():
@@ -38,8 +71,8 @@ def test_the_command_compares_each_setting_with_its_benchmarks(tmp_path, monkeyp
     write_jsonl(tmp_path / "sums.jsonl", [*rows("One?", "Two?", split="train"), *rows("Six?")])
     write_jsonl(tmp_path / "exam.jsonl", rows("two", "Four?"))
     benchmarks = {"toy": {"sums": "in", "exam": "out"}}
-    plan = {"runs": [{"setting": "toy", "dataset": "sums"}], "benchmarks": benchmarks}
-    write_json(tmp_path / "plan.json", plan)
+    run = replace(RUN, setting="toy", dataset="sums")
+    write_plan(tmp_path / "plan.json", replace(plan_of(["toy"], runs=[run]), benchmarks=benchmarks))
     places = {"plan": tmp_path / "plan.json", "data": tmp_path, "output": tmp_path / "overlap.json"}
     found = called(overlap.main, monkeypatch, **places)["toy"]
     assert capsys.readouterr().out == "toy: 1 of 2 questions of exam are trained on\n"

@@ -91,6 +91,10 @@ def test_toy():
         ([{"question": " ", "answer": "1"}], r"test\.jsonl:1: no text under 'question' or 'problem'"),
         ([{"question": "q", "answer": True}], r"test\.jsonl:1: 'answer' is True, which is no number"),
         ([{"question": "q\ud800", "answer": "1"}], r"test\.jsonl:1: '\\ud800' is half a character"),
+        ([{"question": "q", "answer": "1", "id": "a\ud800"}], r"test\.jsonl:1: '\\ud800' is half a character"),
+        ([{"question": "q", "answer": "1\u200b2"}], r"test\.jsonl:1: 'answer' holds '\\u200b', which is not seen"),
+        ([{"question": "q", "answer": "so #### 1\0"}], r"test\.jsonl:1: 'answer' holds '\\x00', which is not seen"),
+        ([{"question": "q", "problem": "p", "answer": "1"}], r"test\.jsonl:1: 'question' and 'problem' differ"),
         ('{"question": "q", "answer": NaN}', r"test\.jsonl:1: 'answer' is nan, which is no number"),
         ('{"question": "q", "answer": ' + "1" * 5000 + "}", r"test\.jsonl:1: cannot be read \(Exceeds the limit"),
         (
@@ -115,6 +119,23 @@ def test_bad_rows_are_named(tmp_path, rows, message):
 def test_a_missing_hub_split_is_named():
     with pytest.raises(HubError, match=r"gsm8k, split 'valid': .*valid"):
         data.examples({"hub": str(GSM8K), "splits": {"test": {"name": "valid"}}})
+
+
+def test_a_folder_in_place_of_a_repository_is_read_as_it_is_now(tmp_path, monkeypatch):
+    """`datasets` keeps a copy by the folder's last name and its README: neither tells of other rows, or of another folder."""
+    readme = '---\n{"configs": [{"config_name": "main", "data_files": [{"split": "test", "path": "test.jsonl"}]}]}\n---\n'
+    spec = {"task": "math", "hub": str(tmp_path / "first/sums"), "config": "main", "splits": {"test": {}}}
+    for place, number in [("first", 2), ("first", 3), ("second", 4)]:
+        (tmp_path / place / "sums").mkdir(parents=True, exist_ok=True)
+        (tmp_path / place / "sums/README.md").write_text(readme)
+        (tmp_path / place / "sums/test.jsonl").write_text(json.dumps(MATH | {"answer": str(number)}) + "\n")
+        spec["hub"] = str(tmp_path / place / "sums")
+        assert [example.answer for example in data.examples(spec)] == [str(number)]
+    output = tmp_path / "made/sums.jsonl"
+    monkeypatch.setattr("sys.argv", ["data", "--spec", json.dumps(spec), "--output", str(output)])
+    data.main()
+    rows = hashlib.sha256((tmp_path / "second/sums/test.jsonl").read_bytes()).hexdigest()
+    assert read_json(output.with_suffix(".source.json"))["sha256"]["test.jsonl"] == rows
 
 
 def test_a_hub_revision_is_resolved_to_its_commit(monkeypatch):

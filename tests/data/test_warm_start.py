@@ -102,3 +102,40 @@ def test_data_without_solutions_are_refused(folder, split):
     write_jsonl(folder / "two-step.jsonl", [Example("q7", split, "1+1?", "2", "")])
     with pytest.raises(RecordError, match=r"two-step.jsonl: no solution of problem (all|q7) in split 'warm'"):
         taught(folder)
+
+
+def test_a_share_is_drawn_as_an_evaluation_is(folder):
+    """Neither the model's own repetition penalty nor the random state of the training has a part in it."""
+    from transformers import GenerationConfig
+
+    known = examples("two-step", "train", 1, 0)[0]
+    write_jsonl(folder / "two-step.jsonl", [Example("a", "warm", known.question, known.answer, known.solution)] * 8)
+    taught(folder, steps=80)
+    model = AutoModelForCausalLM.from_pretrained(folder / "taught")
+    tokenizer = AutoTokenizer.from_pretrained(folder / "taught")
+    share = warm_start.share_solved(model, tokenizer, [known] * 30, SPEC)
+    model.generation_config = GenerationConfig(repetition_penalty=50.0, eos_token_id=tokenizer.eos_token_id)
+    torch.manual_seed(7)
+    expected = torch.rand(1)
+    torch.manual_seed(7)
+    assert warm_start.share_solved(model, tokenizer, [known] * 30, SPEC) == share > 0.9
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_a_chat_prompt_has_its_special_tokens_once(folder):
+    from tokenizers import processors
+
+    from mcgrpo.data.toy.models import create
+
+    model, tokenizer = create(
+        {"architecture": "qwen3", "hidden_size": 32, "heads": 1, "layers": 1, "tokenizer": "bytes"}
+    )
+    start = tokenizer.convert_tokens_to_ids("<|im_start|>")
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<|im_start|> $A", special_tokens=[("<|im_start|>", start)]
+    )
+    given = []
+    model.register_forward_pre_hook(lambda module, args, kwargs: given.append(kwargs["input_ids"]), with_kwargs=True)
+    spec = WarmStart(**asdict(SPEC) | {"prompt": "chat", "max_new_tokens": 2})
+    warm_start.share_solved(model, tokenizer, [Example("a", "train", "1+1?", "2")], spec)
+    assert given[0][0, :2].tolist().count(start) == 1

@@ -70,8 +70,7 @@ def test_every_estimator_gives_in_slime_what_estimate_gives(name):
     rewards = torch.randint(0, 2, (PROMPTS, drawn), generator=torch.Generator().manual_seed(0)).float()
     samples = samples_of(rewards)
     _, found = post_process_rewards(args_of(drawn, estimator=name), samples)
-    lengths = torch.tensor([each.response_length for each in samples]).view(rewards.shape)
-    advantages, keep, _ = estimate(rewards, name, G, lengths=lengths)
+    advantages, keep, _ = estimate(rewards, name, G)
     assert any(found) and found == (advantages * keep).flatten().tolist()
     assert [each.remove_sample for each in samples] == (~keep).flatten().tolist()
 

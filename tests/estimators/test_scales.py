@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mcgrpo.estimators import MAD_ZERO, Estimator, bnpo, estimate
-from mcgrpo.estimators.statistics import mad, median
+from mcgrpo.estimators import MAD_ZERO, Estimator, estimate, quantile
+from mcgrpo.estimators.statistics import mad, mean, median
 
 NAN = float("nan")
-SHARES = [[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0]]  # of successes: 1/4, 1/2, 3/4
 
 
 def advantages(rewards, estimator, **options):
@@ -29,7 +28,8 @@ class TestByHand:
         assert torch.equal(one, other)
         assert one[0, 1].item() == pytest.approx(1 / (math.sqrt(2 / 3) + 1e-4))
 
-    def test_the_mad_about_the_mean(self):
+    def test_the_mad_about_the_mean(self, register):
+        register("mean-mad", Estimator(mean, mad, epsilon=1e-3))
         # mean 1, absolute deviations 1 1 1 3: median 1, where about the median it would be 0
         found = advantages([[0.0, 0.0, 0.0, 4.0]], "mean-mad")
         assert found[0].tolist() == pytest.approx([-1 / 1.001] * 3 + [3 / 1.001])
@@ -42,7 +42,8 @@ class TestByHand:
         found = advantages([[0.0] + [1.0] * 7], "quantile-0.4")
         assert found[0].tolist() == pytest.approx([-2.828] + [0] * 7, abs=5e-4)
 
-    def test_a_quantiles_when_a_rollout_is_unscorable(self):
+    def test_a_quantiles_when_a_rollout_is_unscorable(self, register):
+        register("quantile-0.6", quantile(0.6))
         # of 0 0 3 at level 0.6: place 1.2, quantile 0.6; mean 1, squares 1 + 1 + 4 over 2
         found = advantages([[0.0, NAN, 3.0, 0.0]], "quantile-0.6")
         divisor = math.sqrt(3) + 1e-4
@@ -58,40 +59,6 @@ class TestTheMeanReward:
     def test_negative_rewards_are_named(self):
         with pytest.raises(ValueError, match=r"\(MaxRL\) need rewards of at least 0; these hold -0.5"):
             advantages([[1.0, NAN, -0.5]], "maxrl")
-
-
-class TestBeta:
-    def test_by_hand(self):
-        # shares 1/4 1/2 3/4: mean 1/2, variance 1/16, so a = b = 3/2 and alpha = beta = 3/2, whose density at p is
-        # sqrt(p (1 - p)) x 8 / pi
-        found = advantages(SHARES, "bnpo")
-        density = [math.sqrt(p * (1 - p)) * 8 / math.pi for p in (0.25, 0.5, 0.75)]
-        assert found[:, 0].tolist() == pytest.approx([0.75 / density[0], 0.5 / density[1], 0.25 / density[2]])
-
-    def test_one_and_one_is_the_mean_baseline_alone(self, register):
-        register("flat", bnpo(1, 1))
-        torch.testing.assert_close(advantages(SHARES, "flat"), advantages(SHARES, "mean"))
-
-    def test_three_halves_is_grpo_up_to_a_factor(self, register):
-        register("sqrt", bnpo(1.5, 1.5))
-        share = advantages(SHARES, "sqrt") / advantages(SHARES, "mean-std", epsilon=0.0)
-        torch.testing.assert_close(share, torch.full((3, 4), share[0, 0].item()))
-
-    @pytest.mark.parametrize("rewards", [[[1.0, 0.0, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
-    def test_where_nothing_can_be_fitted_it_is_the_mean_baseline(self, rewards):
-        torch.testing.assert_close(advantages(rewards, "bnpo"), advantages(rewards, "mean"))
-
-    def test_more_spread_than_any_beta_has(self):
-        assert advantages([[1.0, 1.0], [0.0, 0.0], [NAN, NAN]], "bnpo").tolist() == [[0.0, 0.0]] * 3
-
-    def test_rewards_of_zero_and_two(self, register):
-        register("bnpo-2", bnpo(high=2.0))
-        found = advantages([[2 * reward for reward in group] for group in SHARES], "bnpo-2")
-        torch.testing.assert_close(found, 2 * advantages(SHARES, "bnpo"))
-
-    def test_other_rewards_are_named(self):
-        with pytest.raises(ValueError, match=r"\(BNPO\) need binary rewards, 0 or 1; these hold 0.5, 2 too"):
-            advantages([[0.5, 0.0, NAN], [1.0, 2.0, 0.0]], "bnpo")
 
 
 class TestWhereTheScaleIsZero:

@@ -11,8 +11,7 @@ from mcgrpo.estimators import ESTIMATORS, Estimator, estimate, quantile, signal
 from mcgrpo.estimators.keep import keep_max_variance
 from mcgrpo.estimators.statistics import mad, mean, std
 
-BEYOND = (*OVER_BATCH, "opo")
-ALONE = [name for name in ESTIMATORS if name not in BEYOND]
+ALONE = [name for name in ESTIMATORS if name not in OVER_BATCH]
 RATES = torch.linspace(0.0, 1.0, 11, dtype=torch.float64)
 BINARY = torch.stack([1 - RATES, RATES], dim=1)
 THREE = [[0.5, 0.2, 0.3], [0.1, 0.0, 0.9], [0.0, 1.0, 0.0], [0.9, 0.05, 0.05]]
@@ -146,7 +145,7 @@ def keep_first(rewards, centre, num_generations):
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("name", BEYOND)
+    @pytest.mark.parametrize("name", OVER_BATCH)
     @pytest.mark.parametrize("size", [2, 8])
     def test_estimators_that_look_beyond_one_group(self, name, size):
         with pytest.raises(ValueError, match=f"estimator '{name.replace('+', '.')}' looks beyond"):

@@ -109,7 +109,7 @@ def test_from_many_threads_at_once(patient):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(300)
     assert found == {n: ["correct", "wrong"] for n in range(12)}
 
 

@@ -60,7 +60,7 @@ def killing(level, times, after=0.0):
         yield killed
     finally:
         over.set()
-        thread.join()
+        thread.join(300)
 
 
 @linux

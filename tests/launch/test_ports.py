@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from pretend_machine import PATIENCE_SECONDS, line_of
 
 from mcgrpo.launch import ports
 
@@ -29,11 +30,11 @@ def start():
     yield start
     for process in started:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=PATIENCE_SECONDS)
 
 
 def port_of(process):
-    return int(process.stdout.readline())
+    return int(line_of(process))
 
 
 def test_processes_that_start_at_once_have_ports_of_their_own(start):
@@ -41,7 +42,7 @@ def test_processes_that_start_at_once_have_ports_of_their_own(start):
     taken = [port_of(process) for process in processes]
     assert len(set(taken)) == 4 and set(taken) <= set(ports.PORTS)
     processes[1].kill()
-    processes[1].wait()
+    processes[1].wait(PATIENCE_SECONDS)
     assert port_of(start()) == taken[1]
 
 
@@ -49,7 +50,7 @@ def test_a_port_on_which_something_listens_is_left_alone(start):
     first = start()
     port = port_of(first)
     first.kill()
-    first.wait()
+    first.wait(PATIENCE_SECONDS)
     with socket.create_server(("127.0.0.1", port)):
         assert port_of(start()) > port
     assert port_of(start()) == port

@@ -8,7 +8,7 @@ import textwrap
 
 import psutil
 import pytest
-from pretend_machine import PATIENCE_SECONDS, ROOT, is_alive, wait_until
+from pretend_machine import PATIENCE_SECONDS, ROOT, is_alive, line_of, wait_until
 
 from mcgrpo.launch import preload
 
@@ -107,7 +107,7 @@ WAITS = """
 def test_a_signal_to_its_client_ends_a_job_with_its_children(place, number, code, said):
     place.write(WAITS)
     job = place.start()
-    pids = [*map(int, job.stdout.readline().split())]
+    pids = [*map(int, line_of(job).split())]
     job.send_signal(number)
     assert (job.communicate(timeout=PATIENCE_SECONDS)[0], job.returncode) == (said, code)
     assert wait_until(lambda: not any(map(is_alive, pids)))
@@ -129,10 +129,10 @@ def test_a_server_ends_with_the_process_that_started_it_and_takes_its_jobs_along
     )
     options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "stdout": subprocess.PIPE}
     starter = subprocess.Popen([sys.executable, "-c", code], text=True, **options)
-    pids = [*map(int, starter.stdout.readline().split())]
+    pids = [*map(int, line_of(starter).split())]
     pids += [child.pid for child in psutil.Process(starter.pid).children()]
     starter.kill()
-    starter.communicate()
+    starter.communicate(timeout=PATIENCE_SECONDS)
     assert len(pids) == 4 and wait_until(lambda: not any(map(is_alive, pids)))
 
 
@@ -141,7 +141,7 @@ def test_without_a_server_the_job_runs_all_the_same(place, fault):
     place.write("print('ran'); raise SystemExit(4)")
     if fault == "killed":
         place.server.kill()
-        place.server.wait()
+        place.server.wait(PATIENCE_SECONDS)
     else:
         place.env[preload.SOCKET] = "/nowhere"
     done = place.run()
@@ -151,7 +151,7 @@ def test_without_a_server_the_job_runs_all_the_same(place, fault):
 def test_a_job_dies_with_its_server(place):
     place.write(WAITS)
     job = place.start()
-    pid, child = map(int, job.stdout.readline().split())
+    pid, child = map(int, line_of(job).split())
     place.server.kill()
     assert wait_until(lambda: not is_alive(pid))
     os.kill(child, signal.SIGKILL)  # as of any job that is killed

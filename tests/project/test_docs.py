@@ -99,7 +99,7 @@ TARGET = re.compile(r"(?<=\s)results/[^\s`]+")
 def files_of(*paths):
     """All grades that a study of these files has."""
     config = study_file.read([ROOT / path for path in paths])
-    found = plan.as_json(config)["evaluations"].items()
+    found = plan.plan_of(config).evaluations.items()
     return {f"results/{config['study']}/grades/{run}/{benchmark}.jsonl" for run, names in found for benchmark in names}
 
 

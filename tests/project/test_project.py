@@ -75,10 +75,11 @@ def test_no_tracked_file_names_a_place_of_one_machine():
 
 def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
     # A mapping of its own: what `prepare` sets anew, monkeypatch would not take back, and later tests would inherit it
-    monkeypatch.setattr(os, "environ", {"OMP_NUM_THREADS": "7", "PATH": "/bin"})
+    monkeypatch.setattr(os, "environ", {"OMP_NUM_THREADS": "7", "PATH": "/bin", "PYTHONUTF8": "0"})
     environment.prepare({})
     assert os.environ["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/bin"
     assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert os.environ["PYTHONUTF8"] == "1"  # with ASCII a training would end when all its steps are done
     assert not is_mlflow_available()
 
 

@@ -45,6 +45,12 @@ def bare_python(wheel, tmp_path_factory):
     return install(wheel, tmp_path_factory.mktemp("alone") / "environment", with_dependencies=False)
 
 
+@pytest.fixture(scope="module")
+def python_without_trl(wheel, tmp_path_factory):
+    """That of an environment with the wheel and its dependencies, but TRL."""
+    return install(wheel, tmp_path_factory.mktemp("without") / "environment", without="trl")
+
+
 @pytest.fixture
 def command(python, tmp_path):
     """What `mcgrpo ARGUMENTS` prints in an empty folder."""
@@ -99,6 +105,18 @@ class TestACommandInAnyFolder:
         assert done.returncode == 1 and done.stderr.count("\n") == 1
         assert done.stderr.startswith(f"mcgrpo {name}: no module ")
         assert "pip install 'mcgrpo[workflow]'" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["MCGRPOConfig", "MCGRPOTrainer"])
+def test_the_trainer_says_what_to_install_where_trl_is_not(name, python_without_trl, tmp_path):
+    done = run(python_without_trl, tmp_path, "-c", f"from mcgrpo import {name}")
+    assert done.returncode == 1
+    message = f"{name} needs the package 'trl', which is not installed: pip install 'mcgrpo[train]'"
+    assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {message}"
+
+
+def test_the_estimators_need_no_trl(python_without_trl, tmp_path):
+    assert ok(run(python_without_trl, tmp_path, "-c", "from mcgrpo import ESTIMATORS; print(len(ESTIMATORS) > 9)"))
 
 
 class TestTheCommit:

@@ -14,10 +14,11 @@ from mcgrpo.analyse.claims import ClaimError, Comparison, Term, read_claims
 from mcgrpo.analyse.contrasts import contrasts, p_values
 from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.stats import Estimate
-from mcgrpo.files import write_csv
+from mcgrpo.analyse.verdicts import holm, verdicts
 from mcgrpo.report.claims.__main__ import main
-from mcgrpo.report.claims.judge import holm, judge, rulings, verdicts
+from mcgrpo.report.claims.judge import judge, rulings
 from mcgrpo.report.claims.tables import comparisons, decisive, listing
+from mcgrpo.sums import write_table
 
 OURS = read_claims(shipped.CLAIMS)
 PAIR, SURE, UNSURE, BAD = pair(0.02, 0.005), pair(0.04, setting="a"), pair(0.0, setting="b"), pair(-0.03, setting="c")
@@ -123,8 +124,8 @@ def test_what_is_missing_or_fails_is_named(tmp_path):
     ruling = ruled(tmp_path, TWICE, pair(0.03))
     assert decisive(ruling) == "" and "not measured in any setting: gain of MC-GRPO at G=4" in comparisons(ruling)
     ruling = ruled(tmp_path, ABOVE, SURE, BAD)
-    assert decisive(ruling) == "−3.0 [−4.0, −2.0] points, claimed > 0"  # not the endpoint, which is above 0
-    worst = "worst: c/sums: gain of MC-GRPO at G=2 is −3.0 [−4.0, −2.0] points, claimed > 0, 5 seeds"
+    assert decisive(ruling) == "−3.0 [−4.0, −2.0] points (greedy), claimed > 0"  # not the endpoint, which is above 0
+    worst = "worst: c/sums: gain of MC-GRPO at G=2 is −3.0 [−4.0, −2.0] points (greedy), claimed > 0, 5 seeds"
     assert worst in comparisons(ruling)
     one = claim({"above": 0, "terms": [TERM]})
     without = {"one seed: interval over problems only": [[0.0, 1.0] * 20], "without an interval": [0.5]}
@@ -148,7 +149,7 @@ def test_a_looser_bound_never_turns_holds_or_a_tighter_one_fails(value, half, lo
     def at(a, b):
         comparison = Comparison((Term("grpo", 2),), low=a, high=b)
         p = p_values(comparison, Estimate(value / 100, 3, half / 430, 2.0))
-        return verdicts([Contrast("it", 1, "toy", "sums", value, p_holds=p[0], p_fails=p[1])])[0]
+        return verdicts([Contrast("claim it", value=value, p_holds=p[0], p_fails=p[1])])[0]
 
     tight, loose = at(low, low + width), at(low - wider, low + width + wider)
     order = ["fails", "inconclusive", "holds"]
@@ -228,7 +229,8 @@ def test_contrasts_of_another_file_of_claims_and_cells_that_cancel_are_refused(t
 def test_the_projects_claims_in_every_format(tmp_path):
     """By the paper's numbers, and by a study of one toy setting."""
     scores = scores_of(*(pair(0.05, 0.01, budget=g, base=0.5 + g / 100) for g in (2, 4, 8)))
-    write_csv(tmp_path / "contrasts.csv", Contrast, contrasts(OURS, scores, {key.without_measure for key in scores}))
+    rows = contrasts(OURS, scores, {key.without_measure for key in scores})
+    write_table(tmp_path / "comparisons.csv", Contrast, rows)
     main(["--results", str(tmp_path), "--output", str(tmp_path), "--title", "Toys & 100% of_them"])
     for name in ("claims.md", "claims.tex"):
         golden(name, (tmp_path / name).read_text())
@@ -238,5 +240,5 @@ def test_the_projects_claims_in_every_format(tmp_path):
     ours = [(row["kind"], row["setting"], row["verdict"]) for row in rows if row["source"] == "ours"]
     assert ours == [("single", "toy", "holds")] * 2 + [("endpoint", "", "holds")]
     assert len(rows) == 10 + 1 + 2 + 1 and {row["low"] for row in rows if row["source"] == "published"} == {""}
-    with pytest.raises(SystemExit, match=r"error: .*contrasts.csv: no such file"):
+    with pytest.raises(SystemExit, match=r"error: .*comparisons.csv: no such file"):
         main(["--results", str(tmp_path / "none"), "--output", str(tmp_path)])

@@ -110,3 +110,9 @@ def test_budget_counts_the_seconds_of_steps_that_draw_nothing(tmp_path):
     with rc_context(facets.STYLE):
         found = [axes.lines[0].get_xdata() for axes in budget(curve_frame(tmp_path, points)).axes]
     np.testing.assert_allclose(found, [[1, 3], [16, 32], [4, 11]])  # steps, rollouts drawn, seconds
+
+
+def test_a_full_disk_is_one_line(results, small_disk):
+    (small_disk / "filler").write_bytes(bytes(2 * 2**20))
+    with pytest.raises(SystemExit, match=rf"^error: {small_disk}/rewards: No space left on device$"):
+        draw("rewards", results, small_disk / "rewards")

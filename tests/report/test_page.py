@@ -11,6 +11,8 @@ from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Cell, CurvePoint
 from mcgrpo.report.page import jobs
 from mcgrpo.report.page.__main__ import gradients
+from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import read_plan
 
 
 @pytest.fixture
@@ -26,8 +28,9 @@ def test_the_answer_in_two_parts_and_its_numbers_stand_first(small):
     small.draw("gains-greedy")
     page = small.made("gains-greedy").read_text()
     text = words(page.split("<body>")[1].split("</nav>")[0])
-    order = ["Does the median help?", "Not shown. MC-GRPO against GRPO+1", "Is MC-GRPO better than GRPO at the same G?",
-             "+1.0 [+0.0, +2.0] not shown", "+5.0 [+2.0, +8.0] better", "for the number of comparisons"]  # fmt: skip
+    order = ["Does the median help?", "Inconclusive. MC-GRPO against GRPO+1",
+             "Is MC-GRPO better than GRPO at the same G?", "+1.0 [+0.0, +2.0] inconclusive",
+             "−6.0 [−7.0, −5.5] worse", "for the number of primary comparisons"]  # fmt: skip
     places = [text.index(part) for part in order]
     assert places == sorted(places) and COMMIT[:10] in text
     assert page.count('id="figure-gains-greedy"') == 1 < page.index('id="claims"')
@@ -37,8 +40,8 @@ def test_a_claim_is_a_line_with_verdicts_and_number_and_opens_to_its_comparisons
     page = small.made().read_text()
     (claim,) = re.findall(r'<details class="claim" id="claim-grpo-gains">.*?</details>', page, re.DOTALL)
     line, more = (words(part) for part in claim.split("</summary>"))
-    assert line.startswith("holds inconclusive") and "points, claimed > 0" in line
-    assert "toy_a/sums: gain of MC-GRPO at G=2 is +5.0 [+2.0, +8.0] points, claimed > 0, 5 seeds" in more
+    assert line.startswith("holds inconclusive") and "points (greedy), claimed > 0" in line
+    assert "toy_a/sums: gain of MC-GRPO at G=2 is +5.0 [+2.0, +8.0] points (greedy), claimed > 0, 5 seeds" in more
     assert "not measured toy_a" not in line
 
 
@@ -61,7 +64,7 @@ class TestRuns:
             (small.results / "runs" / place.name / "run.json").unlink()
         outcome_of(small.results, RUNS[0], "unfinished", status="failed", error="ValueError: no such schedule\nmore")
         outcome_of(small.results, RUNS[1], "unfinished", status="running")
-        planned = jobs.planned_trainings(small.results)
+        planned = jobs.planned_trainings(read_plan(small.results / "plan.json"), ResultFiles(small.results))
         runs, seeds = jobs.missing(planned, cells.frame(tmp_path, [cells.cell("mc-grpo", 2, 0.5, seeds=2)]))
         found = runs.frame.to_numpy().tolist()
         expected = [["failed", "ValueError: no such schedule"], ["unfinished", ""], ["not started", ""]]
@@ -75,7 +78,7 @@ class TestRuns:
         model = {"path": "resources/toy", "sha256": "0123456789abcdef", "source": {"hub": "org/toy", "commit": "c0"}}
         outcome_of(small.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty", model=model)
         outcome_of(small.results, RUNS[1], status="failed", device="TPU")
-        found = jobs.planned_trainings(small.results)
+        found = jobs.planned_trainings(read_plan(small.results / "plan.json"), ResultFiles(small.results))
         told = dict(jobs.environment(found).frame.to_numpy().tolist())
         assert told["device"] == "cpu (7 runs), NVIDIA H200 (1 run)" and told["torch"] == "2.13.0"
         assert told[f"model {RUNS[0].model}"] == "hub org/toy, commit c0, all files 0123456789"

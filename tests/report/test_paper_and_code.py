@@ -11,6 +11,7 @@ from report_study import PageStudy
 
 from mcgrpo.report.answer import markdown, table
 from mcgrpo.report.tables import frame as frames
+from mcgrpo.study.paths import ResultFiles
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
@@ -50,7 +51,7 @@ def test_changes_and_gains_have_intervals_and_seeds_and_are_bold_where_sure(tmp_
     changed, gained = lines(text, "| mixed-groups")
     assert changed == ["mixed-groups", "MC-GRPO, G=2", sure, unsure, "3"]
     assert gained[2:] == [sure, unsure, unsure, sure, "3; 3"]
-    assert "100 problems" in text and "It does in 6 of 12." in text
+    assert "100 problems" in text and "So are 6 of 12." in text
     names = [row[0] for row in lines(text.split("### Does")[0], "| ")][1:]
     assert names == [*paper_and_code.VARIANTS, "flip-0.2"]
 
@@ -68,12 +69,14 @@ def test_a_page_has_one_place_for_them_which_can_be_filled_again(tmp_path, name)
 
 
 def test_the_readme_has_the_answer_with_its_numbers_and_says_what_was_run(tmp_path, monkeypatch):
-    found = answer_of(plan_of(["toy_a"]), scores_of(pair(0.05, setting="toy_a")))
+    scores = scores_of(pair(0.05, setting="toy_a"))
+    (control,) = {key._replace(method="grpo-plus1") for key in scores}
+    found = answer_of(plan_of(["toy_a"]), scores, [control])
     (tmp_path / "headline.md").write_text(markdown(found, "nothing."))
     (tmp_path / "tables.md").write_text(frames.markdown(table(found)))
     (tmp_path / "claims.md").write_text("By the paper's own numbers: 1 holds.")
     monkeypatch.setattr(readme, "REPORTS", tmp_path)
-    monkeypatch.setattr(readme, "RESULTS", PageStudy(tmp_path).results)
+    monkeypatch.setattr(readme, "FILES", ResultFiles(PageStudy(tmp_path).results))
     text = readme.summary()
     assert text.startswith("**Does the median help? Not known yet.** MC-GRPO against GRPO+1")
     assert "+5.0 [+4.0, +6.0] better" in text and "\n\n![Gains" in text

@@ -5,18 +5,17 @@ import itertools
 import claim_rows
 import pytest
 from answers import BASELINES, answer_of, plan_of
-from cells import cell, frame
+from cells import cell, frame, write_cells
 from report_study import PageStudy, write_results
 
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.contrasts import contrasts
-from mcgrpo.analyse.records import Contrast
-from mcgrpo.files import write_csv
 from mcgrpo.report.claims.judge import judge
 from mcgrpo.report.claims.tables import write_rulings
 from mcgrpo.report.tables.__main__ import write_tables
 from mcgrpo.study.methods import METHODS
+from mcgrpo.study.paths import ResultFiles
 
 CLAIMS = read_claims(shipped.CLAIMS)
 SUBSETS = [
@@ -47,7 +46,7 @@ def contrasts_of(methods):
 @pytest.mark.parametrize("methods", SUBSETS)
 def test_the_tables_the_answer_and_the_claims_are_written(tmp_path, methods):
     baselines = [each for each in BASELINES if {each, "mc-grpo"} <= set(methods)]
-    found = answer_of(plan_of(["toy_a"], baselines=baselines), scores_of(methods))
+    found = answer_of(plan_of(["toy"], baselines=baselines), scores_of(methods))
     write_tables(frame(tmp_path, cells_of(methods)), found, tmp_path)
     answered = (tmp_path / "headline.md").read_text().splitlines()[0]
     assert ("Not asked" in answered) is ("grpo-plus1" not in baselines)
@@ -63,6 +62,6 @@ def test_the_tables_the_answer_and_the_claims_are_written(tmp_path, methods):
 def test_the_page_is_written(tmp_path, methods):
     study = PageStudy(tmp_path)
     write_results(study.results, [*cells_of(methods)])
-    write_csv(study.results / "contrasts.csv", Contrast, contrasts_of(methods))
+    write_cells(ResultFiles(study.results), cells_of(methods), contrasts_of(methods))
     page = study.made().read_text()
     assert "Not asked." in page and all(METHODS[method].label in page for method in methods)

@@ -6,16 +6,15 @@ from dataclasses import asdict, replace
 
 import pandas as pd
 import pytest
-from answers import answer_of, contrasts_of, plan_of
+from answers import answer_of, plan_of
 from cells import cell, frame, seconds, study
 from claim_rows import pair, scores_of
 from golden import FOLDER, golden
 from report_study import cell_signals, everything, write_results
 
-from mcgrpo.analyse.records import Contrast
-from mcgrpo.files import write_csv, write_json
 from mcgrpo.report.tables import accuracy, signal
 from mcgrpo.report.tables.__main__ import main, write_tables
+from mcgrpo.study.planned import write_plan
 
 PLANS = {plan.name: plan for plan in accuracy.PLANS}
 PLAN, SCORES = plan_of(["toy_a"], baselines=("grpo",)), scores_of(pair(0.05, 0.01, setting="toy_a"))
@@ -101,8 +100,7 @@ def signals(*rows):
 def command(folder, cells, signals=()):
     """The command over these cells, with the answer of `PLAN`; returns its folder."""
     write_results(folder, cells, signals=signals)
-    write_json(folder / "plan.json", PLAN)
-    write_csv(folder / "contrasts.csv", Contrast, contrasts_of(PLAN, SCORES))
+    write_plan(folder / "plan.json", PLAN)
     main(["--results", str(folder), "--output", str(folder / "out"), "--title", "Toys"])
     return folder / "out"
 
@@ -135,9 +133,9 @@ def test_a_study_without_rollouts_says_that_it_has_no_signal(tmp_path, rows):
 def test_the_command_names_tables_that_are_not_planned_and_ends_in_one_line_without_any(tmp_path):
     folder = command(tmp_path, study())
     absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, rivals, "
-    assert all(f"{absent}sign-flips." in (folder / name).read_text() for name in ("tables.md", "tables.tex"))
+    assert all(f"{absent}grading, sign-flips." in (folder / name).read_text() for name in ("tables.md", "tables.tex"))
     with pytest.raises(SystemExit, match="neither an accuracy"):
         command(tmp_path, [row for row in study() if row.role == "train"])
     (tmp_path / "summary.csv").write_text("setting\nx\n")
-    with pytest.raises(SystemExit, match=r"summary\.csv: column"):
+    with pytest.raises(SystemExit, match=r"summary\.csv has changed since"):
         main(["--results", str(tmp_path), "--output", str(folder)])

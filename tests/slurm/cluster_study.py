@@ -79,7 +79,7 @@ class Study:
             yield snakemake
         finally:
             snakemake.kill()
-            snakemake.wait()
+            snakemake.wait(PATIENCE_SECONDS)
 
     def end(self, snakemake: subprocess.Popen) -> str:
         """Wait for Snakemake and return what it said."""

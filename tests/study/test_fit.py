@@ -25,6 +25,7 @@ MINI = load("mini")
             TRAINING | {"use_vllm": True, "vllm_max_model_length": 24, "max_completion_length": 24},
             "=24 leaves no",
         ),
+        (0, TRAINING | {"stop": ["Question:"]}, "training.stop needs vLLM: set use_vllm: true"),
         (1, TRAINING | {"sharding": "fsdp"}, "sharding=fsdp divides the weights among processes"),
     ],
 )
@@ -34,7 +35,7 @@ def test_what_does_not_fit_is_refused(gpus, training, fault):
 
 
 def test_what_fits_is_not():
-    fit(TRAINING | SERVER | NAMED | {"vllm_tensor_parallel_size": 2}, 2, 1)
+    fit(TRAINING | SERVER | NAMED | {"vllm_tensor_parallel_size": 2, "stop": ["Question:"]}, 2, 1)
     fit(ROWS | {"gradient_accumulation_steps": 2}, 16, 0)
 
 

@@ -6,11 +6,10 @@ from collections import Counter
 import pytest
 from studies import changed, load
 
-from mcgrpo.files import as_record, read_json
-from mcgrpo.records import Run
 from mcgrpo.study import plan
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.planned import read_plan
 from mcgrpo.study.settings import StudyError
 from mcgrpo.study.variants import Flips, flip_variant, flips_of, is_rival
 
@@ -150,52 +149,55 @@ def test_a_variant_of_flips_says_what_it_is(rate, rule):
 
 
 def test_a_run_is_evaluated_where_an_experiment_asks_for_it():
-    found = plan.as_json(MINI)["evaluations"]
+    found = plan.plan_of(MINI).evaluations
     name = "toy-qwen3/{}/G{}/default/seed0".format
     assert found[name("grpo", 2)] == {"two-step": "in", "three-step": "out"} == found[name("none", 0)]
     assert found[name("grpo", 8)] == found[name("dapo", 2)] == {"two-step": "in"}
-    paper = plan.as_json(PAPER)["evaluations"]
+    paper = plan.plan_of(PAPER).evaluations
     assert paper["llama-3.2-3b-math/none/G0/default/seed0"] == {}
     assert set(paper["qwen3-4b-math/mc-grpo/G4/default/seed2"]) == {"math500", "aime24", "amc23"}
 
 
 def test_sign_flips_are_measured_where_an_experiment_asks_for_it():
-    flips = plan.as_json(PAPER)["flips"]
+    flips = plan.plan_of(PAPER).flips
     untrained = {"qwen3-1.7b-gsm8k": "gsm8k", "qwen2.5-7b-math": "math500", "llama-3.2-3b-math": "math500"}
-    assert {n.split("/")[0]: f["benchmark"] for n, f in flips.items() if "/none/" in n} == untrained
-    assert len(flips) == 5 and all((f["prompts"], f["rollouts"]) == (250, 128) for f in flips.values())
+    assert {n.split("/")[0]: f.benchmark for n, f in flips.items() if "/none/" in n} == untrained
+    assert len(flips) == 5 and all((f.prompts, f.rollouts) == (250, 128) for f in flips.values())
 
 
 def test_the_untrained_model_is_measured_by_the_experiment_that_is_about_it():
     study = changed(PAPER, {"experiments": {"sign-flips-trained": {"sign_flips": {"prompts": 9}}}})
-    prompts = {name.split("/")[1]: flips["prompts"] for name, flips in plan.as_json(study)["flips"].items()}
+    prompts = {name.split("/")[1]: flips.prompts for name, flips in plan.plan_of(study).flips.items()}
     assert prompts == {"none": 250, "grpo": 9}
     again = {"settings": ["qwen3-1.7b-gsm8k"], "sign_flips": study["experiments"]["sign-flips-trained"]["sign_flips"]}
     with pytest.raises(StudyError, match="/none/G0/default/seed0: two experiments measure its"):
-        plan.as_json(changed(study, {"experiments": {"again": again}}))
+        plan.plan_of(changed(study, {"experiments": {"again": again}}))
+
+
+def figures(study):
+    return plan.figures(study, plan.expand(study))
 
 
 def test_figures_follow_from_what_is_measured():
-    everything = set(plan.figures(MINI))
-    assert everything == set(plan.figures(PAPER)) and {"sign-flips", "injected-flips"} < everything
+    everything = set(figures(MINI))
+    assert everything == set(figures(PAPER)) and {"sign-flips", "injected-flips"} < everything
     smoke = {"gains-sampled", "gains-greedy", "accuracy-greedy", "accuracy-sampled", "rewards", "latency"}
-    assert set(plan.figures(load("smoke"))) == smoke | {"budget"}
-    assert "budget" not in plan.figures(load("smoke") | {"rewards": {"format": 1.0}})
-    assert "accuracy-sampled" not in plan.figures(changed(MINI, {"evaluation": {"samples": 0}}))
+    assert set(figures(load("smoke"))) == smoke | {"budget"}
+    assert "budget" not in figures(load("smoke") | {"rewards": {"format": 1.0}})
+    assert "accuracy-sampled" not in figures(changed(MINI, {"evaluation": {"samples": 0}}))
 
 
 def test_gains_are_drawn_where_a_method_meets_its_baseline_at_one_g():
     main = {"settings": ["tiny-random"], "methods": ["mc-grpo"], "num_generations": [2]}
     other = main | {"methods": ["grpo"], "num_generations": [4]}
     apart, alone = ({**load("smoke"), "experiments": each} for each in ({"main": main, "other": other}, {"main": main}))
-    assert not [name for study in (apart, alone) for name in plan.figures(study) if name.startswith("gains")]
+    assert not [name for study in (apart, alone) for name in figures(study) if name.startswith("gains")]
 
 
 def test_the_plan_is_written_as_it_is_read(tmp_path):
     output, part = tmp_path / "plan.json", plan.plan_part(MINI)
     command = [sys.executable, "-m", "mcgrpo.study.plan", "--config", json.dumps(part), "--output", str(output)]
     subprocess.run(command, check=True)
-    found = read_json(output)
-    assert [as_record(Run, row, "plan") for row in found["runs"]] == plan.runs(MINI)
-    assert found == plan.as_json(MINI)
+    found = read_plan(output)
+    assert found.runs == plan.runs(MINI) and found == plan.plan_of(MINI)
     assert plan.plan_part(changed(MINI, {"title": "x", "evaluation": {"top_p": 0.5}})) == part

@@ -4,8 +4,9 @@ import pytest
 import yaml
 from studies import ROOT, changed, load, refused
 
-from mcgrpo.study.check import check
+from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.plan import runs
+from mcgrpo.study.read import read
 
 MINI = load("mini")
 REQUIRED = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())["required"]
@@ -134,6 +135,22 @@ def test_what_breaks_the_schema_is_named(change, message):
 )
 def test_what_is_not_there_or_does_not_go_together_is_named(change, message):
     assert refused(changed(MINI, change)).startswith(message)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("place", ["training.max_grad_norm", "training.learning_rate", "evaluation.temperature",
+                                   "variants.odd.training.epsilon", "variants.odd.training.beta"])  # fmt: skip
+def test_a_number_that_is_not_finite_is_refused_where_it_is_read(tmp_path, place, value):
+    config = changed(MINI, {"variants": {"odd": {"training": {"beta": 0.1, "epsilon": 0.1}}}})
+    *path, key = place.split(".")
+    part = config
+    for name in path:
+        part = part[name]
+    part[key] = value
+    assert refused(config) == f"{place}: {value} is no finite number"
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(config))
+    with pytest.raises(StudyError, match=place):
+        read([tmp_path / "study.yaml"])
 
 
 def test_a_study_that_measures_nothing_is_refused():

@@ -127,7 +127,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("estimator", "training", "message"),
         [
-            ("mean-std", {"mad_zero": "std"}, "does not use mad_zero='std'; used by: median-mad, mean-mad$"),
+            ("mean-std", {"mad_zero": "std"}, "does not use mad_zero='std'; used by: median-mad$"),
             ("median", {"advantage_epsilon": 0.1}, "does not use advantage_epsilon=0.1; used by: mean-std, median-mad"),
         ],
     )

@@ -1,18 +1,25 @@
-"""Cells of a summary, with known numbers."""
+"""Cells of a summary and the pairs that they are in, with known numbers."""
 
 import dataclasses
 
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell
-from mcgrpo.files import write_csv
+from mcgrpo.analyse.frames import KINDS, PAIRED, read_cells
+from mcgrpo.analyse.measures import decoding_of
+from mcgrpo.analyse.records import Cell, Contrast
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS, UNTRAINED
+from mcgrpo.study.paths import ResultFiles
+from mcgrpo.sums import write_table
 
 MARGIN = 0.01
-EMPTY = {field.name: None for field in dataclasses.fields(Cell)}
+OF_CELLS = [field.name for field in dataclasses.fields(Cell)]
+OF_PAIRS = [f"{kind}{ending}" for kind in KINDS for ending in PAIRED]
+BESIDE = [*OF_PAIRS, *(name for more in KINDS.values() for name in more.values()), "equivalence_margin"]
+Row = dataclasses.make_dataclass("Row", [*OF_CELLS, *BESIDE], frozen=True)
+"""A cell with its pairs, as `read_cells` has it."""
+EMPTY = dict.fromkeys([*OF_CELLS, *BESIDE])
 
 
-def cell(method, budget, mean=None, *, half=0.02, gain=None, change=None, seeds=None, **fields) -> Cell:
+def cell(method, budget, mean=None, *, half=0.02, gain=None, change=None, seeds=None, **fields) -> Row:
     """A greedy cell of toy_a on sums: intervals `half` wide on either side; `gain` and `change` are (value, low, high).
 
     Without a mean it is a planned cell of which nothing has been run.
@@ -46,7 +53,9 @@ def cell(method, budget, mean=None, *, half=0.02, gain=None, change=None, seeds=
                 f"{name}_detectable": 0.034,
                 "equivalence_margin": MARGIN,
             }
-    return Cell(**EMPTY | plain | fields)
+    found = EMPTY | plain | fields
+    is_evaluation = found["role"] in ("in", "out")
+    return Row(**found | {"decoding": decoding_of(found["measure"]) if is_evaluation else None})
 
 
 def verdict(low, high):
@@ -58,16 +67,16 @@ def verdict(low, high):
     return "equivalent" if low > -MARGIN and high < MARGIN else "inconclusive"
 
 
-def seconds(method, budget, value=None, **fields) -> Cell:
+def seconds(method, budget, value=None, **fields) -> Row:
     plain = {"benchmark": "train", "role": "train", "measure": "seconds", "low": None, "high": None, "over": None}
     return cell(method, budget, value, **plain | fields)
 
 
-def flip(measure, rate, **fields) -> Cell:
+def flip(measure, rate, **fields) -> Row:
     return cell("none", 0, rate, **{"role": "flips", "measure": measure, "over": "problems"} | fields)
 
 
-def study() -> list[Cell]:
+def study() -> list[Row]:
     """MC-GRPO: better at G=2 (sampled), worse greedy, missing at G=4; the control: inconclusive against GRPO."""
     sampled = {"measure": "avg@4"}
     rows = [cell("none", 0, 0.3), cell("none", 0, 0.1, **sampled)]
@@ -88,7 +97,34 @@ def study() -> list[Cell]:
     ]
 
 
+def pairs_of(rows):
+    """The rows of comparisons.csv that cells are in: a difference where they have a baseline, and so on."""
+    for row in rows:
+        others = {
+            "difference": row.baseline and {"method": row.baseline},
+            "change": row.variant != "default" and {"variant": "default"},
+            "same_rollouts": row.same_rollouts_generations and {"num_generations": row.same_rollouts_generations},
+        }
+        for kind, other in others.items() if row.decoding else ():
+            if not other:
+                continue
+            own = {name: getattr(row, name) for name in ("method", "num_generations", "variant", "measure")}
+            numbers = {ending[1:] or "value": getattr(row, f"{kind}{ending}") for ending in PAIRED}
+            numbers |= {column: getattr(row, name) for column, name in KINDS[kind].items() if column[:5] != "other"}
+            place = {name: getattr(row, name) for name in ("setting", "benchmark", "role", "decoding")}
+            beside = {f"other_{name}": value for name, value in (own | other).items()}
+            yield Contrast("main", kind, **place, **own, **beside, **numbers, unit="fraction", at_least=0.0,
+                           equivalence_margin=MARGIN)  # fmt: skip
+
+
+def write_cells(files, rows, more=()):
+    """Write summary.csv, and comparisons.csv with more rows."""
+    rows = [*rows]
+    write_table(files.summary, Cell, [Cell(**{name: getattr(row, name) for name in OF_CELLS}) for row in rows])
+    write_table(files.comparisons, Contrast, [*pairs_of(rows), *more])
+
+
 def frame(folder, rows):
-    """The summary as every reader gets it: through the file."""
-    write_csv(folder / "summary.csv", Cell, rows)
-    return read_frame(folder / "summary.csv", Cell)
+    """The summary beside its pairs as every reader gets it: through the files."""
+    write_cells(ResultFiles(folder), rows)
+    return read_cells(ResultFiles(folder))

@@ -12,8 +12,9 @@ from mcgrpo.commands.evidence.contents import SUMS
 from mcgrpo.commands.evidence.verify import verify
 from mcgrpo.files import read_json, write_json
 from mcgrpo.sums import sha256, sums_of, write_list
+from mcgrpo.train.provenance import commit
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
+COMMIT = commit().removesuffix("-dirty")
 BASE = "results/tiny"
 MC_RUN = "toy-qwen3/mc-grpo/G2/default/seed1"
 FILES = ["base.yaml", "title.yaml"]

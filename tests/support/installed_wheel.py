@@ -1,6 +1,7 @@
 """The package as a wheel, installed where there is no repository."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,12 +37,19 @@ def build(folder: Path, commit: str = "") -> Path:
     return wheel
 
 
-def install(wheel: Path, folder: Path, with_dependencies: bool = True) -> Path:
-    """Install it in a new environment, that of the tests behind it; returns the environment's Python."""
+def install(wheel: Path, folder: Path, with_dependencies: bool = True, without: str | None = None) -> Path:
+    """Install it in a new environment, that of the tests behind it; returns the environment's Python.
+
+    `without` is a package of the tests that this environment has not; then the others are linked.
+    """
     venv.create(folder, with_pip=False)
     (site,) = folder.glob("lib/python*/site-packages")
     shutil.unpack_archive(wheel, site, "zip")
-    if with_dependencies:
+    if without:
+        for each in Path(next(path for path in sys.path if path.endswith("site-packages"))).iterdir():
+            if each.suffix != ".pth" and not re.match(rf"({without}|mcgrpo)\b|__editable__", each.name):
+                (site / each.name).symlink_to(each)
+    elif with_dependencies:
         # Path files in a folder that a path file names are not read: that of the editable installation stays out.
         (site / "dependencies.pth").write_text(next(path for path in sys.path if path.endswith("site-packages")))
     return folder / "bin/python"

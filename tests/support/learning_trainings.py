@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import forked
+from pretend_machine import PATIENCE_SECONDS
 from training_jobs import changed, steps
 
 from mcgrpo.train import attempts
@@ -48,7 +49,7 @@ def killed_at(made, step, environment=HERE, launcher=PRELOADED):
     """Start a job, and SIGKILL it, or torchrun's agent, when it has written the checkpoint of a step."""
     process = held_at(made, step, environment, launcher)
     process.kill()
-    process.wait()
+    process.wait(PATIENCE_SECONDS)
     with attempts.alone(made.home):  # its processes have ended too
         pass
 

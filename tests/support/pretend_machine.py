@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -25,6 +26,16 @@ def wait_until(condition, seconds=PATIENCE_SECONDS) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def line_of(process: subprocess.Popen) -> str:
+    """The next line that it prints; without one in time it is killed."""
+    timer = threading.Timer(PATIENCE_SECONDS, process.kill)
+    timer.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        timer.cancel()
 
 
 def is_alive(pid: int) -> bool:
@@ -55,12 +66,12 @@ class Job:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.wait(PATIENCE_SECONDS)
 
     def end(self) -> None:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            self.process.wait(PATIENCE_SECONDS)
 
 
 class Machine:

@@ -5,20 +5,21 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from answers import plan_of
-from cells import cell, flip, seconds, study
+from answers import comparisons_of, plan_of
+from cells import cell, flip, seconds, study, write_cells
 from claim_rows import pair, scores_of
 from matplotlib import image
 from runs import RUN
 
-from mcgrpo.analyse.claims import questions, read_claims
-from mcgrpo.analyse.contrasts import contrasts
-from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint, Gain, SignalPoint
-from mcgrpo.files import write_csv, write_json
+from mcgrpo.analyse.claims import read_claims
+from mcgrpo.analyse.records import CellSignal, CurvePoint, SignalPoint
+from mcgrpo.files import write_json
 from mcgrpo.report.page.__main__ import main
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import write_plan
+from mcgrpo.sums import write_table
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "c0ffee" + "0" * 34
@@ -38,7 +39,7 @@ RUNS = [
     replace(RUN, setting="toy_a", method=method, num_generations=budget, seed=seed, variant=variant)
     for method, budget, seed, variant in (*PLACES, ("grpo", 4, 0, "flip-exact-0.25"))
 ]
-PLAN = {"study": "toy", "runs": [asdict(each) for each in RUNS], **plan_of(["toy_a"])}
+PLAN = plan_of(["toy_a"], runs=RUNS)
 TRAIN = {"benchmark": "train", "role": "train", "half": None, "n": 40}
 EQUAL = {"": -0.02, "_generations": 3, "_low": -0.03, "_high": -0.01, "_seeds": 2, "_verdict": "worse"}
 STABLE = {"worst": 0.3, "collapsed": 1 / 3, **{f"same_rollouts{name}": value for name, value in EQUAL.items()}}
@@ -73,15 +74,6 @@ def everything():
     yield from (cell("mc-grpo", 2, value, measure=name, **TRAIN) for name, value in numbers.items())
     for baseline in ("mean", "median"):
         yield flip(f"{baseline}/oracle-mean/zeros/k2", 0.2)
-
-
-def gains_of(rows):
-    """A `Gain` for each seed of every paired difference: the mean, and a point above and below it."""
-    for row in rows:
-        for seed in range(row.difference_seeds or 0):
-            key = {name: getattr(row, name) for name in ("setting", "method", "num_generations", "variant")}
-            where = {name: getattr(row, name) for name in ("benchmark", "role", "measure", "baseline")}
-            yield Gain(**key, seed=seed, **where, kind="difference", gain=row.difference + 0.01 * (seed - 1))
 
 
 def point(method, budget, seed, step, seconds=(1.0, 0.1, 0.4, 2.5), reward=0.5, accuracy=0.25):
@@ -135,11 +127,11 @@ def cell_signals():
 
 @cache
 def evaluated():
-    """The project's claims and the answer, over gains of which some are sure and some are not."""
+    """The project's claims and the control, over gains of which some are sure and some are not."""
     gains = [pair(gain, 0.03, budget=g, setting="toy_a") for g, gain in ((2, 0.05), (4, -0.04), (8, 0.0))]
     scores = scores_of(*gains, pair(0.04, 0.02, method="grpo-plus1", setting="toy_a"))
-    claims = [*read_claims(ROOT / "config/claims.yaml"), *questions(PLAN)]
-    return contrasts(claims, scores, {key.without_measure for key in scores})
+    rows = comparisons_of(PLAN, scores, claims=read_claims(ROOT / "config/claims.yaml"))
+    return [row for row in rows if row.kind in (None, "control")]
 
 
 def outcome_of(results, run, folder="runs", **changes):
@@ -149,13 +141,11 @@ def outcome_of(results, run, folder="runs", **changes):
 def write_results(folder, cells=None, curve_points=None, signals=None):
     """The study's CSV files and plan; without other rows, its own."""
     files, cells = ResultFiles(folder), [*everything()] if cells is None else cells
-    write_csv(files.summary, Cell, cells)
-    write_csv(files.contrasts, Contrast, evaluated())
-    write_csv(files.gains, Gain, gains_of(cells))
-    write_csv(files.curves, CurvePoint, curves() if curve_points is None else curve_points)
-    write_csv(files.signals, CellSignal, cell_signals() if signals is None else signals)
-    write_csv(files.signal_curves, SignalPoint, signal_points() if signals is None else [])
-    write_json(files.plan, PLAN)
+    write_cells(files, cells, evaluated())
+    write_table(files.curves, CurvePoint, curves() if curve_points is None else curve_points)
+    write_table(files.signals, CellSignal, cell_signals() if signals is None else signals)
+    write_table(files.signal_curves, SignalPoint, signal_points() if signals is None else [])
+    write_plan(files.plan, PLAN)
     return folder
 
 

@@ -1,14 +1,21 @@
 """A small synthetic study for the tests of summary, tables and figures: scores and curves with known effects."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
-from mcgrpo.analyse.records import Score
+from mcgrpo.analyse import scored
+from mcgrpo.analyse.comparisons import comparisons
+from mcgrpo.analyse.comparisons import main as compare
+from mcgrpo.analyse.frames import read_cells
+from mcgrpo.analyse.records import Cell, Contrast, Score
 from mcgrpo.analyse.scored import Scores, read_scores
 from mcgrpo.analyse.summarise import main, summarise
-from mcgrpo.files import write_json, write_jsonl
-from mcgrpo.records import Run
+from mcgrpo.records import Plan, Primary, Run, SignFlips
 from mcgrpo.study.methods import METHODS, is_median
+from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import write_plan
+from mcgrpo.sums import write_table
 
 NOISE = (-0.02, 0.0, 0.02)
 """One value per seed: shared by all methods, so that paired differences are exact."""
@@ -44,7 +51,7 @@ def study() -> list[Score]:
 
 
 def write_scores(folder: Path, rows: list[Score], spread=0.0) -> Path:
-    write_jsonl(folder / "scores.jsonl", with_values(rows, spread))
+    scored.write_scores(folder / "scores.jsonl", with_values(rows, spread))
     return folder / "scores.jsonl"
 
 
@@ -72,34 +79,41 @@ def run_of(row: Score) -> Run:
     return Run("test", **cell, model="", dataset="", prompt="", task="", loss_type="", estimator="", rewards={})
 
 
-def plan_of(rows: list[Score]) -> dict:
+def plan_of(rows: list[Score]) -> Plan:
     """A plan of these scores' runs, and of a median-centred method wherever its baseline is."""
     baselines = {METHODS[row.method].baseline: row.method for row in rows if is_median(row.method)}
     beside = [replace(row, method=baselines[row.method]) for row in rows if row.method in baselines]
     runs, evaluations, flips = {}, {}, {}
     for row in [*rows, *beside]:
         run = run_of(row)
-        runs[run.name] = asdict(run)
+        runs[run.name] = run
         benchmarks = evaluations.setdefault(run.name, {})
         if row.role == "flips":
-            flips[run.name] = {"benchmark": row.benchmark}
+            flips[run.name] = SignFlips(row.benchmark, 1, 9, [2], 1.0)
         elif row.role != "train":
             benchmarks[row.benchmark] = row.role
-    return {
-        "runs": list(runs.values()),
-        "benchmarks": {setting: {} for setting in sorted({row.setting for row in rows})},
-        "evaluations": evaluations,
-        "flips": flips,
-        "equivalence_margin": 0.01,
-        "measures": ["greedy", "avg@4"],
-        "primary": {"measure": "avg@4", "comparisons": []},
-    }
+    return Plan(
+        study="test",
+        runs=list(runs.values()),
+        benchmarks={setting: {} for setting in sorted({row.setting for row in rows})},
+        evaluations=evaluations,
+        flips=flips,
+        grading=["paper"],
+        equivalence_margin=0.01,
+        measures=["greedy", "avg@4"],
+        primary=Primary("avg@4", []),
+    )
 
 
-def cells(folder, rows, plan=None, spread=0.0, **options):
-    plan = plan or plan_of(rows)
-    found = summarise(plan, scores_by_cell(folder, rows, spread), **options)
-    return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found.cells}
+def cells(folder, rows, plan=None, spread=0.0, printed=None):
+    """The rows of the summary by what they are of, each beside its pairs."""
+    plan, files = plan or plan_of(rows), ResultFiles(folder)
+    scores = scores_by_cell(folder, rows, spread)
+    write_table(files.summary, Cell, summarise(plan, scores, printed))
+    write_table(files.comparisons, Contrast, comparisons(plan, [], scores, printed))
+    frame = read_cells(files).astype(object)
+    found = [SimpleNamespace(**row) for row in frame.where(frame.notna(), None).to_dict("records")]
+    return {(c.method, c.num_generations, c.variant, c.benchmark, c.measure): c for c in found}
 
 
 def cell(found, method, measure="greedy", budget=2, variant="default", benchmark="sums"):
@@ -107,7 +121,8 @@ def cell(found, method, measure="greedy", budget=2, variant="default", benchmark
 
 
 def command(folder, plan, rows):
-    write_json(folder / "plan.json", plan)
+    write_plan(folder / "plan.json", plan)
     write_scores(folder, rows, 0.2)
     main(["--results", str(folder)])
+    compare(["--results", str(folder)])
     return folder / "summary.csv"

@@ -4,12 +4,13 @@ import sys
 from dataclasses import asdict, replace
 
 import pytest
-from cells import cell
+from cells import cell, write_cells
 from mlflow import MlflowClient
 from runs import RUN
 
-from mcgrpo.analyse.records import Cell, Score
-from mcgrpo.files import write_csv, write_json, write_jsonl
+from mcgrpo.analyse.records import Score
+from mcgrpo.analyse.scored import write_scores
+from mcgrpo.files import write_json, write_jsonl
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.tracking.__main__ import NOTE_LIMIT, comparisons, track
 
@@ -21,7 +22,8 @@ DATA = {"path": "resources/data/mini/sums.jsonl", "sha256": "ab" * 32, "rows": 1
 def train(results, run):
     """The files of a finished training of three steps and 12 seconds."""
     folder = results.run(run.name)
-    outcome = {"started": STARTED, "seconds": 12.0, "steps": 3, "data": DATA, "commit": "abc-dirty", "device": "cpu"}
+    outcome = {"status": "finished", "started": STARTED, "seconds": 12.0, "steps": 3, "data": DATA}
+    outcome |= {"commit": "abc-dirty", "device": "cpu"}
     write_json(folder / "run.json", {**asdict(run), "outcome": outcome})
     steps = [{"step": n, "time": STARTED + n, "loss": 1 / n, "drawn/reward": n / 4, "epoch": n} for n in (1, 2, 3)]
     write_jsonl(folder / "metrics.jsonl", steps)
@@ -31,15 +33,15 @@ def train(results, run):
 def score(results, median=0.75):
     key = {name: getattr(RUN, name) for name in ("setting", "num_generations", "variant", "seed")}
     each = {"benchmark": "sums", "role": "in", "n": 4}
-    rows = [Score(**key, **each, method=method, measure="avg@4", value=value)
+    rows = [Score(**key, **each, method=method, measure="avg@4", value=value, decoding="sampled")
             for method, value in {"grpo": 0.5, "mc-grpo": median}.items()]  # fmt: skip
-    write_jsonl(results.scores, rows)
+    write_scores(results.scores, rows)
 
 
 def summarise(results):
     more = {"setting": "toy", "half": 0.1, "n": 4, "seeds": 1, "measure": "avg@4"}
     rows = [cell("grpo", 4, 0.5, **more), cell("mc-grpo", 4, 0.75, gain=(0.25, -0.1, 0.6), **more)]
-    write_csv(results.summary, Cell, [*rows, cell("none", 0, 0.25, **more), cell("dapo", 2, setting="toy")])
+    write_cells(results, [*rows, cell("none", 0, 0.25, **more), cell("dapo", 2, setting="toy")])
 
 
 @pytest.fixture

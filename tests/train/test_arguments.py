@@ -27,3 +27,8 @@ class TestSharding:
     def test_one_process_is_not_sharded(self, gpus, tmp_path):
         with pytest.raises(ValueError, match=f"sharding=fsdp divides the weights .* but gpus={gpus}"):
             arguments_of(changed(sharding="fsdp"), tmp_path, gpus)
+
+
+def test_stop_strings_are_refused_where_transformers_draws(tmp_path):
+    with pytest.raises(ValueError, match=r"training\.stop needs vLLM"):
+        arguments_of(changed(stop=["\nQuestion:"]), tmp_path, 0)

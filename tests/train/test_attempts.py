@@ -3,7 +3,6 @@
 import math
 import shutil
 import signal
-import subprocess
 import time
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from learning_trainings import (
     learned,
     run,
 )
+from pretend_machine import PATIENCE_SECONDS
 from training_jobs import RUN, changed, job, outcome, steps
 
 from mcgrpo.files import read_json, read_jsonl
@@ -163,18 +163,6 @@ def test_a_loss_that_is_no_number_stops_the_training(inputs, tmp_path):
     assert not made.output.exists() and not made.weights.exists()
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of two megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
 def test_a_full_disk_is_named(inputs, small_disk):
     made = job(inputs, small_disk, LONG, save_steps=1)
     (small_disk / "filler").write_bytes(bytes(2_000_000 - 350_000))
@@ -192,7 +180,7 @@ def test_ctrl_c_leaves_a_training_to_go_on_with(inputs, tmp_path):
     made = job(inputs, tmp_path, LONG, save_steps=2)
     process = held_at(made, 2)
     process.send_signal(signal.SIGINT)
-    assert process.wait() != 0
+    assert process.wait(PATIENCE_SECONDS) != 0
     assert outcome(made.home)["status"] == "failed" and "KeyboardInterrupt" in outcome(made.home)["error"]
     done = run(made)
     assert done.returncode == 0 and "going on from" in done.stdout

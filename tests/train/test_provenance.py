@@ -6,6 +6,7 @@ import json
 import pytest
 
 from mcgrpo.files import RecordError
+from mcgrpo.records import TrainingData
 from mcgrpo.train.provenance import data_set, initial_model
 
 ROWS = [{"id": str(number), "split": split, "question": "?"} for number, split in enumerate(["train", "test", "train"])]
@@ -16,7 +17,7 @@ def test_rows_to_train_on_are_counted_however_their_json_is_spaced(tmp_path, sep
     path = tmp_path / "data.jsonl"
     path.write_text("".join(json.dumps(row, separators=separators) + "\n" for row in ROWS))
     told = data_set(path)
-    assert told == {"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "rows": 2}
+    assert told == TrainingData(str(path), hashlib.sha256(path.read_bytes()).hexdigest(), 2)
 
 
 def test_a_broken_line_is_named(tmp_path):
@@ -28,10 +29,10 @@ def test_a_broken_line_is_named(tmp_path):
 def test_of_an_initial_model_every_byte_counts_and_its_source_is_told(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"0123")
     plain = initial_model(tmp_path)
-    assert plain["path"] == str(tmp_path) and plain["source"] == {}
+    assert plain.path == str(tmp_path) and plain.source == {}
     (tmp_path / "model.safetensors").write_bytes(b"0124")
     changed = initial_model(tmp_path)
     (tmp_path / "source.json").write_text('{"hub": "org/model", "commit": "abc"}')
     told = initial_model(tmp_path)
-    assert told["source"] == {"hub": "org/model", "commit": "abc"}
-    assert len({each["sha256"] for each in (plain, changed, told)}) == 3
+    assert told.source == {"hub": "org/model", "commit": "abc"}
+    assert len({each.sha256 for each in (plain, changed, told)}) == 3

@@ -9,6 +9,7 @@ from threading import Thread
 import numpy as np
 import pytest
 import torch
+from pretend_machine import PATIENCE_SECONDS, line_of
 from tiny_training import Ours, same_training, texts_of, trained, trainer_of
 
 from mcgrpo.study.fit import check_vllm as check
@@ -173,12 +174,12 @@ def test_a_server_is_kept_to_one_training_until_that_ends():
         return subprocess.Popen([sys.executable, "-c", HOLDER, url], **pipes)
 
     first = start(one)
-    assert [first.stdout.readline() for _ in range(2)] == [TAKES.format(one), "held\n"]
+    assert [line_of(first) for _ in range(2)] == [TAKES.format(one), "held\n"]
     second, elsewhere = start(one), start(two)
-    assert [elsewhere.stdout.readline() for _ in range(2)] == [TAKES.format(two), "held\n"]
-    assert second.stdout.readline() == TAKES.format(one)
+    assert [line_of(elsewhere) for _ in range(2)] == [TAKES.format(two), "held\n"]
+    assert line_of(second) == TAKES.format(one)
     assert select.select([second.stdout], [], [], 0.5)[0] == []
     first.kill()
-    assert second.stdout.readline() == "held\n"
+    assert line_of(second) == "held\n"
     for process in (first, second, elsewhere):
-        process.communicate()
+        process.communicate(timeout=PATIENCE_SECONDS)

@@ -93,16 +93,20 @@ class TestAFinishedTraining:
         with pytest.raises(RecordError, match=rf"{path} has changed"):
             check_files(whole.output)
 
+    def test_can_be_read_by_others_as_any_new_file_can(self, whole):
+        new = (whole.output / "run.json").stat().st_mode
+        assert {path.name for path in whole.weights.iterdir() if path.stat().st_mode != new} == set()
+
     def test_with_a_flipped_bit_in_its_weights_is_not_evaluated(self, whole, monkeypatch):
         flipped(whole.weights / "model.safetensors")
         settings = {"samples": 1, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 4, "batch_size": 8}
         flags = {"model": whole.weights, "data": whole.data, "prompt": "plain", "seed": 0}
         flags |= {"settings": json.dumps(settings), "output": whole.output / "completions.jsonl"}
         command = ["generate", *(f"--{name}={value}" for name, value in flags.items())]
-        monkeypatch.setattr("sys.argv", [*command, "--sealed"])
+        monkeypatch.setattr("sys.argv", [*command, f"--sums={whole.weights}/SHA256SUMS"])
         with pytest.raises(SystemExit, match=rf"error: {whole.weights}/model\.safetensors has changed"):
             generate()
-        # A model of the user's own may have such a list for other files: nothing is looked at
+        # A model of the user's own may have a list in it for other files: nothing is looked at
         monkeypatch.setattr("sys.argv", command)
         generate()
         assert (whole.output / "completions.jsonl").is_file()

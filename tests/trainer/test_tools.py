@@ -139,7 +139,7 @@ def test_each_rollout_drawn_plays_in_the_environment_of_its_row(trained):
 
 
 def test_lengths_are_of_what_the_model_drew(trained):
-    trainer = trained(OurTools, WITH["tools"], estimator="opo", max_steps=1)
+    trainer = trained(OurTools, WITH["tools"], estimator="median", max_steps=1)
     drawn = []
     trainer.observers.append(drawn.append)
     trainer._prepare_inputs([row for row in QUESTIONS[:2] for _ in range(4)])

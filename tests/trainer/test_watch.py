@@ -1,8 +1,9 @@
-"""What would spoil a training in silence is said: rewards that score nothing, and a scale of 0."""
+"""What would spoil a training in silence is said: rewards that score nothing, a scale of 0, completions cut off."""
 
 import warnings
 
 import pytest
+import torch
 from tiny_training import Ours, digits_reward, history, trained, trainer_of
 
 MAD_ZERO = "is 0 in most groups whose rewards differ"
@@ -87,3 +88,37 @@ def test_a_resumed_training_bears_what_an_uninterrupted_one_does(tmp_path):
     resumed = trainer_of(Ours, tmp_path, scored_in(2), **settings)
     resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
     assert history(resumed, "drawn/frac_unscorable") == history(whole, "drawn/frac_unscorable") == [0, 1, 0]
+
+
+CUT_OFF = "was cut off at max_completion_length=8, and no group has two different rewards"
+
+
+def flat_reward(completions, **kwargs):
+    return [0.0] * len(completions)
+
+
+def ends_at_once(folder, steps=3, reward=flat_reward, end=False, **settings):
+    """What a training says whose completions are all cut off, or all end with their first token."""
+    trainer = trainer_of(Ours, folder, reward, max_steps=steps, max_completion_length=8, **settings)
+    vocabulary = len(trainer.processing_class)
+    bias = torch.zeros(vocabulary)
+    bias[trainer.eos_token_ids] = 1e4 if end else -1e4
+    trainer.model.lm_head.register_forward_hook(lambda module, args, logits: logits + bias[: logits.size(-1)])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer.train()
+    return [str(each.message) for each in caught if "was cut off" in str(each.message)]
+
+
+def test_completions_that_are_all_cut_off_and_teach_nothing_are_warned_of_once(tmp_path):
+    (message,) = ends_at_once(tmp_path, steps=4)
+    assert CUT_OFF in message and "Raise max_completion_length" in message
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"steps": 2}, {"reward": spread_reward}, {"end": True}],
+    ids=["two batches", "rewards differ", "completions end"],
+)
+def test_where_something_is_learned_or_completions_end_nothing_is_said_of_cuts(settings, tmp_path):
+    assert ends_at_once(tmp_path, **settings) == []

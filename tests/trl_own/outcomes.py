@@ -56,8 +56,18 @@ def sort(trainer: str, ours: Outcomes, theirs: Outcomes) -> dict[str, list[str]]
     return sorted_into
 
 
+def passed_by_ours_alone(runs: Mapping[str, Mapping[str, list[str]]]) -> list[str]:
+    """Tests that fail with TRL, the first of the trainers, and pass with each of the others."""
+    theirs, *ours = runs.values()
+    return [test for test in theirs["failed with TRL too"] if all(test in run["passed"] for run in ours)]
+
+
 def table(runs: Mapping[str, Mapping[str, list[str]]]) -> str:
-    """A row for each trainer, and a sentence for each test that differs on purpose."""
+    """A row for each trainer, a sentence for each test that differs on purpose, and what fails with TRL alone.
+
+    Args:
+        runs: what `sort` makes of each trainer's tests, TRL's first.
+    """
     lines = [("trainer", *COLUMNS), ["---"] * (1 + len(COLUMNS))]
     lines += [(name, *(str(len(run[column])) for column in COLUMNS)) for name, run in runs.items()]
     reasons = [
@@ -65,6 +75,8 @@ def table(runs: Mapping[str, Mapping[str, list[str]]]) -> str:
         for test, (trainers, reason) in ON_PURPOSE.items()
         if any(test in run["different on purpose"] for run in runs.values())
     ]
+    if alone := passed_by_ours_alone(runs):
+        reasons.append(f"- Failed with TRL, passed with mcgrpo: {', '.join(f'`{test}`' for test in alone)}.")
     return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *reasons])
 
 

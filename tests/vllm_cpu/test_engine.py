@@ -6,8 +6,10 @@ import psutil
 import pytest
 import torch
 from tiny_training import model_folder
+from training_jobs import changed
 
 from mcgrpo.generate.engines import VLLMEngine, load
+from mcgrpo.train.arguments import arguments_of
 
 SETTINGS = {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 12, "backend": "vllm"}
 QUESTIONS = ["Sam has 3 cards.", "Sam has 4 cards.", "Mia has 12 apples and 2 pears.", "2"]
@@ -57,3 +59,26 @@ def test_a_seed_decides_what_is_sampled_whatever_is_drawn_beside_it(engine, prom
     assert engine.complete(prompts, "sampled", 9, SETTINGS) != drawn
     same = engine.complete(prompts[:1] * 4, "sampled", 5, SETTINGS)
     assert len({text for text, _ in same}) > 1
+
+
+@pytest.mark.parametrize("decoding", ["greedy", "sampled"])
+def test_a_stop_string_ends_a_completion_and_is_its_end(engine, prompts, decoding):
+    whole = engine.complete(prompts, decoding, 0, SETTINGS)
+    stop = next(text for text, _ in whole if len(text) > 5)[2:4]
+    ended = engine.complete(prompts, decoding, 0, SETTINGS | {"stop": [stop]})
+    for (text, reason), (full, full_reason) in zip(ended, whole, strict=True):
+        cut = full.find(stop)
+        assert text == (full[: cut + len(stop)] if cut >= 0 else full)
+        assert reason == ("stop" if cut >= 0 else full_reason)
+
+
+def test_stop_strings_end_the_same_completions_with_both_backends(engine, prompts):
+    reference = load(model_folder(), SETTINGS | {"backend": "transformers"})
+    stop = {"stop": [engine.complete(prompts, "greedy", 0, SETTINGS)[0][0][1:3]]}
+    ours, theirs = (each.complete(prompts, "greedy", 0, SETTINGS | stop) for each in (engine, reference))
+    assert ours == theirs and ours[0][1] == "stop"
+
+
+def test_the_stop_strings_of_a_training_are_handed_to_trl(tmp_path):
+    run = changed(use_vllm=True, stop=["\nQuestion:"])
+    assert arguments_of(run, tmp_path, 0).generation_kwargs == {"stop": ["\nQuestion:"]}

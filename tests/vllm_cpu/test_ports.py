@@ -27,6 +27,6 @@ def test_trainings_that_start_at_once_do_not_meet_on_a_port(tmp_path):
         ]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         trainings.append(subprocess.Popen(command, env=environment, **pipes))
-    said = [training.communicate()[0] for training in trainings]
+    said = [training.communicate(timeout=900)[0] for training in trainings]
     assert [training.returncode for training in trainings] == [0, 0], [text[-2000:] for text in said]
     assert {outcome(tmp_path / name)["rollouts"] for name in "ab"} == {"vllm-colocate"}

@@ -35,7 +35,7 @@ def served(tmp_path_factory):
     url = f"http://127.0.0.1:{port}"
     yield {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": url, "vllm_server_timeout": 900}
     os.killpg(server.pid, signal.SIGKILL)
-    server.wait()
+    server.wait(60)
 
 
 @pytest.fixture

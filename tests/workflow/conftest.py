@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from forked import ROOT, forked_command
+from pretend_machine import PATIENCE_SECONDS
 from studies import SNAKEMAKE, planned, snakemake, subset
 
 CUT_DOWN = (ROOT / "config/mini.yaml", ROOT / "config/cut-down.yaml")
@@ -70,7 +71,7 @@ class Study:
         while process.poll() is None:
             if (pid := pid_file.read_text()) and is_time():
                 os.killpg(int(pid), signal.SIGKILL)
-                process.wait()
+                process.wait(PATIENCE_SECONDS)
                 return True
             time.sleep(0.05)
         return False

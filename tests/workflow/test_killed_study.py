@@ -17,7 +17,7 @@ TARGETS = [f"reports/quick/{name}" for name in ("tables.tex", "claims.md")]
 CHECKPOINT = "results/quick/unfinished/**/checkpoint-[12]/complete.json"
 MOMENTS = (
     "dataset", "model", "plan", CHECKPOINT, "train", "generate", "grade", "rollouts", "grade_rollouts", "sign_flips",
-    "collect", "summarise", "contrasts", "tables", "claims",
+    "collect", "summarise", "comparisons", "tables", "claims",
 )  # fmt: skip
 """Rules, roughly in their order: a job of each is killed at some time, or one of a later rule where all have ended."""
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
 MINI = load("mini")
-ANALYSE = ("plan", "collect", "summarise", "signals", "contrasts")
+ANALYSE = ("plan", "collect", "summarise", "signals", "comparisons")
 ONCE = ("all", *ANALYSE, "tables", "claims", "page", *DOCUMENT)
 REPORT = dict.fromkeys(ONCE, 1) | {"figure": 12}
 CHECKS = {"track": 1, "overlap": 1}
@@ -87,7 +87,7 @@ def test_the_papers_study():
     on_three = 5 * 3 * 2 * 2 + 3  # AIME and AMC for three settings, beside MATH-500: a job for the three
     models = runs + 5  # and the untrained ones
     assert planned(said) == {
-        "plan": 1, "collect": 1, "summarise": 1, "contrasts": 1, "signals": 1, "tables": 1, "model": 5, "dataset": 5,
+        "plan": 1, "collect": 1, "summarise": 1, "comparisons": 1, "signals": 1, "tables": 1, "model": 5, "dataset": 5,
         "train": runs, "generate": models - on_three, "generate_together_1": on_three,
         "grade": models + 2 * on_three, "rollouts": 5, "grade_rollouts": 5, "sign_flips": 5,
     }  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_benchmark_is_decoded_as_the_study_says(empty):
 
 def test_what_is_finished_is_reported_without_a_training(mini):
     """Before anything is run: the tables of a study of which nothing is there."""
-    wanted = {"plan": 1, "collect": 1, "summarise": 1, "contrasts": 1, "signals": 1, "tables": 1}
+    wanted = {"plan": 1, "collect": 1, "summarise": 1, "comparisons": 1, "signals": 1, "tables": 1}
     assert mini.jobs("reports/mini/tables.tex", "--config", "partial=true") == wanted
     assert mini.changed("partial: true").jobs("reports/mini/tables.tex") == wanted
 

@@ -16,13 +16,13 @@ from mcgrpo.study.plan import expand, figures
 
 pytestmark = pytest.mark.slow
 REPORT = ("tables", "claims", "figure", *DOCUMENT, "page")
-ANALYSIS = ("collect", "summarise", "signals", "contrasts", *REPORT, "track")
+ANALYSIS = ("collect", "summarise", "signals", "comparisons", *REPORT, "track")
 STUDY = changed(load("mini"), load("cut-down"))
 TRAINED = Counter(entry.run.setting for entry in expand(STUDY).values() if entry.run.method != UNTRAINED)
 PLAN = ("plan", "overlap")
 GENERATE = ("generate", "generate_together_1")
 SIGN_FLIPS = ("rollouts", "grade_rollouts", "sign_flips")
-FIGURES = figures(STUDY)
+FIGURES = figures(STUDY, expand(STUDY))
 
 
 def rows(path):
@@ -218,7 +218,7 @@ def test_a_study_with_a_failing_run_is_reported_as_far_as_it_goes(finished, tmp_
     assert "missing" not in tables.split("## main")[1].split("##")[0]
     page = (study.folder / "reports/quick/report.html").read_text()
     assert re.search(r"2 of \d+ planned trainings are not finished", page) and "none-such" in page
-    made = (*(f"figures/{name}.png" for name in figures(config)), *(f"{name}.pdf" for name in DOCUMENT))
+    made = (*(f"figures/{name}.png" for name in figures(config, expand(config))), *(f"{name}.pdf" for name in DOCUMENT))
     assert "figures/variants.png" in made and all((study.folder / "reports/quick" / name).is_file() for name in made)
 
 

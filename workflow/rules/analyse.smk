@@ -61,7 +61,6 @@ rule summarise:
         scores=rules.collect.output.scores,
     output:
         summary=RESULTS.summary,
-        gains=RESULTS.gains,
     log:
         FILES.log("summarise"),
     benchmark:
@@ -75,29 +74,30 @@ rule summarise:
         "python -m mcgrpo.launch mcgrpo.analyse.summarise --results {params.results:q} > {log:q} 2>&1"
 
 
-rule contrasts:
+rule comparisons:
     input:
         plan=rules.plan.output,
         scores=rules.collect.output.scores,
     output:
-        RESULTS.contrasts,
+        RESULTS.comparisons,
     log:
-        FILES.log("contrasts"),
+        FILES.log("comparisons"),
     benchmark:
-        RESULTS.benchmark("contrasts")
+        RESULTS.benchmark("comparisons")
     threads: 1
     params:
         results=subpath(output[0], parent=True),
-        sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA),
-        code=fingerprint("mcgrpo.analyse.contrasts"),
+        sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
+        code=fingerprint("mcgrpo.analyse.comparisons"),
     shell:
-        "python -m mcgrpo.launch mcgrpo.analyse.contrasts --results {params.results:q} > {log:q} 2>&1"
+        "python -m mcgrpo.launch mcgrpo.analyse.comparisons --results {params.results:q} > {log:q} 2>&1"
 
 
 rule signals:
     input:
         plan=rules.plan.output,
         summary=rules.summarise.output.summary,
+        comparisons=rules.comparisons.output,
         rollouts=[] if PARTIAL else FLIP_GRADES,
     output:
         signals=RESULTS.signals,

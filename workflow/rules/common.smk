@@ -11,9 +11,9 @@ from operator import attrgetter
 from pathlib import Path
 
 from mcgrpo import command_line, shipped, tracking
-from mcgrpo.launch import environment, gpus, preload
+from mcgrpo.launch import calls, environment, gpus, preload
 from mcgrpo.report import catalogue
-from mcgrpo.study import plan, read, settings
+from mcgrpo.study import plan, read, settings, sources
 from mcgrpo.study.check import check
 from mcgrpo.study.fingerprint import fingerprint, training_code
 from mcgrpo.study.methods import UNTRAINED
@@ -25,7 +25,7 @@ try:
     # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
         load(file)
-    check(config)
+    PLANNED = check(config)  # expanded once, here
 except settings.StudyError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
@@ -35,7 +35,6 @@ as_json = partial(json.dumps, sort_keys=True)
 FILES = StudyFiles(config["study"])
 RESULTS = FILES.results
 REPORTS = str(Path(config["reports"]))
-PLANNED = plan.expand(config)
 RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that their times are comparable.
@@ -52,8 +51,8 @@ GRADING = plan.grading(config)
 GRADES = [
     RESULTS.grades(name, each, by) for name, entry in PLANNED.items() for each in entry.evaluated for by in GRADING
 ]
-FLIP_GRADES = [RESULTS.rollout_grades(name, spec["benchmark"]) for name, spec in FLIPS.items()]
-FLIP_RATES = [RESULTS.flips(name, spec["benchmark"]) for name, spec in FLIPS.items()]
+FLIP_GRADES = [RESULTS.rollout_grades(name, spec.benchmark) for name, spec in FLIPS.items()]
+FLIP_RATES = [RESULTS.flips(name, spec.benchmark) for name, spec in FLIPS.items()]
 MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
 DATASETS = sorted({each for run in RUNS.values() for each in (run.dataset, *plan.benchmarks(config, run.setting))})
@@ -61,11 +60,22 @@ GPUS = config.get("gpus", 0)
 GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
+if not PARTIAL:
+    with command_line.errors(settings.StudyError):
+        sources.check_folders(
+            config,
+            models={RUNS[name].model for name in TRAINED if not RESULTS.run(name).exists()},
+            datasets=[name for name in DATASETS if not FILES.data(name).exists()],
+        )
 if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resources:
     with command_line.errors(ValueError):  # Snakemake would lower a job's GPUs to what it may use
         gpus.check_given(max(GPUS, GENERATION_GPUS), workflow.global_resources["gpu"].value)
 
-environment.prepare(config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()])
+files = environment.prepare(
+    config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()]
+)
+if workflow.is_main_process:
+    calls.begin(files, ON_CLUSTER)
 tracking.use_store(config)
 
 # Trained weights are large: they are removed after evaluation unless the study keeps them.
@@ -104,16 +114,20 @@ def run_of(wildcards):
     return RUNS[wildcards.run]
 
 
-# Snakemake compares folders by their time, which a copy changes: models are `ancient`, beside their checksums or files.
+# Snakemake compares folders by their time, which a copy changes: models are `ancient`, beside their checksums.
 def initial_model(name, warm=True):
     """The inputs that are a model before training: after its warm start if it has one; a local one in place."""
     spec = config["models"][name]
     warm = warm and "warm_start" in spec
     if "folder" in spec and not warm:
-        folder = Path(spec["folder"]).expanduser()
-        return {"model": ancient(str(folder)), "files": sorted(map(str, filter(Path.is_file, folder.glob("*"))))}
+        return {"model": ancient(str(local_folder(name))), "sums": FILES.local_sums(name)}
     folder = FILES.warm_start(name) if warm else FILES.model(name)
     return {"model": ancient(folder), "sums": FILES.sums(folder)}
+
+
+def local_folder(name):
+    """The folder of a model that is used where it lies."""
+    return Path(config["models"][name]["folder"]).expanduser()
 
 
 def final_model(wildcards):
@@ -143,9 +157,8 @@ def any_of(names):
 def generation_options(wildcards, *drawn):
     """The options of `mcgrpo.generate` for a run, with the settings of each file that is drawn."""
     run = run_of(wildcards)
-    sealed = [] if run.method == UNTRAINED else ["--sealed"]
     each = [as_json(settings_of(config, run, what)) for settings_of, what in drawn]
-    return shlex.join(["--prompt", run.prompt, "--settings", *each, "--seed", str(run.seed), *sealed])
+    return shlex.join(["--prompt", run.prompt, "--settings", *each, "--seed", str(run.seed)])
 
 
 def evaluation_options(wildcards, benchmarks):

@@ -58,6 +58,24 @@ rule model:
         "python -m mcgrpo.data.models --spec {params.spec:q} --output {output.folder:q} > {log:q} 2>&1"
 
 
+# Of a model that is used where it lies: what it was when it was first read.
+rule local_model:
+    input:
+        lambda wildcards: sorted(map(str, filter(Path.is_file, local_folder(wildcards.model).glob("*")))),
+    output:
+        FILES.local_sums("{model}"),
+    log:
+        FILES.log("local_model", "{model}"),
+    benchmark:
+        RESULTS.benchmark("local_model", "{model}")
+    threads: 1
+    params:
+        folder=lambda wildcards: local_folder(wildcards.model),
+        code=fingerprint("mcgrpo.data.local_model"),
+    shell:
+        "python -m mcgrpo.data.local_model --folder {params.folder:q} --output {output:q} > {log:q} 2>&1"
+
+
 rule warm_start:
     input:
         unpack(lambda wildcards: initial_model(wildcards.model, warm=False)),
@@ -77,4 +95,5 @@ rule warm_start:
         code=fingerprint("mcgrpo.data.warm_start"),
     shell:
         "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.data.warm_start --spec {params.spec:q} "
-        "--model {input.model:q} --data {input.data:q} --output {output.folder:q} --threads {threads} > {log:q} 2>&1"
+        "--model {input.model:q} --sums {input.sums:q} --data {input.data:q} --output {output.folder:q} "
+        "--threads {threads} > {log:q} 2>&1"

@@ -1,8 +1,8 @@
 """Completions of each run on its benchmarks, their grades, and sign-flip rates."""
 
 GENERATE = (
-    "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --data {input.data:q} "
-    "{params.options} --code {params.code} --output {output:q} --threads {threads} > {log:q} 2>&1"
+    "python -m mcgrpo.launch --gpus {params.gpus} mcgrpo.generate --model {input.model:q} --sums {input.sums:q} "
+    "--data {input.data:q} {params.options} --code {params.code} --output {output:q} --threads {threads} > {log:q} 2>&1"
 )
 
 
@@ -118,7 +118,7 @@ rule sign_flips:
         RESULTS.benchmark("sign_flips", "{run}/{benchmark}")
     threads: 1
     params:
-        k=lambda wildcards: FLIPS[wildcards.run]["subset_sizes"],
+        k=lambda wildcards: FLIPS[wildcards.run].subset_sizes,
         code=fingerprint("mcgrpo.analyse.sign_flips"),
     shell:
         "python -m mcgrpo.analyse.sign_flips --grades {input:q} --k {params.k} --output {output:q} > {log:q} 2>&1"

@@ -1,12 +1,14 @@
 """Tables, figures, verdicts, the PDF and the HTML page, from the CSV files of analyse.smk."""
 
+# The figures that the results allow.
+DRAWN = plan.figures(config, PLANNED)
 TABLES = expand("{reports}/{table}", reports=REPORTS, table=catalogue.TABLES)
 SIGNAL = expand("{reports}/{table}", reports=REPORTS, table=catalogue.SIGNAL)
 CLAIMS = expand("{reports}/{table}", reports=REPORTS, table=catalogue.CLAIMS)
 FIGURES = expand(
     "{reports}/figures/{figure}.{suffix}",
     reports=REPORTS,
-    figure=plan.figures(config),
+    figure=DRAWN,
     suffix=["pdf", "png"],
 )
 # Without LaTeX everything else is still made.
@@ -19,7 +21,7 @@ SHOWN = [
     *((path, "document", "Study report", {"document": "PDF"}) for path in DOCUMENT),
     (f"{REPORTS}/tables.csv", "tables", "Tables", {"table": "Accuracy"}),
     (f"{REPORTS}/claims.csv", "claims", "Tables", {"table": "Claims"}),
-    *((f"{REPORTS}/figures/{name}.png", name, "Figures", {"figure": name}) for name in plan.figures(config)),
+    *((f"{REPORTS}/figures/{name}.png", name, "Figures", {"figure": name}) for name in DRAWN),
 ]
 # Captions are relative to the Snakefile of rule `all`, which takes these files.
 FEATURED = [report(path, f"report/{name}.rst", category, labels=labels) for path, name, category, labels in SHOWN]
@@ -29,7 +31,7 @@ rule tables:
     input:
         plan=rules.plan.output,
         summary=rules.summarise.output.summary,
-        contrasts=rules.contrasts.output,
+        comparisons=rules.comparisons.output,
         signals=rules.signals.output.signals,
     output:
         TABLES,
@@ -51,7 +53,7 @@ rule tables:
 
 rule claims:
     input:
-        contrasts=rules.contrasts.output,
+        comparisons=rules.comparisons.output,
     output:
         CLAIMS,
     log:
@@ -73,7 +75,7 @@ rule claims:
 rule figure:
     input:
         summary=rules.summarise.output.summary,
-        gains=rules.summarise.output.gains,
+        comparisons=rules.comparisons.output,
         curves=rules.collect.output.curves,
         signal_curves=rules.signals.output.curves,
     output:
@@ -125,7 +127,7 @@ rule page:
         FIGURES,
         plan=rules.plan.output,
         summary=rules.summarise.output.summary,
-        contrasts=rules.contrasts.output,
+        comparisons=rules.comparisons.output,
         curves=rules.collect.output.curves,
         signals=rules.signals.output,
         runs=[] if PARTIAL else map(RESULTS.run, TRAINED),
@@ -139,12 +141,12 @@ rule page:
     params:
         results=subpath(input.curves, parent=True),
         folder=subpath(output[0], parent=True),
-        figures=plan.figures(config),
+        figures=DRAWN,
         title=lambda wildcards: plan.title(config),
         mtimes=lambda wildcards: mtimes(map(RESULTS.run, TRAINED)) if PARTIAL else [],
         sums=sums(shipped.CLAIMS, shipped.CLAIMS_SCHEMA, shipped.PUBLISHED),
         template=sums(*(shipped.PAGE / part for part in ("report.html", "style.css"))),
-        captions=sums(*(shipped.CAPTIONS / f"{figure}.rst" for figure in plan.figures(config))),
+        captions=sums(*(shipped.CAPTIONS / f"{figure}.rst" for figure in DRAWN)),
         code=fingerprint("mcgrpo.report.page"),
     shell:
         "python -m mcgrpo.launch mcgrpo.report.page --results {params.results:q} --reports {params.folder:q} "

@@ -7,6 +7,7 @@ rule track:
     input:
         scores=rules.collect.output.scores,
         summary=rules.summarise.output.summary,
+        comparisons=rules.comparisons.output,
         report=[*TABLES, *FIGURES],
     output:
         touch(RESULTS.tracked),

@@ -1,6 +1,8 @@
 """One training job for each run."""
 
 
+# How often it is saved and which rollouts are written down reach a job by its environment (mcgrpo/launch/environment.py):
+# a change of them reruns nothing.
 rule train:
     input:
         unpack(lambda wildcards: initial_model(run_of(wildcards).model)),
@@ -25,6 +27,6 @@ rule train:
         code=lambda wildcards: training_code(run_of(wildcards).estimator),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "
-        "mcgrpo.train --run {params.run:q} --model {input.model:q} --data {input.data:q} --test {input.test:q} "
-        "--output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
+        "mcgrpo.train --run {params.run:q} --model {input.model:q} --sums {input.sums:q} --data {input.data:q} "
+        "--test {input.test:q} --output {output.run:q} --weights {output.weights:q} --unfinished {params.unfinished:q} "
         "--threads {threads} --gpus {params.gpus} --code {params.code} > {log:q} 2>&1"

@@ -1,32 +1,33 @@
 """The effect of each difference between the paper and its code in a study: the numbers of docs/paper-and-code.md.
 
-    python workflow/scripts/paper_and_code.py results/reference/summary.csv
+    python workflow/scripts/paper_and_code.py results/reference
 
 prints them; `make readme` writes those of the reference study into the page.
 """
 
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pandas as pd
 
-from mcgrpo.analyse.frames import accuracies, read_frame
-from mcgrpo.analyse.records import Cell
+from mcgrpo.analyse.frames import accuracies, read_cells
 from mcgrpo.report import wording
 from mcgrpo.report.tables import flip_rates
 from mcgrpo.study.methods import UNTRAINED, label
+from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.variants import DEFAULT
 
 VARIANTS = ("released", "mixed-groups", "best-on-test", "composite", "fixed-rows")
 """Variants in the order of the page; the sweep of injected flips follows."""
-SURE = "**Bold**: the 95% interval excludes zero."
+SURE = "**Bold**: better or worse, as in the tables (corrected within each)."
 
 
 def measured(summary: pd.DataFrame) -> str:
     """Markdown: the change by each variant, the gain of the median in it, and sign flips by convention.
 
     Args:
-        summary: a row per `mcgrpo.analyse.records.Cell`; all of `VARIANTS` must have been run.
+        summary: of `mcgrpo.analyse.frames.read_cells`; all of `VARIANTS` must have been run.
     """
     cells = accuracies(summary, "in", variant=None)
     order = [*VARIANTS, *sorted(name for name in cells.variant.unique() if name.startswith("flip-"))]
@@ -55,8 +56,7 @@ def changes(cells: pd.DataFrame) -> str:
     return (
         "### What each changes\n\n"
         f"Accuracy in points, paired by seed and problem with the same method and G at `default`; {problems(cells)}. "
-        f"{SURE} It does in {sure} of {len(known)}. If no variant changed anything, it would in about "
-        f"{len(known) / 20:.0f}: intervals are not corrected for multiple comparisons.\n\n{table(rows)}"
+        f"{SURE} So are {sure} of {len(known)}. Intervals are not corrected for their number.\n\n{table(rows)}"
     )
 
 
@@ -149,4 +149,4 @@ def table(rows: list[dict[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    print(measured(read_frame(sys.argv[1], Cell)))
+    print(measured(read_cells(ResultFiles(Path(sys.argv[1])))))

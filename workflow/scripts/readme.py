@@ -14,12 +14,13 @@ from pathlib import Path
 import pandas as pd
 import paper_and_code
 
-from mcgrpo.analyse.frames import accuracies, read_frame
-from mcgrpo.analyse.records import Cell
+from mcgrpo.analyse.frames import accuracies, read_cells
 from mcgrpo.records import cell_name
 from mcgrpo.report import wording
 from mcgrpo.report.page import jobs
 from mcgrpo.study.methods import label
+from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import read_plan
 from mcgrpo.study.variants import DEFAULT
 
 STUDY = sys.argv[1] if __name__ == "__main__" and sys.argv[1:] else "reference"
@@ -27,7 +28,7 @@ MARK, PRETRAINED = "study", "smollm2"
 """The names of the blocks that are written: those of a study of toy models, and those of one of a pre-trained model."""
 REPORTS = Path("reports") / STUDY
 RESULTS = Path("results") / STUDY
-SUMMARY = RESULTS / "summary.csv"
+FILES = ResultFiles(RESULTS)
 ARCHIVE = f"{STUDY}-evidence.tar.xz"
 """What `mcgrpo bundle` makes of it."""
 SETTING = "toy-qwen3"
@@ -67,7 +68,7 @@ def claims() -> str:
 
 def changes() -> str:
     """The change of sampled accuracy by every variant, from the same method and G at default."""
-    cells = accuracies(read_frame(SUMMARY, Cell), "in", variant=None)
+    cells = accuracies(read_cells(FILES), "in", variant=None)
     cells = cells[(cells.decoding == "sampled") & cells.change_low.notna()]
     rows = [
         {
@@ -86,7 +87,7 @@ def changes() -> str:
 
 def mad_zero() -> str:
     """The effect of each choice of `mad_zero` in the study, and those under composite rewards."""
-    cells = read_frame(SUMMARY, Cell)
+    cells = read_cells(FILES)
     cells = cells[(cells.setting == SETTING) & cells.method.isin(["grpo", "mc-grpo"])]
     problems = accuracies(cells, "in").n.iat[0]
     text = (
@@ -157,12 +158,12 @@ def headline() -> str:
 
 def provenance() -> str:
     """What the study ran: trainings, seeds, day and commit, from each run.json, and the archive of its evidence."""
-    trainings = [each for each in jobs.planned_trainings(RESULTS) if each.state == jobs.FINISHED]
+    trainings = [each for each in jobs.planned_trainings(read_plan(FILES.plan), FILES) if each.state == jobs.FINISHED]
     if not trainings:
         raise SystemExit(f"{RESULTS}: no training has finished")
     seeds = Counter(cell_name(vars(each.run)) for each in trainings)
     commits = ", ".join(f"`{commit[:10]}`" for commit, _ in jobs.commits(trainings))
-    cards = sorted({each.outcome["device"] for each in trainings} - {"cpu"})
+    cards = sorted({each.outcome.device for each in trainings} - {"cpu"})
     return (
         f"The study `config/{STUDY}.yaml`: {wording.count(len(trainings), 'training')}, "
         f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, "
@@ -211,7 +212,7 @@ def main() -> None:
     put(Path("README.md"), MARK, summary())
     put(Path("docs/mini-study.md"), MARK, page())
     put(Path("docs/mad-zero.md"), MARK, mad_zero())
-    put(Path("docs/paper-and-code.md"), MARK, paper_and_code.measured(read_frame(SUMMARY, Cell)))
+    put(Path("docs/paper-and-code.md"), MARK, paper_and_code.measured(read_cells(FILES)))
     if BENCHMARK.is_file():
         put(Path("docs/drop-in.md"), "bench", BENCHMARK.read_text().strip())
 

@@ -16,12 +16,15 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.analyse.collect import collect
 from mcgrpo.commands.evidence import archive
-from mcgrpo.commands.evidence.contents import MANIFEST, OPTIONAL, STUDY, SUMS, planned_files, reports, training_names
-from mcgrpo.files import RecordError, read_json, write_json
+from mcgrpo.commands.evidence.contents import FORMAT, MANIFEST, OPTIONAL, STUDY, SUMS, planned_files, reports
+from mcgrpo.files import RecordError, write_json
+from mcgrpo.records import Outcome, Plan
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
 from mcgrpo.study.paths import RECORD, ResultFiles, StudyFiles
-from mcgrpo.study.plan import Config, as_json
+from mcgrpo.study.plan import Config, plan_of
+from mcgrpo.study.planned import read_plan, trained_runs
+from mcgrpo.study.trained import read_record
 from mcgrpo.sums import sha256, write_list
 from mcgrpo.train.provenance import commit
 
@@ -62,16 +65,15 @@ def bundle(study: list[Path], output: Path | None = None, completions: bool = Fa
     return output, lacking
 
 
-def checked_plan(config: Config) -> dict[str, Any]:
+def checked_plan(config: Config) -> Plan:
     """The plan that a study was run by.
 
     Raises:
         StudyError: where there is none, or it is not the plan of this study.
     """
     path = StudyFiles(config["study"]).results.plan
-    plan, wanted = read_json(study_file.made(config, path)), as_json(config)
-    odd = [key for key in {**wanted, **plan} if plan.get(key) != wanted.get(key)]
-    if odd:
+    plan, wanted = read_plan(study_file.made(config, path)), plan_of(config)
+    if odd := [key for key, value in vars(wanted).items() if getattr(plan, key) != value]:
         raise StudyError(f"{path}: {odd[0]} differs from these study files; name those that it was run with")
     return plan
 
@@ -87,26 +89,31 @@ def missing(kinds: dict[str, str], names: Container[str], unfinished: list[str])
     return list(dict.fromkeys([*absent, *unfinished]))
 
 
-def outcomes(planned: dict[str, Any], results: ResultFiles) -> dict[str, dict[str, Any]]:
+def outcomes(planned: Plan, results: ResultFiles) -> dict[str, Outcome]:
     """Training -> the `outcome` of its run.json, for those that have one.
 
     Raises:
-        RecordError: for one that holds no JSON object.
+        RecordError: for one that holds anything else.
     """
-    records = {name: results.run(name) / RECORD for name in training_names(planned)}
-    return {name: read_json(path).get("outcome", {}) for name, path in records.items() if path.is_file()}
+    records = {run.name: results.run(run.name) / RECORD for run in trained_runs(planned)}
+    found = {name: read_record(path)[1] for name, path in records.items() if path.is_file()}
+    return {name: outcome for name, outcome in found.items() if outcome}
 
 
-def _manifest(config: Config, planned: dict[str, Any]) -> dict[str, Any]:
+def _manifest(config: Config, planned: Plan) -> dict[str, Any]:
     """What made the archive, and what made its trainings; nothing in it depends on when."""
-    found = list(outcomes(planned, StudyFiles(config["study"]).results).values())
-    packages = Counter(json.dumps(outcome.get("versions", {}), sort_keys=True) for outcome in found)
+    ours = {"format": FORMAT, "mcgrpo": version("mcgrpo"), "commit": commit()}
+    return ours | made_of(planned, StudyFiles(config["study"]).results)
+
+
+def made_of(planned: Plan, results: ResultFiles) -> dict[str, Any]:
+    """The study, the number of its trainings, and their commits and versions by count."""
+    found = list(outcomes(planned, results).values())
+    packages = Counter(json.dumps(outcome.versions, sort_keys=True) for outcome in found)
     return {
-        "study": config["study"],
-        "mcgrpo": version("mcgrpo"),
-        "commit": commit(),
+        "study": planned.study,
         "trainings": len(found),
-        "commits": dict(sorted(Counter(str(outcome.get("commit")) for outcome in found).items())),
+        "commits": dict(sorted(Counter(str(outcome.commit) for outcome in found).items())),
         "versions": [{"trainings": count, **json.loads(each)} for each, count in sorted(packages.items())],
     }
 

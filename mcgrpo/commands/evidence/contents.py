@@ -3,23 +3,25 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
 
-from mcgrpo.report.catalogue import CLAIMS, TABLES
+from mcgrpo.records import Plan
+from mcgrpo.report.catalogue import CLAIMS, SIGNAL, TABLES
 from mcgrpo.study.check import StudyError, check_form
-from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
 from mcgrpo.study.plan import Config, variants
+from mcgrpo.study.planned import trained_runs
 from mcgrpo.sums import FOLDER_LIST
 
 STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", FOLDER_LIST
 """The study as it was run (its files merged); what made it; the hash of every other file."""
+FORMAT = 2
+"""Of archives, in their manifest: counted up where `verify` can no longer make the files of earlier ones again."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
 OPTIONAL = ("text", "if there")
 
 
-def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
+def planned_files(config: Config, planned: Plan) -> dict[str, str]:
     """The kind of every file that a study plans.
 
     `made` is made again by `verify`, `grades` with `--regrade` only; `data` and `training` are what these need, `text`
@@ -27,25 +29,33 @@ def planned_files(config: Config, planned: dict[str, Any]) -> dict[str, str]:
     """
     files, tables = StudyFiles(config["study"]), reports(config)
     results = files.results
-    evaluations = [(run, benchmark) for run, each in planned["evaluations"].items() for benchmark in each]
-    flips = [(run, spec["benchmark"]) for run, spec in planned["flips"].items()]
-    trainings = training_names(planned)
-    evaluated = {name for run in planned["runs"] for name in planned["benchmarks"][run["setting"]]}
-    datasets = sorted({run["dataset"] for run in planned["runs"]} | evaluated)
+    evaluations = [(run, benchmark) for run, each in planned.evaluations.items() for benchmark in each]
+    flips = [(run, spec.benchmark) for run, spec in planned.flips.items()]
+    trained = [run.name for run in trained_runs(planned)]
+    # The signal of an estimator of somebody's own is made by its code, which `verify` does not run
+    own, signals = modules(planned), [results.signals, results.signal_curves, *(tables / name for name in SIGNAL)]
     kinds = {
         "made": [results.plan, *results.tables, *(results.flips(*each) for each in flips)]
-        + [tables / name for name in (*TABLES, *CLAIMS)],
-        "grades": [results.grades(*each, protocol) for each in evaluations for protocol in planned["grading"]]
+        + [tables / name for name in (*TABLES, *CLAIMS)]
+        + ([] if own else signals),
+        "grades": [results.grades(*each, protocol) for each in evaluations for protocol in planned.grading]
         + [results.rollout_grades(*each) for each in flips],
         "data": [results.overlap]
-        + [path for name in datasets for path in (files.audit(name), files.data_source(name))],
-        "training": [results.run(run) / name for run in trainings for name in (RECORD, METRICS, GROUPS)],
-        "if there": [results.run(run) / ROLLOUTS for run in trainings]
-        + [results.unfinished(run) / name for run in trainings for name in (RECORD, METRICS)]
-        + [f"study/{each}" for each in modules(planned)],
+        + [path for name in data_sets(planned) for path in (files.audit(name), files.data_source(name))],
+        "training": [results.run(run) / name for run in trained for name in (RECORD, METRICS, GROUPS)],
+        "if there": [results.run(run) / ROLLOUTS for run in trained]
+        + [results.unfinished(run) / name for run in trained for name in (RECORD, METRICS)]
+        + [f"study/{each}" for each in own]
+        + (signals if own else []),
         "text": [results.completions(*each) for each in evaluations] + [results.rollouts(*each) for each in flips],
     }
     return {str(path): kind for kind, paths in kinds.items() for path in paths}
+
+
+def data_sets(planned: Plan) -> list[str]:
+    """The data sets that the plan trains or evaluates on."""
+    evaluated = {name for run in planned.runs for name in planned.benchmarks[run.setting]}
+    return sorted({run.dataset for run in planned.runs} | evaluated)
 
 
 def reports(config: Config) -> Path:
@@ -53,15 +63,10 @@ def reports(config: Config) -> Path:
     return Path("reports", config["study"])
 
 
-def modules(planned: dict[str, Any]) -> list[Path]:
+def modules(planned: Plan) -> list[Path]:
     """The modules of the study's own estimators (`module:attribute`), relative to its folder; where they are files."""
-    names = {run["estimator"].partition(":")[0] for run in planned["runs"] if ":" in run["estimator"]}
+    names = {run.estimator.partition(":")[0] for run in planned.runs if ":" in run.estimator}
     return sorted(Path(*name.split(".")).with_suffix(".py") for name in names)
-
-
-def training_names(planned: dict[str, Any]) -> list[str]:
-    """The names of the plan's trainings."""
-    return [name for name in planned["evaluations"] if name.split("/")[1] != UNTRAINED]
 
 
 def read_config(path: Path) -> Config:

@@ -9,23 +9,23 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from mcgrpo.analyse import contrasts, sign_flips, summarise
+from mcgrpo.analyse import comparisons, sign_flips, signals, summarise
 from mcgrpo.analyse.collect import Results
-from mcgrpo.analyse.frames import read_frame, read_records
-from mcgrpo.analyse.records import Cell, Contrast, CurvePoint
-from mcgrpo.commands.evidence.contents import reports
-from mcgrpo.files import write_csv, write_json, write_jsonl
+from mcgrpo.analyse.records import CellSignal, CurvePoint
+from mcgrpo.analyse.scored import write_scores
+from mcgrpo.commands.evidence.contents import modules, reports
 from mcgrpo.grade import completions as grade
-from mcgrpo.report.answer import answer
-from mcgrpo.report.claims.judge import rulings
-from mcgrpo.report.claims.tables import write_rulings
-from mcgrpo.report.tables.__main__ import write_tables
-from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.plan import Config, as_json, title
+from mcgrpo.records import Plan
+from mcgrpo.report.claims import __main__ as claims
+from mcgrpo.report.tables import __main__ as tables
+from mcgrpo.study.paths import GROUPS, ResultFiles, StudyFiles
+from mcgrpo.study.plan import Config, title
+from mcgrpo.study.planned import trained_runs, write_plan
+from mcgrpo.sums import write_table
 
 
-def make_tables(config: Config, planned: dict[str, Any], collected: Results, there: StudyFiles, made: StudyFiles):
-    """Plan, flips, scores, summary, contrasts, tables and claims.
+def make_tables(config: Config, planned: Plan, collected: Results, there: StudyFiles, made: StudyFiles):
+    """Plan, flips, scores, summary, comparisons, signals, tables and claims.
 
     Args:
         config: the study.
@@ -35,31 +35,46 @@ def make_tables(config: Config, planned: dict[str, Any], collected: Results, the
         made: where what is made again is written.
     """
     ours, folder = made.results, made.root / reports(config)
-    write_json(ours.plan, as_json(config))
-    for run, spec in planned["flips"].items():
-        benchmark, sizes = spec["benchmark"], spec["subset_sizes"]
+    write_plan(ours.plan, planned)
+    for run, spec in planned.flips.items():
+        benchmark, sizes = spec.benchmark, spec.subset_sizes
         if (grades := there.results.rollout_grades(run, benchmark)).is_file():
             _call(sign_flips.main, "--grades", grades, "--k", *sizes, "--output", ours.flips(run, benchmark))
-    write_jsonl(ours.scores, collected.scores)
-    write_csv(ours.curves, CurvePoint, collected.curves)
-    _call(summarise.main, "--results", ours.folder)
-    _call(contrasts.main, "--results", ours.folder)
-    found = answer(planned, read_records(ours.contrasts, Contrast))
-    write_tables(read_frame(ours.summary, Cell), found, folder, title(config))
-    write_rulings(rulings(ours.contrasts), folder, title(config))
+    write_scores(ours.scores, collected.scores)
+    write_table(ours.curves, CurvePoint, collected.curves)
+    for stage in (summarise, comparisons):
+        _call(stage.main, "--results", ours.folder)
+    if modules(planned):  # somebody's own code, which is not run: without signals
+        write_table(ours.signals, CellSignal, [])
+    else:
+        lend(planned, there.results, ours)
+        _call(signals.main, "--results", ours.folder)
+    for stage in (tables, claims):
+        _call(stage.main, "--results", ours.folder, "--output", folder, "--title", title(config))
 
 
-def make_grades(config: Config, planned: dict[str, Any], there: StudyFiles, made: StudyFiles) -> None:
+def lend(planned: Plan, theirs: ResultFiles, ours: ResultFiles) -> None:
+    """Link what signals are computed from, beside what is made again: grades of many rollouts, and groups."""
+    grades = [(run, spec.benchmark) for run, spec in planned.flips.items()]
+    paths = [(theirs.rollout_grades(*each), ours.rollout_grades(*each)) for each in grades]
+    paths += [(theirs.run(run.name) / GROUPS, ours.run(run.name) / GROUPS) for run in trained_runs(planned)]
+    for source, target in paths:
+        if source.is_file() and not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.symlink_to(source.resolve())
+
+
+def make_grades(config: Config, planned: Plan, there: StudyFiles, made: StudyFiles) -> None:
     """Grades of all completions that are in the archive; arguments as of `make_tables`."""
-    theirs, ours, protocols = there.results, made.results, planned["grading"]
+    theirs, ours, protocols = there.results, made.results, planned.grading
     jobs = [
         (each, theirs.completions(run, each), {protocol: ours.grades(run, each, protocol) for protocol in protocols})
-        for run, benchmarks in planned["evaluations"].items()
+        for run, benchmarks in planned.evaluations.items()
         for each in benchmarks
     ]
-    for run, spec in planned["flips"].items():
-        names = run, spec["benchmark"]
-        jobs.append((spec["benchmark"], theirs.rollouts(*names), {"paper": ours.rollout_grades(*names)}))
+    for run, spec in planned.flips.items():
+        names = run, spec.benchmark
+        jobs.append((spec.benchmark, theirs.rollouts(*names), {"paper": ours.rollout_grades(*names)}))
     for benchmark, completions, grades in jobs:
         if completions.is_file():
             of = ["--task", config["datasets"][benchmark]["task"], "--input", completions]

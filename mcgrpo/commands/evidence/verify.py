@@ -16,18 +16,24 @@ from typing import Literal, NamedTuple
 
 from mcgrpo import command_line
 from mcgrpo.analyse.collect import Results, collect
-from mcgrpo.commands.evidence import archive, regenerate
-from mcgrpo.commands.evidence.bundle import missing, outcomes
+from mcgrpo.commands.evidence import archive, data, regenerate
+from mcgrpo.commands.evidence.bundle import made_of, missing, outcomes
 from mcgrpo.commands.evidence.compare import difference
-from mcgrpo.commands.evidence.contents import MANIFEST, STUDY, SUMS, planned_files, read_config
+from mcgrpo.commands.evidence.contents import FORMAT, MANIFEST, STUDY, SUMS, planned_files, read_config
 from mcgrpo.files import read_json
 from mcgrpo.records import run_name
 from mcgrpo.study.paths import StudyFiles
-from mcgrpo.study.plan import as_json
+from mcgrpo.study.plan import plan_of
 from mcgrpo.sums import read_list, sha256, sums_of
 
 SHOWN = 20
 """Culprits of one check that are printed."""
+
+MEANING = (
+    "Verified: plan, tables and claims follow from the grades and metrics, and these are of the study's problems.",
+    "Not looked at: whether a model gave these completions and metrics, and whether the commits are those that ran.",
+)
+"""Printed before the verdict."""
 
 
 class Check(NamedTuple):
@@ -75,7 +81,8 @@ def verify(path: Path, partial: bool = False, regrade: bool = False, most_mb: in
         except archive.ArchiveError as error:
             yield Check("archive", "refused", (str(error),), "FAILED")
             return
-        checks = [unpacked.files, unpacked.study, unpacked.complete, unpacked.commits, unpacked.problems]
+        checks = [unpacked.files, unpacked.study, unpacked.complete, unpacked.manifest, unpacked.commits, unpacked.data,
+                  unpacked.problems]  # fmt: skip
         for check in [*checks, *([unpacked.grades] if regrade else []), unpacked.tables]:
             try:
                 yield check()
@@ -113,12 +120,15 @@ class Unpacked:
 
     def study(self) -> Check:
         """The study is one that this code would run."""
-        self.manifest = read_json(self.folder / MANIFEST)
+        self.packed = read_json(self.folder / MANIFEST)
+        if (packed := self.packed.get("format", 1)) != FORMAT:
+            commit = self.packed.get("commit")
+            raise archive.ArchiveError(f"packed in format {packed}, not {FORMAT}: `mcgrpo verify` of {commit} reads it")
         self.config = read_config(self.folder / STUDY)
-        self.planned = as_json(self.config)
+        self.planned = plan_of(self.config)
         self.kinds = planned_files(self.config, self.planned)
         self.there, self.again = (StudyFiles(self.config["study"], folder) for folder in (self.folder, self.made))
-        finding = f"{self.config['study']}, packed by mcgrpo {self.manifest['mcgrpo']}"
+        finding = f"{self.config['study']}, packed by mcgrpo {self.packed['mcgrpo']}"
         if self.same_version:
             return Check("study", finding)
         note = f"this is mcgrpo {version('mcgrpo')}: of tables only .csv files are compared, numbers within 1e-6"
@@ -127,7 +137,7 @@ class Unpacked:
     @property
     def same_version(self) -> bool:
         """Whether the archive was packed by the version that is installed."""
-        return self.manifest["mcgrpo"] == version("mcgrpo")
+        return self.packed["mcgrpo"] == version("mcgrpo")
 
     def complete(self) -> Check:
         """Nothing that was planned is missing, and nothing else is there."""
@@ -137,28 +147,45 @@ class Unpacked:
         lacking = missing(self.kinds, self.names, unfinished)
         if lacking and self.partial and not strangers:
             return Check("complete", f"{len(lacking)} missing", lacking, "note")
-        fine = f"{len(self.planned['runs'])} runs, nothing missing and nothing else"
+        fine = f"{len(self.planned.runs)} runs, nothing missing and nothing else"
         bad = f"{len(lacking)} missing, {len(strangers)} too many"
         return judged("complete", fine, bad, [*lacking, *strangers])
 
+    def manifest(self) -> Check:
+        """The manifest says of the trainings what their records say."""
+        made = made_of(self.planned, self.there.results)
+        odd = [f"{MANIFEST}: {key} is not that of the run.json files" for key in made if self.packed[key] != made[key]]
+        return judged("manifest", f"{made['trainings']} trainings as in {MANIFEST}", f"{len(odd)} keys differ", odd)
+
     def commits(self) -> Check:
-        """Every training is of a known commit."""
+        """Every training is of a known commit, and the archive was packed by the commit of one."""
         found = outcomes(self.planned, self.there.results).items()
-        commits = {name: str(outcome.get("commit")) for name, outcome in found}
+        commits = {name: str(outcome.commit) for name, outcome in found}
         culprits = [f"{name}: {each}" for name, each in commits.items() if each.endswith("-dirty") or each == "None"]
         counts = Counter(commits.values())
         fine = ", ".join(f"{count} trainings of {each}" for each, count in sorted(counts.items())) or "no trainings"
         check = judged("commits", fine, f"{len(culprits)} trainings of unknown code", culprits)
-        return check._replace(status="note") if check.status == "ok" and len(counts) > 1 else check
+        packed = str(self.packed["commit"]).removesuffix("-dirty")
+        others = [f"packed by another commit: {packed}"] if packed not in counts else []
+        is_note = check.status == "ok" and (others or len(counts) > 1)
+        return check._replace(status="note", culprits=others) if is_note else check
+
+    def data(self) -> Check:
+        """Audits, overlaps, golds and the data of trainings are those of the study, as far as these can be known."""
+        archived = data.Archived(self.config, self.planned, self.there, self.made / "data")
+        found, fewer = [*data.faults(archived)], [*data.fewer(archived)]
+        if fewer and not found:
+            return Check("data", "fewer rows than the study would take", fewer, "note")
+        return judged("data", "as the study and the golds have it", f"{len(found)} faults", found)
 
     def problems(self) -> Check:
         """Every score is over all problems of its benchmark, by the benchmark's audit."""
         counted = {(run_name(vars(score)), score.benchmark, score.measure): score.n for score in self.collected.scores}
         culprits = []
-        for run, benchmarks in self.planned["evaluations"].items():
+        for run, benchmarks in self.planned.evaluations.items():
             for benchmark in benchmarks:
                 rows = read_json(self.there.audit(benchmark))["splits"]["test"]["rows"]
-                for measure in self.planned["measures"]:
+                for measure in self.planned.measures:
                     count = counted.get((run, benchmark, measure), rows if self.partial else None)
                     if count != rows:
                         culprits.append(f"{run}: {measure} on {benchmark} is over {count} problems of {rows}")
@@ -170,7 +197,7 @@ class Unpacked:
         return self.compared("grades", "grades")
 
     def tables(self) -> Check:
-        """Plan, flips, scores, summary, tables and claims are those of the grades and metrics."""
+        """Plan, flips, scores, summary, comparisons, signals, tables and claims are those of the grades and metrics."""
         regenerate.make_tables(self.config, self.planned, self.collected, self.there, self.again)
         return self.compared("tables", "made")
 
@@ -201,6 +228,8 @@ def main() -> None:
         sys.exit(f"error: {options.archive}: {error.strerror}")
     notes = f" (notes: {', '.join(topics['note'])})" if topics["note"] else ""
     verdict = f"FAILED: {', '.join(topics['FAILED'])}" if topics["FAILED"] else f"verified{notes}"
+    for line in MEANING:
+        print(line)
     print(f"{printable(str(options.archive))}: {verdict}")
     sys.exit(bool(topics["FAILED"]))
 

@@ -13,7 +13,7 @@ from tabulate import tabulate
 from mcgrpo.analyse.crossed import total_variance
 from mcgrpo.analyse.stats import detectable
 from mcgrpo.study.methods import METHODS
-from mcgrpo.study.plan import Config, as_json, expand
+from mcgrpo.study.plan import Config, expand, plan_of
 from mcgrpo.study.rows import rows_of
 
 BETWEEN_SEEDS, BETWEEN_PROBLEMS = 0.015, 0.08
@@ -59,7 +59,7 @@ def gains(config: Config) -> Counter[tuple[str, str, int]]:
 
 def listing(config: Config) -> Iterator[str]:
     """The detectable gain by the study's primary measure, for each setting, benchmark and number of seeds."""
-    measure, rows = as_json(config)["primary"]["measure"], []
+    measure, rows = plan_of(config).primary.measure, []
     samples = 0 if measure == "greedy" else config["evaluation"]["samples"]
     sort, differ = ("sampled", SAMPLED) if samples else ("greedy", DISAGREEMENT)
     for (setting, benchmark, seeds), cells in sorted(gains(config).items()):

@@ -5,7 +5,6 @@ and hyper-parameters, apart from those in `FREE`: methods, rewards and seeds may
 a CPU that has neither takes about as long as those of the reference study did.
 """
 
-import csv
 import json
 import math
 from collections import defaultdict
@@ -14,12 +13,14 @@ from statistics import mean
 from typing import NamedTuple
 
 from mcgrpo import shipped
-from mcgrpo.files import RecordError, as_record, read_json
+from mcgrpo.analyse.published import read_published
+from mcgrpo.files import RecordError
 from mcgrpo.records import Run
 from mcgrpo.study.estimators import drawn
 from mcgrpo.study.paths import RECORD, StudyFiles
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.study.read import read
+from mcgrpo.study.trained import read_record
 from mcgrpo.study.variants import DEFAULT
 
 FREE = (
@@ -85,19 +86,20 @@ def finished(config: Config, trainings: Iterable[Run]) -> Iterator[tuple[Run, fl
     """Trainings that finished with the present hyper-parameters, each with its seconds."""
     for run in trainings:
         try:
-            record = read_json(StudyFiles(config["study"]).results.run(run.name) / RECORD)
-            outcome = record.pop("outcome", {})
-            if outcome.get("status") == "finished" and as_record(Run, record, run.name) == run:
-                yield run, outcome["seconds"]
+            found, outcome = read_record(StudyFiles(config["study"]).results.run(run.name) / RECORD)
+            if outcome and outcome.is_finished and found == run:
+                yield run, outcome.seconds
         except RecordError:
             continue
 
 
 def _published(config: Config) -> Iterator[tuple[Config, Run, float]]:
     """The paper's study, its runs, and their seconds."""
-    with shipped.PUBLISHED.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if (row["measure"], row["variant"]) == ("seconds", DEFAULT)]
-    printed = {(row["setting"], row["method"], int(row["num_generations"])): float(row["value"]) for row in rows}
+    printed = {
+        (row.setting, row.method, row.num_generations): row.value
+        for row in read_published(shipped.PUBLISHED)
+        if (row.measure, row.variant) == ("seconds", DEFAULT)
+    }
     if not {setting for setting, *_ in printed} & config["settings"].keys():
         return
     paper = read([shipped.STUDY])

@@ -14,12 +14,12 @@ from mcgrpo.study.paths import ResultFiles
 def main(arguments: list[str] | None = None) -> None:
     """Judge the claims, write the files."""
     parser = command_line.parser("Judge the paper's claims.")
-    parser.add_argument("--results", required=True, type=Path, help="results/STUDY, with contrasts.csv")
+    parser.add_argument("--results", required=True, type=Path, help="results/STUDY, with comparisons.csv")
     parser.add_argument("--output", required=True, type=Path, help="folder for claims.md, claims.tex and claims.csv")
     parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
-        found = rulings(ResultFiles(options.results).contrasts)
+        found = rulings(ResultFiles(options.results).comparisons)
     write_rulings(found, options.output, options.title)
 
 

@@ -1,4 +1,4 @@
-"""Judge the paper's claims by the numbers it prints and by those of a study, from contrasts.csv.
+"""Judge the paper's claims by the numbers it prints and by those of a study, from comparisons.csv.
 
 The language of claims.yaml is workflow/schemas/claims.schema.yaml; `mcgrpo claims` prints the list of a study.
 """
@@ -10,36 +10,33 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import Claim, average, bounds, describe, read_claims
-from mcgrpo.analyse.contrasts import of_printed
+from mcgrpo.analyse.contrasts import family_of, is_sign, of_printed, own_verdicts
 from mcgrpo.analyse.frames import read_records
+from mcgrpo.analyse.measures import decoding_of
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Contrast
-from mcgrpo.analyse.stats import DIGITS, LEVEL
+from mcgrpo.analyse.stats import DIGITS
+from mcgrpo.analyse.verdicts import TAIL, ClaimVerdict
 from mcgrpo.files import RecordError
 from mcgrpo.report import wording
 
 Source = Literal["published", "ours"]
-ClaimVerdict = Literal["holds", "fails", "equivalent", "inconclusive", "not measured", "not judged"]
-TAIL = (1 - LEVEL) / 2
-"""Level of each one-sided test."""
-BESIDE = TAIL / 2
-"""Level of all single comparisons together, which are tested in addition to their average, the endpoint."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """A row of claims.csv: a `Contrast` by one source, in words, with its verdict and its distance inside its bounds.
 
-    The verdict of a `single` comparison is corrected for their number, that of an `endpoint` for the number of these.
+    The verdict of a `single` comparison is corrected for their number, that of an `endpoint` for the number of these;
+    that of the sign of a pair of cells, in the family of this pair. `decoding` is that of the accuracies compared.
     """
 
     claim: str
     source: Source
     kind: Literal["single", "endpoint"]
+    decoding: str | None
     setting: str | None
     benchmark: str | None
     comparison: str
@@ -86,19 +83,19 @@ def judge(claims: Sequence[Claim], contrasts: Iterable[Contrast], source: Source
     """
     rows: dict[str, list[Contrast]] = defaultdict(list)
     for row in contrasts:
-        rows[row.claim].append(row)
+        rows[row.family].append(row)
     for claim in claims:
         wanted = set(range(1, len(claim.comparisons) + 1))
-        if (evaluated := {row.comparison for row in rows[claim.id]} - {0}) != wanted:
+        if (evaluated := {row.comparison for row in rows[family_of(claim)]} - {0}) != wanted:
             raise RecordError(
                 f"claim {claim.id}: it has {len(wanted)} comparisons, but {len(evaluated)} have been evaluated; "
-                "contrasts.csv is of another claims.yaml"
+                "comparisons.csv is of another claims.yaml"
             )
-    return [_rule(claim, rows[claim.id], source) for claim in claims]
+    return [_rule(claim, rows[family_of(claim)], source) for claim in claims]
 
 
-def rulings(contrasts: Path | None = None) -> list[list[Ruling]]:
-    """The rulings on the paper's claims by the numbers that it prints, and by a study's contrasts.csv if it is given.
+def rulings(comparisons: Path | None = None) -> list[list[Ruling]]:
+    """The rulings on the paper's claims by the numbers that it prints, and by a study's comparisons.csv if it is given.
 
     Raises:
         ValueError: as `judge` and `mcgrpo.analyse.frames.read_records`.
@@ -106,58 +103,34 @@ def rulings(contrasts: Path | None = None) -> list[list[Ruling]]:
     claims = read_claims(shipped.CLAIMS)
     printed = of_printed(claims, as_cells(read_published(shipped.PUBLISHED)))
     found = [judge(claims, printed, "published")]
-    return found if contrasts is None else [*found, judge(claims, read_records(contrasts, Contrast), "ours")]
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values corrected for their number (Holm 1979, Scandinavian Journal of Statistics 6(2))."""
-    order = np.argsort(p_values, kind="stable")
-    corrected = np.maximum.accumulate(np.sort(p_values) * np.arange(len(p_values), 0, -1))
-    return np.minimum(corrected, 1)[np.argsort(order)].tolist()
+    return found if comparisons is None else [*found, judge(claims, read_records(comparisons, Contrast), "ours")]
 
 
 def _rule(claim: Claim, rows: Sequence[Contrast], source: Source) -> Ruling:
     singles = [row for row in rows if row.comparison]
     endpoints = [row for row in rows if not row.comparison]
     measured = [row for row in singles if row.value is not None]
-    unjudged = claim.unjudged or next((row.unjudged for row in singles if row.unjudged), "")
-    if unjudged:
-        words = ["not measured" if row.value is None else "not judged" for row in (*singles, *endpoints)]
-    else:
-        words = [*verdicts(singles, TAIL if len(measured) == 1 else BESIDE), *verdicts(endpoints)]
-    if len(measured) != 1:
-        singles = [replace(row, detectable=None) for row in singles]
-    told = [_finding(claim, row, word, source) for row, word in zip((*singles, *endpoints), words, strict=True)]
+    told = [_finding(claim, row, source, len(measured) == 1) for row in (*singles, *endpoints)]
     found = tuple(told[: len(singles)]), tuple(told[len(singles) :])
-    if unjudged:
+    if unjudged := claim.unjudged or next((row.unjudged for row in singles if row.unjudged), ""):
         return Ruling(claim, source, "not judged", *found, unjudged)
+    if claim.quantifier == "some":
+        return Ruling(claim, source, _in_some(singles, endpoints), *found)
+    # The verdict on a pair may be that of another family: it contradicts the claim where the claim's own tests do, too
+    beyond = [row for row, word in zip(singles, own_verdicts(rows), strict=False) if row.verdict == word == "fails"]
     missing = {row.comparison for row in singles} - {row.comparison for row in measured}
-    verdict = _in_some(*found) if claim.quantifier == "some" else _in_all(*found, bool(missing), claim.is_two_sided)
-    return Ruling(claim, source, verdict, *found)
+    return Ruling(claim, source, _in_all(singles, endpoints, bool(beyond), bool(missing), claim.is_two_sided), *found)
 
 
-def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[ClaimVerdict]:
-    """Verdicts on comparisons that are judged together, corrected for the number that can be judged."""
-    tested = [row for row in rows if row.p_holds is not None and min(row.p_holds, row.p_fails) < 1]
-    holds, fails = (holm([getattr(row, name) for row in tested]) for name in ("p_holds", "p_fails"))
-    near = holm([1.0 if row.p_equivalent is None else row.p_equivalent for row in tested])
-    words = {id(row): _word(*p, level) for row, *p in zip(tested, holds, fails, near, strict=True)}
-    return ["not measured" if row.value is None else words.get(id(row), "inconclusive") for row in rows]
-
-
-def _word(p_holds: float, p_fails: float, p_equivalent: float, level: float) -> ClaimVerdict:
-    if p_holds <= level or p_fails <= level:
-        return "holds" if p_holds <= level else "fails"
-    return "equivalent" if p_equivalent <= 2 * level else "inconclusive"
-
-
-def _in_all(singles: Sequence[Finding], endpoints: Sequence[Finding], missing: bool, two_sided: bool) -> ClaimVerdict:
-    """The verdict on the endpoint, unless a single comparison fails or none is measured.
+def _in_all(
+    singles: Sequence[Contrast], endpoints: Sequence[Contrast], beyond: bool, missing: bool, two_sided: bool
+) -> ClaimVerdict:
+    """The verdict on the endpoint, unless a single comparison lies `beyond` the bounds or none is measured.
 
     With bounds on both sides it holds only if every single comparison does. Requiring all of several tests to be
     significant needs no correction (an intersection-union test).
     """
-    if any(row.verdict == "fails" for row in singles):
+    if beyond:
         return "fails"
     if missing:
         return "not measured"
@@ -166,18 +139,19 @@ def _in_all(singles: Sequence[Finding], endpoints: Sequence[Finding], missing: b
     return "inconclusive" if apart and endpoint.verdict == "holds" else endpoint.verdict
 
 
-def _in_some(singles: Sequence[Finding], endpoints: Sequence[Finding]) -> ClaimVerdict:
+def _in_some(singles: Sequence[Contrast], endpoints: Sequence[Contrast]) -> ClaimVerdict:
     """The verdict on the best endpoint.
 
     The claim fails only once every setting is measured, as a missing one may be sufficient; and only if each of them
-    does, so that this is not corrected for their number.
+    does, so that this is not corrected for their number, but for an endpoint that has the verdict of a pair.
     """
-    words = {"fails" if row.p_fails <= TAIL else row.verdict for row in endpoints}
+    words = {"fails" if row.p_fails <= TAIL and not is_sign(row) else row.verdict for row in endpoints}
     words.add("not measured" if any(row.value is None for row in singles) else "fails")
     return next(word for word in ("holds", "inconclusive", "not measured", "equivalent", "fails") if word in words)
 
 
-def _finding(claim: Claim, row: Contrast, word: ClaimVerdict, source: Source) -> Finding:
+def _finding(claim: Claim, row: Contrast, source: Source, alone: bool) -> Finding:
+    """A row in words; what it could have shown is known of a claim's only comparison."""
     chosen = [claim.comparisons[row.comparison - 1]] if row.comparison else claim.comparisons
     tested, margin = average(chosen), None
     if row.value is not None:
@@ -186,14 +160,19 @@ def _finding(claim: Claim, row: Contrast, word: ClaimVerdict, source: Source) ->
         tested, margin = replace(tested, low=low, high=high), round(min(row.value - low, high - row.value), DIGITS)
     same = {field.name: getattr(row, field.name) for field in fields(Finding) if hasattr(row, field.name)}
     average_of = f"average of {wording.count(row.comparisons, 'comparison')}"
+    decodings = {decoding_of(term.measure) for each in chosen for term in each.terms}
+    if not row.comparison:  # an endpoint is of all settings, or of all benchmarks of one
+        same |= {"setting": row.setting if claim.quantifier == "some" else None, "benchmark": None}
     in_words = {
+        "claim": claim.id,
         "source": source,
+        "decoding": decodings.pop() if len(decodings) == 1 else None,
+        "detectable": row.detectable if alone or not row.comparison else None,
         "kind": "single" if row.comparison else "endpoint",
         "comparison": describe(tested) if len(chosen) == 1 else average_of,
         "unit": tested.unit,
         "threshold": bounds(tested),
         "over": row.over or "",
-        "verdict": word,
         "margin": margin,
     }
     return Finding(**same | in_words)

@@ -9,9 +9,10 @@ from typing import get_args
 import pandas as pd
 from tabulate import tabulate
 
+from mcgrpo.analyse.verdicts import ClaimVerdict
 from mcgrpo.files import write_csv, write_text
 from mcgrpo.report import wording
-from mcgrpo.report.claims.judge import ClaimVerdict, Finding, Ruling
+from mcgrpo.report.claims.judge import Finding, Ruling
 from mcgrpo.report.tables.frame import PREAMBLE, Table, latex, markdown
 from mcgrpo.report.wording import Estimate
 
@@ -27,8 +28,9 @@ CAPTION = (
     "where two one-sided tests at 5% show the endpoint to lie within the study's margin of 0 (in rewards: times the "
     "reward of a right answer). All else is inconclusive. Where some setting is enough, each setting has its "
     "endpoint. Intervals in brackets are of one comparison, uncorrected. Verdicts are corrected within a claim, not "
-    "for the number of claims. Printed numbers have no interval and are taken as they stand. Points are percentage "
-    "points."
+    "for the number of claims. A number that is the difference of two cells, against 0, has the verdict that it has in "
+    "the tables; a single one contradicts a claim where both say so. After a number stands how the models decoded. "
+    "Printed numbers have no interval and are taken as they stand. Points are percentage points."
 )
 ERRORS = 0.05
 """The rate at which a claim is decided wrongly, at most; `tests/report/test_claim_errors.py` counts."""
@@ -156,7 +158,8 @@ def number(row: Finding) -> str:
     text = str(wording.estimate(*numbers, unit))
     if unit and row.seeds is None:
         text = wording.number(numbers[0], unit, 2)
-    return text + {"percent": "%", "points": " points", "times": " times"}.get(row.unit, "")
+    text += {"percent": "%", "points": " points", "times": " times"}.get(row.unit, "")
+    return f"{text} ({row.decoding})" if row.decoding else text
 
 
 def write_rulings(by_source: Rulings, output: Path, title: str) -> None:

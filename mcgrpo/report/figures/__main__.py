@@ -11,17 +11,22 @@ from functools import partial
 from inspect import signature
 from pathlib import Path
 
+import pandas as pd
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from mcgrpo import command_line
-from mcgrpo.analyse.frames import read_frame
-from mcgrpo.analyse.records import Cell, CurvePoint, Gain, SignalPoint
+from mcgrpo.analyse.frames import read_cells, read_frame
+from mcgrpo.analyse.records import CurvePoint, SignalPoint
 from mcgrpo.report.figures import accuracy, curves, facets, flips
 from mcgrpo.study.paths import ResultFiles
 
-SOURCES = {"summary": Cell, "gains": Gain, "curves": CurvePoint, "signal_curves": SignalPoint}
-"""The CSV files that figures are drawn from, and their records."""
+SOURCES: dict[str, Callable[[ResultFiles], pd.DataFrame]] = {
+    "summary": read_cells,
+    "curves": lambda files: read_frame(files.curves, CurvePoint),
+    "signal_curves": lambda files: read_frame(files.signal_curves, SignalPoint),
+}
+"""What figures are drawn from: the frames of the CSV files."""
 FIGURES: dict[str, Callable[..., Figure]] = {
     "gains-sampled": partial(accuracy.gains, decoding="sampled"),
     "gains-greedy": partial(accuracy.gains, decoding="greedy"),
@@ -36,7 +41,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "injected-flips": flips.injected,
     "signal": flips.signal,
 }
-"""The parameters of a function name its files. It raises a ValueError if they have nothing to show."""
+"""The parameters of a function name its frames. It raises a ValueError if they have nothing to show."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -49,13 +54,16 @@ def main(arguments: list[str] | None = None) -> None:
     files, draw = ResultFiles(options.results), FIGURES[options.name]
     with command_line.errors(ValueError), rc_context(facets.STYLE):
         sources = SOURCES.keys() & signature(draw).parameters
-        data = {name: read_frame(getattr(files, name), SOURCES[name]) for name in sources}
+        data = {name: SOURCES[name](files) for name in sources}
         try:
             figure = draw(**data)
         except ValueError as error:
             print(f"warning: {options.name}: {error}", file=sys.stderr)
             figure = facets.message(f"{options.name}: {error}")
-        facets.save(options.output, figure)
+        try:
+            facets.save(options.output, figure)
+        except OSError as error:  # such as a full disk
+            raise ValueError(f"{options.output}: {error.strerror}") from None
 
 
 if __name__ == "__main__":

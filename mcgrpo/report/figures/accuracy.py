@@ -44,7 +44,7 @@ def by_loss(summary: pd.DataFrame, role: str, decodings: tuple[str, ...]) -> Fig
     return facets.draw(trained, panel, 1.75, below, f"accuracy (%), {', '.join(sorted(cells.measure.unique()))}")
 
 
-def gains(summary: pd.DataFrame, gains: pd.DataFrame, decoding: str) -> Figure:
+def gains(summary: pd.DataFrame, decoding: str) -> Figure:
     """Gains over the mean-centred method at the same G: a row for each setting and benchmark, a column for each loss.
 
     A band is the equivalence margin; crosses are the gains that the paper prints.
@@ -52,7 +52,7 @@ def gains(summary: pd.DataFrame, gains: pd.DataFrame, decoding: str) -> Figure:
     cells = accuracies(summary, "in")
     cells = cells[(cells.decoding == decoding) & cells.baseline.notna() & cells.difference.notna()]
     cells = facets.shown(cells, f"paired gain in {decoding} accuracy on a benchmark of role 'in'")
-    cells = facets.in_order(cells.assign(seed_gains=[seed_gains(gains, cell) for cell in cells.itertuples()]))
+    cells = facets.in_order(cells.assign(seed_gains=[seed_gains(cell) for cell in cells.itertuples()]))
     cells = cells.assign(column="over " + cells.method.map(facets.LOSSES))
     budgets = sorted(cells.num_generations.unique())
 

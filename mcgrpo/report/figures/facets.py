@@ -3,6 +3,7 @@
 Colours are seaborn's "colorblind"; a marker or dash pattern repeats what a colour shows.
 """
 
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -160,6 +161,10 @@ def message(text: str) -> Figure:
 def save(stem: Path, figure: Figure) -> None:
     """Write STEM.pdf and STEM.png without a date, so that the same figure gives the same bytes."""
     for suffix, metadata in ((".pdf", {"CreationDate": None}), (".png", {})):
+        content = (
+            io.BytesIO()
+        )  # whole, before the disk is written: on a full one matplotlib ends in an error of its own
+        figure.savefig(content, format=suffix[1:], dpi=150, metadata=metadata)
         with atomic(stem.with_name(stem.name + suffix)) as temporary:
-            figure.savefig(temporary, format=suffix[1:], dpi=150, metadata=metadata)
+            temporary.write_bytes(content.getvalue())
         figure.set_layout_engine("none")  # the second file has the layout of the first

@@ -19,9 +19,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from mcgrpo import command_line, shipped
-from mcgrpo.analyse.frames import is_among, read_frame, read_records
-from mcgrpo.analyse.records import Cell, CellSignal, Contrast, CurvePoint
-from mcgrpo.files import read_json, write_text
+from mcgrpo.analyse.frames import is_among, read_cells, read_frame, read_records
+from mcgrpo.analyse.records import CellSignal, Contrast, CurvePoint
+from mcgrpo.files import write_text
 from mcgrpo.report import answer
 from mcgrpo.report.claims import tables as claims
 from mcgrpo.report.claims.judge import rulings
@@ -32,6 +32,7 @@ from mcgrpo.report.tables.frame import Table
 from mcgrpo.report.tables.trainings import share, timings
 from mcgrpo.study.methods import label
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import read_plan
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
 from mcgrpo.study.variants import DEFAULT
 
@@ -46,25 +47,25 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         FileNotFoundError: for a figure that is not there.
     """
     files = ResultFiles(options.results)
-    summary, plan = read_frame(files.summary, Cell), read_json(files.plan)
-    planned = jobs.planned_trainings(options.results)
+    summary, plan = read_cells(files), read_plan(files.plan)
+    planned = jobs.planned_trainings(plan, files)
     signals = signal.table(read_frame(files.signals, CellSignal))
-    gained = "gains-greedy" if plan["primary"]["measure"] == "greedy" else "gains-sampled"
+    gained = "gains-greedy" if plan.primary.measure == "greedy" else "gains-sampled"
     figures = [figure(name, options.reports / "figures") for name in options.figures]
     studies = json.loads(os.environ.get("MCGRPO_STUDY_FILES", "[]"))
     given = ["--configfile", *studies] if studies else []  # set by the workflow
     return {
-        "title": options.title or plan["study"],
-        "study": plan["study"],
+        "title": options.title or plan.study,
+        "study": plan.study,
         "to_results": os.path.relpath(options.results, options.reports),
-        "answer": (found := answer.answer(plan, read_records(files.contrasts, Contrast))),
+        "answer": (found := answer.answer(plan, read_records(files.comparisons, Contrast))),
         "asked": answer.ASKED,
         "answer_table": answer.table(found),
         "gradients": gradients(summary, read_frame(files.curves, CurvePoint)),
         "facts": [said for said in (signals and signal.agreements(signals.cells), answer.lost(summary)) if said],
         "lead": next((each for each in figures if each["name"] == gained), None),
         "figures": [each for each in figures if each["name"] != gained],
-        "by_source": rulings(files.contrasts),
+        "by_source": rulings(files.comparisons),
         "claims": claims,
         "tables": [*tables(summary), *([signals] if signals else [])],
         "made": list(filter(None, (jobs.environment(planned), timings(summary)))),

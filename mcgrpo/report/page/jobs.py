@@ -2,20 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from mcgrpo.analyse.frames import accuracies
-from mcgrpo.files import RecordError, as_record, read_json
-from mcgrpo.records import CELL, Run, cell_name
+from mcgrpo.records import CELL, Outcome, Plan, Run, cell_name
 from mcgrpo.report import wording
 from mcgrpo.report.tables.frame import Table
-from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import RECORD, ResultFiles
+from mcgrpo.study.planned import trained_runs
+from mcgrpo.study.trained import read_record
 
 FINISHED = "finished"
 
@@ -26,18 +24,16 @@ class Training:
 
     run: Run
     state: str
-    outcome: dict[str, Any] = field(default_factory=dict)
+    outcome: Outcome | None = None
 
 
-def planned_trainings(results: Path) -> list[Training]:
-    """Every planned training, with its run.json if it has one.
+def planned_trainings(plan: Plan, files: ResultFiles) -> list[Training]:
+    """Every planned training, with the outcome in its run.json if it has one.
 
     Raises:
-        RecordError: names a missing or invalid plan.json or run.json.
+        RecordError: names an invalid run.json.
     """
-    files = ResultFiles(results)
-    runs = [as_record(Run, row, str(files.plan)) for row in read_json(files.plan)["runs"]]
-    return [_training(files, run) for run in runs if run.method != UNTRAINED]
+    return [_training(files, run) for run in trained_runs(plan)]
 
 
 def _training(files: ResultFiles, run: Run) -> Training:
@@ -45,10 +41,8 @@ def _training(files: ResultFiles, run: Run) -> Training:
     for folder, states in ((files.run(run.name), {}), (files.unfinished(run.name), unfinished)):
         path = folder / RECORD
         if path.is_file():
-            outcome = read_json(path).get("outcome", {})
-            if not isinstance(outcome, dict):
-                raise RecordError(f"{path}: outcome should be an object, not {outcome!r}")
-            state = outcome.get("status", "unfinished")
+            _, outcome = read_record(path)
+            state = outcome.status if outcome else "unfinished"
             return Training(run, states.get(state, state), outcome)
     return Training(run, "not started")
 
@@ -60,12 +54,12 @@ def states(trainings: Iterable[Training]) -> str:
 
 def commits(trainings: Iterable[Training]) -> list[tuple[str, int]]:
     """The commits of the trainings with the number of runs, the most frequent first."""
-    return Counter(str(each.outcome.get("commit") or "unknown") for each in trainings if each.outcome).most_common()
+    return Counter(each.outcome.commit or "unknown" for each in trainings if each.outcome).most_common()
 
 
 def ended(trainings: Iterable[Training]) -> str:
     """The day on which the last training ended, such as 21 November 2026, in UTC; empty if none has."""
-    ends = [each.outcome["started"] + each.outcome.get("seconds", 0) for each in trainings if "started" in each.outcome]
+    ends = [each.outcome.started + each.outcome.seconds for each in trainings if each.outcome]
     if not ends:
         return ""
     day = datetime.fromtimestamp(max(ends), UTC)
@@ -74,22 +68,21 @@ def ended(trainings: Iterable[Training]) -> str:
 
 def environment(trainings: list[Training]) -> Table:
     """The environment of finished trainings: values by name, with the number of runs if there are several."""
-    told = pd.DataFrame(
-        [each.outcome | each.outcome.get("versions", {}) for each in trainings if each.state == FINISHED]
-    )
-    packages = sorted({name for each in trainings for name in each.outcome.get("versions", {})})
+    outcomes = [each.outcome for each in trainings if each.outcome and each.state == FINISHED]
+    told = pd.DataFrame([vars(outcome) | outcome.versions for outcome in outcomes])
+    packages = sorted({name for each in trainings if each.outcome for name in each.outcome.versions})
     names = [name for name in ("commit", "device", "gpus", "rollouts", *packages) if name in told]
     rows = [(name, _values(told[name].astype(str))) for name in names]
-    rows += sorted({_model(each) for each in trainings if each.outcome.get("model")})
+    rows += sorted({_model(each) for each in trainings if each.outcome and each.outcome.model})
     caption = f"Environment of {wording.count(len(told), 'finished training')}; -dirty: with uncommitted changes."
     return Table("environment", caption, pd.DataFrame(rows, columns=["Name", "Value"]), 0)
 
 
 def _model(training: Training) -> tuple[str, str]:
     """The initial model: the hub's name and commit, or what else its `source.json` has; else its folder."""
-    model = training.outcome["model"]
-    source = {"folder": model["path"]} if not model["source"] else model["source"]
-    told = [*(f"{name} {value}" for name, value in source.items()), f"all files {model['sha256'][:10]}"]
+    model = training.outcome.model
+    source = model.source or {"folder": model.path}
+    told = [*(f"{name} {value}" for name, value in source.items()), f"all files {model.sha256[:10]}"]
     return f"model {training.run.model}", ", ".join(told)
 
 
@@ -102,7 +95,7 @@ def _values(values: pd.Series) -> str:
 def missing(trainings: list[Training], summary: pd.DataFrame) -> list[Table]:
     """What is not there: unfinished trainings, with the error if it is known, and accuracies that lack seeds."""
     left = [each for each in trainings if each.state != FINISHED]
-    runs = [(each.run.name, each.state, str(each.outcome.get("error", "")).split("\n")[0]) for each in left]
+    runs = [(each.run.name, each.state, each.outcome.error.split("\n")[0] if each.outcome else "") for each in left]
     cells = pd.concat([accuracies(summary, role, variant=None) for role in ("in", "out")])
     short = cells[cells.seeds < cells.planned].drop_duplicates([*CELL, "benchmark"], keep="last")
     seeds = [(cell_name(row), row["benchmark"], f"{row['seeds']}/{row['planned']}") for row in short.to_dict("records")]

@@ -3,8 +3,8 @@ r"""Write the tables of a study, from the CSV files of the analysis: LaTeX, Mark
     python -m mcgrpo.report.tables --results results/mini --output reports/mini [--title "Mini study"]
 
 writes tables.tex (to be \input; it names the packages that it needs), tables.md, tables.csv (the cells of every table
-but the answer, as in the summary), headline.md (the answer as sentences), the training times, timings.{tex,md}, and the
-computed signal, signal.{tex,md}.
+but the answer, as in summary.csv, with their pairs as in comparisons.csv), headline.md (the answer as sentences), the
+training times, timings.{tex,md}, and the computed signal, signal.{tex,md}.
 """
 
 from dataclasses import fields
@@ -13,15 +13,21 @@ from pathlib import Path
 import pandas as pd
 
 from mcgrpo import command_line
-from mcgrpo.analyse.frames import read_frame, read_records
+from mcgrpo.analyse.frames import KINDS, PAIRED, read_cells, read_frame, read_records
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast
-from mcgrpo.files import read_json, write_text
+from mcgrpo.files import write_text
 from mcgrpo.report import answer
-from mcgrpo.report.tables import accuracy, flip_rates, signal, trainings
+from mcgrpo.report.tables import accuracy, flip_rates, grading, signal, trainings
 from mcgrpo.report.tables.frame import PREAMBLE, Table, escape_latex, latex, markdown, write
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import read_plan
 
-OTHERS = {"rivals": trainings.rivals, "stability": trainings.stability, "sign-flips": flip_rates.table}
+OTHERS = {
+    "rivals": trainings.rivals,
+    "stability": trainings.stability,
+    "grading": grading.table,
+    "sign-flips": flip_rates.table,
+}
 """The tables that are not lists of accuracies."""
 
 
@@ -51,7 +57,9 @@ def write_tables(summary: pd.DataFrame, found: answer.Answer, output: Path, titl
     tidy = pd.concat([table.cells.assign(table=table.name) for table in planned])
     write_text(output / "tables.tex", "\n\n".join(tex) + "\n")
     write_text(output / "tables.md", "\n\n".join([*map(markdown, shown), *absent]) + "\n")
-    columns = ["table", *(field.name for field in fields(Cell))]
+    names = [field.name for field in fields(Cell)]
+    pairs = [f"{kind}{ending}" for kind in KINDS for ending in PAIRED]
+    columns = ["table", *names, *pairs]
     write_text(output / "tables.csv", tidy[columns].to_csv(index=False, lineterminator="\n"))
     write_text(output / "headline.md", answer.markdown(found, answer.lost(summary)))
     write(trainings.timings(summary), output / "timings", "No training time is planned in this study.", title)
@@ -68,9 +76,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     files = ResultFiles(options.results)
     with command_line.errors(ValueError):
-        found = answer.answer(read_json(files.plan), read_records(files.contrasts, Contrast))
+        found = answer.answer(read_plan(files.plan), read_records(files.comparisons, Contrast))
         signals = signal.table(read_frame(files.signals, CellSignal))
-        write_tables(read_frame(files.summary, Cell), found, options.output, options.title)
+        write_tables(read_cells(files), found, options.output, options.title)
         write(signals, options.output / "signal", signal.ABSENT, options.title)
 
 

@@ -175,7 +175,7 @@ def _caption(plan: Plan, cells: pd.DataFrame, published: bool) -> str:
         _samples(cells),
         f"Gain: paired difference in points to the mean-centred method at the same G{change}.",
         "Untrained: before this training, after the warm start of a model that has one." if untrained else "",
-        wording.about_verdicts(cells.equivalence_margin.max()) if judged else "",
+        f"{wording.about_verdicts(cells.equivalence_margin.max())} {wording.FAMILIES}" if judged else "",
         f"{paper} {plan.caveat}".strip() if published else "",
     ]
     return " ".join(filter(None, parts))

@@ -42,7 +42,7 @@ def rivals(summary: pd.DataFrame) -> Table | None:
     if cells.empty:
         return None
     parts = {"decoding": cells.decoding.iloc[0], "intervals": wording.intervals(cells), "sizes": wording.sizes(cells)}
-    caption = RIVALS.format(**parts) + wording.about_verdicts(cells.equivalence_margin.max())
+    caption = f"{RIVALS.format(**parts)}{wording.about_verdicts(cells.equivalence_margin.max())} {wording.FAMILIES}"
     return Table("rivals", caption, pd.DataFrame([_rival(row) for row in cells.itertuples()]), 3, cells)
 
 

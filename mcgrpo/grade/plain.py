@@ -1,0 +1,136 @@
+r"""Answers as people write them without LaTeX, for the protocol `robust`: `pi/2`, `7 5/6`, `x²`, `(B) 12`, `$31 each`.
+
+Standard library only. What is rewritten has at most `MOST` characters, so that its time is bounded.
+"""
+
+import re
+from collections.abc import Callable
+
+MOST = 300
+"""Longer answers are not rewritten."""
+
+_SIGNS = str.maketrans({
+    "−": "-", "·": "\\cdot ", "⋅": "\\cdot ", "×": "\\times ", "÷": "/", "⁄": "/", "∞": "\\infty ",
+    "π": "\\pi ", "θ": "\\theta ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ", "±": "\\pm ", "∪": "\\cup ", "∩": "\\cap ",
+    "∈": "\\in ", "∅": "\\emptyset ", "ℝ": "\\mathbb{R}",
+})  # fmt: skip
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ"
+_LEVEL = str.maketrans(_RAISED, "0123456789+-n")
+_POWER = re.compile(f"[{_RAISED}]+")
+_EN_DASH = re.compile(r"(?<![\w)}])–(?=\d)")
+_ROOT = re.compile(r"√(?=[({])|√([A-Za-z])")
+
+_WORDING = re.compile(r"(\\(?:text[a-z]*|mathrm|mbox|operatorname) ?\{[^{}]*\})")
+_CALL = re.compile(r"(?<![A-Za-z\\])(sqrt|cbrt) ?\(|(\^) ?\(")
+_OPENINGS = {"sqrt": "\\sqrt{", "cbrt": "\\sqrt[3]{", "^": "^{"}
+_MIXED = re.compile(r"(?<![\w.,/^{}\\)])(-?\d{1,9})(?:[ ~]|\\ )+([1-9]\d?)/([1-9]\d{0,2})(?![\w/.^!])")
+_SCIENTIFIC = re.compile(r"(?<![\w.])(\d+\.\d+|\d+(?=E))[eE]([+-]?\d{1,4})(?![\w.])")
+_WORDS = {"infinity": "infty", "inf": "infty"}
+_REWRITES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"\*\*"), "^"),
+    (re.compile(r"(?<![\\^_{])\*"), r"\\cdot "),
+    (re.compile(r"\^ ?(-\d{1,9}|-[a-z])(?![\w.])"), r"^{\1}"),
+    (re.compile(r"(?<![A-Za-z\\])sqrt ?\{"), r"\\sqrt{"),
+    (re.compile(r"(?<![A-Za-z\\])sqrt ?(\d+|[a-z](?![A-Za-z]))"), r"\\sqrt{\1}"),
+    (
+        re.compile(r"(?<![A-Za-z\\])(pi|theta|alpha|beta|gamma|phi|lambda|infinity|infty|inf)(?![A-Za-z])"),
+        lambda match: f"\\{_WORDS.get(match[1], match[1])} ",
+    ),
+    (re.compile(r"(?<![A-Za-z\\])((?:arc)?(?:sin|cos|tan)|cot|sec|csc|ln|log|exp)(?= ?[({^_\d\\]| [a-z])"), r"\\\1"),
+    (_SCIENTIFIC, r"\1\\times 10^{\2}"),
+    (_MIXED, lambda match: f"{match[1]}\\frac{{{match[2]}}}{{{match[3]}}}"),
+)
+
+_GAP = r"(?:\s|~|\\[ ,;:!]|\\q?quad(?![A-Za-z])|:)*"
+_BOLD = r"\\(?:text|textbf|textrm|mathbf|mathrm|bf) ?\{ ?"
+_CHOICES = [
+    re.compile(rf"{_GAP}{_BOLD}\(?([A-E])[).:]{{0,2}} ?\}}{_GAP}(?P<value>[^\s^_=+*/].*)", re.DOTALL),
+    re.compile(rf"{_GAP}{_BOLD}\(?([A-E])[).:]{{1,2}}{_GAP}(?P<value>[^{{}}]+)\}}{_GAP}", re.DOTALL),
+    re.compile(rf"{_GAP}(?:\(([A-E])\)|([A-E])[).:]){_GAP}(?P<value>[^\s^_=+*/].*)", re.DOTALL),
+]
+_LETTER = re.compile(rf"{_GAP}(?:{_BOLD})?\(?([A-E])\)?\.? ?\}}?{_GAP}")
+_HAS_LETTER = re.compile(r"(?<![A-Za-z\\])[A-E](?![A-Za-z])")
+
+_WRAPPED = [
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        r"\$([^$]*)\$", r"\\\((.*)\\\)", r"\\\[(.*)\\\]", r"\*\*(.*)\*\*", r"\\boxed ?\{(.*)\}",
+        r"\\(?:text|textbf|mathrm|mathbf) ?\{([^{}]*)\}",
+    )
+]  # fmt: skip
+_UNIT_IN_TEX = re.compile(r"\\(?:text|textrm|mathrm|mbox) ?\{([^{}]*)\}")
+_NUMBER = re.compile(
+    r"(?:(?:[A-Za-z] ?)?= ?)?([+-]?) ?(?:[$€£¥] ?)?([+-]?)"
+    r"((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?: ?/ ?\d{1,9})?|\d{1,9} [1-9]\d?/[1-9]\d{0,2})"
+    r"(?P<unit>[ -]?[A-Za-z°%](?:[A-Za-z°%/().' -]|\^\{?[23]\}?)*)?"
+)
+_NO_UNITS = re.compile(
+    r"(?:and|or|to|plus|minus|times|over|by|divided|hundred|thousand|million|billion|trillion|dozen|score|hal(?:f|ves)|"
+    r"third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth|thousandth|squared|cubed|mn|bn|[kKMBxX])s?"
+)
+_WORD = re.compile(r"[A-Za-z]+")
+
+
+def with_tex_signs(text: str) -> str:
+    """A text whose mathematical characters are LaTeX; linear in the text."""
+    text = _EN_DASH.sub("-", text)
+    text = _ROOT.sub(lambda match: f"\\sqrt{{{match[1]}}}" if match[1] else "sqrt", text.translate(_SIGNS))
+    return _POWER.sub(lambda match: f"^{{{match[0].translate(_LEVEL)}}}", text)
+
+
+def in_latex(answer: str) -> str:
+    """An answer in plain text (`sqrt(3)/2`) in LaTeX; words in `\\text{...}` stay."""
+    if len(answer) > MOST:
+        return answer
+    return "".join(each if place % 2 else _in_latex(each) for place, each in enumerate(_WORDING.split(answer)))
+
+
+def _in_latex(text: str) -> str:
+    for call in reversed([*_CALL.finditer(text)]):  # inner ones first
+        end = _closing(text, call.end())
+        if end is not None:
+            text = f"{text[: call.start()]}{_OPENINGS[call[1] or call[2]]}{text[call.end() : end]}}}{text[end + 1 :]}"
+    for pattern, replacement in _REWRITES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _closing(text: str, start: int) -> int | None:
+    """The place of the parenthesis that closes the one before `start`."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        if not depth:
+            return place
+    return None
+
+
+def without_choice(answer: str, gold: str) -> str:
+    r"""`\textbf{(B)}\ 12` as `12`, or as `\text{B}` if the gold is a letter; unchanged if the gold has a letter."""
+    if len(answer) > MOST:
+        return answer
+    match = next(filter(None, (pattern.fullmatch(answer) for pattern in _CHOICES)), None)
+    if match is None:
+        return answer
+    if _LETTER.fullmatch(gold):
+        return f"\\text{{{next(filter(None, match.groups()))}}}"
+    return answer if _HAS_LETTER.search(gold) else match["value"]
+
+
+def bare_number(text: str) -> str:
+    """A number without the marks around it and the unit behind it: `31`, `1/2` or `7 5/6`; other texts as they are."""
+    if len(text) > MOST:
+        return text
+    bare = text.strip()
+    for pattern in 3 * _WRAPPED:
+        if match := pattern.fullmatch(bare.removesuffix(".").strip()):
+            bare = match[1].strip()
+    for old, new in {"{,}": ",", "\\$": "$", "\\%": "%", "\\ ": " ", "~": " ", "\\,": " ", "^\\circ": "°"}.items():
+        bare = bare.replace(old, new)
+    bare = re.sub(r"\\[dt]?frac ?\{(\d{1,9})\} ?\{(\d{1,9})\}", r" \1/\2", _UNIT_IN_TEX.sub(r" \1", bare)).strip()
+    match = _NUMBER.fullmatch(re.sub(r"([+-]) (?=\d)", r"\1", " ".join(bare.split())).removesuffix("."))
+    if not match or not re.search(r"\d", match[3]) or (match[1] and match[2]):
+        return text
+    if any(_NO_UNITS.fullmatch(word) for word in _WORD.findall(match["unit"] or "")):
+        return text
+    return f"{match[1]}{match[2]}{match[3].strip()}"

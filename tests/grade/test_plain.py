@@ -1,0 +1,161 @@
+"""Answers as people write them, and those beside them that stay wrong, under the protocol `robust`."""
+
+import time
+
+import pytest
+
+from mcgrpo.grade.answers import judge_gsm8k
+from mcgrpo.grade.plain import MOST, bare_number, in_latex, with_tex_signs, without_choice
+from mcgrpo.grade.rewards import judge
+
+BOXED = [
+    # gold, answer in a box that is right, one that is not
+    ("\\frac{47}{6}", "7 5/6", "7 4/6"),
+    ("7\\frac{5}{6}", "7 5/6", "6 5/6"),
+    ("-7\\frac{5}{6}", "-7 5/6", "-6\\frac{1}{6}"),
+    ("\\frac{15}{2}", "7½", "7⅓"),
+    ("7 5/6", "\\frac{47}{6}", "\\frac{35}{6}"),
+    ("\\frac{\\pi}{2}", "pi/2", "pi/3"),
+    ("\\frac{\\pi}{2}", "π/2", "2π"),
+    ("\\frac{3\\pi}{4}", "3pi/4", "3/4"),
+    ("\\frac{\\sqrt{3}}{2}", "sqrt(3)/2", "sqrt(3/2)"),
+    ("\\sqrt{\\frac{3}{2}}", "sqrt(3/2)", "sqrt(3)/2"),
+    ("\\sqrt{2+\\sqrt{3}}", "sqrt(2+sqrt(3))", "sqrt(2)+sqrt(3)"),
+    ("2\\sqrt{3}", "2sqrt3", "sqrt6"),
+    ("2\\sqrt{3}", "2*√3", "2+√3"),
+    ("\\sqrt{x+1}", "√(x+1)", "√x+1"),
+    ("2", "cbrt(8)", "sqrt(8)"),
+    ("-2\\pi", "-2*pi", "2*pi"),
+    ("x^2+1", "x²+1", "x³+1"),
+    ("x^2+1", "x**2+1", "2x+1"),
+    ("x^{10}", "x¹⁰", "x¹"),
+    ("x^{-1}", "x⁻¹", "-x"),
+    ("x^{-1}", "x^(-1)", "x-1"),
+    ("e^{2x}", "e^(2x)", "e^2x"),
+    ("\\infty", "∞", "-∞"),
+    ("-\\infty", "-infinity", "infinity"),
+    ("(0,\\infty)", "(0,∞)", "[0,∞)"),
+    ("6x", "6·x", "6+x"),
+    ("6", "2×3", "2+3"),
+    ("-5", "−5", "5"),
+    ("-5", "–5", "5"),
+    ("3", "3", "3–5"),
+    ("1.6\\times 10^{-19}", "1.6e-19", "1.6e-18"),
+    ("1.6\\times 10^{-19}", "1.6×10⁻¹⁹", "1.6×10⁻¹⁸"),
+    ("\\sin x", "sin(x)", "cos(x)"),
+    ("\\ln 2", "ln(2)", "log(2)/2"),
+    ("\\theta", "theta", "\\phi"),
+    ("12", "\\textbf{(B)}\\ 12", "\\textbf{(B)}\\ 13"),
+    ("12", "\\textbf{(B) } 12", "\\textbf{(B) } 21"),
+    ("12", "\\mathrm{(E)}~12", "\\mathrm{(E)}"),
+    ("12", "\\text{(B) 12}", "\\text{(B) 1}"),
+    ("12", "(B) 12", "(B)"),
+    ("12", "B. 12", "12 B"),
+    ("-12", "\\textbf{(A)}\\ -12", "\\textbf{(A)}\\ 12"),
+    ("\\frac{1}{2}", "\\textbf{(D)}\\ \\frac{1}{2}", "\\textbf{(D)}\\ 2"),
+    ("\\textbf{(B)}\\ 12", "12", "B"),
+    ("\\text{(B)}", "\\textbf{(B)}\\ 12", "\\textbf{(C)}\\ 12"),
+    ("B", "(B) 12", "(A) 12"),
+    ("2B", "2B", "\\textbf{(A)}\\ 2"),
+    ("3A", "(A) 3", "(A)+3"),
+    ("p \\cdot i", "p i", "\\pi"),
+]
+
+
+@pytest.mark.parametrize("place", [1, 2], ids=["right", "wrong"])
+def test_what_people_write_in_a_box(patient, place):
+    golds, answers = [row[0] for row in BOXED], [f"It is $\\boxed{{{row[place]}}}$." for row in BOXED]
+    judged = judge("math", answers, golds, protocol="robust", verifier=patient)
+    found = [(row[0], row[place], one.verdict == "correct") for row, one in zip(BOXED, judged, strict=True)]
+    assert found == [(row[0], row[place], place == 1) for row in BOXED]
+
+
+def test_plain_text_after_an_anchor(patient):
+    texts = ["The final answer is $pi/2$. I hope it is correct", "The final answer is $pi/3$. I hope it is correct"]
+    judged = judge("math", texts, ["\\frac{\\pi}{2}"] * 2, protocol="robust", verifier=patient)
+    assert [one.verdict for one in judged] == ["correct", "wrong"]
+
+
+TAGS = [
+    # gold, right, and wrong though alike
+    ("31", "$31$", "$3$1"),
+    ("31", "\\$31", "\\$31 or \\$32"),
+    ("31", "\\boxed{31}", "\\boxed{13}"),
+    ("31", "$\\boxed{31}$", "\\boxed{31}\\boxed{2}"),
+    ("31", "\\(31\\)", "\\(31+1\\)"),
+    ("31", "\\text{31}", "\\text{31 or so}"),
+    ("31", "**31**", "**31**2"),
+    ("31", "x = 31", "x < 31"),
+    ("31", "€31", "€3 1"),
+    ("31", "31 apples", "31 apples and 2 pears"),
+    ("31", "31 km/h", "31/2 km"),
+    ("31", "$31 per hour", "31 hundred"),
+    ("31", "31\\text{ dollars}", "31\\text{ thousand}"),
+    ("31", "31\\%", "31\\%1"),
+    ("31", "31-year-old", "31-5"),
+    ("31", "31 cm^2", "31^2"),
+    ("31", "31 m²", "31²"),
+    ("31", "31 °C", "31 squared"),
+    ("31", "31st", "31k"),
+    ("31", "31 more", "31 and a half"),
+    ("31", "= 31", "30 + 1"),
+    ("31", "62/2", "31/2"),
+    ("1250", "1{,}250", "1{,}25"),
+    ("1250", "1\\,250", "1\\,2500"),
+    ("1250", "$1,250.00", "$1,25"),
+    ("-5", "−5", "5"),
+    ("-5", "- 5", "5-"),
+    ("-5", "-\\$5", "\\$5"),
+    ("0.5", "1/2", "2/1"),
+    ("0.5", "\\frac{1}{2}", "\\frac{1}{3}"),
+    ("0.5", "½", "⅓"),
+    ("0.5", "1/2 hour", "1/2/2024"),
+    ("-0.5", "-1/2", "1/2"),
+    ("7.5", "7 1/2", "7-1/2"),
+    ("7.5", "7½ miles", "71/2"),
+    ("24", "24 eggs", "2 dozen eggs"),
+    ("0.5", "0.5", "1/0"),
+]
+
+
+@pytest.mark.parametrize(("gold", "right", "wrong"), TAGS)
+def test_what_people_write_in_a_tag(gold, right, wrong):
+    judged = [judge_gsm8k(f"<answer>{text}</answer>", gold, "robust").verdict for text in (right, wrong)]
+    assert judged[0] in ("correct", "equivalent") and judged[1] == "wrong"
+
+
+@pytest.mark.parametrize("right", [row[1] for row in TAGS if row[1] not in ("0.5", "$1,250.00")])
+def test_the_papers_grading_still_reads_none_of_it(right):
+    (gold,) = {row[0] for row in TAGS if row[1] == right}
+    assert judge_gsm8k(f"<answer>{right}</answer>", gold).verdict == "wrong"
+
+
+def test_own_form_of_gsm8k_with_a_unit():
+    assert judge_gsm8k("so\n#### 31 apples", "31", "robust").verdict == "equivalent"
+    assert judge_gsm8k("so\n#### 32 apples", "31", "robust").verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    "text", ["\\text{spinning}", "\\pi", "\\sqrt{3}", "\\sin x", "\\text{pi}", "x\\cdot y", "\\mathrm{exp}", "a_1 + 2"]
+)
+def test_latex_and_words_stay(text):
+    assert in_latex(with_tex_signs(text)) == text
+
+
+@pytest.mark.parametrize("answer", ["(B)x", "A+B", "(A)^2", "B", "\\textbf{(B)}", "ABC", "(F) 12", "x"])
+def test_letters_that_are_no_choice_stay(answer):
+    gold = answer.strip("()") + " + AB" if answer == "(B)x" else "12"
+    assert without_choice(answer, gold) == answer
+
+
+@pytest.mark.parametrize(
+    "piece", ["sqrt(", "^(", "(", "√(", "⁻", "7 5/6 ", "\\text{", "(B) ", "\\ ", "**", "$", "1 ", "a ", "–"]
+)
+def test_hostile_answers_take_no_time(piece):
+    start = time.process_time()
+    for size in (MOST, 400_000):
+        text = (piece * size)[:size]
+        in_latex(with_tex_signs(text))
+        without_choice(text, "12")
+        bare_number(text)
+    assert time.process_time() - start < 2

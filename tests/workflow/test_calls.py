@@ -1,0 +1,147 @@
+"""Calls of `make`: after one that was killed the next goes on, beside one that runs it is refused."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from pretend_machine import PATIENCE_SECONDS, ROOT, is_alive, wait_until
+
+from mcgrpo.launch import calls
+
+pytestmark = pytest.mark.slow
+
+FLOW = """
+from mcgrpo.launch import calls
+if workflow.is_main_process:
+    calls.begin(["one.yaml"])  # as ours does
+rule made:
+    output: "made.txt"
+    shell: "echo $$ > pid.part && mv pid.part pid; while ! [ -e go ]; do sleep 0.1; done; touch made.txt"
+"""
+
+
+class Place:
+    """A folder with a workflow of one job, which ends once it may."""
+
+    def __init__(self, folder):
+        self.folder, self.started = folder, []
+        for name, text in {"Snakefile": FLOW, "one.yaml": "{}", "other.yaml": "{}"}.items():
+            (folder / name).write_text(text)
+
+    def start(self, file="one.yaml"):
+        words = [
+            sys.executable,
+            "-m",
+            "mcgrpo.launch.calls",
+            sys.executable,
+            "-m",
+            "snakemake",
+            "--cores",
+            "1",
+            "--rerun-incomplete",
+        ]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
+        env = os.environ | {"PYTHONPATH": str(ROOT)}
+        call = subprocess.Popen([*words, "--configfile", file, "--", "made.txt"], cwd=self.folder, env=env, **pipes)
+        self.started.append(call)
+        return call
+
+    def until_its_job_runs(self):
+        assert wait_until((self.folder / "pid").exists)
+        return int((self.folder / "pid").read_text())
+
+    def may_end(self):
+        (self.folder / "go").touch()
+
+    def left(self):
+        return [*(self.folder / calls.FOLDER).glob("*.json")]
+
+
+@pytest.fixture
+def place(tmp_path):
+    place = Place(tmp_path)
+    yield place
+    place.may_end()
+    for call in place.started:
+        if call.poll() is None:
+            os.killpg(call.pid, signal.SIGKILL)
+            call.wait(PATIENCE_SECONDS)
+
+
+def said_by(call):
+    return call.communicate(timeout=PATIENCE_SECONDS)[0]
+
+
+def killed(place):
+    """A call that was killed with its job."""
+    call = place.start()
+    place.until_its_job_runs()
+    os.killpg(call.pid, signal.SIGKILL)
+    call.wait(PATIENCE_SECONDS)
+    (place.folder / "pid").unlink()
+    return call
+
+
+def test_after_a_call_that_was_killed_the_next_goes_on(place):
+    first = killed(place)
+    place.may_end()
+    second = place.start()
+    said = said_by(second)
+    assert second.returncode == 0 and (place.folder / "made.txt").exists(), said
+    assert f"process {first.pid} was killed: its lock is removed" in said
+    assert place.left() == []
+
+
+def test_while_a_job_of_it_lives_it_does_not(place):
+    first = place.start()
+    job = place.until_its_job_runs()
+    first.kill()
+    first.wait(PATIENCE_SECONDS)
+    second = place.start()
+    said = said_by(second)
+    assert second.returncode == 1 and "nlock" not in said, said
+    assert said.startswith(f"error: process {first.pid} was killed, and jobs of it run (processes ")
+    assert str(job) in said and said.count("\n") == 1
+    place.may_end()
+    assert wait_until(lambda: not is_alive(job))
+    third = place.start()
+    assert "its lock is removed" in said_by(third) and third.returncode == 0
+
+
+def test_a_second_call_while_the_first_runs_is_refused_and_not_told_to_unlock(place):
+    first = place.start()
+    place.until_its_job_runs()
+    second = place.start()
+    said = said_by(second)
+    assert second.returncode == 1 and said.count("\n") == 1, said
+    assert said.startswith(f"error: process {first.pid} makes this study in this folder: wait until it has ended")
+    place.may_end()
+    assert "1 of 1 steps (100%) done" in said_by(first) and first.returncode == 0
+    assert place.left() == []
+
+
+def test_a_call_that_was_killed_is_not_cleared_up_after_while_another_runs(place):
+    first = killed(place)
+    (place.folder / "made.txt").write_text("")  # nothing to do, so that it takes no lock
+    waiting = subprocess.Popen([sys.executable, "-c", HOLDS], cwd=place.folder, stdin=subprocess.PIPE,
+                               env=os.environ | {"PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert wait_until(lambda: len(place.left()) == 2)
+    said = said_by(place.start())
+    assert f"process {first.pid} was killed, and process {waiting.pid} runs here: call again" in said
+    waiting.communicate(timeout=PATIENCE_SECONDS)
+    assert len(place.left()) == 1
+
+
+HOLDS = "import sys; from mcgrpo.launch import calls; calls.begin(['other.yaml']); sys.stdin.read()"
+
+
+def test_one_of_another_machine_is_left_alone(place):
+    killed(place)
+    (file,) = place.left()
+    file.rename(file.with_name("elsewhere-1.json"))
+    call = place.start()
+    said = said_by(call)
+    assert call.returncode == 1 and "process 1 on elsewhere has not ended well" in said
+    assert "Directory cannot be locked" in said and len(place.left()) == 1
