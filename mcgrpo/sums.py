@@ -26,10 +26,10 @@ def sha256(path: Path) -> str:
 
 
 def sums_of(folder: Path) -> dict[str, str]:
-    """Relative name -> SHA-256, of all files in a folder but its list."""
+    """Relative name -> SHA-256, of all files in a folder but its list and Snakemake's time stamp."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     names = {path.relative_to(folder).as_posix(): path for path in files}
-    return {name: sha256(path) for name, path in names.items() if name != FOLDER_LIST}
+    return {name: sha256(path) for name, path in names.items() if name not in (FOLDER_LIST, TIMESTAMP)}
 
 
 def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
@@ -77,7 +77,7 @@ def model_sum(folder: Path, listed: Path | None = None) -> str:
     Raises:
         RecordError: naming a file that has changed, is missing or is not on the list.
     """
-    sums = {name: value for name, value in sums_of(folder).items() if name != TIMESTAMP}
+    sums = sums_of(folder)
     expected = read_list(listed) if listed else sums
     if odd := next((name for name in sorted({*sums, *expected}) if sums.get(name) != expected.get(name)), None):
         raise RecordError(

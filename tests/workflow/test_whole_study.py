@@ -48,10 +48,15 @@ def test_it_makes_every_table_and_figure(finished):
     assert re.search(r"--configfile \S+/config/mini.yaml \S+/config/cut-down.yaml</code>", page)
 
 
-def test_two_methods_without_theirs_reach_their_report(reported):
-    """What they train is there already."""
+def test_two_methods_without_theirs_reach_their_report(finished, reported):
+    """What they train and draw is there already; the job of the untrained model, with a benchmark less, draws nothing."""
     study, said = reported(["grpo-plus1", "mc-grpo"])
-    assert planned(said)["page"] == 1 and not {"train", *GENERATE, "grade"} & planned(said).keys()
+    assert planned(said)["page"] == 1 and "train" not in planned(said)
+    assert planned(said)["generate"] == planned(said)["grade"] == 1
+    file = "toy-qwen3/none/G0/default/seed0/two-step"
+    assert "is there already" in (study.folder / f"logs/quick/generate/{file}.log").read_text()
+    for path in (f"results/quick/completions/{file}.jsonl", f"results/quick/grades/{file}.jsonl"):
+        assert (study.folder / path).read_bytes() == (finished.folder / path).read_bytes()
     assert (study.folder / "reports/quick/report.html").is_file() and all(study.tables().values())
 
 

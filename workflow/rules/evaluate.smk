@@ -11,7 +11,8 @@ rule generate:
         unpack(final_model),
         data=FILES.data("{benchmark}"),
     output:
-        RESULTS.completions("{run}", "{benchmark}"),
+        # Not removed before the job, which keeps what is as it would draw it (`mcgrpo.generate.origin`).
+        update(RESULTS.completions("{run}", "{benchmark}")),
     log:
         FILES.log("generate", "{run}/{benchmark}"),
     benchmark:
@@ -39,7 +40,6 @@ for place, (several, its_runs) in enumerate(TOGETHER.items(), 1):
             unpack(final_model),
             data=[FILES.data(benchmark) for benchmark in several],
         output:
-            # Not removed before the job, which keeps what is as it would draw it (`mcgrpo.generate.origin`).
             [update(RESULTS.completions("{run}", benchmark)) for benchmark in several],
         log:
             FILES.log("generate", "{run}"),
