@@ -131,7 +131,7 @@ STAND_INS = {
         {"bos_token_id": 151643, "do_sample": False, "eos_token_id": 151643, "max_new_tokens": 2048},
         template={ASSISTANT: STEP_BY_STEP},
         tokenizer={"eos_token": "<|endoftext|>"},
-        ends=3.7,
+        ends=4.0,
     ),
     "llama-3.2-3b": StandIn(
         "llama3_1",
