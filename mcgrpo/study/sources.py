@@ -36,4 +36,4 @@ def check_engine(config: Config) -> None:
         StudyError: with the remedy.
     """
     if config["evaluation"].get("backend") == "vllm" and find_spec("vllm") is None:
-        raise StudyError("evaluation.backend: vllm is not installed: make setup REQUIREMENTS=envs/gpu.txt, or leave it out")
+        raise StudyError("evaluation.backend: vllm is not installed: make setup REQUIREMENTS=envs/gpu.txt")

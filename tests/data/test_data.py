@@ -122,8 +122,9 @@ def test_a_missing_hub_split_is_named():
 
 
 def test_a_folder_in_place_of_a_repository_is_read_as_it_is_now(tmp_path, monkeypatch):
-    """`datasets` keeps a copy by the folder's last name and its README: neither tells of other rows, or of another folder."""
-    readme = '---\n{"configs": [{"config_name": "main", "data_files": [{"split": "test", "path": "test.jsonl"}]}]}\n---\n'
+    """`datasets` keeps a copy by the folder's last name and its README, which tell neither rows nor folders apart."""
+    files = [{"split": "test", "path": "test.jsonl"}]
+    readme = f"---\n{json.dumps({'configs': [{'config_name': 'main', 'data_files': files}]})}\n---\n"
     spec = {"task": "math", "hub": str(tmp_path / "first/sums"), "config": "main", "splits": {"test": {}}}
     for place, number in [("first", 2), ("first", 3), ("second", 4)]:
         (tmp_path / place / "sums").mkdir(parents=True, exist_ok=True)

@@ -97,7 +97,7 @@ _QWEN2 = _QWEN | {"model_type": "qwen2"}
 _OF_QWEN = {"bos_token_id": 151643, "eos_token_id": QWEN_ENDS, "pad_token_id": 151643, "top_k": 20}
 _LLAMA_ENDS = [128001, 128008, 128009]
 STAND_INS = {
-    "qwen3-1.7b": StandIn("qwen3", _QWEN3 | {"rope_theta": 1000000}, _sampled(0.6, 0.95, **_OF_QWEN)),
+    "qwen3-1.7b": StandIn("qwen3", _QWEN3 | {"rope_theta": 1000000}, _sampled(0.6, 0.95, **_OF_QWEN), ends=3.9),
     "qwen3-4b": StandIn(
         "qwen3",
         _QWEN3 | {"rope_theta": 5000000},
@@ -131,7 +131,7 @@ STAND_INS = {
         {"bos_token_id": 151643, "do_sample": False, "eos_token_id": 151643, "max_new_tokens": 2048},
         template={ASSISTANT: STEP_BY_STEP},
         tokenizer={"eos_token": "<|endoftext|>"},
-        ends=3.7,
+        ends=4.0,
     ),
     "llama-3.2-3b": StandIn(
         "llama3_1",
