@@ -48,7 +48,7 @@ def estimate(
     bounds = f"[{number(low, unit)}, {number(high, unit)}]" if pd.notna(low) else ""
     without = "(no interval)" if unit == "points" and not bounds else ""
     word = "" if pd.isna(verdict) else verdict
-    seen = [f"({number(detectable, 'percent')})"] if word == "inconclusive" and detectable is not None else []
+    seen = [f"({number(detectable, 'percent')})"] if word == "inconclusive" and pd.notna(detectable) else []
     return Estimate(number(value, unit), bounds or without, word, " ".join(filter(None, (*seen, *notes))))
 
 

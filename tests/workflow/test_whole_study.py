@@ -49,7 +49,7 @@ def test_it_makes_every_table_and_figure(finished):
 
 
 def test_two_methods_without_theirs_reach_their_report(finished, reported):
-    """What they train and draw is there already; the job of the untrained model, with a benchmark less, draws nothing."""
+    """Both are trained and drawn already; the job of the untrained model, with a benchmark less, draws nothing."""
     study, said = reported(["grpo-plus1", "mc-grpo"])
     assert planned(said)["page"] == 1 and "train" not in planned(said)
     assert planned(said)["generate"] == planned(said)["grade"] == 1

@@ -150,7 +150,7 @@ def any_of(names):
     for name in names:
         first, _, rest = name.partition("/")
         rests.setdefault(first, []).append(rest)
-    parts = [re.escape(first) + (f"/{any_of(left)}" if any(left) else "") for first, left in rests.items()]
+    parts = ["/".join((re.escape(first), *([any_of(left)] if any(left) else []))) for first, left in rests.items()]
     return f"(?:{'|'.join(parts)})"
 
 

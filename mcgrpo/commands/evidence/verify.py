@@ -228,7 +228,7 @@ def main() -> None:
         sys.exit(f"error: {options.archive}: {error.strerror}")
     notes = f" (notes: {', '.join(topics['note'])})" if topics["note"] else ""
     verdict = f"FAILED: {', '.join(topics['FAILED'])}" if topics["FAILED"] else f"verified{notes}"
-    for line in MEANING:
+    for line in MEANING if not topics["FAILED"] else ():
         print(line)
     print(f"{printable(str(options.archive))}: {verdict}")
     sys.exit(bool(topics["FAILED"]))
