@@ -16,8 +16,8 @@ import pandas as pd
 
 from mcgrpo import command_line
 from mcgrpo.files import RecordError, iter_json_lines
-from mcgrpo.grade.answers import gold_text
 from mcgrpo.grade.rewards import is_accurate, judge
+from mcgrpo.grade.task import gold_text
 from mcgrpo.grade.verifier import Verifier
 
 PROTOCOLS = ("paper", "robust")

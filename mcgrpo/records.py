@@ -72,7 +72,7 @@ class Grade:
     """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and its extracted answer.
 
     `finish_reason`, `answer` (the gold) and `prompt_sha256` are those of the completion; an older file lacks them. If
-    `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.answers.Judgement`).
+    `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.task.Judgement`).
     """
 
     id: str

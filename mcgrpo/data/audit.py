@@ -13,10 +13,11 @@ from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.data.overlap import listed, normalised
-from mcgrpo.files import RecordError, read_json, read_jsonl, write_json
-from mcgrpo.grade.answers import TASKS, gold_text, number
-from mcgrpo.grade.completions import WRAPPED, self_check
+from mcgrpo.files import read_json, read_jsonl, write_json
+from mcgrpo.grade.completions import self_check
 from mcgrpo.grade.rewards import is_accurate, judge
+from mcgrpo.grade.task import gold_text
+from mcgrpo.grade.tasks import TASKS, get_task
 from mcgrpo.grade.verifier import Verifier, WorkerError
 from mcgrpo.records import Example
 
@@ -66,33 +67,33 @@ def plain(answer: str) -> str:
 
 
 def not_plain(examples: Sequence[Example], task: str, verifier: Verifier | None = None) -> list[str]:
-    """Ids of examples whose gold in its plain form is not accurate; of GSM8K also of those that are no number."""
+    """Ids of examples whose gold in its plain form is not accurate, or not of the form that the task asks for."""
     golds = {
         e.id: (e, text) for e in examples if e.answer and (text := plain(gold_text(e.answer))) != gold_text(e.answer)
     }
-    wrap = WRAPPED[task]
+    asked = get_task(task)
     judged = judge(
         task,
-        [wrap.format(text) for _, text in golds.values()],
+        [asked.wrap(text) for _, text in golds.values()],
         [e.answer for e, _ in golds.values()],
         [e.solution for e, _ in golds.values()],
         verifier=verifier,
     )
     missed = {id for id, each in zip(golds, judged, strict=True) if not is_accurate(each.verdict)}
-    words = {e.id for e in examples if task == "gsm8k" and e.answer and number(gold_text(e.answer)) is None}
-    return [e.id for e in examples if e.id in missed | words]
+    others = {e.id for e in examples if e.answer and not asked.is_plain(gold_text(e.answer))}
+    return [e.id for e in examples if e.id in missed | others]
 
 
 def main() -> None:
     """Audit one data set."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--task", choices=TASKS, required=True)
+    parser.add_argument("--task", required=True, help=f"{', '.join(TASKS)}, or module:attribute")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--source", type=Path, required=True, help="the origin of the data, NAME.source.json")
     parser.add_argument("--workers", type=int, help="processes for math (default: one per core, up to 8)")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    with command_line.errors(RecordError, WorkerError), Verifier(options.workers) as verifier:
+    with command_line.errors(ValueError, WorkerError), Verifier(options.workers) as verifier:
         examples, source = read_jsonl(options.data, Example), read_json(options.source)
         report = audit(examples, options.task, source, verifier)
     write_json(options.output, report)

@@ -26,6 +26,7 @@ from mcgrpo.data.draw import draw
 from mcgrpo.data.prompts import as_prompt, render, token_ids
 from mcgrpo.files import RecordError, as_new, as_record, read_jsonl, whole_folder, write_json
 from mcgrpo.grade.rewards import is_accurate, judge
+from mcgrpo.grade.tasks import get_task
 from mcgrpo.records import Example
 from mcgrpo.study.paths import SOURCE
 from mcgrpo.sums import model_sum, sha256, write_sums
@@ -61,19 +62,13 @@ class WarmStart:
     stop: list[str] = field(default_factory=list)
 
 
-def completion(example: Example) -> str:
-    """A solution as the grader reads it: it stays as it is if it has the answer in tags already."""
-    if "<answer>" in example.solution:
-        return example.solution
-    return f"<think>{example.solution}</think>\n<answer>{example.answer}</answer>"
-
-
 def demonstrations(paths: Sequence[Path], spec: WarmStart) -> Dataset:
     """The `warm` splits of data sets as TRL's prompts and completions, text or messages.
 
     Raises:
         RecordError: for a data set without a `warm` split, or a problem without a solution.
     """
+    demonstrate = get_task(spec.task).demonstration
     more = {"chat_template_kwargs": spec.chat_template_kwargs} if spec.chat_template_kwargs else {}
     pairs = []
     for path in paths:
@@ -81,7 +76,7 @@ def demonstrations(paths: Sequence[Path], spec: WarmStart) -> Dataset:
         if missing := [example.id for example in chosen if not example.solution] or ([] if chosen else ["all"]):
             raise RecordError(f"{path}: no solution of problem {missing[0]} in split 'warm'")
         for example in chosen:
-            prompt, text = as_prompt(spec.prompt, example.question), completion(example)
+            prompt, text = as_prompt(spec.prompt, example.question), demonstrate(example.solution, example.answer)
             answer = text if isinstance(prompt, str) else [{"role": "assistant", "content": text}]
             pairs.append({"prompt": prompt, "completion": answer, **more})
     return Dataset.from_list(pairs)

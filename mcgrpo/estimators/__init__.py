@@ -11,13 +11,17 @@ tokens of the dropped row are lost with it, so the choice must not depend on the
 has no pivot: its median lies between two rewards, and the dropped row has an advantage.
 """
 
-from mcgrpo.estimators.estimation import Estimate, clamp_and_diagnose, compute_estimate, estimate
-from mcgrpo.estimators.estimator import Estimator
-from mcgrpo.estimators.keep import keep_largest
-from mcgrpo.estimators.options import check_options, uses_mad_zero
-from mcgrpo.estimators.registry import ESTIMATORS, get_estimator, quantile, register
-from mcgrpo.estimators.signals import Signal, signal
-from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcgrpo.estimators.estimation import Estimate, clamp_and_diagnose, compute_estimate, estimate
+    from mcgrpo.estimators.estimator import Estimator
+    from mcgrpo.estimators.keep import keep_largest
+    from mcgrpo.estimators.options import check_options, uses_mad_zero
+    from mcgrpo.estimators.registry import ESTIMATORS, get_estimator, quantile, register
+    from mcgrpo.estimators.signals import Signal, signal
+    from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero
 
 __all__ = [
     "ESTIMATORS",
@@ -37,3 +41,12 @@ __all__ = [
     "signal",
     "uses_mad_zero",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use: it needs torch, which a study that reads `table` does without."""
+    if name in __all__:
+        for module in ("registry", "keep", "zero_scale", "options", "estimation", "signals"):
+            if hasattr(found := import_module(f"{__name__}.{module}"), name):
+                return getattr(found, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

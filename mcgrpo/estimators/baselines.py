@@ -1,5 +1,7 @@
 """Baselines other than the mean and the median. Unscorable rollouts (NaN) are ignored."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -80,3 +82,6 @@ def quantile_of(rewards: Tensor, level: float) -> Tensor:
     lower, upper = ranked.gather(1, rank.floor().long()), ranked.gather(1, rank.ceil().long())
     quantile = torch.where(lower == upper, lower, lower + (upper - lower) * (rank - rank.floor()).to(lower.dtype))
     return torch.where(missing.all(dim=1, keepdim=True), torch.nan, quantile)
+
+
+quantile_04 = partial(quantile_of, level=0.4)

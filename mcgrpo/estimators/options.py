@@ -3,13 +3,9 @@
 import math
 
 from mcgrpo.estimators.estimator import Estimator
-from mcgrpo.estimators.registry import ESTIMATORS, get_estimator
-from mcgrpo.estimators.scales import batch_deviation, batch_std, positive_mean, spread
-from mcgrpo.estimators.statistics import std
+from mcgrpo.estimators.registry import ESTIMATORS, get_estimator, part
+from mcgrpo.estimators.table import NEVER_ZERO
 from mcgrpo.estimators.zero_scale import MAD_ZERO
-
-NEVER_ZERO = (std, spread, batch_std, batch_deviation, positive_mean)
-"""Scales that are not 0 where rewards differ, so that `mad_zero` has nothing to replace."""
 
 
 def check_options(
@@ -51,4 +47,4 @@ def check_options(
 
 def uses_mad_zero(rule: Estimator) -> bool:
     """Whether the scale of an estimator can be 0 where rewards differ; taken to be so of a scale that is not ours."""
-    return rule.scale is not None and rule.scale not in NEVER_ZERO
+    return rule.scale is not None and rule.scale not in map(part, NEVER_ZERO)

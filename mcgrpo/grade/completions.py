@@ -9,21 +9,19 @@ Each input row has the fields of `mcgrpo.records.Completion` (`id`, `sample`, `c
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
 from mcgrpo.files import as_record, iter_json_lines, write_jsonl
-from mcgrpo.grade.answers import TASKS, Judgement, gold_text, has_hashes
 from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge
+from mcgrpo.grade.task import Judgement, gold_text
+from mcgrpo.grade.tasks import TASKS, get_task
 from mcgrpo.grade.verifier import TIMEOUT, Verifier, WorkerError
 from mcgrpo.records import PROTOCOL_SUFFIXES, Completion, Example
 from mcgrpo.sums import check_seal, seal
 
 LONG_TEXTS = frozenset({"completion", "solution", "prompt", "question", "messages"})
-WRAPPED = {"gsm8k": "<answer>{}</answer>", "math": "\\boxed{{{}}}"}
-"""An answer as a completion states it."""
 _COLUMNS = tuple(field.name for field in dataclasses.fields(Completion))
 
 
@@ -59,17 +57,16 @@ def grade(
 def self_check(examples: Sequence[Example], task: str, verifier: Verifier | None = None) -> list[str]:
     """Ids of examples whose own answer, graded as a completion, is not correct.
 
-    For an example of MATH without a short answer, the whole solution is graded.
+    For an example without a short answer, such as one of MATH, the whole solution is graded.
     """
-    texts = [
-        WRAPPED[task].format(gold_text(example.answer)) if example.answer else example.solution for example in examples
-    ]
+    wrap = get_task(task).wrap
+    texts = [wrap(gold_text(example.answer)) if example.answer else example.solution for example in examples]
     rows = [Completion(e.id, 0, text, e.answer, e.solution) for e, text in zip(examples, texts, strict=True)]
     judged = zip(rows, grade(rows, task, verifier=verifier), strict=True)
     return [row.id for row, judgement in judged if judgement.verdict != "correct" or not judgement.gold_parsable]
 
 
-def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
+def report(rows: Sequence[Completion], judgements: Sequence[Judgement], task: str) -> str:
     """Text: the count of every verdict, the accuracy, notes, and the ids of golds that do not parse."""
     counts = count_verdicts(judgements)
     right = sum(is_accurate(judgement.verdict) for judgement in judgements)
@@ -77,9 +74,8 @@ def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
     if rows:
         lines.append(f"accuracy {right / len(rows):.4f} ({right} of {len(rows)}, every other verdict counted against)")
     pairs = list(zip(rows, judgements, strict=True))
-    own_form = sum(judged.verdict == "unparseable" and has_hashes(row.completion) for row, judged in pairs)
-    if own_form:
-        lines.append(f"{own_form} of the unparseable completions hold an answer as GSM8K's own, `#### 7`")
+    if remark := get_task(task).remark([row.completion for row, judged in pairs if judged.verdict == "unparseable"]):
+        lines.append(remark)
     for note, count in Counter(judged.note for judged in judgements if judged.note).items():
         lines.append(f"{count} {note}")
     if lost := sorted({row.id for row, judgement in pairs if not judgement.gold_parsable}):
@@ -90,7 +86,7 @@ def report(rows: Sequence[Completion], judgements: Sequence[Judgement]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Grade a file of completions (CPU only) and print the count of every verdict."""
     parser = command_line.parser(main.__doc__)
-    parser.add_argument("--task", choices=TASKS, required=True)
+    parser.add_argument("--task", required=True, help=f"{', '.join(TASKS)}, or module:attribute")
     parser.add_argument("--input", type=Path, required=True, help="JSON lines: id, sample, completion, answer")
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="a file of verdicts for each protocol")
     parser.add_argument("--workers", type=int, help="processes for math (default: one per core, up to 8)")
@@ -104,24 +100,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if len(set(files)) < len(files):
         parser.error("--input and each --output should be another file: one would be overwritten")
     with command_line.errors(ValueError, WorkerError):
-        verifier = Verifier(options.workers, options.timeout) if options.task == "math" else None
+        get_task(options.task)
+        verifier = Verifier(options.workers, options.timeout)
         check_seal(options.input)
         rows = read_completions(options.input)
-        with verifier or nullcontext():
+        with verifier:
             judged = by_protocol([completion for completion, _ in rows], options.task, protocols, verifier)
     for path, (protocol, judgements) in zip(options.output, judged.items(), strict=True):
         write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
         seal(path)
-        print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements)}")
+        print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements, options.task)}")
 
 
 def by_protocol(
     rows: Sequence[Completion], task: str, protocols: Sequence[str], verifier: Verifier | None
 ) -> dict[str, list[Judgement]]:
-    """The judgements under each protocol; for math, `paper` and `released` are the same and judged once."""
-    alike = [protocol for protocol in protocols if task == "math" and protocol != "robust"]
-    shared = dict.fromkeys(alike, grade(rows, task, verifier=verifier)) if alike else {}
-    return {each: shared[each] if each in shared else grade(rows, task, each, verifier) for each in protocols}
+    """The judgements under each protocol; what two judge alike (math: `paper`, `released`) is judged once."""
+    judged_as = {protocol: get_task(task).judged_as(protocol) for protocol in protocols}
+    judged = {each: grade(rows, task, each, verifier) for each in dict.fromkeys(judged_as.values())}
+    return {protocol: judged[each] for protocol, each in judged_as.items()}
 
 
 def _output(row: dict[str, Any], judgement: Judgement) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 from latex2sympy2_extended import NormalizationConfig
 from math_verify import LatexExtractionConfig, parse, verify
 
-from mcgrpo.grade.answers import gold_text, presentable
 from mcgrpo.grade.exact import differ
+from mcgrpo.grade.task import gold_text, presentable
 from mcgrpo.records import Verdict
 
 logging.getLogger("math_verify").setLevel(logging.ERROR)

@@ -8,9 +8,9 @@ imported.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from mcgrpo.grade import robust
-from mcgrpo.grade.answers import TASKS, Judgement, is_boxed, judge_gsm8k
-from mcgrpo.grade.verifier import MAX_CHARACTERS, Verifier, shared
+from mcgrpo.grade.task import Judgement
+from mcgrpo.grade.tasks import get_task
+from mcgrpo.grade.verifier import Verifier
 from mcgrpo.records import PROTOCOL_SUFFIXES, VERDICTS, Grade
 
 REWARDS = {"correct": 2.0, "equivalent": 1.5}
@@ -33,35 +33,22 @@ def judge(
     """Judge each completion against its gold; returns one judgement each, in order.
 
     Args:
-        task: `gsm8k`, judged in this process, or `math` (also AIME and AMC), judged in worker processes.
+        task: `gsm8k`, judged in this process; `math` (also AIME and AMC), judged in worker processes; or
+            `module:attribute`, a user-defined `mcgrpo.grade.task.Task`.
         answers: the golds; None or NaN where there is none, and `math` then takes that of the solution.
-        protocol: `released` extracts gsm8k answers as the release does (see `judge_gsm8k`) and judges math as `paper`;
-            `robust` reads forms that `paper` misreads (see `mcgrpo.grade.robust`).
+        protocol: `released` extracts gsm8k answers as the release does (see `mcgrpo.grade.tasks.gsm8k`) and judges math
+            as `paper`; `robust` reads forms that `paper` misreads (see `mcgrpo.grade.robust`).
         verifier: the workers for math; by default those of this process.
     """
-    _check("task", task, TASKS)
     _check("protocol", protocol, PROTOCOL_SUFFIXES)
-    if task == "gsm8k":
-        pairs = zip(completions, answers, strict=True)
-        return [judge_gsm8k(completion, _gold(answer), protocol) for completion, answer in pairs]
-    golds = [_gold(answer) for answer in answers]
+    asked, golds = get_task(task), [_gold(answer) for answer in answers]
     texts = [solution or "" for solution in (solutions or [""] * len(golds))]
-    if protocol == "robust":
-        graded = [_rewritten(*each) for each in zip(completions, golds, texts, strict=True)]
-        completions, golds, texts = ([each[part] for each in graded] for part in range(3))
-    return (verifier or shared()).judge(golds, texts, completions, exact=protocol == "robust")
+    return asked.judge(completions, golds, texts, asked.judged_as(protocol), verifier)
 
 
 def _gold(answer: str | int | float | None) -> str:
     """Its text; empty where a data set has null or, from pandas, NaN."""
     return "" if answer is None or answer != answer else str(answer)
-
-
-def _rewritten(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
-    """As `robust.pair`; a completion that is too long to be read is unchanged."""
-    if len(completion) > MAX_CHARACTERS:
-        return completion, answer, solution
-    return robust.pair(completion, answer, solution)
 
 
 def _check(what: str, value: str, known: Iterable[str]) -> None:
@@ -98,7 +85,7 @@ def reward_functions(
     Raises:
         ValueError: names an unknown reward, task or protocol.
     """
-    _check("task", task, TASKS)
+    get_task(task)
     _check("protocol", protocol, PROTOCOL_SUFFIXES)
     names = [names] if isinstance(names, str) else names
     makers = {"accuracy": lambda: _accuracy_reward(task, protocol, verifier), "format": lambda: format_reward}
@@ -133,6 +120,22 @@ def _accuracy_reward(task: str, protocol: str, verifier: Verifier | None) -> Cal
 def format_reward(completions: Sequence[Any], **_: Any) -> list[float]:
     r"""The paper's format reward: 1.0 for a completion with a `\boxed{...}`, else 0."""
     return [float(is_boxed(text_of(completion))) for completion in completions]
+
+
+def is_boxed(completion: str) -> bool:
+    r"""Whether the completion has a nonempty `\boxed{...}`: the paper's format, as its release tests it.
+
+    Linear: a box that is not closed ends the search, as no later one can be closed either.
+    """
+    start = completion.find("\\boxed{")
+    while start >= 0:
+        end = completion.find("}", start)
+        if end < 0:
+            return False
+        if end > start + len("\\boxed{"):
+            return True
+        start = completion.find("\\boxed{", end)
+    return False
 
 
 def text_of(completion: str | Sequence[dict[str, Any]]) -> str:

@@ -19,7 +19,7 @@ from signal import SIGKILL
 from typing import Any
 
 from mcgrpo.grade import verify_worker
-from mcgrpo.grade.answers import Judgement
+from mcgrpo.grade.task import Judgement
 
 TIMEOUT = 5.0
 """Seconds per completion (math-verify's own limit for one parse)."""

@@ -5,7 +5,7 @@ loads math-verify once and only passes model output on. The graders, forked from
 within milliseconds if it exceeds its time or memory, or dies. (Forking is safe here: one thread, no torch, no GPU.)
 
 A line on stdin is a list of groups, `{"answer", "solution", "exact", "completions": [[place, text], ...]}`. A line on
-stdout is a place with the fields of its `mcgrpo.grade.answers.Judgement`; groups are judged in any order.
+stdout is a place with the fields of its `mcgrpo.grade.task.Judgement`; groups are judged in any order.
 
 A grader that dies within its time, which may be by a signal from outside, is replaced and asked once more.
 """

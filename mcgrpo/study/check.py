@@ -6,13 +6,15 @@ the place and the culprit in one line. What a data set or a toy model has, the j
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
 from mcgrpo import shipped
+from mcgrpo.grade.prompts import system_prompt
+from mcgrpo.grade.tasks import get_task
 from mcgrpo.records import PlannedRun
 from mcgrpo.study.context import check_training, context_of
 from mcgrpo.study.estimators import check_estimator
@@ -33,7 +35,7 @@ def check(config: Config) -> dict[str, PlannedRun]:
     does not fit a batch.
 
     Also one with fewer rows than a batch has prompts, with lengths that a model's context does not hold, with options
-    that its estimator does not use, or with an estimator of its own that cannot be imported.
+    that its estimator does not use, or with a task, prompt or estimator that is not there or cannot be imported.
 
     Raises:
         StudyError: for the first mistake found.
@@ -46,6 +48,9 @@ def check(config: Config) -> dict[str, PlannedRun]:
     contexts = {name: context_of(model_config(config, name)) for name in config["models"]}
     where = ""
     try:
+        for place, find, name in _named(config):
+            where = place
+            find(name)
         for name in sorted({each for setting in config["settings"] for each in benchmarks(config, setting)}):
             where = f"evaluation of {name}"
             check_room(evaluation(config, name), "max_new_tokens")
@@ -143,6 +148,14 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
         lists[f"experiments.{name}.settings", "settings"] = experiment["settings"]
         lists[f"experiments.{name}.variants", "variants"] = experiment.get("variants", [])
     return ((where, kind, name) for (where, kind), names in lists.items() for name in names)
+
+
+def _named(config: Config) -> Iterator[tuple[str, Callable[[str], Any], str]]:
+    """(place, what finds it, name) of every task and prompt."""
+    for name, spec in config["datasets"].items():
+        yield f"datasets.{name}.task", get_task, spec["task"]
+    for name, setting in config["settings"].items():
+        yield f"settings.{name}.prompt", system_prompt, setting["prompt"]
 
 
 def _splits(config: Config) -> Iterator[tuple[str, str, str]]:

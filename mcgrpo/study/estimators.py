@@ -1,38 +1,19 @@
-"""What a study needs to know of the estimators it names; torch is imported for somebody's own only.
+"""What a study needs to know of the estimators it names; torch is imported for user-defined ones only.
 
-A name is one of `mcgrpo.estimators.ESTIMATORS`, or `module:attribute`, somebody's own: the module is looked for in the
-folder that the study is run in, then as `import` does.
+A name is one of `mcgrpo.estimators.ESTIMATORS`, or `module:attribute`, a user-defined one: the module is looked for in
+the folder that the study is run in, then as `import` does.
 """
 
 from typing import Any
 
+from mcgrpo.estimators.table import BUILT_IN
 from mcgrpo.records import Run
 
-EXTRA_ROLLOUTS: dict[str, int] = {
-    "mean-std": 0,
-    "mean": 0,
-    "median-mad": 1,
-    "median": 1,
-    "mean-std-plus1": 1,
-    "batch-std": 0,
-    "rloo": 0,
-    "reinforce++": 0,
-    "quantile-0.4": 0,
-    "james-stein": 0,
-    "batch-mean": 0,
-    "sign": 0,
-    "maxrl": 0,
-    "pods": 8,
+USED_BY = {
+    "mad_zero": [name for name, built_in in BUILT_IN.items() if built_in.uses_mad_zero],
+    "advantage_epsilon": [name for name, built_in in BUILT_IN.items() if built_in.scale],
 }
-"""Extra rollouts of every built-in estimator, as in `mcgrpo.estimators.ESTIMATORS`; a test compares the two."""
-USED_BY: dict[str, tuple[str, ...]] = {
-    "mad_zero": ("median-mad",),
-    "advantage_epsilon": (
-        "mean-std", "median-mad", "mean-std-plus1", "batch-std", "reinforce++", "quantile-0.4", "batch-mean",
-        "maxrl", "pods",
-    ),
-}  # fmt: skip
-"""Options of `training` that not every built-in estimator uses, and which do; a test compares them, too."""
+"""Options of `training` that not every built-in estimator uses, and which do."""
 UNSET = (None, "epsilon", 0.0)
 """Values of these options that estimators without them have."""
 OPTIONS = {
@@ -45,7 +26,7 @@ OPTIONS = {
 
 
 def check_estimator(run: Run) -> None:
-    """Refuse an estimator that is not there, and options that it does not use; one of somebody's own is imported.
+    """Refuse an estimator that is not there, and options that it does not use; a user-defined one is imported.
 
     Raises:
         ValueError: naming the key of `training`, the estimator and what is wrong.
@@ -55,9 +36,9 @@ def check_estimator(run: Run) -> None:
 
         get_estimator(run.estimator)
         return
-    if run.estimator not in EXTRA_ROLLOUTS:
+    if run.estimator not in BUILT_IN:
         raise ValueError(
-            f"training.estimator: unknown estimator {run.estimator!r}; there are: {', '.join(EXTRA_ROLLOUTS)}, and "
+            f"training.estimator: unknown estimator {run.estimator!r}; there are: {', '.join(BUILT_IN)}, and "
             "module:attribute for your own"
         )
     for option, names in USED_BY.items():
@@ -76,14 +57,16 @@ def options_of(run: Run) -> dict[str, Any]:
 def planned_extra(run: Run) -> int | None:
     """Rollouts drawn for each prompt beside G: `extra_rollouts` of the run, or else of its estimator.
 
-    None where only somebody's own estimator says how many: its module is not imported.
+    None where only a user-defined estimator says how many: its module is not imported.
     """
     extra = run.training.get("extra_rollouts")
-    return EXTRA_ROLLOUTS.get(run.estimator) if extra is None and run.estimator else extra or 0
+    if extra is None and run.estimator:
+        return BUILT_IN[run.estimator].extra_rollouts if run.estimator in BUILT_IN else None
+    return extra or 0
 
 
 def drawn(run: Run) -> int:
-    """Rollouts drawn for each prompt: G, plus extra ones; imports torch and the module of somebody's own estimator."""
+    """Rollouts drawn for each prompt: G, plus extra ones; imports torch and the module of a user-defined estimator."""
     extra = planned_extra(run)
     if extra is None:
         from mcgrpo.estimators import get_estimator

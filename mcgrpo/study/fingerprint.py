@@ -20,26 +20,28 @@ WITHOUT_RESULTS = re.compile(r"mcgrpo|mcgrpo\.launch(\..*)?")
 """Modules that cannot change what comes out: the package's front, and how a job is started."""
 
 
-@cache
-def fingerprint(stage: str) -> str:
+def fingerprint(stage: str, *parts: str) -> str:
     """A hash that changes when what a stage does may have changed.
+
+    Args:
+        stage: a module of ours.
+        parts: names of estimators, tasks and prompts that it runs. The module of a user-defined one counts too, and
+            what this imports from the working directory, or from `sys.path` outside of Python's own folders.
 
     Raises:
         ValueError: for a stage that is no module of ours.
     """
+    user_defined = sorted({module for module, colon, _ in (part.partition(":") for part in parts) if colon})
+    found = {name: code for module in user_defined for name, code in closure(module, own=True).items()}
+    return _digest({"ours": of_ours(stage), **found}) if user_defined else of_ours(stage)
+
+
+@cache
+def of_ours(stage: str) -> str:
+    """The fingerprint of a stage's own code."""
     if not (found := closure(stage)):
         raise ValueError(f"no module {stage!r} below {ROOT}")
     return _digest(found)
-
-
-def training_code(estimator: str) -> str:
-    """The fingerprint of training's code, with that of the module that an estimator of somebody's own is in.
-
-    What this one imports counts too, as far as it is in the working directory, or on `sys.path` outside of Python's own
-    folders.
-    """
-    ours, (module, colon, _) = fingerprint("mcgrpo.train"), estimator.partition(":")
-    return _digest({"ours": ours, **closure(module, own=True)}) if colon else ours
 
 
 def closure(stage: str, own: bool = False) -> dict[str, str]:
@@ -47,7 +49,7 @@ def closure(stage: str, own: bool = False) -> dict[str, str]:
 
     Args:
         stage: a module.
-        own: whether modules of somebody's own are meant, or those of ours.
+        own: whether user-defined modules are meant, or those of ours.
     """
     reached: dict[str, str] = {}
     waiting = [f"{stage}.__main__" if _path(f"{stage}.__main__", own) else stage]
@@ -92,7 +94,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 def _path(module: str, own: bool) -> Path | None:
-    """The file of a module of ours, or of somebody's own; None of another."""
+    """The file of a module of ours, or of a user-defined one; None of another."""
     if (module.partition(".")[0] == "mcgrpo") == own:
         return None
     pythons = (sys.prefix, sys.base_prefix)

@@ -13,6 +13,8 @@ MEDIAN = ("mc-grpo", "mc-dapo", "mc-dr-grpo")
 MEAN = ("grpo", "dapo", "dr-grpo")
 PLUS1 = ("grpo-plus1",)
 ALL = (*MEAN, *MEDIAN, *PLUS1)
+TRAINERS = {"gsm8k": ALL, "math": (*MEAN, *MEDIAN)}
+"""Task of each of the release's trainers -> the methods that it can run."""
 
 
 @dataclass(frozen=True)
@@ -112,13 +114,15 @@ def training_changes(protocol: str, method: str, task: str) -> dict[str, Any]:
     changes nothing. Rows of the paper and the release that agree are in neither.
 
     Raises:
-        ValueError: for GRPO+1 on MATH, which the release cannot run.
+        ValueError: for GRPO+1 on MATH and for other tasks, which the release cannot run.
     """
     if protocol == "paper":
         return {}
-    if method in PLUS1 and task == "math":
+    if task not in TRAINERS:
+        raise ValueError(f"no task {task!r} has a trainer in the release: they are for {' and '.join(TRAINERS)}")
+    if method not in TRAINERS[task]:
         raise ValueError(
-            f"{method} cannot be run as released on math: the release's MATH trainer draws an extra rollout for "
+            f"{method} cannot be run as released on {task}: the release's MATH trainer draws an extra rollout for "
             "median-centred methods only (its GSM8K trainer can)"
         )
     return {switch.key: switch.released for switch in SWITCHES if method in switch.where.get(task, ())}

@@ -77,12 +77,6 @@ def test_a_share_is_that_of_accurate_samples(folder):
     assert share == pytest.approx(0.75, abs=0.1)
 
 
-def test_a_solution_is_given_as_the_grader_reads_it():
-    assert warm_start.completion(Example("a", "warm", "?", "6", "5+1=6")) == "<think>5+1=6</think>\n<answer>6</answer>"
-    done = "<reasoning>5+1=6</reasoning><answer>6</answer>"
-    assert warm_start.completion(Example("a", "warm", "?", "6", done)) == done
-
-
 def test_demonstrations_are_those_of_the_warm_split(folder):
     rows = warm_start.demonstrations([folder / "two-step.jsonl"], SPEC)
     own = {row.question: row.solution for row in examples("two-step", "warm", 64, 0, (0.0, 0.2))}

@@ -6,12 +6,13 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, GenerationConfig
 
-from mcgrpo.data.prompts import SYSTEM_PROMPTS, as_prompt, render
+from mcgrpo.data.prompts import as_prompt, render
 from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import create
 from mcgrpo.files import read_jsonl, write_jsonl
 from mcgrpo.generate.complete import complete, main
 from mcgrpo.generate.engines import TransformersEngine, load
+from mcgrpo.grade.prompts import system_prompt
 from mcgrpo.records import Completion, Example
 
 SETTINGS = {"samples": 2, "temperature": 1.0, "top_p": 1.0, "max_new_tokens": 8, "batch_size": 4}
@@ -113,7 +114,7 @@ def test_a_chat_prompt_is_what_the_model_is_given(chat):
     rows = run(chat, problems, "gsm8k", samples=0)
     for row, problem in zip(rows, problems, strict=True):
         text = (
-            f"<|im_start|>system\n{SYSTEM_PROMPTS['gsm8k']}<|im_end|>\n"
+            f"<|im_start|>system\n{system_prompt('gsm8k')}<|im_end|>\n"
             f"<|im_start|>user\n{problem.question}<|im_end|>\n<|im_start|>assistant\n"
         )
         assert row.prompt_sha256 == hashlib.sha256(text.encode()).hexdigest()

@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcgrpo.grade.answers import MAX_EXTRACTED, is_boxed, judge_gsm8k, number
+from mcgrpo.grade.rewards import is_boxed
+from mcgrpo.grade.task import MAX_EXTRACTED
+from mcgrpo.grade.tasks import TASKS
+from mcgrpo.grade.tasks.gsm8k import number
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,7 @@ from mcgrpo.grade.answers import MAX_EXTRACTED, is_boxed, judge_gsm8k, number
     ],
 )
 def test_the_papers_gsm8k(completion, answer, verdict, extracted):
-    judgement = judge_gsm8k(completion, answer)
+    judgement = TASKS["gsm8k"].judge_one(completion, answer)
     assert (judgement.verdict, judgement.extracted) == (verdict, extracted)
     assert judgement.gold_parsable
 
@@ -57,13 +60,13 @@ def test_the_papers_gsm8k(completion, answer, verdict, extracted):
     ],
 )
 def test_the_releases_looser_gsm8k(completion, answer, verdict, extracted):
-    judgement = judge_gsm8k(completion, answer, "released")
+    judgement = TASKS["gsm8k"].judge_one(completion, answer, "released")
     assert (judgement.verdict, judgement.extracted) == (verdict, extracted)
 
 
 @pytest.mark.parametrize(("answer", "protocol"), [("#### ", "paper"), ("", "paper"), ("none", "released")])
 def test_a_gold_that_says_nothing_is_told_apart_from_a_wrong_answer(answer, protocol):
-    judgement = judge_gsm8k("<answer>72</answer>", answer, protocol)
+    judgement = TASKS["gsm8k"].judge_one("<answer>72</answer>", answer, protocol)
     assert judgement.verdict == "unparseable"
     assert not judgement.gold_parsable
 
@@ -111,7 +114,7 @@ LONG = 3_000_000
 def test_megabytes_take_linear_time_and_are_cut(text):
     start = time.process_time()
     for protocol in ("paper", "released"):
-        judgement = judge_gsm8k(text, "72", protocol)
+        judgement = TASKS["gsm8k"].judge_one(text, "72", protocol)
         assert judgement.verdict in ("wrong", "unparseable")
         assert len(judgement.extracted or "") <= MAX_EXTRACTED
     assert not is_boxed(text)
@@ -123,6 +126,6 @@ def test_megabytes_take_linear_time_and_are_cut(text):
 def test_any_text_gets_a_verdict_that_a_file_can_hold(text, answer):
     for completion in (text, f"<answer>{text}</answer>"):
         for protocol in ("paper", "released"):
-            judgement = judge_gsm8k(completion, answer, protocol)
+            judgement = TASKS["gsm8k"].judge_one(completion, answer, protocol)
             assert judgement.verdict in ("correct", "equivalent", "wrong", "unparseable")
             assert len((judgement.extracted or "").encode("utf-8")) <= 4 * MAX_EXTRACTED

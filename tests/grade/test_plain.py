@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from mcgrpo.grade.answers import judge_gsm8k
 from mcgrpo.grade.plain import MOST, bare_number, in_latex, with_tex_signs, without_choice
 from mcgrpo.grade.rewards import judge
+from mcgrpo.grade.tasks import TASKS
 
 BOXED = [
     # gold, answer in a box that is right, one that is not
@@ -120,19 +120,19 @@ TAGS = [
 
 @pytest.mark.parametrize(("gold", "right", "wrong"), TAGS)
 def test_what_people_write_in_a_tag(gold, right, wrong):
-    judged = [judge_gsm8k(f"<answer>{text}</answer>", gold, "robust").verdict for text in (right, wrong)]
+    judged = [TASKS["gsm8k"].judge_one(f"<answer>{text}</answer>", gold, "robust").verdict for text in (right, wrong)]
     assert judged[0] in ("correct", "equivalent") and judged[1] == "wrong"
 
 
 @pytest.mark.parametrize("right", [row[1] for row in TAGS if row[1] not in ("0.5", "$1,250.00")])
 def test_the_papers_grading_still_reads_none_of_it(right):
     (gold,) = {row[0] for row in TAGS if row[1] == right}
-    assert judge_gsm8k(f"<answer>{right}</answer>", gold).verdict == "wrong"
+    assert TASKS["gsm8k"].judge_one(f"<answer>{right}</answer>", gold).verdict == "wrong"
 
 
 def test_own_form_of_gsm8k_with_a_unit():
-    assert judge_gsm8k("so\n#### 31 apples", "31", "robust").verdict == "equivalent"
-    assert judge_gsm8k("so\n#### 32 apples", "31", "robust").verdict == "wrong"
+    assert TASKS["gsm8k"].judge_one("so\n#### 31 apples", "31", "robust").verdict == "equivalent"
+    assert TASKS["gsm8k"].judge_one("so\n#### 32 apples", "31", "robust").verdict == "wrong"
 
 
 @pytest.mark.parametrize(

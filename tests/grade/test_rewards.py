@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from mcgrpo.grade.answers import Judgement
 from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge, reward_functions, reward_of, text_of
+from mcgrpo.grade.task import Judgement
 from mcgrpo.records import VERDICTS
 
 

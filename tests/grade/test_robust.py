@@ -7,9 +7,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench import protocols
-from mcgrpo.grade.answers import judge_gsm8k
 from mcgrpo.grade.rewards import judge
 from mcgrpo.grade.robust import hashes, pair, rewritten
+from mcgrpo.grade.tasks import TASKS
 
 FORMS = [
     # gold, answer, under paper, under robust
@@ -131,7 +131,7 @@ def test_a_base_that_one_of_the_two_leaves_out_is_left_out_of_the_other():
     ],
 )
 def test_gsm8ks_own_form_counts_without_a_tag(completion, verdict):
-    assert judge_gsm8k(completion, "72", "robust").verdict == verdict
+    assert TASKS["gsm8k"].judge_one(completion, "72", "robust").verdict == verdict
 
 
 HOSTILE = ["1\\,000", "1\\,", "9", "0.\\overline{", "e^{ i", "1_", "1_{", "1 _{ ", "^{\\circ}.", "°", "5. "]

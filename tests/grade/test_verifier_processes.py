@@ -18,7 +18,7 @@ from pretend_machine import gone, wait_until
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.hostile import descendants, processor_seconds
 from mcgrpo.grade import verifier as verifier_module
-from mcgrpo.grade.answers import Judgement
+from mcgrpo.grade.task import Judgement
 from mcgrpo.grade.verifier import Verifier, WorkerError
 
 pytestmark = pytest.mark.slow

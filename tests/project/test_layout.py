@@ -9,11 +9,13 @@ import pytest
 ROOT = Path(__file__).parents[2] / "mcgrpo"
 
 LAYERS = (
-    ("records", "files", "command_line", "shipped"),  # one record per file; reading, writing; parsers; data files
+    # one record per file; reading, writing; parsers; data files; what `module:attribute` names
+    ("records", "files", "command_line", "shipped", "user_defined"),
     ("sums",),  # checksums of files
     ("estimators",),  # library: rewards -> advantages and kept rows
     ("trainer", "engines"),  # library: TRL's GRPOTrainer with these estimators; adapters for other engines
-    ("study", "grade", "launch"),  # a study file and its expansion; the grader; how a job is started
+    ("grade",),  # the tasks and their grader
+    ("study", "launch"),  # a study file and its expansion; how a job is started
     ("data", "analyse", "rewards"),  # stages: data sets and models; scores and summaries. The grader's public name
     ("tracking",),  # MLflow as a view of the files
     ("train", "generate", "report"),  # stages: a training job; completions; tables, figures, claims
@@ -22,7 +24,7 @@ LAYERS = (
 )
 """A package or module imports itself and those of the lines above its own, so that there is no circle."""
 
-LIBRARY = {"estimators": set(), "trainer": {"estimators"}, "engines": {"estimators"}}
+LIBRARY = {"estimators": {"user_defined"}, "trainer": {"estimators"}, "engines": {"estimators"}}
 """What the library imports of ours: it can be used without the study."""
 ENGINES = {"skyrl": {"skyrl"}, "slime": set(), "verl": {"verl"}, "verl_trainers": {"verl"}}
 """Each adapter, and what it imports of the engines."""

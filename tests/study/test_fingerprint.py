@@ -97,9 +97,9 @@ def test_the_closure_holds_every_module_that_is_loaded(loaded, stage):
     assert seen <= set(closure.closure(f"mcgrpo.{stage}"))
 
 
-OF_REWARDS = ("rewards", "answers", "verify_worker", "math_grader")
+OF_REWARDS = ("rewards", "task", "tasks.gsm8k", "verify_worker", "math_grader")
 ANALYSIS = {"report", "analyse", "study.plan", "tracking"}
-GRADERS = {"grade.completions", "grade.answers", "grade.math_grader", "grade.verifier"}
+GRADERS = {"grade.completions", "grade.task", "grade.tasks.gsm8k", "grade.math_grader", "grade.verifier"}
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_no_stage_imports_tracking():
         ("train/job.py", '    outcome = Outcome(\n        "running",', "    outcome = Outcome('running',", False),
         ("analyse/records.py", "planned: int", "planned: float", False),
         ("__init__.py", "0.2.0", "0.3.0", False),
-        ("grade/answers.py", "MAX_EXTRACTED = 500", "MAX_EXTRACTED = 501", True),
+        ("grade/task.py", "MAX_EXTRACTED = 500", "MAX_EXTRACTED = 501", True),
         ("estimators/statistics.py", "torch.isnan(rewards)", "~torch.isfinite(rewards)", True),
-        ("data/prompts.py", "The user asks a question", "A user asks a question", True),
+        ("grade/prompts.py", "The user asks a question", "A user asks a question", True),
         ("train/arguments.py", '"gradient_checkpointing": False', '"gradient_checkpointing": True', True),
     ],
 )

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 from studies import changed, load
 
+from mcgrpo.estimators.table import BUILT_IN
 from mcgrpo.study import plan
-from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.planned import read_plan
 from mcgrpo.study.settings import StudyError
@@ -50,7 +50,7 @@ def test_rivals_draw_as_many_rollouts_as_what_they_are_compared_with():
         if run.method != UNTRAINED
     }
     prompts = rows["mc-grpo", 2, "default"] // 2
-    assert rows["mc-grpo", 2, "default"] + prompts * EXTRA_ROLLOUTS["median-mad"] == rows["grpo", 3, "default"]
+    assert rows["mc-grpo", 2, "default"] + prompts * BUILT_IN["median-mad"].extra_rollouts == rows["grpo", 3, "default"]
     assert rows["grpo", 2, "rival-prompts-x4"] == rows["grpo", 8, "default"]
     estimators = {run.estimator for run in plan.runs(REFERENCE) if is_rival(run.variant)}
     assert estimators == {"sign", "batch-mean", "james-stein", "pods", "quantile-0.4", "maxrl", "mean-std"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcgrpo.grade.answers import TASKS
+from mcgrpo.grade.tasks import TASKS
 from mcgrpo.study.methods import METHODS
 from mcgrpo.study.protocols import SWITCHES, table, training_changes
 

@@ -7,8 +7,8 @@ import studies
 
 from mcgrpo.estimators import ESTIMATORS, uses_mad_zero
 from mcgrpo.study.check import StudyError, check
-from mcgrpo.study.estimators import EXTRA_ROLLOUTS, USED_BY, check_estimator, drawn, planned_extra
-from mcgrpo.study.fingerprint import training_code
+from mcgrpo.study.estimators import USED_BY, check_estimator, drawn, planned_extra
+from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.plan import expand
 
 MINI = studies.load("mini")
@@ -53,11 +53,9 @@ def own_run(estimator="my_estimators:midrange", **training):
     return replace(run, estimator=estimator, training=run.training | training)
 
 
-def test_it_knows_all_estimators_their_extra_rollouts_and_options():
-    assert {name: estimator.extra_rollouts for name, estimator in ESTIMATORS.items()} == EXTRA_ROLLOUTS
-    with_scale = [name for name, estimator in ESTIMATORS.items() if estimator.scale]
+def test_it_knows_the_options_of_all_estimators():
     zero = [name for name, estimator in ESTIMATORS.items() if uses_mad_zero(estimator)]
-    assert USED_BY["mad_zero"] == (*zero,) and USED_BY["advantage_epsilon"] == (*with_scale,)
+    assert USED_BY["mad_zero"] == zero == ["median-mad"]
 
 
 class TestOnesOwn:
@@ -68,7 +66,7 @@ class TestOnesOwn:
         assert drawn(own) == own.num_generations + 2 and planned_extra(own_run("mean")) == 0
 
     def test_has_code_of_its_own_which_is_read_without_being_imported(self, here):
-        assert training_code("my_estimators:midrange") != training_code("median")
+        assert fingerprint("mcgrpo.train", "my_estimators:midrange") != fingerprint("mcgrpo.train", "median")
         assert "my_estimators" not in sys.modules
 
     @pytest.mark.parametrize(
@@ -82,10 +80,10 @@ class TestOnesOwn:
         ],
     )
     def test_trains_anew_when_its_code_changes(self, here, file, change, trains_anew):
-        before = training_code("my_estimators:midrange")
+        before = fingerprint("mcgrpo.train", "my_estimators:midrange")
         changed(file, *change)
-        assert (training_code("my_estimators:midrange") != before) == trains_anew
-        assert training_code("median") == training_code("mean")
+        assert (fingerprint("mcgrpo.train", "my_estimators:midrange") != before) == trains_anew
+        assert fingerprint("mcgrpo.train", "median") == fingerprint("mcgrpo.train", "mean")
 
     @pytest.mark.parametrize(
         "line",
@@ -101,9 +99,9 @@ class TestOnesOwn:
         Path("lab/parts/own.py").write_text(text.replace("from helpers_of_mine import extremes", line))
         Path("helpers_of_mine.py").rename("lab/parts/helpers_of_mine.py")
         check_estimator(own_run("lab.parts.own:midrange"))
-        before = training_code("lab.parts.own:midrange")
+        before = fingerprint("mcgrpo.train", "lab.parts.own:midrange")
         changed("lab/parts/helpers_of_mine.py", "nan=9e9", "nan=8e8")
-        assert training_code("lab.parts.own:midrange") != before
+        assert fingerprint("mcgrpo.train", "lab.parts.own:midrange") != before
 
 
 class TestRefused:

@@ -5,7 +5,7 @@ import dataclasses
 from mcgrpo.analyse.frames import KINDS, PAIRED, read_cells
 from mcgrpo.analyse.measures import decoding_of
 from mcgrpo.analyse.records import Cell, Contrast
-from mcgrpo.study.estimators import EXTRA_ROLLOUTS
+from mcgrpo.estimators.table import BUILT_IN
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.sums import write_table
@@ -43,7 +43,7 @@ def cell(method, budget, mean=None, *, half=0.02, gain=None, change=None, seeds=
         "high": mean + half if there and half is not None else None,
         "over": ("problems" if seeds == 1 else "seeds and problems") if there and half is not None else None,
         "baseline": METHODS[method].baseline if method in METHODS else None,
-        "extra_rollouts": EXTRA_ROLLOUTS[METHODS[method].estimator] if method in METHODS else 0,
+        "extra_rollouts": BUILT_IN[METHODS[method].estimator].extra_rollouts if method in METHODS else 0,
     }
     for name, paired in (("difference", gain), ("change", change)):
         if paired:

@@ -13,9 +13,9 @@ from runs import RUN
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.records import CellSignal, CurvePoint, SignalPoint
+from mcgrpo.estimators.table import BUILT_IN
 from mcgrpo.files import write_json
 from mcgrpo.report.page.__main__ import main
-from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.planned import write_plan
@@ -83,7 +83,7 @@ def point(method, budget, seed, step, seconds=(1.0, 0.1, 0.4, 2.5), reward=0.5, 
         **dict.fromkeys(names)
         | {"setting": "toy_a", "method": method, "num_generations": budget, "variant": "default"}
         | {"seed": seed, "step": step, "reward": reward, "accuracy": accuracy}
-        | {"rollouts": 8 * (budget + EXTRA_ROLLOUTS[METHODS[method].estimator])}
+        | {"rollouts": 8 * (budget + BUILT_IN[METHODS[method].estimator].extra_rollouts)}
         | dict(zip([name for name in names if name.startswith("seconds_")], seconds, strict=True))
     )
 

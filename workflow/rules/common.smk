@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from mcgrpo import command_line, shipped, tracking
@@ -15,7 +15,7 @@ from mcgrpo.launch import calls, environment, gpus, preload
 from mcgrpo.report import catalogue
 from mcgrpo.study import plan, read, settings, sources
 from mcgrpo.study.check import check
-from mcgrpo.study.fingerprint import fingerprint, training_code
+from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.strict_yaml import load
@@ -136,6 +136,11 @@ def final_model(wildcards):
     if run.method == UNTRAINED:
         return initial_model(run.model)
     return {"model": ancient(RESULTS.model(run.name)), "sums": RESULTS.model_sums(run.name)}
+
+
+def task_of(name):
+    """The task of a data set."""
+    return config["datasets"][name]["task"]
 
 
 def selection_data(wildcards):

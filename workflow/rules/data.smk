@@ -30,8 +30,8 @@ rule audit:
         RESULTS.benchmark("audit", "{dataset}")
     threads: 1
     params:
-        task=lambda wildcards: config["datasets"][wildcards.dataset]["task"],
-        code=fingerprint("mcgrpo.data.audit"),
+        task=lambda wildcards: task_of(wildcards.dataset),
+        code=lambda wildcards: fingerprint("mcgrpo.data.audit", task_of(wildcards.dataset)),
     shell:
         "python -m mcgrpo.data.audit --task {params.task:q} --data {input.data:q} --source {input.source:q} "
         "--workers {threads} --output {output:q} > {log:q} 2>&1"
@@ -92,7 +92,9 @@ rule warm_start:
         gpu=int(GPUS > 0),
     params:
         spec=lambda wildcards: as_json(settings.warm_start(config, wildcards.model)),
-        code=fingerprint("mcgrpo.data.warm_start"),
+        code=lambda wildcards: fingerprint(
+            "mcgrpo.data.warm_start", *itemgetter("task", "prompt")(settings.warm_start(config, wildcards.model))
+        ),
     shell:
         "python -m mcgrpo.launch --gpus {resources.gpu} mcgrpo.data.warm_start --spec {params.spec:q} "
         "--model {input.model:q} --sums {input.sums:q} --data {input.data:q} --output {output.folder:q} "

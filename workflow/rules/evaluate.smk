@@ -25,7 +25,7 @@ rule generate:
     params:
         options=lambda wildcards: evaluation_options(wildcards, [wildcards.benchmark]),
         gpus=GENERATION_GPUS,
-        code=fingerprint("mcgrpo.generate"),
+        code=lambda wildcards: fingerprint("mcgrpo.generate", run_of(wildcards).prompt),
     shell:
         GENERATE
 
@@ -53,7 +53,7 @@ for place, (several, its_runs) in enumerate(TOGETHER.items(), 1):
         params:
             options=partial(evaluation_options, benchmarks=several),
             gpus=GENERATION_GPUS,
-            code=fingerprint("mcgrpo.generate"),
+            code=lambda wildcards: fingerprint("mcgrpo.generate", run_of(wildcards).prompt),
         shell:
             GENERATE
 
@@ -69,9 +69,9 @@ rule grade:
         RESULTS.benchmark("grade", "{run}/{benchmark}")
     threads: 1
     params:
-        task=lambda wildcards: config["datasets"][wildcards.benchmark]["task"],
+        task=lambda wildcards: task_of(wildcards.benchmark),
         protocols=GRADING,
-        code=fingerprint("mcgrpo.grade"),
+        code=lambda wildcards: fingerprint("mcgrpo.grade", task_of(wildcards.benchmark)),
     shell:
         "python -m mcgrpo.grade --task {params.task:q} --input {input:q} --output {output:q} "
         "--workers {threads} --protocol {params.protocols:q} > {log:q} 2>&1"
@@ -89,7 +89,7 @@ use rule generate as rollouts with:
     params:
         options=lambda wildcards: generation_options(wildcards, (settings.rollout_settings, FLIPS[wildcards.run])),
         gpus=GENERATION_GPUS,
-        code=fingerprint("mcgrpo.generate"),
+        code=lambda wildcards: fingerprint("mcgrpo.generate", run_of(wildcards).prompt),
 
 
 use rule grade as grade_rollouts with:
@@ -102,9 +102,9 @@ use rule grade as grade_rollouts with:
     benchmark:
         RESULTS.benchmark("grade_rollouts", "{run}/{benchmark}")
     params:
-        task=lambda wildcards: config["datasets"][wildcards.benchmark]["task"],
+        task=lambda wildcards: task_of(wildcards.benchmark),
         protocols=["paper"],
-        code=fingerprint("mcgrpo.grade"),
+        code=lambda wildcards: fingerprint("mcgrpo.grade", task_of(wildcards.benchmark)),
 
 
 rule sign_flips:

@@ -24,7 +24,9 @@ rule train:
         run=lambda wildcards: as_json(vars(run_of(wildcards))),
         unfinished=str(RESULTS.unfinished("{run}")),
         gpus=GPUS,  # not resources.gpu, which Snakemake lowers to the available number
-        code=lambda wildcards: training_code(run_of(wildcards).estimator),
+        code=lambda wildcards: fingerprint(
+            "mcgrpo.train", *attrgetter("estimator", "task", "prompt")(run_of(wildcards))
+        ),
     shell:
         "python -m mcgrpo.launch --gpus {params.gpus} --processes {params.gpus} "
         "mcgrpo.train --run {params.run:q} --model {input.model:q} --sums {input.sums:q} --data {input.data:q} "

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 from mcgrpo.records import Plan
@@ -32,20 +33,25 @@ def planned_files(config: Config, planned: Plan) -> dict[str, str]:
     evaluations = [(run, benchmark) for run, each in planned.evaluations.items() for benchmark in each]
     flips = [(run, spec.benchmark) for run, spec in planned.flips.items()]
     trained = [run.name for run in trained_runs(planned)]
-    # The signal of an estimator of somebody's own is made by its code, which `verify` does not run
+    # Signals of user-defined estimators and grades of user-defined tasks are made by code that `verify` does not run
+    tasks = {name: config["datasets"][name]["task"] for name in data_sets(planned)}
     own, signals = modules(planned), [results.signals, results.signal_curves, *(tables / name for name in SIGNAL)]
+    grades = {True: list[Path](), False: list[Path]()}
+    for run, name in evaluations:
+        grades[":" in tasks[name]] += [results.grades(run, name, protocol) for protocol in planned.grading]
+    for run, name in flips:
+        grades[":" in tasks[name]].append(results.rollout_grades(run, name))
     kinds = {
         "made": [results.plan, *results.tables, *(results.flips(*each) for each in flips)]
         + [tables / name for name in (*TABLES, *CLAIMS)]
         + ([] if own else signals),
-        "grades": [results.grades(*each, protocol) for each in evaluations for protocol in planned.grading]
-        + [results.rollout_grades(*each) for each in flips],
-        "data": [results.overlap]
+        "grades": grades[False],
+        "data": [results.overlap, *grades[True]]
         + [path for name in data_sets(planned) for path in (files.audit(name), files.data_source(name))],
         "training": [results.run(run) / name for run in trained for name in (RECORD, METRICS, GROUPS)],
         "if there": [results.run(run) / ROLLOUTS for run in trained]
         + [results.unfinished(run) / name for run in trained for name in (RECORD, METRICS)]
-        + [f"study/{each}" for each in own]
+        + [f"study/{each}" for each in {*own, *module_files(tasks.values())}]
         + (signals if own else []),
         "text": [results.completions(*each) for each in evaluations] + [results.rollouts(*each) for each in flips],
     }
@@ -64,16 +70,21 @@ def reports(config: Config) -> Path:
 
 
 def modules(planned: Plan) -> list[Path]:
-    """The modules of the study's own estimators (`module:attribute`), relative to its folder; where they are files."""
-    names = {run.estimator.partition(":")[0] for run in planned.runs if ":" in run.estimator}
+    """The modules of user-defined estimators, relative to the study's folder."""
+    return module_files(run.estimator for run in planned.runs)
+
+
+def module_files(parts: Iterable[str]) -> list[Path]:
+    """Where the modules of those that are `module:attribute` are, relative to the study's folder, if it has them."""
+    names = {part.partition(":")[0] for part in parts if ":" in part}
     return sorted(Path(*name.split(".")).with_suffix(".py") for name in names)
 
 
 def read_config(path: Path) -> Config:
     """The study of an archive, checked against the schema before anything else is read by it.
 
-    Nothing of it runs, names a module to import or chooses a path: it is JSON, an estimator of somebody's own is a
-    name, and every path is made of names that the schema allows.
+    Nothing of it runs, names a module to import or chooses a path: it is JSON, a user-defined estimator or task is
+    a name, and every path is made of names that the schema allows.
 
     Raises:
         StudyError: naming what is not as in a study that this code would run.

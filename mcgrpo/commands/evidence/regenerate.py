@@ -44,7 +44,7 @@ def make_tables(config: Config, planned: Plan, collected: Results, there: StudyF
     write_table(ours.curves, CurvePoint, collected.curves)
     for stage in (summarise, comparisons):
         _call(stage.main, "--results", ours.folder)
-    if modules(planned):  # somebody's own code, which is not run: without signals
+    if modules(planned):  # a user's code, which is not run: without signals
         write_table(ours.signals, CellSignal, [])
     else:
         lend(planned, there.results, ours)
@@ -76,8 +76,9 @@ def make_grades(config: Config, planned: Plan, there: StudyFiles, made: StudyFil
         names = run, spec.benchmark
         jobs.append((spec.benchmark, theirs.rollouts(*names), {"paper": ours.rollout_grades(*names)}))
     for benchmark, completions, grades in jobs:
-        if completions.is_file():
-            of = ["--task", config["datasets"][benchmark]["task"], "--input", completions]
+        task = config["datasets"][benchmark]["task"]
+        if completions.is_file() and ":" not in task:  # a user's code, which is not run
+            of = ["--task", task, "--input", completions]
             _call(grade.main, *of, "--protocol", *grades, "--output", *grades.values())
 
 
