@@ -209,11 +209,21 @@ class TestAForgedArchive:
 class TestAHostileArchive:
     """What would run, write elsewhere, hide or fill the memory, if an archive were believed."""
 
-    def test_with_an_estimator_of_its_own_imports_nothing_of_it(self, content, tmp_path, monkeypatch):
+    @pytest.mark.parametrize(
+        "hostile",
+        [
+            {"training": STUDY["training"] | {"estimator": "evil:centre"}},
+            {"datasets": {name: each | {"task": "evil:centre"} for name, each in STUDY["datasets"].items()}},
+        ],
+        ids=["estimator", "task"],
+    )
+    def test_with_an_estimator_or_a_task_of_its_own_imports_nothing_of_it(
+        self, hostile, content, tmp_path, monkeypatch
+    ):
         monkeypatch.chdir(content / "study")
         Path("evil.py").write_text(f"open({str(tmp_path / 'has-run')!r}, 'w')\ncentre = None\n")
-        change(Path("study.json"), training=STUDY["training"] | {"estimator": "evil:centre"})
-        assert failures(forged(content))
+        change(Path("study.json"), **hostile)
+        assert failures(forged(content), regrade=True)
         assert not (tmp_path / "has-run").exists() and "evil" not in sys.modules
 
     @pytest.mark.parametrize("name", ["../..", "/tmp/tiny", "a/../../b", "", "tiny\nverified"])

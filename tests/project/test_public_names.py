@@ -14,7 +14,7 @@ PUBLIC = {
     "mcgrpo.trainer": "MCAsyncGRPOConfig MCAsyncGRPOTrainer MCGRPOConfig MCGRPOTrainer",
     "mcgrpo.estimators.rows": "estimate_rows estimate_tokens over_tokens",
     "mcgrpo.engines.slime": "post_process_rewards",
-    "mcgrpo.rewards": "REWARDS format_reward is_accurate judge reward_functions reward_of text_of",
+    "mcgrpo.rewards": "REWARDS Task format_reward is_accurate judge reward_functions reward_of text_of",
 }
 
 

@@ -69,9 +69,9 @@ def package(tmp_path, monkeypatch):
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "mcgrpo", tmp_path / "mcgrpo", ignore=ignored, copy_function=shutil.copyfile)
     monkeypatch.setattr(closure, "ROOT", tmp_path)
-    closure.fingerprint.cache_clear()
+    closure.of_ours.cache_clear()
     yield tmp_path / "mcgrpo"
-    closure.fingerprint.cache_clear()
+    closure.of_ours.cache_clear()
 
 
 def main_module(stage):
