@@ -205,7 +205,7 @@ def of_training(run: Run, outcome: Outcome, folder: Path) -> tuple[list[Score], 
     points = curve(run, [metrics for _, metrics in iter_json_lines(folder / METRICS)], drawn)
     found = training_measures(points, outcome.seconds, run.training.get("max_grad_norm", 1.0))
     found[GPUS] = outcome.gpus
-    if planned_extra(run) is None:  # those of somebody's own estimator, which is code
+    if planned_extra(run) is None:  # those of a user-defined estimator, which is code
         found[EXTRA_ROLLOUTS] = first - run.num_generations
     key = {**of_run(run), "benchmark": "train", "role": "train", "n": len(points)}
     return [Score(**key, measure=name, value=float(value)) for name, value in found.items()], points

@@ -11,7 +11,7 @@ from mcgrpo.records import Decoding
 GPUS = "gpus"
 """The measure with the number of GPUs that a training had to itself; 0 on the CPU."""
 EXTRA_ROLLOUTS = "extra_rollouts"
-"""The measure with the rollouts of each prompt beside G that somebody's own estimator drew."""
+"""The measure with the rollouts of each prompt beside G that a user-defined estimator drew."""
 FIT_TOKENS, ASKED_TOKENS = "max_new_tokens", "asked_new_tokens"
 """The measures with the most tokens of a completion on a benchmark: as many as fit the context, as the study asks."""
 LOGGED = {

@@ -75,7 +75,7 @@ def planned_rows(plan: Plan, planned: Planned, scores: Scores) -> list[CellKey]:
 
 
 def extra_rollouts(plan: Plan, scores: Scores) -> dict[CellKey, int | None]:
-    """Rollouts drawn of each prompt beside G, by trainings; those of somebody's own estimator once one has finished."""
+    """Rollouts drawn of each prompt beside G, by trainings; those of a user-defined estimator once one has finished."""
     extra = {}
     for run in plan.runs:
         key = CellKey(run.setting, run.variant, "train", "train", "", run.num_generations, run.method)

@@ -172,7 +172,7 @@ def check_floats(rewards: Tensor) -> None:
 
 
 def _check_part(what: str, part: Tensor, rewards: Tensor, name: str, *shapes: torch.Size) -> None:
-    """Refuse a centre or scale that would not be broadcast group by group; the functions may be somebody's own."""
+    """Refuse a centre or scale that would not be broadcast group by group; the functions may be user-defined."""
     shape = part.shape if isinstance(part, Tensor) else None
     if shape not in ((len(rewards), 1), (1, 1), *shapes):
         found = repr(part) if shape is None else f"of shape {tuple(shape)}"

@@ -60,12 +60,7 @@ class Task:
 
     def judge_one(self, completion: str, answer: str, protocol: str = "paper") -> Judgement:
         """The judgement on one completion, given its gold."""
-        gold, extracted = self.gold(answer, protocol), self.read(completion, protocol)
-        if not gold:
-            return Judgement("unparseable", presentable(extracted), gold_parsable=False)
-        if extracted is None:
-            return Judgement("unparseable", None)
-        return Judgement(self.compare(extracted, gold, protocol), presentable(extracted))
+        return self.judge([completion], [answer], [""], protocol)[0]
 
     def judge(
         self,
@@ -84,8 +79,17 @@ class Task:
             protocol: what `judged_as` gives.
             verifier: worker processes with limits of time and memory, for `mcgrpo.grade.tasks.math` and its subclasses.
         """
+        golds = {answer: self.gold(answer, protocol) for answer in set(answers)}
         pairs = zip(completions, answers, strict=True)
-        return [self.judge_one(completion, answer, protocol) for completion, answer in pairs]
+        return [self._judged(completion, golds[answer], protocol) for completion, answer in pairs]
+
+    def _judged(self, completion: str, gold: str | None, protocol: str) -> Judgement:
+        extracted = self.read(completion, protocol)
+        if not gold:
+            return Judgement("unparseable", presentable(extracted), gold_parsable=False)
+        if extracted is None:
+            return Judgement("unparseable", None)
+        return Judgement(self.compare(extracted, gold, protocol), presentable(extracted))
 
     def wrap(self, answer: str) -> str:
         """An answer as a completion states it: golds are graded so, against themselves."""
