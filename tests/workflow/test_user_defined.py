@@ -80,7 +80,8 @@ def test_a_task_is_asked_judged_and_reported_and_all_of_it_anew_when_its_code_ch
     module = empty.folder / "my_tasks.py"
     module.write_text(TASK)
     study = empty.of(load("smoke")).changed(ASKED)
-    study.made("reports/smoke/tables.md", "--quiet", "rules")
+    made = "reports/smoke/tables.md", "resources/data/smoke/gsm8k.audit.json"
+    study.made(*made, "--quiet", "rules")
     results, evaluation = study.folder / "results/smoke", "tiny-random/grpo/G2/default/seed0/gsm8k.jsonl"
     completions, grades = (
         [json.loads(line) for line in (results / kind / evaluation).read_text().splitlines()]
@@ -89,13 +90,13 @@ def test_a_task_is_asked_judged_and_reported_and_all_of_it_anew_when_its_code_ch
     found = [row["verdict"] for row in grades]
     assert found == [("correct", "wrong")[len(row["completion"]) % 2] for row in completions]
     assert {*found} == {"correct", "wrong"}
-    audit = json.loads((study.folder / "resources/data/smoke/gsm8k.audit.json").read_text())
+    audit = json.loads((study.folder / made[1]).read_text())
     assert audit["task"] == "my_tasks:even" and not audit["splits"]["test"]["golds_not_correct"]["count"]
     share = f"{100 * sum(row['verdict'] == 'correct' for row in grades if row['decoding'] == 'greedy') / 24:.1f}"
-    assert share in (study.folder / "reports/smoke/tables.md").read_text()
-    assert study.jobs("reports/smoke/tables.md") == {}
+    assert share in (study.folder / made[0]).read_text()
+    assert study.jobs(*made) == {}
     module.write_text(TASK.replace('return "wrong" if', 'return "equivalent" if'))
-    assert {"audit", "train", "generate", "grade"} <= study.jobs("reports/smoke/tables.md").keys()
+    assert {"audit", "train", "generate", "grade"} <= study.jobs(*made).keys()
     module.write_text(TASK.replace("even = ", "odd = "))
     refused = study.run("--dry-run")
     assert (
