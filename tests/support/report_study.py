@@ -9,11 +9,10 @@ from answers import comparisons_of, plan_of
 from cells import cell, flip, seconds, study, write_cells
 from claim_rows import pair, scores_of
 from matplotlib import image
-from runs import RUN
+from runs import RUN, write_sealed
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.records import CellSignal, CurvePoint, SignalPoint
-from mcgrpo.files import write_json
 from mcgrpo.report.page.__main__ import main
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS
@@ -135,7 +134,7 @@ def evaluated():
 
 
 def outcome_of(results, run, folder="runs", **changes):
-    write_json(results / folder / run.name / "run.json", asdict(run) | {"outcome": OUTCOME | changes})
+    write_sealed(results / folder / run.name / "run.json", asdict(run) | {"outcome": OUTCOME | changes})
 
 
 def write_results(folder, cells=None, curve_points=None, signals=None):
