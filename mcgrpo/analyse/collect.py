@@ -237,8 +237,8 @@ def main(arguments: list[str] | None = None) -> None:
     files = ResultFiles(options.results)
     with command_line.errors(RecordError):
         results = collect(read_plan(files.plan), files.folder, options.partial)
-    write_scores(files.scores, results.scores)
-    write_table(files.curves, CurvePoint, results.curves)
+        write_scores(files.scores, results.scores)
+        write_table(files.curves, CurvePoint, results.curves)
     for line in results.missing:
         print(f"missing: {line}")
     print(f"{len(results.scores)} scores and {len(results.curves)} steps")

@@ -196,7 +196,8 @@ def main() -> None:
     parser.add_argument("--config", type=json.loads, required=True, help="the study, as JSON")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    write_plan(options.output, plan_of(options.config))
+    with command_line.errors():
+        write_plan(options.output, plan_of(options.config))
 
 
 if __name__ == "__main__":

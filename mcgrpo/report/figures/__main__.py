@@ -60,10 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
         except ValueError as error:
             print(f"warning: {options.name}: {error}", file=sys.stderr)
             figure = facets.message(f"{options.name}: {error}")
-        try:
-            facets.save(options.output, figure)
-        except OSError as error:  # such as a full disk
-            raise ValueError(f"{options.output}: {error.strerror}") from None
+        facets.save(options.output, figure)
 
 
 if __name__ == "__main__":

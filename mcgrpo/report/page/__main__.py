@@ -125,7 +125,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError, FileNotFoundError):
         page = render(content(options))
-    write_text(options.reports / PAGE, page)
+        write_text(options.reports / PAGE, page)
     print(f"{options.reports / PAGE}: {len(page.encode()) / 1e6:.1f} MB")
 
 
