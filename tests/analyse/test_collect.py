@@ -267,6 +267,14 @@ def test_how_long_completions_could_be_comes_from_the_record_of_them(results):
     assert {cell.mean for cell in cells if cell.measure == "max_new_tokens"} == {3555.0}
 
 
+def test_how_long_rollouts_for_sign_flips_could_be_comes_from_their_record(results):
+    run = a_run("none")
+    tokens = {"max_new_tokens": 40, "asked_new_tokens": 64}
+    write_jsonl(results / f"rollout-grades/{run.name}/sums.jsonl", [asdict(grade) | tokens for grade in grades()])
+    found = {s.measure: s.value for s in collect(plan(results), results).scores if s.role == "flips"}
+    assert (found["max_new_tokens"], found["asked_new_tokens"]) == (40.0, 64.0)
+
+
 def test_the_command_writes_both_files_or_ends_in_one_line(results, capsys):
     main(["--results", str(results)])
     assert capsys.readouterr().out == f"{WHOLE} scores and 40 steps\n"
