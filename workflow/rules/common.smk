@@ -76,6 +76,9 @@ files = environment.prepare(
 )
 if workflow.is_main_process:
     calls.begin(files, ON_CLUSTER)
+    # Snakemake's own message about its lock is to unlock. A call that takes none, such as a dry run, may go on.
+    if told := calls.beside(files):
+        print(f"warning: {told}; do not unlock", file=sys.stderr)
 tracking.use_store(config)
 
 # Trained weights are large: they are removed after evaluation unless the study keeps them.
