@@ -20,8 +20,8 @@ from mcgrpo.records import Group, Plan, Primary, SignFlips
 from mcgrpo.study.planned import read_plan, write_plan
 from mcgrpo.sums import seal
 
-OF_TRAINING = len(MEANS) + 6
-"""Measures of a training: seconds, those of a step, rollouts, what was clipped, the unsteadiness, and GPUs."""
+OF_TRAINING = len(MEANS) + 8
+"""Measures of a training: seconds, those of a step, rollouts, what was clipped, unsteadiness, two entropies, GPUs."""
 WHOLE = 3 * 2 * 6 + 2 * OF_TRAINING + 1
 """Scores of `results`: of three runs on two benchmarks, of two trainings, and one of sign flips."""
 

@@ -142,7 +142,10 @@ def test_a_study_without_rollouts_says_that_it_has_no_signal(tmp_path, rows):
 def test_the_command_names_tables_that_are_not_planned_and_ends_in_one_line_without_any(tmp_path):
     folder = command(tmp_path, study())
     absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, rivals, "
-    assert all(f"{absent}grading, sign-flips." in (folder / name).read_text() for name in ("tables.md", "tables.tex"))
+    assert all(
+        f"{absent}sharpening, grading, sign-flips." in (folder / name).read_text()
+        for name in ("tables.md", "tables.tex")
+    )
     with pytest.raises(SystemExit, match="neither an accuracy"):
         command(tmp_path, [row for row in study() if row.role == "train"])
     (tmp_path / "summary.csv").write_text("setting\nx\n")

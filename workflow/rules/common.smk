@@ -26,7 +26,11 @@ try:
     for file in workflow.configfiles:
         load(file)
     PLANNED = check(config)  # expanded once, here
-except settings.StudyError as error:
+    if "questions" in config:
+        from mcgrpo.analyse.claims import check_questions
+
+        check_questions(config)
+except ValueError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
 
