@@ -9,9 +9,9 @@ import pytest
 ROOT = Path(__file__).parents[2] / "mcgrpo"
 
 LAYERS = (
-    # one record per file; reading, writing; parsers; data files; what `module:attribute` names
-    ("records", "files", "command_line", "shipped", "user_defined"),
-    ("sums",),  # checksums of files
+    # one record per file; reading, writing; data files; what `module:attribute` names
+    ("records", "files", "shipped", "user_defined"),
+    ("sums", "command_line"),  # checksums of files; parsers, errors in a line
     ("estimators",),  # library: rewards -> advantages and kept rows
     ("trainer", "engines"),  # library: TRL's GRPOTrainer with these estimators; adapters for other engines
     ("grade",),  # the tasks and their grader

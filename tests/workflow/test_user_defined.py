@@ -92,7 +92,8 @@ def test_a_task_is_asked_judged_and_reported_and_all_of_it_anew_when_its_code_ch
     assert {*found} == {"correct", "wrong"}
     audit = json.loads((study.folder / made[1]).read_text())
     assert audit["task"] == "my_tasks:even" and not audit["splits"]["test"]["golds_not_correct"]["count"]
-    share = f"{100 * sum(row['verdict'] == 'correct' for row in grades if row['decoding'] == 'greedy') / 24:.1f}"
+    sampled = [row["verdict"] == "correct" for row in grades if row["decoding"] == "sampled"]
+    share = f" {100 * sum(sampled) / len(sampled):.1f} "
     assert share in (study.folder / made[0]).read_text()
     assert study.jobs(*made) == {}
     module.write_text(TASK.replace('return "wrong" if', 'return "equivalent" if'))
