@@ -4,6 +4,7 @@ One engine draws for all trainers: it takes a minute to start. The contenders tr
 opposite order, so that a drift of the machine weighs on all alike.
 """
 
+import gc
 import os
 import statistics
 import tempfile
@@ -63,6 +64,7 @@ def one_engine(sequences: int) -> Iterator[list[float]]:
             begun = time.monotonic()
             engines.append(start(**settings | {"max_num_seqs": sequences}))
             seconds.append(time.monotonic() - begun)
+            gc.unfreeze()  # vLLM freezes all that is there, also the first trainer's weights: they would never be freed
         return Shared(engines[0])
 
     vllm_generation.LLM = shared
