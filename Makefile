@@ -9,7 +9,7 @@ made = cat $(1)/headline.md && echo "Page, tables, claims, figures: $(1)/report.
 
 GPUS ?= 2
 
-.PHONY: help setup paper rehearsal rehearsal-cut mini reference quick smoke smollm2 gpu-small gpu-check readme test test-fast test-trl test-trl-own test-newest test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
+.PHONY: help setup paper rehearsal rehearsal-cut mini reference reviewer quick smoke smollm2 gpu-small gpu-check readme test test-fast test-trl test-trl-own test-newest test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -57,6 +57,10 @@ mini: .venv/ready ## the study on toy models, tables and figures in reports/mini
 reference: .venv/ready ## the mini study with up to 16 seeds, as README.md quotes it, in reports/reference; about an hour
 	@$(call study,config/mini.yaml config/reference.yaml)
 	@$(call made,reports/reference)
+
+reviewer: .venv/ready ## what a reviewer asks of the reference study, in reports/reviewer
+	@$(call study,config/mini.yaml config/reviewer.yaml)
+	@$(call made,reports/reviewer)
 
 quick: .venv/ready ## all steps of the mini study with almost no training, in minutes
 	@$(call study,config/mini.yaml config/cut-down.yaml)
@@ -215,4 +219,4 @@ lock: .venv/ready ## update envs/*.txt after a change of pyproject.toml (needs u
 	{ echo "# CPU, Linux: what make setup and CI install. Made by make lock."; pip freeze --exclude-editable | sed 's/+cpu$$//'; } > envs/cpu.txt
 
 clean: ## remove results, reports and logs (not .venv)
-	rm -rf results resources logs .snakemake reports/mini reports/reference reports/quick reports/smoke reports/gpu-small reports/smollm2 reports/rehearsal reports/bench
+	rm -rf results resources logs .snakemake reports/mini reports/reference reports/reviewer reports/quick reports/smoke reports/gpu-small reports/smollm2 reports/rehearsal reports/bench

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mcgrpo.files import FULL
+
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """A parser whose usage names the command as it was called: `python -m mcgrpo.grade`, or `mcgrpo grade`.
@@ -19,11 +21,15 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 @contextmanager
 def errors(*kinds: type[Exception]) -> Iterator[None]:
-    """End the command with one line, `error: ...`, for these exceptions."""
+    """End the command with one line, `error: ...`, for these exceptions and on a full disk."""
     try:
         yield
     except kinds as error:
         raise SystemExit(f"error: {error}") from None
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise SystemExit(f"error: {error.filename}: {error.strerror}") from None
 
 
 def whole(text: str, least: int = 1) -> int:

@@ -22,6 +22,10 @@ from typing import Any, Literal, TypeVar
 R = TypeVar("R")
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Of an `OSError`: the disk, or what one may use of it, is full."""
+
+
 class RecordError(ValueError):
     """A file breaks its contract; the message names the file, the line and the field."""
 
@@ -40,6 +44,10 @@ def atomic(path: str | Path) -> Iterator[Path]:
         flush(temporary)
         temporary.replace(path)
         flush(path.parent)
+    except OSError as error:
+        if error.errno in FULL:
+            error.filename = str(path)  # a write does not say where it failed
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

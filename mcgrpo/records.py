@@ -264,6 +264,8 @@ class Plan:
         grading: protocols of evaluation, names of `PROTOCOL_SUFFIXES`.
         equivalence_margin: a difference of accuracies that counts as none; a fraction.
         measures: the accuracies that a report shows, `greedy` and `avg@k`.
+        selections: name -> the variants that it selects from (`mcgrpo.analyse.selections`).
+        questions: what the study asks beside the paper's claims, as in the study file (`mcgrpo.analyse.claims`).
     """
 
     study: str
@@ -275,3 +277,5 @@ class Plan:
     equivalence_margin: float
     measures: list[str]
     primary: Primary
+    selections: dict[str, list[str]] = field(default_factory=dict)
+    questions: list[dict[str, Any]] = field(default_factory=list)

@@ -50,7 +50,7 @@ def damage(folder: Path, sums: Mapping[str, str]) -> str | None:
 
 def seal(path: Path) -> None:
     """Write the checksum of a file, or those of a folder's files, to its list."""
-    write_list(_list_of(path), sums_of(path) if path.is_dir() else {path.name: sha256(path)})
+    write_list(list_of(path), sums_of(path) if path.is_dir() else {path.name: sha256(path)})
 
 
 def write_table(path: Path, kind: type, rows: Iterable[Any]) -> None:
@@ -98,25 +98,27 @@ def read_list(path: Path) -> dict[str, str]:
     return {name: value for value, _, name in rows}
 
 
-def check_seal(path: Path, needed: bool = False) -> None:
+def check_seal(path: Path, needed: bool = False, remedy: str = "") -> None:
     """Refuse a file that has changed, or a folder in which one has or is missing.
 
     Args:
         path: the file or folder; one that is not there is left to who reads it.
         needed: whether it is refused without a list; else it is then accepted.
+        remedy: what to do then; by default to remove it.
 
     Raises:
         RecordError: naming the file.
     """
-    listed = _list_of(path)
+    listed, remedy = list_of(path), remedy or f"remove {path}, and it is made again"
     if not path.exists() or not (needed or listed.is_file()):
         return
     if not listed.is_file():
-        raise RecordError(f"{path}: its sum, {listed.name}, is not beside it: remove {path}, and it is made again")
+        raise RecordError(f"{path}: its sum, {listed.name}, is not beside it: {remedy}")
     sums = read_list(listed)
     if fault := damage(listed.parent, sums) if sums else f"{listed} is empty":
-        raise RecordError(f"{fault} (its sum is in {listed}): remove {path}, and it is made again")
+        raise RecordError(f"{fault} (its sum is in {listed}): {remedy}")
 
 
-def _list_of(path: Path) -> Path:
+def list_of(path: Path) -> Path:
+    """Where the checksums of a file, or of a folder's files, are."""
     return path / FOLDER_LIST if path.is_dir() else path.with_name(f"{path.name}.sha256")

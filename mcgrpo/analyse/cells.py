@@ -1,7 +1,9 @@
 """The identity of a cell: the trainings that differ in their seed alone, measured in one way on one benchmark."""
 
+import re
 from typing import Any, NamedTuple
 
+from mcgrpo.analyse.measures import ACCURACIES
 from mcgrpo.records import Role
 from mcgrpo.study.methods import METHODS, UNTRAINED, method_order
 from mcgrpo.study.variants import DEFAULT
@@ -46,7 +48,7 @@ class CellKey(NamedTuple):
     @property
     def is_accuracy(self) -> bool:
         """Whether more is better, and the unit a share of problems."""
-        return self.is_evaluation and not self.measure.startswith("rate-")
+        return self.is_evaluation and re.fullmatch(ACCURACIES, self.measure) is not None
 
     @property
     def block(self) -> tuple[str, str, str, str]:

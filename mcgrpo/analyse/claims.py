@@ -1,8 +1,8 @@
-"""Claims as data: those of claims.yaml, and how comparisons are spelt."""
+"""Claims as data: those of claims.yaml, the questions of a study file, and how comparisons are spelt."""
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +15,8 @@ from mcgrpo.analyse import curves, measures, sign_flips
 from mcgrpo.records import Role
 from mcgrpo.study import strict_yaml
 from mcgrpo.study.methods import METHODS, UNTRAINED, label
-from mcgrpo.study.settings import StudyError
-from mcgrpo.study.variants import DEFAULT
+from mcgrpo.study.settings import Config, StudyError
+from mcgrpo.study.variants import DEFAULT, flips_of
 
 MEASURES = {"in": measures.NAMES, "out": measures.NAMES, "train": "|".join(curves.NAMES), "flips": sign_flips.NAMES}
 """What may be asked of a benchmark of each role: a pattern."""
@@ -80,7 +80,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: `says` it, `where` the paper does, and what must hold in `all` (or `some`) settings."""
+    """One claim: `says` it, `where` the paper does, and what must hold in `all` (or `some`) settings.
+
+    A question of a study file is one that the paper does not make: its `where` is empty.
+    """
 
     id: str
     says: str
@@ -108,6 +111,33 @@ def read_claims(path: str | Path) -> list[Claim]:
         content = strict_yaml.load(path)
     except StudyError as error:
         raise ClaimError(str(error)) from None
+    return _claims(content, str(path))
+
+
+def questions(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
+    """The `questions` of a study, in the language of claims.
+
+    Raises:
+        ClaimError: as `read_claims`.
+    """
+    content = {"claims": [{"where": "the study", **row} for row in rows]}
+    return [replace(claim, where="") for claim in _claims(content, "questions")] if rows else []
+
+
+def check_questions(config: Config) -> None:
+    """Refuse a study whose questions are not in the language of claims, or name a variant that it does not have.
+
+    Raises:
+        ClaimError: naming the question and the culprit.
+    """
+    known = {DEFAULT, *config.get("variants", {}), *config.get("selections", {})}
+    for claim in questions(config.get("questions", [])):
+        for name in sorted({term.variant for each in claim.comparisons for term in each.terms} - known):
+            if not flips_of(name):
+                raise ClaimError(f"questions: claim {claim.id}: no {name!r} under variants or selections")
+
+
+def _claims(content: Any, path: str) -> list[Claim]:
     schema = strict_yaml.load(shipped.CLAIMS_SCHEMA)
     if error := best_match(Draft202012Validator(schema).iter_errors(content)):
         raise ClaimError(f"{path}: {_place(content, list(error.absolute_path))}: {error.message}")

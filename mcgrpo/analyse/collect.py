@@ -191,10 +191,11 @@ def of_benchmark(
             numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
             decoding = decoding_of(row.measure)
             scores.append(Score(**of_run(run), benchmark=benchmark, role=role, decoding=decoding, **numbers))
-        if role in ("in", "out") and protocol == "paper":
+        graded = files.rollout_grades(run.name, benchmark) if role == "flips" else path
+        if protocol in ("paper", "flips") and graded.is_file():
             scores += [
                 Score(**of_run(run), benchmark=benchmark, role=role, measure=name, value=float(tokens), n=1)
-                for name, tokens in token_limits(path).items()
+                for name, tokens in token_limits(graded).items()
             ]
     return scores
 
@@ -237,8 +238,8 @@ def main(arguments: list[str] | None = None) -> None:
     files = ResultFiles(options.results)
     with command_line.errors(RecordError):
         results = collect(read_plan(files.plan), files.folder, options.partial)
-    write_scores(files.scores, results.scores)
-    write_table(files.curves, CurvePoint, results.curves)
+        write_scores(files.scores, results.scores)
+        write_table(files.curves, CurvePoint, results.curves)
     for line in results.missing:
         print(f"missing: {line}")
     print(f"{len(results.scores)} scores and {len(results.curves)} steps")

@@ -2,8 +2,9 @@
 
 `python -m mcgrpo.analyse.comparisons --results results/STUDY`
 
-The pairs of cells (`mcgrpo.analyse.pairs`) are judged within their families; then the claims of config/claims.yaml
-(`mcgrpo.analyse.contrasts`). A comparison of a claim that is the sign of such a pair has the pair's verdict.
+The pairs of cells (`mcgrpo.analyse.pairs`) are judged within their families; then the claims of config/claims.yaml and
+the questions of the study (`mcgrpo.analyse.contrasts`). A comparison of a claim that is the sign of such a pair has the
+pair's verdict.
 """
 
 from collections import defaultdict
@@ -12,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcgrpo import command_line, shipped
-from mcgrpo.analyse import scored
+from mcgrpo.analyse import scored, selections
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.claims import Claim, read_claims
+from mcgrpo.analyse.claims import Claim, questions, read_claims
 from mcgrpo.analyse.contrasts import capped, cells_of, columns_of, contrasts, estimate, is_sign
 from mcgrpo.analyse.pairs import Pair, pairs
 from mcgrpo.analyse.published import as_cells, read_published
@@ -41,7 +42,7 @@ def comparisons(
         scores: of this plan, by `mcgrpo.analyse.scored.by_cell`.
         printed: the paper's numbers, of `mcgrpo.analyse.published.as_cells`.
     """
-    planned = scored.planned_seeds(plan)
+    planned = selections.planned_seeds(plan)
     study = _Study(scores, printed or {}, plan.equivalence_margin)
     found = {(pair.cell, pair.other): study.row(pair) for pair in pairs(plan, planned, scores)}
     families = defaultdict(list)
@@ -141,8 +142,10 @@ def main(arguments: list[str] | None = None) -> None:
     files = ResultFiles(parser.parse_args(arguments).results)
     with command_line.errors(ValueError):
         printed = as_cells(read_published(shipped.PUBLISHED))
-        scores = scored.read_scores(files.scores)
-        rows = comparisons(read_plan(files.plan), read_claims(shipped.CLAIMS), scores, printed)
+        plan = read_plan(files.plan)
+        scores = selections.with_selected(plan, scored.read_scores(files.scores))
+        asked = [*read_claims(shipped.CLAIMS), *questions(plan.questions)]
+        rows = comparisons(plan, asked, scores, printed)
         write_table(files.comparisons, Contrast, rows)
 
 

@@ -156,8 +156,8 @@ class _Study:
 
 
 def family_of(claim: Claim) -> str:
-    """The family of a claim's comparisons."""
-    return f"claim {claim.id}"
+    """The family of a claim's comparisons, or of a question's."""
+    return f"{'claim' if claim.where else 'question'} {claim.id}"
 
 
 def own_verdicts(rows: Sequence[Contrast]) -> list[ClaimVerdict]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from statistics import median, stdev
+from statistics import fmean, median, stdev
 from typing import Any
 
 from mcgrpo.analyse.records import LOGGED, CurvePoint
@@ -16,7 +16,16 @@ MEANS = (
     "flips_mean_median", "flips_loo_mean", "flips_loo_median", "clip_ratio",
 )  # fmt: skip
 """Columns whose mean over all steps is a measure of the training, under the same name."""
-NAMES = (*MEANS, "frac_grad_clipped", "reward_unsteadiness", "rollouts", "seconds", "seconds_per_step")
+NAMES = (
+    *MEANS,
+    "entropy_first",
+    "entropy_last",
+    "frac_grad_clipped",
+    "reward_unsteadiness",
+    "rollouts",
+    "seconds",
+    "seconds_per_step",
+)
 """What the measures of a training are called."""
 PHASES = tuple(column for column in LOGGED if column.startswith("seconds_"))
 """The phases of a step; their seconds are those of the step."""
@@ -58,9 +67,10 @@ def accuracy(row: dict[str, Any]) -> float | None:
 def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: float = 1.0) -> dict[str, float]:
     """The measures of a training: its seconds, and means over steps (of the reward: over those that generate).
 
-    `reward_unsteadiness` is that of `reward_first`, `rollouts` the sum over steps, `frac_grad_clipped` the share of
-    steps whose gradient norm is above `max_grad_norm`. Values that are not finite (a gradient that overflowed) are left
-    out of means.
+    `entropy_first` and `entropy_last` are means over the first and the last tenth of the steps that have one (at least
+    one step), `reward_unsteadiness` is that of `reward_first`, `rollouts` the sum over steps, `frac_grad_clipped` the
+    share of steps whose gradient norm is above `max_grad_norm`. Values that are not finite (a gradient that overflowed)
+    are left out of means.
     """
 
     def of(column: str) -> list[float]:
@@ -78,6 +88,9 @@ def training_measures(points: list[CurvePoint], seconds: float, max_grad_norm: f
     for measure in MEANS:
         if values := [value for value in of(measure) if math.isfinite(value)]:
             found[measure] = sum(values) / len(values)
+    if entropies := of("entropy"):
+        tenth = max(len(entropies) // 10, 1)
+        found |= {"entropy_first": fmean(entropies[:tenth]), "entropy_last": fmean(entropies[-tenth:])}
     if (steady := unsteadiness(of("reward_first"))) is not None:
         found["reward_unsteadiness"] = steady
     return found

@@ -26,9 +26,9 @@ Definition = tuple[str, Callable[[Problem], float], Problems]
 """A measure: its name, its value for a problem, and the problems."""
 RATES = ("unparseable", "timeout", "error")
 """Verdicts whose rate is a measure."""
-NAMES = r"(robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+|rate-({}|cut-(greedy|sampled))".format(
-    "|".join(RATES)
-)
+ACCURACIES = r"(robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+"
+"""What the measures are called of which more is better: a pattern."""
+NAMES = rf"{ACCURACIES}|rate-({'|'.join(RATES)}|cut-(greedy|sampled))"
 """What measures are called: a pattern."""
 
 

@@ -214,8 +214,8 @@ class Contrast:
     """A row of `comparisons.csv`: two cells compared, or another weighted sum of cells, computed per seed and problem.
 
     Args:
-        family: within which the verdict is corrected: `primary, BASELINE`, a table, or `claim ID` of
-            `config/claims.yaml`.
+        family: within which the verdict is corrected: `primary, BASELINE`, a table, `claim ID` of `config/claims.yaml`
+            or `question ID` of the study.
         kind: of a pair (`mcgrpo.analyse.pairs.Kind`); a claim's row has none.
         comparison: counts the comparisons of a claim from 1, each in one setting on one benchmark; 0 is its endpoint,
             which decides it: the average of all of them, or of those of one setting if some setting is enough.

@@ -180,8 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with command_line.errors(RecordError):
         rewards = read_rewards(options.grades)
         rates = list(flip_rates(rewards, options.k))
-    write_jsonl(options.output, rates)
-    seal(options.output)
+        write_jsonl(options.output, rates)
+        seal(options.output)
     print(f"{len(rates)} measures of {len(rewards)} problems; rates in percent, their mean over problems:")
     print(table(rates))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from mcgrpo import command_line, shipped
-from mcgrpo.analyse import scored
+from mcgrpo.analyse import scored, selections
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.measures import decoding_of
 from mcgrpo.analyse.published import as_cells, read_published
@@ -47,7 +47,7 @@ def summarise(plan: Plan, scores: Scores, printed: Mapping[CellKey, float] | Non
     Raises:
         ValueError: for an unknown method.
     """
-    planned = scored.planned_seeds(plan)
+    planned = selections.planned_seeds(plan)
     study = _Study(scores, planned, printed or {}, extra_rollouts(plan, scores))
     return [study.cell(key) for key in planned_rows(plan, planned, scores)]
 
@@ -81,6 +81,8 @@ def extra_rollouts(plan: Plan, scores: Scores) -> dict[CellKey, int | None]:
         key = CellKey(run.setting, run.variant, "train", "train", "", run.num_generations, run.method)
         counted = scores.get(key.of_training(EXTRA_ROLLOUTS))
         extra[key] = round(next(iter(counted.values())).value) if counted else planned_extra(run)
+    for name, variants in plan.selections.items():
+        extra |= {key._replace(variant=name): rows for key, rows in extra.items() if key.variant == variants[0]}
     return extra
 
 
@@ -141,7 +143,9 @@ def main(arguments: list[str] | None = None) -> None:
     files = ResultFiles(parser.parse_args(arguments).results)
     with command_line.errors(ValueError):
         printed = as_cells(read_published(shipped.PUBLISHED))
-        write_table(files.summary, Cell, summarise(read_plan(files.plan), scored.read_scores(files.scores), printed))
+        plan = read_plan(files.plan)
+        scores = selections.with_selected(plan, scored.read_scores(files.scores))
+        write_table(files.summary, Cell, summarise(plan, scores, printed))
 
 
 if __name__ == "__main__":

@@ -94,8 +94,7 @@ def main() -> None:
     options = parser.parse_args()
     with command_line.errors(RecordError, WorkerError), Verifier(options.workers) as verifier:
         examples, source = read_jsonl(options.data, Example), read_json(options.source)
-        report = audit(examples, options.task, source, verifier)
-    write_json(options.output, report)
+        write_json(options.output, audit(examples, options.task, source, verifier))
 
 
 if __name__ == "__main__":

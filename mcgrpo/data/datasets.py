@@ -126,7 +126,6 @@ def main() -> None:
     options = parser.parse_args()
     with command_line.errors(ValueError):
         spec = resolve(options.spec)
-        content = examples(spec)
-    write_jsonl(options.output, content)
-    sums = {file.name: sha256(file) for file in local_files(spec)}
-    write_json(options.output.with_suffix(".source.json"), spec | ({"sha256": sums} if sums else {}))
+        write_jsonl(options.output, examples(spec))
+        sums = {file.name: sha256(file) for file in local_files(spec)}
+        write_json(options.output.with_suffix(".source.json"), spec | ({"sha256": sums} if sums else {}))

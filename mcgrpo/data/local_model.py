@@ -12,7 +12,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    write_list(options.output, sums_of(options.folder))
+    with command_line.errors():
+        write_list(options.output, sums_of(options.folder))
 
 
 if __name__ == "__main__":

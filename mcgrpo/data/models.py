@@ -20,15 +20,15 @@ def main() -> None:
     parser.add_argument("--spec", type=json.loads, required=True)
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    if "hub" in options.spec:
-        with command_line.errors(HubError, StudyError):
+    with command_line.errors(HubError, StudyError):
+        if "hub" in options.spec:
             fetch(options.spec, options.output)
-    else:
-        from mcgrpo.data.toy.models import build
+        else:
+            from mcgrpo.data.toy.models import build
 
-        build(options.spec["toy"], options.output)
-    as_new(options.output)
-    write_sums(options.output)
+            build(options.spec["toy"], options.output)
+        as_new(options.output)
+        write_sums(options.output)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mcgrpo import command_line
-from mcgrpo.files import read_jsonl, write_json
+from mcgrpo.files import RecordError, read_jsonl, write_json
 from mcgrpo.records import Example
 from mcgrpo.study.planned import read_plan
 
@@ -44,17 +44,18 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the study's data sets")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    plan = read_plan(options.plan)
 
     def split(dataset: str, name: str) -> list[Example]:
         return [e for e in read_jsonl(options.data / f"{dataset}.jsonl", Example) if e.split == name]
 
-    trained_on = {run.setting: run.dataset for run in plan.runs}
-    report = {
-        setting: {b: overlap(split(dataset, "train"), split(b, "test")) for b in plan.benchmarks[setting]}
-        for setting, dataset in trained_on.items()
-    }
-    write_json(options.output, report)
+    with command_line.errors(RecordError):
+        plan = read_plan(options.plan)
+        trained_on = {run.setting: run.dataset for run in plan.runs}
+        report = {
+            setting: {b: overlap(split(dataset, "train"), split(b, "test")) for b in plan.benchmarks[setting]}
+            for setting, dataset in trained_on.items()
+        }
+        write_json(options.output, report)
     for setting, benchmarks in report.items():
         for benchmark, shared in benchmarks.items():
             if count := shared["normalised"]["count"]:

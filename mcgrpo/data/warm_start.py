@@ -204,8 +204,8 @@ def main() -> None:
         spec = as_record(WarmStart, options.spec, "warm_start")
         model_sum(options.model, options.sums)
         warm_start(spec, options.model, options.data, options.output)
-    as_new(options.output)
-    write_sums(options.output)
+        as_new(options.output)
+        write_sums(options.output)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -109,6 +109,14 @@ def left_after(seconds: float) -> list[int]:
     return left
 
 
+def beside(files: Sequence[str], calls: Iterable[Call] | None = None) -> str:
+    """What to say where a call for a study of these files runs; empty where none does."""
+    running = (each for each in (others() if calls is None else calls) if each.is_alive and each.files == list(files))
+    told = (f"{call.name} makes this study in this folder: wait until it has ended, or end it (Ctrl-C)"
+            for call in running)  # fmt: skip
+    return next(told, "")
+
+
 def clear(files: Sequence[str], unlock: Sequence[str]) -> None:
     """Remove what a killed call has left, if nothing of it runs.
 
@@ -121,9 +129,8 @@ def clear(files: Sequence[str], unlock: Sequence[str]) -> None:
     """
     calls = list(others())
     running, killed = [each for each in calls if each.is_alive], [each for each in calls if not each.is_alive]
-    for call in running:
-        if call.files == list(files):
-            raise CallError(f"{call.name} makes this study in this folder: wait until it has ended, or end it (Ctrl-C)")
+    if told := beside(files, running):
+        raise CallError(told)
     if not killed:
         return
     if running:

@@ -83,6 +83,8 @@ def check_form(config: Config) -> None:
     for where, dataset, split in _splits(config):
         if split not in splits_of(config["datasets"][dataset]):
             raise StudyError(f"datasets.{dataset}.splits: no {split!r}, which {where} needs")
+    if both := config.get("selections", {}).keys() & config.get("variants", {}).keys():
+        raise StudyError(f"selections.{min(both)}: a variant has this name")
     for name, experiment in config["experiments"].items():
         _check_grid(f"experiments.{name}", experiment)
     for name, spec in config["models"].items():
@@ -142,6 +144,8 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
     for name, experiment in config["experiments"].items():
         lists[f"experiments.{name}.settings", "settings"] = experiment["settings"]
         lists[f"experiments.{name}.variants", "variants"] = experiment.get("variants", [])
+    for name, names in config.get("selections", {}).items():
+        lists[f"selections.{name}", "variants"] = names
     return ((where, kind, name) for (where, kind), names in lists.items() for name in names)
 
 

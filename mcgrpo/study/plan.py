@@ -5,7 +5,7 @@ The study is one that `mcgrpo.study.check` has passed; it is all that a plan dep
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mcgrpo import command_line
@@ -20,7 +20,7 @@ from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
 PLAN_KEYS = (
     "study", "seeds", "gpus", "settings", "training", "rewards", "variants", "experiments", "datasets",
-    "grading", "equivalence_margin", "primary",
+    "grading", "equivalence_margin", "primary", "selections", "questions",
 )  # fmt: skip
 """The keys of a study that its plan depends on, beside the number of samples."""
 EQUIVALENCE_MARGIN = 0.01
@@ -157,9 +157,16 @@ def figures(config: Config, planned: Mapping[str, PlannedRun]) -> list[str]:
         "injected-flips": bool(swept),
         "variants": bool(others - swept),
         "sign-flips": any(entry.flips for entry in entries),
+        "pass-at-k": bool(plain) and config["evaluation"]["samples"] > 1,
+        "rates": any(_is_sweep(trained, variants) for variants in config.get("selections", {}).values()),
         "signal": bool(plain) and any(entry.flips for entry in entries),
     }
     return [name for name, is_wanted in wanted.items() if is_wanted]
+
+
+def _is_sweep(trained: Iterable[Run], variants: Iterable[str]) -> bool:
+    """Whether trainings under these variants have several learning rates."""
+    return len({run.training.get("learning_rate") for run in trained if run.variant in variants}) > 1
 
 
 def title(config: Config) -> str:
@@ -181,6 +188,8 @@ def plan_of(config: Config) -> Plan:
         equivalence_margin=config.get("equivalence_margin", EQUIVALENCE_MARGIN),
         measures=["greedy", *([f"avg@{samples}"] if samples else [])],
         primary=primary(config, entries.values()),
+        selections=config.get("selections", {}),
+        questions=config.get("questions", []),
     )
 
 
@@ -196,7 +205,8 @@ def main() -> None:
     parser.add_argument("--config", type=json.loads, required=True, help="the study, as JSON")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    write_plan(options.output, plan_of(options.config))
+    with command_line.errors():
+        write_plan(options.output, plan_of(options.config))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 
 from mcgrpo.files import RecordError, as_record, read_json, write_json
 from mcgrpo.records import Outcome, Run
+from mcgrpo.sums import check_seal
 
 
 def write_record(path: Path, run: Run, outcome: Outcome) -> None:
@@ -12,12 +14,21 @@ def write_record(path: Path, run: Run, outcome: Outcome) -> None:
     write_json(path, {**asdict(run), "outcome": asdict(outcome)})
 
 
-def read_record(path: Path) -> tuple[Run, Outcome | None]:
+def read_record(path: Path, sealed: bool = True) -> tuple[Run, Outcome | None]:
     """The run and its outcome, which one that has not begun does not have.
 
+    Args:
+        path: the file.
+        sealed: whether it is of a finished training, and has its seal.
+
     Raises:
-        RecordError: for a file that is missing or holds anything else.
+        RecordError: for a file that is missing, has changed, lacks its seal or holds anything else.
     """
+    if sealed:
+        folder, name = quote(str(path.parent)), path.name
+        accept = f"cd {folder} && sha256sum {name} > {name}.sha256"
+        again = f"remove {folder}, and the run is trained again (if an earlier version wrote it: {accept})"
+        check_seal(path, needed=True, remedy=again)
     record = read_json(path)
     outcome = record.pop("outcome", None)
     if not isinstance(outcome, dict | None):

@@ -237,6 +237,7 @@ def finish(job: Job) -> None:
     for name in (*GROWING, RECORD):
         if (job.home / name).exists():  # rollouts are optional
             shutil.copy(job.home / name, job.output)
+    seal(job.output / RECORD)
     attempts.clear(job.home)
     shutil.rmtree(job.home, ignore_errors=True)  # the thread that samples the machine may still write there
 

@@ -1,10 +1,12 @@
 import json
+import subprocess
 import time
 from dataclasses import asdict, replace
 from itertools import product
 
 import pytest
 from collected import a_run, grades, metrics, write_run
+from runs import write_sealed
 
 from mcgrpo.analyse.collect import collect, main
 from mcgrpo.analyse.curves import MEANS
@@ -13,13 +15,13 @@ from mcgrpo.analyse.measures import problems_hash
 from mcgrpo.analyse.records import CurvePoint, Measure, Score
 from mcgrpo.analyse.scored import by_cell
 from mcgrpo.analyse.summarise import summarise
-from mcgrpo.files import RecordError, iter_json_lines, read_json, read_jsonl, write_json, write_jsonl
+from mcgrpo.files import RecordError, iter_json_lines, read_json, read_jsonl, write_jsonl
 from mcgrpo.records import Group, Plan, Primary, SignFlips
 from mcgrpo.study.planned import read_plan, write_plan
 from mcgrpo.sums import seal
 
-OF_TRAINING = len(MEANS) + 6
-"""Measures of a training: seconds, those of a step, rollouts, what was clipped, the unsteadiness, and GPUs."""
+OF_TRAINING = len(MEANS) + 8
+"""Measures of a training: seconds, those of a step, rollouts, what was clipped, unsteadiness, two entropies, GPUs."""
 WHOLE = 3 * 2 * 6 + 2 * OF_TRAINING + 1
 """Scores of `results`: of three runs on two benchmarks, of two trainings, and one of sign flips."""
 
@@ -77,7 +79,7 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
 def test_a_study_by_hand(results):
     path = results / "runs" / a_run(seed=1).name / "run.json"
     record = read_json(path)
-    write_json(path, record | {"outcome": record["outcome"] | {"gpus": 2}})
+    write_sealed(path, record | {"outcome": record["outcome"] | {"gpus": 2}})
     found = collect(plan(results), results)
     assert len(found.scores) == WHOLE
     assert len(found.curves) == 2 * 20 and found.missing == []
@@ -127,11 +129,29 @@ def test_a_part_of_a_study(results, missing, lost):
 def test_a_training_that_is_no_result_is_refused_with_its_grades(results, change, message):
     path = results / "runs" / a_run().name / "run.json"
     path.write_text(json.dumps(read_json(path) | change) if change else "{")
+    seal(path)
     with pytest.raises(RecordError, match=rf"seed0/run\.json{message}"):
         collect(plan(results), results)
     found = collect(plan(results), results, unfinished=True)
     assert {score.seed for score in found.scores if score.method == "grpo"} == {1}
     assert any(f"seed0/run.json{message}" in line for line in found.missing)
+
+
+def test_a_record_of_a_finished_training_that_somebody_changed_is_refused(results):
+    path = results / "runs" / a_run().name / "run.json"
+    path.write_text(path.read_text().replace('"seconds": 12.5', '"seconds": 10.5'))
+    with pytest.raises(RecordError, match=r"seed0/run\.json has changed since it was written .* is trained again"):
+        collect(plan(results), results)
+
+
+def test_the_record_of_an_older_version_is_taken_once_its_sum_is_there(results):
+    path = results / "runs" / a_run().name / "run.json"
+    path.with_name("run.json.sha256").unlink()
+    with pytest.raises(RecordError, match=r"seed0/run\.json: its sum, run\.json\.sha256, is not beside it") as told:
+        collect(plan(results), results)
+    remedy = str(told.value).partition("wrote it: ")[2].rstrip(")")
+    subprocess.run(remedy, shell=True, check=True, timeout=60)
+    assert len(collect(plan(results), results).scores) == WHOLE
 
 
 @pytest.mark.parametrize(("kind", "name"), [("data", "sums"), ("model", "toy")])
@@ -142,7 +162,7 @@ def test_trainings_with_other_files_of_one_data_set_or_model_are_refused(results
         path = results / "runs" / run.name / "run.json"
         record = read_json(path)
         record["outcome"][kind] = {"path": "there", "sha256": total} | ({"rows": 960} if kind == "data" else {})
-        write_json(path, record)
+        write_sealed(path, record)
     message = rf"{runs[0].name} \(1 in all\) had other files of {kind} '{name}' than {runs[1].name} \(1 in all\)"
     with pytest.raises(RecordError, match=message):
         collect(plan(results), results, unfinished)
@@ -199,7 +219,7 @@ def test_the_benchmark_that_selects_a_checkpoint_is_compared_as_the_data_of_trai
     for run, key, total in ((a_run(), "test", "aaa"), (a_run(seed=1), "data", "bbb")):
         record = read_json(path := results / "runs" / run.name / "run.json")
         record["outcome"][key] = {"path": "sums.jsonl", "sha256": total, "rows": 960}
-        write_json(path, record)
+        write_sealed(path, record)
     with pytest.raises(RecordError, match="had other files of data 'sums' than"):
         collect(plan(results), results)
 
@@ -245,6 +265,14 @@ def test_how_long_completions_could_be_comes_from_the_record_of_them(results):
     assert found == {("sums", "max_new_tokens", 3555.0), ("sums", "asked_new_tokens", 8000.0)}
     cells = summarise(plan(results), by_cell(scores))
     assert {cell.mean for cell in cells if cell.measure == "max_new_tokens"} == {3555.0}
+
+
+def test_how_long_rollouts_for_sign_flips_could_be_comes_from_their_record(results):
+    run = a_run("none")
+    tokens = {"max_new_tokens": 40, "asked_new_tokens": 64}
+    write_jsonl(results / f"rollout-grades/{run.name}/sums.jsonl", [asdict(grade) | tokens for grade in grades()])
+    found = {s.measure: s.value for s in collect(plan(results), results).scores if s.role == "flips"}
+    assert (found["max_new_tokens"], found["asked_new_tokens"]) == (40.0, 64.0)
 
 
 def test_the_command_writes_both_files_or_ends_in_one_line(results, capsys):

@@ -40,7 +40,7 @@ def test_a_pause_does_not_change_the_seconds_per_step():
 
 
 def test_training_measures_by_hand():
-    points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}), {})
+    points = curve(a_run(), metrics(frac_scale_zero={1: 1.0, 2: 1.0}, entropy={1: 1.0, 2: 1.0}), {})
     found = training_measures(points, 12.5)
     by_hand = {
         "seconds": 12.5,
@@ -48,6 +48,8 @@ def test_training_measures_by_hand():
         "reward": 0.525,  # from 0.05 to 1
         "reward_first": 1.05,
         "frac_scale_zero": 0.55,
+        "entropy_first": 1.0,  # two of twenty steps
+        "entropy_last": 0.5,
         "frac_grad_clipped": 0.0,
         "reward_unsteadiness": 0.0,  # it rises by a tenth at every step
     }

@@ -6,6 +6,7 @@ from study_frames import cells as all_cells
 from study_frames import score
 
 from mcgrpo.analyse.cells import CellKey
+from mcgrpo.analyse.records import ASKED_TOKENS, FIT_TOKENS
 from mcgrpo.analyse.summarise import extra_rollouts
 from mcgrpo.study.plan import plan_of
 
@@ -59,6 +60,14 @@ def test_a_collapsed_seed_is_counted_against_the_mean_centred_method(tmp_path):
     )
     expected = {"grpo": (0.4, 0.25), "mc-grpo": (0.48, 0.25), "grpo-plus1": (0.3, 1.0)}
     assert {method: (cell.worst, cell.collapsed) for (method, *_), cell in found.items()} == expected
+
+
+def test_only_accuracies_have_a_worst_seed_and_may_collapse(tmp_path):
+    others = ["rate-cut-greedy", "rate-timeout", FIT_TOKENS, ASKED_TOKENS]
+    accuracies = ["greedy", "avg@4", "pass@4", "released-any@4", "robust-greedy"]
+    rows = [score("grpo", 2, seed, 0.1 + 0.5 * seed, measure=name) for name in others + accuracies for seed in (0, 1)]
+    filled = {key[4]: (cell.worst, cell.collapsed) for key, cell in all_cells(tmp_path, rows).items() if cell.seeds}
+    assert filled == dict.fromkeys(accuracies, (0.1, 0.5)) | dict.fromkeys(others, (None, None))
 
 
 def test_a_variant_is_counted_against_its_own_mean_centred_cell_if_there_is_one(tmp_path):

@@ -123,7 +123,7 @@ class TestAWholeArchive:
     def test_of_an_earlier_format_is_refused_with_the_commit_that_reads_it(self, content):
         change(content / MANIFEST, format=1, commit=COMMIT)
         told = failures(forged(content))
-        assert told == {"study": (f"ArchiveError: packed in format 1, not 2: `mcgrpo verify` of {COMMIT} reads it",)}
+        assert told == {"study": (f"ArchiveError: packed in format 1, not 3: `mcgrpo verify` of {COMMIT} reads it",)}
 
     def test_with_other_signals_is_found(self, content):
         edit(content / f"{BASE}/signals.csv", ",0.", ",0.9")

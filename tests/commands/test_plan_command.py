@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import studies
+from runs import write_sealed
 
 from mcgrpo.commands import contexts
 from mcgrpo.commands.plan.__main__ import main, notes, steps, to_train, trainings
-from mcgrpo.files import write_json
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import runs
 
@@ -27,7 +27,7 @@ def finish(run, seconds, **outcome):
         **asdict(run),
         "outcome": {"status": "finished", "started": 0.0, "seconds": seconds, "steps": 40, **outcome},
     }
-    write_json(Path("results", run.study, "runs", run.name, "run.json"), record)
+    write_sealed(Path("results", run.study, "runs", run.name, "run.json"), record)
 
 
 def times(config):
@@ -44,10 +44,15 @@ def test_every_training_counts_once_in_the_first_experiment_that_asks_for_it(her
     assert len(ood) == 4 * len(MINI["seeds"]) and ood.shared.all()
 
 
-def test_what_has_finished_is_not_counted_again(here):
+def test_what_has_finished_is_not_counted_again(here, capsys):
     run = trained(MINI)["toy-qwen3/grpo/G2/default/seed0"]
     finish(run, 20.0)
     assert len(to_train(trainings(MINI))) == len(trained(MINI)) - 1
+    path = Path("results/mini/runs", run.name, "run.json")
+    path.write_text(path.read_text().replace("20.0", "10.0"))
+    assert len(to_train(trainings(MINI))) == len(trained(MINI))
+    assert f"warning: not counted as finished: {path} has changed since it was written" in capsys.readouterr().err
+    finish(run, 20.0)
     other = studies.changed(MINI, {"training": {"learning_rate": 1e-4}})
     assert len(to_train(trainings(other))) == len(trained(MINI))
     finish(run, 20.0, status="failed")

@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2] / "mcgrpo"
 
 LAYERS = (
-    ("records", "files", "command_line", "shipped"),  # one record per file; reading, writing; parsers; data files
-    ("sums",),  # checksums of files
+    ("records", "files", "shipped"),  # one record per file; reading, writing; data files
+    ("sums", "command_line"),  # checksums of files; parsers, errors in a line
     ("estimators",),  # library: rewards -> advantages and kept rows
     ("trainer", "engines"),  # library: TRL's GRPOTrainer with these estimators; adapters for other engines
     ("study", "grade", "launch"),  # a study file and its expansion; the grader; how a job is started

@@ -114,5 +114,5 @@ def test_budget_counts_the_seconds_of_steps_that_draw_nothing(tmp_path):
 
 def test_a_full_disk_is_one_line(results, small_disk):
     (small_disk / "filler").write_bytes(bytes(2 * 2**20))
-    with pytest.raises(SystemExit, match=rf"^error: {small_disk}/rewards: No space left on device$"):
+    with pytest.raises(SystemExit, match=rf"^error: {small_disk}/rewards\.pdf: No space left on device$"):
         draw("rewards", results, small_disk / "rewards")

@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 import pandas as pd
 import pytest
 from answers import answer_of, plan_of
-from cells import cell, frame, seconds, study
+from cells import cell, flip, frame, seconds, study
 from claim_rows import pair, scores_of
 from golden import FOLDER, golden
 from report_study import cell_signals, everything, write_results
 
-from mcgrpo.report.tables import accuracy, signal
+from mcgrpo.report.tables import accuracy, flip_rates, signal
 from mcgrpo.report.tables.__main__ import main, write_tables
 from mcgrpo.study.planned import write_plan
 
@@ -78,6 +78,15 @@ def test_the_caption_says_where_a_context_cut_completions(tmp_path):
         assert "context" not in shown("main", tmp_path, [*rows, *unlimited])[1]
 
 
+def test_the_caption_of_sign_flips_says_so_of_its_rollouts(tmp_path):
+    rates = [flip(f"mean/oracle-mean/strict/k{k}", 0.1) for k in (2, 4)]
+    tokens = [flip(name, value) for name, value in {"max_new_tokens": 40.0, "asked_new_tokens": 64.0}.items()]
+    of_evaluation = [replace(row, role="in") for row in tokens]
+    found = flip_rates.table(frame(tmp_path, [*rates, *tokens]))
+    assert found.caption.endswith("leaves: toy_a on sums: 40 of 64 asked (tokens).") and len(found.frame) == 1
+    assert "context" not in flip_rates.table(frame(tmp_path, [*rates, *of_evaluation])).caption
+
+
 def test_what_is_not_compared_has_no_gain(tmp_path):
     alone = replace(cell("mc-grpo", 2, 0.4, variant="mad-zero-skip", change=(-0.1, -0.2, -0.05)), baseline=None)
     *_, line = shown("variants", tmp_path, [cell("mc-grpo", 2, 0.5), alone])[0]
@@ -133,7 +142,10 @@ def test_a_study_without_rollouts_says_that_it_has_no_signal(tmp_path, rows):
 def test_the_command_names_tables_that_are_not_planned_and_ends_in_one_line_without_any(tmp_path):
     folder = command(tmp_path, study())
     absent = "Tables without a cell in this study: dapo, dr_grpo, ood, composite, injected-flips, variants, rivals, "
-    assert all(f"{absent}grading, sign-flips." in (folder / name).read_text() for name in ("tables.md", "tables.tex"))
+    assert all(
+        f"{absent}sharpening, grading, sign-flips." in (folder / name).read_text()
+        for name in ("tables.md", "tables.tex")
+    )
     with pytest.raises(SystemExit, match="neither an accuracy"):
         command(tmp_path, [row for row in study() if row.role == "train"])
     (tmp_path / "summary.csv").write_text("setting\nx\n")

@@ -2,10 +2,10 @@
 
 from dataclasses import asdict, replace
 
-from runs import RUN
+from runs import RUN, write_sealed
 
 from mcgrpo.analyse.records import LOGGED
-from mcgrpo.files import write_json, write_jsonl
+from mcgrpo.files import write_jsonl
 from mcgrpo.records import Grade, Group
 
 VERDICTS = {
@@ -51,7 +51,7 @@ def metrics(steps=20, **changed):
 def write_run(results, run, rows, status="finished", started=0.0):
     outcome = {"status": status, "seconds": 12.5, "started": started, "steps": len(rows)}
     outcome |= {"data": {"path": "data.jsonl", "sha256": "aaa", "rows": 960}}
-    write_json(results / "runs" / run.name / "run.json", asdict(run) | {"outcome": outcome})
+    write_sealed(results / "runs" / run.name / "run.json", asdict(run) | {"outcome": outcome})
     write_jsonl(results / "runs" / run.name / "metrics.jsonl", rows)
     none, size = [], run.num_generations
     write_jsonl(results / "runs" / run.name / "groups.jsonl", [Group(1, 0, size * [0.0], size * [0.0], none, none)])

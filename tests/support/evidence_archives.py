@@ -5,13 +5,14 @@ import sys
 import tarfile
 
 import yaml
+from runs import write_sealed
 from studies import ROOT, small
 
 from mcgrpo.commands.evidence import archive
 from mcgrpo.commands.evidence.contents import SUMS
 from mcgrpo.commands.evidence.verify import verify
 from mcgrpo.files import read_json, write_json
-from mcgrpo.sums import sha256, sums_of, write_list
+from mcgrpo.sums import seal, sha256, sums_of, write_list
 from mcgrpo.train.provenance import commit
 
 COMMIT = commit().removesuffix("-dirty")
@@ -61,6 +62,7 @@ def change(path, **keys):
 
 def set_commit(path, commit):
     change(path, outcome=read_json(path)["outcome"] | {"commit": commit})
+    seal(path)
 
 
 def pack(content):
@@ -77,7 +79,7 @@ def forged(content):
         sums = record["outcome"]["sums"]
         beside = {name: path.parent / name for name in sums if not name.startswith("weights/")}
         record["outcome"]["sums"] = {name: sha256(each) for name, each in beside.items() if each.is_file()}
-        write_json(path, record)
+        write_sealed(path, record)
     write_list(content / SUMS, sums_of(content))
     return pack(content)
 

@@ -9,11 +9,10 @@ from answers import comparisons_of, plan_of
 from cells import cell, flip, seconds, study, write_cells
 from claim_rows import pair, scores_of
 from matplotlib import image
-from runs import RUN
+from runs import RUN, write_sealed
 
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.records import CellSignal, CurvePoint, SignalPoint
-from mcgrpo.files import write_json
 from mcgrpo.report.page.__main__ import main
 from mcgrpo.study.estimators import EXTRA_ROLLOUTS
 from mcgrpo.study.methods import METHODS
@@ -36,10 +35,18 @@ OUTCOME = {
 }
 PLACES = [(method, budget, seed, "default") for method in ("grpo", "mc-grpo") for budget in (2, 4) for seed in (0, 1)]
 RUNS = [
-    replace(RUN, setting="toy_a", method=method, num_generations=budget, seed=seed, variant=variant)
+    replace(
+        RUN,
+        setting="toy_a",
+        method=method,
+        num_generations=budget,
+        seed=seed,
+        variant=variant,
+        training={"learning_rate": 1e-4 if variant == "default" else 2e-4},
+    )
     for method, budget, seed, variant in (*PLACES, ("grpo", 4, 0, "flip-exact-0.25"))
 ]
-PLAN = plan_of(["toy_a"], runs=RUNS)
+PLAN = replace(plan_of(["toy_a"], runs=RUNS), selections={"best": ["default", "flip-exact-0.25"]})
 TRAIN = {"benchmark": "train", "role": "train", "half": None, "n": 40}
 EQUAL = {"": -0.02, "_generations": 3, "_low": -0.03, "_high": -0.01, "_seeds": 2, "_verdict": "worse"}
 STABLE = {"worst": 0.3, "collapsed": 1 / 3, **{f"same_rollouts{name}": value for name, value in EQUAL.items()}}
@@ -72,6 +79,11 @@ def everything():
         yield cell(method, budget, rollouts, variant=variant, measure="rollouts", **TRAIN)
     numbers = {"frac_effective": 0.2512, "grad_norm": 528.4, "frac_grad_clipped": 1.0, "clip_ratio": 0.00125}
     yield from (cell("mc-grpo", 2, value, measure=name, **TRAIN) for name, value in numbers.items())
+    for method, budget, values in (("none", 0, (0.2, 0.3)), ("grpo", 2, (0.5, 0.6)), ("mc-grpo", 2, (0.55, 0.65))):
+        yield from (cell(method, budget, value, measure=f"pass@{k}") for k, value in zip((2, 4), values, strict=True))
+    yield from (
+        cell("mc-grpo", 2, value, measure=f"entropy_{end}", **TRAIN) for end, value in (("first", 0.9), ("last", 0.4))
+    )
     for baseline in ("mean", "median"):
         yield flip(f"{baseline}/oracle-mean/zeros/k2", 0.2)
 
@@ -135,7 +147,7 @@ def evaluated():
 
 
 def outcome_of(results, run, folder="runs", **changes):
-    write_json(results / folder / run.name / "run.json", asdict(run) | {"outcome": OUTCOME | changes})
+    write_sealed(results / folder / run.name / "run.json", asdict(run) | {"outcome": OUTCOME | changes})
 
 
 def write_results(folder, cells=None, curve_points=None, signals=None):

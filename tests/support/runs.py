@@ -1,6 +1,8 @@
 """An example of a run, to be changed with `dataclasses.replace`."""
 
+from mcgrpo.files import write_json
 from mcgrpo.records import Run
+from mcgrpo.sums import seal
 
 RUN = Run(
     study="mini",
@@ -18,3 +20,9 @@ RUN = Run(
     rewards={"accuracy": 1.0},
     training={"learning_rate": 2e-4, "max_steps": 3},
 )
+
+
+def write_sealed(path, record):
+    """A run.json, as a training leaves it that has finished."""
+    write_json(path, record)
+    seal(path)

@@ -6,11 +6,11 @@ from dataclasses import asdict, replace
 import pytest
 from cells import cell, write_cells
 from mlflow import MlflowClient
-from runs import RUN
+from runs import RUN, write_sealed
 
 from mcgrpo.analyse.records import Score
 from mcgrpo.analyse.scored import write_scores
-from mcgrpo.files import write_json, write_jsonl
+from mcgrpo.files import write_jsonl
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.tracking.__main__ import NOTE_LIMIT, comparisons, track
 
@@ -24,7 +24,7 @@ def train(results, run):
     folder = results.run(run.name)
     outcome = {"status": "finished", "started": STARTED, "seconds": 12.0, "steps": 3, "data": DATA}
     outcome |= {"commit": "abc-dirty", "device": "cpu"}
-    write_json(folder / "run.json", {**asdict(run), "outcome": outcome})
+    write_sealed(folder / "run.json", {**asdict(run), "outcome": outcome})
     steps = [{"step": n, "time": STARTED + n, "loss": 1 / n, "drawn/reward": n / 4, "epoch": n} for n in (1, 2, 3)]
     write_jsonl(folder / "metrics.jsonl", steps)
     write_jsonl(folder / "rollouts.jsonl", [{"prompt": "1+1", "completion": "2", "kept": True}])

@@ -31,7 +31,12 @@ def test_the_best_checkpoint_is_what_is_saved_and_no_other_is_left(inputs, tmp_p
     """The last step is evaluated, too."""
     run_job(job(inputs, tmp_path, changed(**BEST | {"eval_steps": eval_steps})))
     assert outcome(tmp_path / "run")["steps"] == 3 and outcome(tmp_path / "run")["selected_step"] in evaluated
-    assert {path.name for path in (tmp_path / "run").iterdir()} == {"run.json", "metrics.jsonl", "groups.jsonl"}
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {
+        "run.json",
+        "run.json.sha256",
+        "metrics.jsonl",
+        "groups.jsonl",
+    }
     assert (tmp_path / "weights/model.safetensors").is_file()
     assert [row["step"] for row in steps(tmp_path / "run")] == [1, 2, 3]
     assert all(row[f"seconds/{phase}"] > 0 for row in steps(tmp_path / "run") for phase in ("generation", "update"))

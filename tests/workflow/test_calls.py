@@ -16,6 +16,7 @@ FLOW = """
 from mcgrpo.launch import calls
 if workflow.is_main_process:
     calls.begin(["one.yaml"])  # as ours does
+    print(calls.beside(["one.yaml"]), flush=True)
 rule made:
     output: "made.txt"
     shell: "echo $$ > pid.part && mv pid.part pid; while ! [ -e go ]; do sleep 0.1; done; touch made.txt"
@@ -30,11 +31,9 @@ class Place:
         for name, text in {"Snakefile": FLOW, "one.yaml": "{}", "other.yaml": "{}"}.items():
             (folder / name).write_text(text)
 
-    def start(self, file="one.yaml"):
+    def start(self, file="one.yaml", by=(sys.executable, "-m", "mcgrpo.launch.calls")):
         words = [
-            sys.executable,
-            "-m",
-            "mcgrpo.launch.calls",
+            *by,
             sys.executable,
             "-m",
             "snakemake",
@@ -120,6 +119,16 @@ def test_a_second_call_while_the_first_runs_is_refused_and_not_told_to_unlock(pl
     place.may_end()
     assert "1 of 1 steps (100%) done" in said_by(first) and first.returncode == 0
     assert place.left() == []
+
+
+def test_a_second_call_of_snakemake_itself_says_first_who_runs(place):
+    first = place.start()
+    place.until_its_job_runs()
+    said = said_by(place.start(by=()))
+    assert f"process {first.pid} makes this study in this folder: wait until it has ended" in said
+    assert said.index("makes this study") < said.index("Directory cannot be locked")
+    place.may_end()
+    assert f"process {first.pid}" not in said_by(first) and first.returncode == 0
 
 
 def test_a_call_that_was_killed_is_not_cleared_up_after_while_another_runs(place):

@@ -26,7 +26,11 @@ try:
     for file in workflow.configfiles:
         load(file)
     PLANNED = check(config)  # expanded once, here
-except settings.StudyError as error:
+    if "questions" in config:
+        from mcgrpo.analyse.claims import check_questions
+
+        check_questions(config)
+except ValueError as error:
     # Not raised: Snakemake would point at this line instead of the study file
     sys.exit(f"error in the study file: {error}")
 
@@ -76,6 +80,9 @@ files = environment.prepare(
 )
 if workflow.is_main_process:
     calls.begin(files, ON_CLUSTER)
+    # Snakemake's own message about its lock is to unlock. A call that takes none, such as a dry run, may go on.
+    if told := calls.beside(files):
+        print(f"warning: {told}; do not unlock", file=sys.stderr)
 tracking.use_store(config)
 
 # Trained weights are large: they are removed after evaluation unless the study keeps them.

@@ -1,6 +1,7 @@
 """Write the results of a study into README.md and docs/: `python workflow/scripts/readme.py [STUDY]`.
 
-STUDY is `reference` (`make readme`), another of the same settings that has its report, such as `mini`, or `smollm2`.
+STUDY is `reference` (`make readme`), another of the same settings that has its report, such as `mini`, or `smollm2` or
+`reviewer`.
 
 If the benchmark of training has been run (`make bench`), its results are written into docs/drop-in.md.
 """
@@ -24,8 +25,9 @@ from mcgrpo.study.planned import read_plan
 from mcgrpo.study.variants import DEFAULT
 
 STUDY = sys.argv[1] if __name__ == "__main__" and sys.argv[1:] else "reference"
-MARK, PRETRAINED = "study", "smollm2"
-"""The names of the blocks that are written: those of a study of toy models, and those of one of a pre-trained model."""
+MARK, PRETRAINED, REVIEWER = "study", "smollm2", "reviewer"
+"""The names of the blocks that are written: those of a study of toy models, of one of a pre-trained model, and of
+reviewers' questions."""
 REPORTS = Path("reports") / STUDY
 RESULTS = Path("results") / STUDY
 FILES = ResultFiles(RESULTS)
@@ -197,6 +199,18 @@ def page() -> str:
     return "\n\n".join([provenance(), headline(), gains, accuracy, *tables, budget, changes(), claims()])
 
 
+def asked() -> str:
+    """The body of docs/reviewer.md."""
+    figures = {
+        "rates": "Accuracy against the learning rate",
+        "pass-at-k": "Problems solved by any of k samples, before and after training",
+    }
+    for name in figures:
+        shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{name}.png")
+    drawn = [f"![{text}](figures/{name}.png)" for name, text in figures.items()]
+    return "\n\n".join([provenance(), section("questions"), drawn[0], section("sharpening"), drawn[1]])
+
+
 def main() -> None:
     """Rewrite the generated blocks of README.md and docs/."""
     if STUDY == PRETRAINED:
@@ -206,6 +220,9 @@ def main() -> None:
         curves = "![Mean reward of the rollouts during training, 2 for a right answer](figures/smollm2-rewards.png)"
         parts = [provenance(), section("control"), section("stability"), curves]
         put(Path("docs/mini-study.md"), PRETRAINED, "\n\n".join(parts))
+        return
+    if STUDY == REVIEWER:
+        put(Path("docs/reviewer.md"), REVIEWER, asked())
         return
     for name in FIGURES.values():
         shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{name}.png")

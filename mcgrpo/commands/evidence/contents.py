@@ -10,14 +10,15 @@ from mcgrpo.study.check import StudyError, check_form
 from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
 from mcgrpo.study.plan import Config, variants
 from mcgrpo.study.planned import trained_runs
-from mcgrpo.sums import FOLDER_LIST
+from mcgrpo.sums import FOLDER_LIST, list_of
 
 STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", FOLDER_LIST
 """The study as it was run (its files merged); what made it; the hash of every other file."""
-FORMAT = 2
+FORMAT = 3
 """Of archives, in their manifest: counted up where `verify` can no longer make the files of earlier ones again."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
+SEAL = list_of(Path(RECORD)).name
 OPTIONAL = ("text", "if there")
 
 
@@ -42,7 +43,7 @@ def planned_files(config: Config, planned: Plan) -> dict[str, str]:
         + [results.rollout_grades(*each) for each in flips],
         "data": [results.overlap]
         + [path for name in data_sets(planned) for path in (files.audit(name), files.data_source(name))],
-        "training": [results.run(run) / name for run in trained for name in (RECORD, METRICS, GROUPS)],
+        "training": [results.run(run) / name for run in trained for name in (RECORD, SEAL, METRICS, GROUPS)],
         "if there": [results.run(run) / ROLLOUTS for run in trained]
         + [results.unfinished(run) / name for run in trained for name in (RECORD, METRICS)]
         + [f"study/{each}" for each in own]

@@ -14,6 +14,7 @@ import pandas as pd
 from tabulate import SEPARATING_LINE, tabulate
 
 from mcgrpo import command_line
+from mcgrpo.analyse.claims import ClaimError, check_questions
 from mcgrpo.commands import contexts, memory
 from mcgrpo.commands.plan import effects
 from mcgrpo.commands.plan.times import TOY_MACHINE, TOY_OTHERS, finished, times, toy_time, work
@@ -129,8 +130,9 @@ def main() -> None:
     parser.add_argument("--gpus", **number, help="GPUs of the machine or cluster, for the wall clock")
     parser.add_argument("--cores", **number, default=here, help="for a study that trains on CPUs (default: all here)")
     options = parser.parse_args()
-    with command_line.errors(StudyError):
+    with command_line.errors(StudyError, ClaimError):
         config = study_file.read(options.studies)
+        check_questions(config)
         gpus = config.get("gpus", 0)
         frame = trainings(config)
         below = [*notes(to_train(frame), _at_once(gpus, options)), *contexts.notes(config)]

@@ -7,6 +7,7 @@ a CPU that has neither takes about as long as those of the reference study did.
 
 import json
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import mean
@@ -84,13 +85,16 @@ def toy_time(config: Config, run: Run, steps: int | None) -> Time | None:
 
 def finished(config: Config, trainings: Iterable[Run]) -> Iterator[tuple[Run, float]]:
     """Trainings that finished with the present hyper-parameters, each with its seconds."""
+    files = StudyFiles(config["study"]).results
     for run in trainings:
+        if not (path := files.run(run.name) / RECORD).is_file():
+            continue
         try:
-            found, outcome = read_record(StudyFiles(config["study"]).results.run(run.name) / RECORD)
+            found, outcome = read_record(path)
             if outcome and outcome.is_finished and found == run:
                 yield run, outcome.seconds
-        except RecordError:
-            continue
+        except RecordError as error:
+            print(f"warning: not counted as finished: {error}", file=sys.stderr)
 
 
 def _published(config: Config) -> Iterator[tuple[Config, Run, float]]:

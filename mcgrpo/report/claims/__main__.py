@@ -19,8 +19,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--title", default="", help="what the caption starts with, such as the study's name")
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError):
-        found = rulings(ResultFiles(options.results).comparisons)
-    write_rulings(found, options.output, options.title)
+        write_rulings(rulings(ResultFiles(options.results).comparisons), options.output, options.title)
 
 
 if __name__ == "__main__":

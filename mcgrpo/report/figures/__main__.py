@@ -10,23 +10,25 @@ from collections.abc import Callable
 from functools import partial
 from inspect import signature
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from mcgrpo import command_line
 from mcgrpo.analyse.frames import read_cells, read_frame
 from mcgrpo.analyse.records import CurvePoint, SignalPoint
-from mcgrpo.report.figures import accuracy, curves, facets, flips
+from mcgrpo.report.figures import accuracy, curves, facets, flips, samples
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.planned import read_plan
 
-SOURCES: dict[str, Callable[[ResultFiles], pd.DataFrame]] = {
+SOURCES: dict[str, Callable[[ResultFiles], Any]] = {
     "summary": read_cells,
     "curves": lambda files: read_frame(files.curves, CurvePoint),
     "signal_curves": lambda files: read_frame(files.signal_curves, SignalPoint),
+    "plan": lambda files: read_plan(files.plan),
 }
-"""What figures are drawn from: the frames of the CSV files."""
+"""What figures are drawn from: the frames of the CSV files, and the plan."""
 FIGURES: dict[str, Callable[..., Figure]] = {
     "gains-sampled": partial(accuracy.gains, decoding="sampled"),
     "gains-greedy": partial(accuracy.gains, decoding="greedy"),
@@ -34,6 +36,8 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "accuracy-sampled": partial(accuracy.by_loss, role="in", decodings=("sampled",)),
     "ood": partial(accuracy.by_loss, role="out", decodings=("sampled", "greedy")),
     "variants": accuracy.variants,
+    "pass-at-k": samples.pass_at_k,
+    "rates": samples.rates,
     "budget": curves.budget,
     "rewards": curves.rewards,
     "latency": curves.latency,
@@ -60,10 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
         except ValueError as error:
             print(f"warning: {options.name}: {error}", file=sys.stderr)
             figure = facets.message(f"{options.name}: {error}")
-        try:
-            facets.save(options.output, figure)
-        except OSError as error:  # such as a full disk
-            raise ValueError(f"{options.output}: {error.strerror}") from None
+        facets.save(options.output, figure)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from mcgrpo.report import answer
 from mcgrpo.report.claims import tables as claims
 from mcgrpo.report.claims.judge import rulings
 from mcgrpo.report.page import jobs
-from mcgrpo.report.tables import signal
+from mcgrpo.report.tables import questions, signal
 from mcgrpo.report.tables.__main__ import tables
 from mcgrpo.report.tables.frame import Table
 from mcgrpo.report.tables.trainings import share, timings
@@ -54,11 +54,13 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
     figures = [figure(name, options.reports / "figures") for name in options.figures]
     studies = json.loads(os.environ.get("MCGRPO_STUDY_FILES", "[]"))
     given = ["--configfile", *studies] if studies else []  # set by the workflow
+    comparisons = read_records(files.comparisons, Contrast)
+    asked = questions.table(plan, comparisons)
     return {
         "title": options.title or plan.study,
         "study": plan.study,
         "to_results": os.path.relpath(options.results, options.reports),
-        "answer": (found := answer.answer(plan, read_records(files.comparisons, Contrast))),
+        "answer": (found := answer.answer(plan, comparisons)),
         "asked": answer.ASKED,
         "answer_table": answer.table(found),
         "gradients": gradients(summary, read_frame(files.curves, CurvePoint)),
@@ -67,7 +69,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "figures": [each for each in figures if each["name"] != gained],
         "by_source": rulings(files.comparisons),
         "claims": claims,
-        "tables": [*tables(summary), *([signals] if signals else [])],
+        "tables": [*([asked] if asked else []), *tables(summary), *([signals] if signals else [])],
         "made": list(filter(None, (jobs.environment(planned), timings(summary)))),
         "commits": jobs.commits(planned),
         "ended": jobs.ended(planned),
@@ -125,7 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with command_line.errors(ValueError, FileNotFoundError):
         page = render(content(options))
-    write_text(options.reports / PAGE, page)
+        write_text(options.reports / PAGE, page)
     print(f"{options.reports / PAGE}: {len(page.encode()) / 1e6:.1f} MB")
 
 

@@ -41,7 +41,7 @@ def _training(files: ResultFiles, run: Run) -> Training:
     for folder, states in ((files.run(run.name), {}), (files.unfinished(run.name), unfinished)):
         path = folder / RECORD
         if path.is_file():
-            _, outcome = read_record(path)
+            _, outcome = read_record(path, sealed=not states)
             state = outcome.status if outcome else "unfinished"
             return Training(run, states.get(state, state), outcome)
     return Training(run, "not started")

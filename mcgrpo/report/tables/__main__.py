@@ -3,8 +3,8 @@ r"""Write the tables of a study, from the CSV files of the analysis: LaTeX, Mark
     python -m mcgrpo.report.tables --results results/mini --output reports/mini [--title "Mini study"]
 
 writes tables.tex (to be \input; it names the packages that it needs), tables.md, tables.csv (the cells of every table
-but the answer, as in summary.csv, with their pairs as in comparisons.csv), headline.md (the answer as sentences), the
-training times, timings.{tex,md}, and the computed signal, signal.{tex,md}.
+but the answer and the questions, as in summary.csv, with their pairs as in comparisons.csv), headline.md (the answer as
+sentences), the training times, timings.{tex,md}, and the computed signal, signal.{tex,md}.
 """
 
 from dataclasses import fields
@@ -17,7 +17,7 @@ from mcgrpo.analyse.frames import KINDS, PAIRED, read_cells, read_frame, read_re
 from mcgrpo.analyse.records import Cell, CellSignal, Contrast
 from mcgrpo.files import write_text
 from mcgrpo.report import answer
-from mcgrpo.report.tables import accuracy, flip_rates, grading, signal, trainings
+from mcgrpo.report.tables import accuracy, flip_rates, grading, questions, sharpening, signal, trainings
 from mcgrpo.report.tables.frame import PREAMBLE, Table, escape_latex, latex, markdown, write
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.planned import read_plan
@@ -25,6 +25,7 @@ from mcgrpo.study.planned import read_plan
 OTHERS = {
     "rivals": trainings.rivals,
     "stability": trainings.stability,
+    "sharpening": sharpening.table,
     "grading": grading.table,
     "sign-flips": flip_rates.table,
 }
@@ -37,7 +38,9 @@ def tables(summary: pd.DataFrame) -> list[Table]:
     return [each for each in (*found, *(make(summary) for make in OTHERS.values())) if each]
 
 
-def write_tables(summary: pd.DataFrame, found: answer.Answer, output: Path, title: str = "") -> None:
+def write_tables(
+    summary: pd.DataFrame, found: answer.Answer, output: Path, title: str = "", asked: Table | None = None
+) -> None:
     """Write tables.{tex,md,csv}, headline.md and timings.{tex,md} into `output`.
 
     Training times are in separate files: they differ between repetitions of a study; all else is the same to the byte.
@@ -51,7 +54,7 @@ def write_tables(summary: pd.DataFrame, found: answer.Answer, output: Path, titl
     names = [*(plan.name for plan in accuracy.PLANS), *OTHERS]
     left = [name for name in names if name not in {table.name for table in planned}]
     absent = [f"Tables without a cell in this study: {', '.join(left)}."] if left else []
-    shown = [each.titled(title) for each in (answer.table(found), *planned) if each]
+    shown = [each.titled(title) for each in (answer.table(found), asked, *planned) if each]
     called = rf"\providecommand{{\StudyTitle}}{{{escape_latex(title)}}}"
     tex = ["\n".join([PREAMBLE, called, *(f"% {text}" for text in absent)]), *map(latex, shown)]
     tidy = pd.concat([table.cells.assign(table=table.name) for table in planned])
@@ -76,9 +79,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     files = ResultFiles(options.results)
     with command_line.errors(ValueError):
-        found = answer.answer(read_plan(files.plan), read_records(files.comparisons, Contrast))
+        plan, comparisons = read_plan(files.plan), read_records(files.comparisons, Contrast)
+        found, asked = answer.answer(plan, comparisons), questions.table(plan, comparisons)
         signals = signal.table(read_frame(files.signals, CellSignal))
-        write_tables(read_cells(files), found, options.output, options.title)
+        write_tables(read_cells(files), found, options.output, options.title, asked)
         write(signals, options.output / "signal", signal.ABSENT, options.title)
 
 

@@ -120,6 +120,19 @@ def ordered(rows: pd.DataFrame, **keys: Sequence) -> pd.DataFrame:
     return rows.loc[pd.DataFrame(keys, index=rows.index).sort_values(list(keys), kind="stable").index]
 
 
+def by_variant(cells: pd.DataFrame) -> pd.DataFrame:
+    """A block for each variant, benchmark and G, the default variant first."""
+    return ordered(
+        cells,
+        setting=cells.setting,
+        other=cells.variant != DEFAULT,
+        variant=cells.variant,
+        benchmark=cells.benchmark,
+        budget=cells.num_generations,
+        method=cells.method.map(method_order),
+    )
+
+
 def _variant_order(variant: str) -> tuple:
     flips = flips_of(variant)
     return (variant != DEFAULT, flips is not None, *((flips.rule, flips.rate) if flips else ()), variant)
@@ -190,7 +203,7 @@ def _samples(cells: pd.DataFrame) -> str:
 def limits(summary: pd.DataFrame, cells: pd.DataFrame) -> str:
     """What a caption says of completions that are cut by the context of a model before the study's own limit."""
     place = ["setting", "benchmark"]
-    tokens = summary[summary.measure.isin([FIT_TOKENS, ASKED_TOKENS]) & is_among(summary, cells, place)]
+    tokens = summary[summary.measure.isin([FIT_TOKENS, ASKED_TOKENS]) & is_among(summary, cells, [*place, "role"])]
     tokens = tokens.pivot_table(index=place, columns="measure", values="mean", aggfunc="min", sort=False)
     if not {FIT_TOKENS, ASKED_TOKENS} <= set(tokens):
         return ""

@@ -6,9 +6,10 @@ that gives the true sign).
 
 import pandas as pd
 
+from mcgrpo.analyse.records import ASKED_TOKENS, FIT_TOKENS
 from mcgrpo.analyse.sign_flips import BASELINES, CONVENTIONS, ORACLES, FlipMeasure, parse_measure
 from mcgrpo.report import wording
-from mcgrpo.report.tables.accuracy import ordered
+from mcgrpo.report.tables.accuracy import limits, ordered
 from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import label
 
@@ -27,7 +28,7 @@ def select(summary: pd.DataFrame) -> pd.DataFrame:
 
     Settings and models as the summary has them; conventions, oracles and baselines as `mcgrpo.analyse.sign_flips` does.
     """
-    cells = summary[summary.role == "flips"]
+    cells = summary[(summary.role == "flips") & ~summary.measure.isin([FIT_TOKENS, ASKED_TOKENS])]
     parts = pd.DataFrame(map(parse_measure, cells.measure), index=cells.index, columns=FlipMeasure._fields)
     parts = parts.rename(columns={"baseline": "centre"})
     return ordered(
@@ -53,4 +54,4 @@ def table(summary: pd.DataFrame) -> Table | None:
         rates = {f"k={k}": wording.estimate(*there[k]) if k in there else "" for k in sizes}
         lines.append(dict(zip(HEADINGS, names, strict=True)) | rates)
     caption = f"{TEXT}{wording.intervals(cells)}; {wording.sizes(cells)}."
-    return Table("sign-flips", caption, pd.DataFrame(lines), 5, cells)
+    return Table("sign-flips", f"{caption} {limits(summary, cells)}".strip(), pd.DataFrame(lines), 5, cells)

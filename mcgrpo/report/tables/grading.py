@@ -7,10 +7,10 @@ import pandas as pd
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import accuracies
 from mcgrpo.report import wording
-from mcgrpo.report.tables.accuracy import ordered
+from mcgrpo.report.tables.accuracy import by_variant
 from mcgrpo.report.tables.frame import Table
-from mcgrpo.study.methods import label, method_order
-from mcgrpo.study.variants import DEFAULT, flips_of
+from mcgrpo.study.methods import label
+from mcgrpo.study.variants import flips_of
 
 CAPTION = (
     "Grading: the same {decoding} completions under each protocol that the study grades by. Robust, released: points "
@@ -32,15 +32,7 @@ def table(summary: pd.DataFrame) -> Table | None:
     if cells.empty:
         return None
     means = {CellKey.of(row): row.mean for row in summary.itertuples() if pd.notna(row.mean)}
-    cells = ordered(
-        cells,
-        setting=cells.setting,
-        other=cells.variant != DEFAULT,
-        variant=cells.variant,
-        benchmark=cells.benchmark,
-        budget=cells.num_generations,
-        method=cells.method.map(method_order),
-    )
+    cells = by_variant(cells)
     frame = pd.DataFrame([_row(row, means) for row in cells.itertuples()])
     empty = [name for name in frame if (frame[name] == wording.MISSING).all()]
     if {*BESIDE} <= {*empty}:

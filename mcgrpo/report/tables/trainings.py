@@ -9,7 +9,7 @@ from mcgrpo.analyse.frames import is_among, trained_accuracies
 from mcgrpo.analyse.summarise import COLLAPSE
 from mcgrpo.records import CELL
 from mcgrpo.report import wording
-from mcgrpo.report.tables.accuracy import ordered
+from mcgrpo.report.tables.accuracy import by_variant, ordered
 from mcgrpo.report.tables.frame import Table
 from mcgrpo.study.methods import METHODS, label, method_order
 from mcgrpo.study.variants import DEFAULT, flips_of, is_rival, rival_of
@@ -92,15 +92,7 @@ def stability(summary: pd.DataFrame) -> Table | None:
         return None
     trained = summary[(summary.role == "train") & summary.measure.isin(OF_TRAINING)]
     wide = trained.pivot_table(index=[*CELL], columns="measure", values="mean").reindex(columns=OF_TRAINING)
-    cells = ordered(
-        cells.join(wide, on=[*CELL]),
-        setting=cells.setting,
-        other=cells.variant != DEFAULT,
-        variant=cells.variant,
-        benchmark=cells.benchmark,
-        budget=cells.num_generations,
-        method=cells.method.map(method_order),
-    )
+    cells = by_variant(cells.join(wide, on=[*CELL]))
     caption = STABILITY.format(decoding=cells.decoding.iloc[0], sizes=wording.sizes(cells))
     return Table("stability", caption, pd.DataFrame([_stable(row) for row in cells.itertuples()]), 4, cells)
 
