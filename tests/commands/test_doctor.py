@@ -1,20 +1,19 @@
-"""The checks of `mcgrpo doctor`, with real files and processes; the hub is a server of our own."""
+"""What `mcgrpo doctor` says of a study, its models and its data, with real files and processes.
+
+The hub is a server of our own. Of the machine: test_doctor_machine.py.
+"""
 
 import json
 import os
 import re
 import subprocess
 import sys
-import threading
-from contextlib import contextmanager
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import runs
 import studies
 import yaml
+from model_hub import PINNED, serving
 
 from mcgrpo.commands import contexts
 from mcgrpo.commands import doctor as checks
@@ -25,61 +24,6 @@ from mcgrpo.study.plan import runs as runs_of
 
 ROOT = Path(__file__).parents[2]
 MINI = studies.load("mini")
-PINNED = "c" * 40
-
-
-class Hub(BaseHTTPRequestHandler):
-    """The few routes of the hub that are asked here; the client is the real one.
-
-    `server.repositories`: "models/org/name" -> what the hub says of it; with `gated`, nobody may read its files.
-    """
-
-    def do_GET(self):
-        path = self.path.partition("?")[0]
-        self.server.asked.append(path)
-        if path.endswith("/config.json"):
-            name, _, rest = path[1:].partition("/resolve/")
-            config = self.server.repositories.get(f"models/{name}", {}).get("config.json")
-            return self._send(config) if config else self._refuse(404, "EntryNotFound")
-        if not path.startswith("/api/"):
-            return self._refuse(404, "EntryNotFound")
-        rest = path.removeprefix("/api/")
-        name, _, revision = rest.removesuffix("/auth-check").partition("/revision/")
-        repository = self.server.repositories.get(name)
-        if repository is None:
-            return self._refuse(401, "RepoNotFound")
-        if revision not in ("", "main", PINNED):
-            return self._refuse(404, "RevisionNotFound")
-        if rest.endswith("/auth-check"):
-            return self._refuse(403, "GatedRepo") if repository.get("gated") else self._send({})
-        return self._send({"id": name.partition("/")[2], "sha": PINNED, "private": False, "siblings": [], **repository})
-
-    def _refuse(self, code, why):
-        self._send({"error": why}, {"X-Error-Code": why}, code)
-
-    def _send(self, content, headers=(), code=200):
-        body = json.dumps(content).encode()
-        self.send_response(code)
-        for key, value in {**dict(headers), "Content-Length": str(len(body))}.items():
-            self.send_header(key, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments):
-        pass
-
-
-@contextmanager
-def serving(repositories):
-    """A hub with these repositories: its environment for a process that is to ask it, and what it was asked."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    server.repositories, server.asked = repositories, []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HUB_OFFLINE": "0"}, server.asked
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def doctor(study, **environment):
@@ -246,80 +190,3 @@ def test_a_local_data_set_is_read(here, test, fault):
     (here / "test.jsonl").write_text(test)
     (check,) = [check for check in checks.check_hub(config) if check.topic == "data set"]
     assert check.status == ("error" if fault else "ok") and check.finding.startswith(f"gsm8k: {here}{fault}")
-
-
-@pytest.mark.parametrize(
-    ("study", "visible", "status", "words"),
-    [
-        ({}, None, "ok", "2; none is needed"),
-        ({"gpus": 4}, None, "error", "2; one training takes 4"),
-        ({"gpus": 2}, "0", "error", "1; one training takes 2"),
-        ({"gpus": 2}, None, "ok", "2; one training takes 2"),
-    ],
-)
-def test_gpus_of_this_machine_are_counted(monkeypatch, study, visible, status, words):
-    monkeypatch.setenv("MCGRPO_DEVICES", "0,1")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    found = checks.check_gpus(studies.changed(MINI, study))
-    assert found.status == status and found.finding.startswith(words)
-
-
-def test_missing_programs_are_warnings(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = {check.topic: check.status for check in checks.check_machine(MINI)}
-    assert found["git"] == found["latexmk"] == "warning"
-
-
-def test_only_a_tracking_server_is_asked(monkeypatch):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    assert checks.check_tracking({"tracking_uri": "sqlite:///mlflow.db"}).finding == "sqlite:///mlflow.db"
-    with serving({}) as (environment, asked):
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", environment["HF_ENDPOINT"])  # before the study's own
-        assert "HTTP Error 404" in checks.check_tracking({"tracking_uri": None}).finding and asked == ["/health"]
-    dead = checks.check_tracking({})
-    assert dead.status == "warning" and "does not answer" in dead.finding
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")  # as for the workflow: no store, whatever the study says
-    assert checks.check_tracking({"tracking_uri": "sqlite:///mlflow.db"}).finding.startswith("none, ")
-
-
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Make a version of a package look installed, by its metadata."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def install(**versions):
-        for name, version in versions.items():
-            metadata = tmp_path / f"{name}-{version}.dist-info/METADATA"
-            metadata.parent.mkdir()
-            metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-
-    return install
-
-
-def packages(training=(), **config):
-    found = checks.check_packages({**MINI, **config}, [replace(runs.RUN, training=dict(training))])
-    return {check.topic: check for check in found}
-
-
-def test_packages_are_those_that_the_project_declares(install):
-    assert packages()["packages"].status == "ok"
-    install(trl="0.9.0")
-    found = packages()["packages"]
-    assert found.status == "error" and "trl 0.9.0 is installed, ==1.16.0 is needed" in found.finding
-
-
-def test_settings_ask_for_packages_of_their_own(install):
-    install(vllm="0.1.0", flash_attn="2.8.0")
-    asked = {"use_vllm": True, "attn_implementation": "flash_attention_2"}
-    found = packages(asked, gpus=2)
-    assert found["vllm"].status == "error" and "0.1.0 is installed" in found["vllm"].finding
-    assert found["flash-attn"].status == "ok"
-    assert not {"vllm", "deepspeed", "peft", "flash-attn", "torch"} & packages().keys()
-
-
-def test_a_torch_for_cpus_is_no_use_to_gpus(install):
-    install(torch="2.13.0+cpu")
-    assert packages(gpus=1)["torch"].status == "error"
-    assert packages(gpus=0)["packages"].status == "ok"

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.gpu import checks
-from bench.gpu.__main__ import main
+from bench.gpu.__main__ import PARTS, main
 from bench.gpu.checks import ROOT
 
 pytestmark = pytest.mark.slow
@@ -29,8 +29,10 @@ def table(tmp_path_factory):
 
 
 def test_every_part_has_rows_and_a_step_is_timed_for_every_trainer(table):
-    assert list(dict.fromkeys(row["part"] for row in table)) == ["machine", "doctor", "estimators", "laws", "steps"]
+    assert tuple(dict.fromkeys(row["part"] for row in table)) == PARTS
     assert [row for row in table if row["status"] == "failed"] == []
+    (vllm,) = [row for row in table if row["part"] == "vllm"]  # with vLLM: tests/vllm_cpu/test_steps.py
+    assert (vllm["status"], vllm["note"]) == ("skipped", "vLLM is not installed")
     (law,) = [row for row in table if row["part"] == "laws"]
     assert law["case"].endswith("TestMeanIsTRL::test_bit_for_bit[bf16]") and float(law["value"]) > 0
     seconds = {row["case"]: float(row["value"]) for row in table if row["quantity"] == "seconds a step"}
