@@ -106,10 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = read_completions(options.input)
         with verifier:
             judged = by_protocol([completion for completion, _ in rows], options.task, protocols, verifier)
-    for path, (protocol, judgements) in zip(options.output, judged.items(), strict=True):
-        write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
-        seal(path)
-        print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements, options.task)}")
+        for path, (protocol, judgements) in zip(options.output, judged.items(), strict=True):
+            write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
+            seal(path)
+            print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements, options.task)}")
 
 
 def by_protocol(
