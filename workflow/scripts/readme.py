@@ -208,7 +208,14 @@ def asked() -> str:
     for name in figures:
         shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{name}.png")
     drawn = [f"![{text}](figures/{name}.png)" for name, text in figures.items()]
-    parts = [provenance(), section("questions"), drawn[0], section("sharpening"), drawn[1], section("signal", "signal.md")]
+    parts = [
+        provenance(),
+        section("questions"),
+        drawn[0],
+        section("sharpening"),
+        drawn[1],
+        section("signal", "signal.md"),
+    ]
     return "\n\n".join(parts)
 
 
