@@ -129,7 +129,7 @@ class _Study:
             for key, weight in single.weights.items():
                 weights[key] += weight / len(singles)
         weights = {key: weight for key, weight in weights.items() if weight} or weights
-        result, over, lone = estimate(weights, self.scores, of.is_ratio)
+        result, over, lone = estimate_sum(weights, self.scores, of.is_ratio)
         value, low, high = (in_unit(of, number) for number in (result.mean, *result.limits()))
         holds, fails = (1.0, 1.0) if lone and not self.printed else p_values(of, tested(result), self.printed)
         seen = None if lone or of.is_ratio else result.detectable
@@ -227,7 +227,7 @@ def capped(result: Estimate) -> Estimate:
     return replace(result, freedom=min(result.freedom, result.seeds - 1)) if result.seeds > 1 else result
 
 
-def estimate(weights: Weights, scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
+def estimate_sum(weights: Weights, scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
     """The weighted sum of cells (of their logarithms, for a ratio).
 
     Also what its interval is over, and whether any part of it is of one seed of a training.

@@ -16,7 +16,7 @@ HUB = {
 """The paper's data sets: rows of each split, by the hub's names."""
 
 
-def made(config: Config, kind: str, name: str) -> Path | None:
+def built_file(config: Config, kind: str, name: str) -> Path | None:
     """Where a model or data set lies that the workflow has made, if it has."""
     files = StudyFiles(config["study"])
     path = files.model(name) if kind == "models" else files.data(name)

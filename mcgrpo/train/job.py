@@ -44,8 +44,8 @@ from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
 DISK_FULL_BYTES = 1 << 20
 """A disk with less than this free counts as full."""
-SAVE_STEPS = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
-TABLES = "which rollouts to write down, as JSON; default: MCGRPO_ROLLOUT_TABLES, which the workflow sets, or none"
+_STEPS_HELP = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
+_TABLES_HELP = "which rollouts to write down, as JSON; default: MCGRPO_ROLLOUT_TABLES, which the workflow sets, or none"
 
 
 def parse_run(text: str) -> Run:
@@ -255,9 +255,9 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")
     parser.add_argument("--unfinished", type=Path, help="folder of the training until it is finished")
     parser.add_argument("--test", type=Path, nargs="?", help="the benchmark that a checkpoint is selected on")
-    parser.add_argument("--save-steps", type=int, default=os.environ.get("MCGRPO_SAVE_STEPS"), help=SAVE_STEPS)
+    parser.add_argument("--save-steps", type=int, default=os.environ.get("MCGRPO_SAVE_STEPS"), help=_STEPS_HELP)
     tables = os.environ.get("MCGRPO_ROLLOUT_TABLES", "")
-    parser.add_argument("--rollout-tables", type=parse_tables, default=tables, help=TABLES)
+    parser.add_argument("--rollout-tables", type=parse_tables, default=tables, help=_TABLES_HELP)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("--code", default="", help="what tells this code from other code")

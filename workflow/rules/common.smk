@@ -76,7 +76,7 @@ if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resourc
         gpus.check_given(max(GPUS, GENERATION_GPUS), workflow.global_resources["gpu"].value)
 
 files = environment.prepare(
-    config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()]
+    config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT_FILE.resolve()]
 )
 if workflow.is_main_process:
     calls.begin(files, ON_CLUSTER)
