@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mcgrpo import shipped
 from mcgrpo.study.check import check
-from mcgrpo.study.settings import Config, StudyError
+from mcgrpo.study.settings import Config, StudyError, without_nulls
 from mcgrpo.study.strict_yaml import load
 
 DEFAULT_FILE = Path("config/config.yaml")
@@ -33,6 +33,7 @@ def read(files: Sequence[str | Path] = ()) -> Config:
     config: Config = {}
     for content in contents:
         update_config(config, content)
+    config = without_nulls(config)
     check(config)
     return config
 

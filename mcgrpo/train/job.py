@@ -25,7 +25,7 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.files import as_new, as_record, read_json
 from mcgrpo.launch.gpus import PRETENDED
-from mcgrpo.launch.parents import die_with_parent, is_first
+from mcgrpo.launch.processes import die_with_parent, is_first
 from mcgrpo.records import Outcome, Run
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.paths import METRICS, RECORD
@@ -39,8 +39,8 @@ from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
 from mcgrpo.train.lengths import fitting
 from mcgrpo.train.provenance import VERSIONS, data_set, initial_model, provenance
+from mcgrpo.train.rollout_engine import OPERATIONAL, engine_name, take_server
 from mcgrpo.train.sharding import check_sharded
-from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
 DISK_FULL_BYTES = 1 << 20
 """A disk with less than this free counts as full."""
@@ -194,6 +194,7 @@ def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
     torch.set_num_threads(job.threads)
     callbacks = [MetricsFile(job.home / METRICS), Checkpoints(earlier)]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
+    take_server(args)
     schedule(job.run, args.world_size, outcome.data.rows)  # refuses fewer prompts than a batch takes
     examples, left_out = fitting(job.run, job.model, job.data)
     outcome = replace(outcome, data=replace(outcome.data, rows=len(examples), left_out=left_out))

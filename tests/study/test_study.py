@@ -19,7 +19,7 @@ def shipped():
 
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_studies_are_sound(name):
-    base = {"cut-down": MINI, "reference": MINI}
+    base = {"cut-down": MINI, "reference": MINI, "reviewer": MINI}
     base |= dict.fromkeys(("one-gpu", "qwen2.5-0.5b", "rehearsal"), load("config"))
     config = changed(base[name], load(name)) if name in base else load(name)
     check(config)

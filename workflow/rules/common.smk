@@ -25,6 +25,7 @@ try:
     # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
         load(file)
+    config = settings.without_nulls(config)
     PLANNED = check(config)  # expanded once, here
     if "questions" in config:
         from mcgrpo.analyse.claims import check_questions
