@@ -1,4 +1,4 @@
-"""Checks that a training fits its batch, GPUs, vLLM and data, before anything runs."""
+"""The batch of a training, and checks that it fits GPUs, vLLM and data, before anything runs."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -31,7 +31,7 @@ def rows_of(config: Config, name: str) -> dict[str, int]:
 
 
 def _counts(spec: Config, split: str, wanted: dict[str, Any]) -> list[int]:
-    """What is known of a split: the rows that are taken at most, and those that there are."""
+    """Upper bounds on the rows of a split: the study's `rows`, and the size of the source if it is known."""
     source, most = wanted.get("name", split), [wanted["rows"]] if "rows" in wanted else []
     if "folder" in spec and (file := Path(spec["folder"]).expanduser() / f"{source}.jsonl").is_file():
         return [*most, len(file.read_bytes().splitlines())]

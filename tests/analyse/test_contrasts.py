@@ -130,7 +130,8 @@ def test_its_one_row_is_no_seed_of_a_training_that_it_is_compared_with(tmp_path)
     assert (single.seeds, single.over) == (3, "seeds and problems")
     scores = scores_of(*cells)
     result, _, _ = estimate_sum({key: 1.0 if key.method == "grpo" else -1.0 for key in scores}, scores)
-    assert result.freedom > 100 and single.p_holds == pytest.approx(stats.t.sf(result.mean / result.error, 2))
+    t = result.mean / result.standard_error
+    assert result.degrees_of_freedom > 100 and single.p_holds == pytest.approx(stats.t.sf(t, 2))
 
 
 def test_a_ratio_is_of_logarithms_by_seed(tmp_path):
@@ -167,7 +168,7 @@ def test_settings_on_the_same_problems_share_them():
     same, *_ = estimate_sum(dict.fromkeys(scores, 0.5), scores)
     apart = scores_of(*(cell("grpo", 2, values, setting=name, benchmark=name) for name, values in ours.items()))
     other, over, _ = estimate_sum(dict.fromkeys(apart, 0.5), apart)
-    assert same.error < other.error
+    assert same.standard_error < other.standard_error
     assert over == "seeds and problems"
 
 

@@ -90,7 +90,7 @@ def test_the_tree_of_files_has_each_and_no_other():
     tree = re.search(r"^```text\n(.*?)^```$", (ROOT.parent / "CONTRIBUTING.md").read_text("utf-8"), re.M | re.S)[1]
     folders, listed = [], []
     for line in tree.splitlines():
-        name, meaning = line.split(maxsplit=1)
+        name = line.split()[0]
         folders = [*folders[: (len(line) - len(line.lstrip())) // 2], name]
         listed.append(ROOT.parent.joinpath(*folders))
         assert listed[-1].is_dir() if name.endswith("/") else listed[-1].is_file(), line
