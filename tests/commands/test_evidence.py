@@ -118,7 +118,7 @@ class TestAWholeArchive:
         checks = {check.topic: check for check in verify(forged(content))}
         assert checks["study"].status == "note" and not any(each.status == "FAILED" for each in checks.values())
         edit(content / f"{BASE}/summary.csv", ",0.", ",0.9")
-        assert failures(forged(content))["tables"] == (f"{BASE}/summary.csv: line 2 differs",)
+        assert failures(forged(content))["tables"] == (f"{BASE}/summary.csv: line 4 differs",)
 
     def test_of_an_earlier_format_is_refused_with_the_commit_that_reads_it(self, content):
         change(content / MANIFEST, format=1, commit=COMMIT)

@@ -4,6 +4,7 @@ import pytest
 import yaml
 from studies import ROOT, changed, load, refused
 
+from mcgrpo.analyse.claims import check_questions
 from mcgrpo.study.check import StudyError, check
 from mcgrpo.study.plan import runs
 from mcgrpo.study.read import read
@@ -19,10 +20,11 @@ def shipped():
 
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_studies_are_sound(name):
-    base = {"cut-down": MINI, "reference": MINI, "reviewer": MINI}
+    base = dict.fromkeys(("cut-down", "reference", "reviewer"), MINI)
     base |= dict.fromkeys(("one-gpu", "qwen2.5-0.5b", "rehearsal"), load("config"))
     config = changed(base[name], load(name)) if name in base else load(name)
     check(config)
+    check_questions(config)
     assert runs(config)
 
 

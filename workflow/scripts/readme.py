@@ -135,12 +135,12 @@ def choice_row(cells: pd.DataFrame, name: str) -> dict[str, str]:
     }
 
 
-def section(name: str) -> str:
-    """The caption and table of one section of tables.md."""
+def section(name: str, file: str = "tables.md") -> str:
+    """The caption and table of one section of a file of tables."""
     block = re.compile(rf"^## {name}\n\n(.*?)(?=^## |^Tables without|\Z)", re.DOTALL | re.MULTILINE)
-    found = block.search((REPORTS / "tables.md").read_text())
+    found = block.search((REPORTS / file).read_text())
     if found is None:
-        raise SystemExit(f"{REPORTS}/tables.md has no table {name!r}")
+        raise SystemExit(f"{REPORTS}/{file} has no table {name!r}")
     return found.group(1).strip()
 
 
@@ -208,7 +208,15 @@ def asked() -> str:
     for name in figures:
         shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{name}.png")
     drawn = [f"![{text}](figures/{name}.png)" for name, text in figures.items()]
-    return "\n\n".join([provenance(), section("questions"), drawn[0], section("sharpening"), drawn[1]])
+    parts = [
+        provenance(),
+        section("questions"),
+        drawn[0],
+        section("sharpening"),
+        drawn[1],
+        section("signal", "signal.md"),
+    ]
+    return "\n\n".join(parts)
 
 
 def main() -> None:
