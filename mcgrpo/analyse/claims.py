@@ -18,7 +18,10 @@ from mcgrpo.study.methods import METHODS, UNTRAINED, label
 from mcgrpo.study.settings import Config, StudyError
 from mcgrpo.study.variants import DEFAULT, flips_of
 
-MEASURES = {"in": measures.NAMES, "out": measures.NAMES, "train": "|".join(curves.NAMES), "flips": sign_flips.NAMES}
+_NAMES = dict.fromkeys(("in", "out"), measures.MEASURE_NAMES) | {
+    "train": "|".join(curves.CURVE_NAMES),
+    "flips": sign_flips.FLIP_NAMES,
+}
 """What may be asked of a benchmark of each role: a pattern."""
 
 RATIO = ("train", "seconds", "mean")
@@ -195,7 +198,7 @@ def _comparison(spec: dict[str, Any], where: str) -> Comparison:
 def _check(term: Term, where: str) -> None:
     if term.method not in (known := (UNTRAINED, *METHODS)):
         raise ClaimError(f"{where}: unknown method {term.method!r} (known: {', '.join(known)})")
-    if not re.fullmatch(MEASURES[term.role], term.measure):
+    if not re.fullmatch(_NAMES[term.role], term.measure):
         raise ClaimError(f"{where}: unknown measure {term.measure!r} of {term.role}")
     if term.field == "difference" and (term.method == UNTRAINED or not METHODS[term.method].baseline):
         raise ClaimError(f"{where}: field 'difference' of {term.method}, which has no baseline")

@@ -25,7 +25,7 @@ from mcgrpo.study.trained import read_record
 from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, write_table
 
 
-def finished(path: Path, run: Run) -> Outcome:
+def finished_outcome(path: Path, run: Run) -> Outcome:
     """The outcome of a training, from its run.json.
 
     Raises:
@@ -143,7 +143,7 @@ def collect(plan: Plan, folder: Path, unfinished: bool = False) -> Results:
         with results.listing(unfinished):
             check_files(files.run(run.name))
             is_trained = run.method != UNTRAINED
-            outcome = finished(files.run(run.name) / RECORD, run) if is_trained else None
+            outcome = finished_outcome(files.run(run.name) / RECORD, run) if is_trained else None
             if outcome:
                 inputs.trained(run, outcome, plan)
             for benchmark, role in measured_on(plan, run):

@@ -16,7 +16,7 @@ from mcgrpo import command_line, shipped
 from mcgrpo.analyse import scored, selections
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, questions, read_claims
-from mcgrpo.analyse.contrasts import capped, cells_of, columns_of, contrasts, estimate, is_sign
+from mcgrpo.analyse.contrasts import capped, cells_of, columns_of, contrasts, estimate_sum, is_sign
 from mcgrpo.analyse.pairs import Pair, pairs
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import Contrast
@@ -102,7 +102,7 @@ class _Study:
     def numbers(self, pair: Pair) -> dict:
         """The columns of a paired difference."""
         cells = [pair.cell, pair.other]
-        result, over, lone = estimate(dict(zip(cells, (1.0, -1.0), strict=True)), self.scores)
+        result, over, lone = estimate_sum(dict(zip(cells, (1.0, -1.0), strict=True)), self.scores)
         low, high = result.limits()
         tested, margin = capped(result), self.margin
         ours, theirs = (self.scores[key] for key in cells)

@@ -129,7 +129,7 @@ class _Study:
             for key, weight in single.weights.items():
                 weights[key] += weight / len(singles)
         weights = {key: weight for key, weight in weights.items() if weight} or weights
-        result, over, lone = estimate(weights, self.scores, of.is_ratio)
+        result, over, lone = estimate_sum(weights, self.scores, of.is_ratio)
         value, low, high = (in_unit(of, number) for number in (result.mean, *result.limits()))
         holds, fails = (1.0, 1.0) if lone and not self.printed else p_values(of, tested(result), self.printed)
         seen = None if lone or of.is_ratio else result.detectable
@@ -224,10 +224,11 @@ def capped(result: Estimate) -> Estimate:
     """Cap the degrees of freedom at seeds - 1: Satterthwaite's are too many in the tail that Holm's correction looks at
     (`tests/report/test_claim_errors.py`).
     """
-    return replace(result, freedom=min(result.freedom, result.seeds - 1)) if result.seeds > 1 else result
+    freedom = min(result.degrees_of_freedom, result.seeds - 1)
+    return replace(result, degrees_of_freedom=freedom) if result.seeds > 1 else result
 
 
-def estimate(weights: Weights, scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
+def estimate_sum(weights: Weights, scores: Scores, ratio: bool = False) -> tuple[Estimate, str, bool]:
     """The weighted sum of cells (of their logarithms, for a ratio).
 
     Also what its interval is over, and whether any part of it is of one seed of a training.
@@ -252,7 +253,7 @@ def estimate(weights: Weights, scores: Scores, ratio: bool = False) -> tuple[Est
     result = scored.mean(only, scores) if dict(weights) == {only: 1.0} else contrast(parts)
     if seeds:  # the one row of an untrained model is none
         result = replace(result, seeds=min(seeds))
-    if result.error is None:
+    if result.standard_error is None:
         return result, "", lone
     has_problems = any("" not in part for part in parts)
     over = "problems" if result.seeds == 1 else "seeds and problems" if has_problems else "seeds"
@@ -270,7 +271,7 @@ def p_values(comparison: Comparison, result: Estimate, certain: bool = False) ->
 
     A number that is taken as it stands, or that all seeds agree on, is on one side for certain.
     """
-    if certain or result.error == 0:
+    if certain or result.standard_error == 0:
         inside = comparison.holds_at(in_unit(comparison, result.mean))
         return (0.0, 1.0) if inside else (1.0, 0.0)
     low, high = comparison.low / comparison.scale, comparison.high / comparison.scale

@@ -38,14 +38,15 @@ def share(values: np.ndarray) -> Estimate:
     """The mean of values in [0, 1], seeds x problems; its limits are exact where none is above 0, or below 1."""
     wald = contrast([{"problems": Weighted(values, 0.0, 1.0)}])
     mean, problems = wald.mean, values.shape[1]
-    if problems == 1 or wald.error is None:
-        return wald if wald.error else replace(wald, error=None)  # equal values of one problem say nothing
+    if problems == 1 or wald.standard_error is None:
+        # Equal values of one problem say nothing
+        return wald if wald.standard_error else replace(wald, standard_error=None)
     if not SAME < mean < 1 - SAME:
-        return replace(wald, mean=float(round(mean)), trials=problems)
+        return replace(wald, mean=float(round(mean)), effective_n=problems)
     if np.ptp(values) < SAME:
         return wald
-    widening = t_quantile(HALF, problems - 1) / t_quantile(HALF, wald.freedom)
-    return replace(wald, trials=mean * (1 - mean) * (widening / wald.error) ** 2)
+    widening = t_quantile(HALF, problems - 1) / t_quantile(HALF, wald.degrees_of_freedom)
+    return replace(wald, effective_n=mean * (1 - mean) * (widening / wald.standard_error) ** 2)
 
 
 def contrast(parts: Sequence[Part]) -> Estimate:
@@ -91,8 +92,8 @@ def _rest(values: np.ndarray) -> Component:
 
 
 def _equal(weighted: Weighted) -> Component:
-    """Of n equal values, at most a share u could be otherwise: (1 - u)^n is what lies above the level (Clopper and
-    Pearson 1934, Biometrika 26(4)). As the standard error whose interval reaches u times the farthest value away.
+    """The variance of the mean of n equal values. Its interval allows for a share u of other values that none of the n
+    shows, as far away as a value can be: (1 - u)^n = 1 - HALF (Clopper and Pearson 1934, Biometrika 26(4)).
     """
     n, value = weighted.values.shape[1], weighted.values.flat[0]
     farthest = max(value - weighted.least, weighted.most - value)

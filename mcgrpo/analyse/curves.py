@@ -16,7 +16,7 @@ MEANS = (
     "flips_mean_median", "flips_loo_mean", "flips_loo_median", "clip_ratio",
 )  # fmt: skip
 """Columns whose mean over all steps is a measure of the training, under the same name."""
-NAMES = (
+CURVE_NAMES = (
     *MEANS,
     "entropy_first",
     "entropy_last",

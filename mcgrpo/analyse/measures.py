@@ -28,7 +28,7 @@ RATES = ("unparseable", "timeout", "error")
 """Verdicts whose rate is a measure."""
 ACCURACIES = r"(robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+"
 """What the measures are called of which more is better: a pattern."""
-NAMES = rf"{ACCURACIES}|rate-({'|'.join(RATES)}|cut-(greedy|sampled))"
+MEASURE_NAMES = rf"{ACCURACIES}|rate-({'|'.join(RATES)}|cut-(greedy|sampled))"
 """What measures are called: a pattern."""
 
 

@@ -7,7 +7,7 @@ from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.frames import read_records
 from mcgrpo.analyse.records import Published
 
-TABLES = ("main", "dapo", "drgrpo", "ood", "composite", "control", "text")
+PAPER_TABLES = ("main", "dapo", "drgrpo", "ood", "composite", "control", "text")
 """Where a number stands; the earlier place is taken where the paper prints a cell in several."""
 OUT = ("aime24", "amc23")
 """Benchmarks that are out of distribution in every setting."""
@@ -21,10 +21,10 @@ def read_published(path: str | Path) -> list[Published]:
 def as_cells(rows: Iterable[Published]) -> dict[CellKey, float]:
     """The number of each cell: accuracies are fractions, under the measure `greedy`.
 
-    A cell that stands in several tables is taken from the first of `TABLES`.
+    A cell that stands in several tables is taken from the first of `PAPER_TABLES`.
     """
     cells = {}
-    for row in sorted(rows, key=lambda row: TABLES.index(row.table), reverse=True):
+    for row in sorted(rows, key=lambda row: PAPER_TABLES.index(row.table), reverse=True):
         of_model = "out" if row.benchmark in OUT else "in", row.benchmark, "greedy"
         place = ("train", row.benchmark, "seconds") if row.measure == "seconds" else of_model
         key = CellKey(row.setting or "", row.variant, *place, row.num_generations, row.method)

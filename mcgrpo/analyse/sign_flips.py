@@ -48,7 +48,7 @@ from mcgrpo.sums import seal
 BASELINES = ("mean", "median", "mean-plus1", "median-plus1")
 ORACLES = ("oracle-mean", "oracle-median")
 CONVENTIONS = ("strict", "zeros")
-NAMES = "({})/({})/({})/k([1-9][0-9]*)".format(*map("|".join, (BASELINES, ORACLES, CONVENTIONS)))
+FLIP_NAMES = "({})/({})/({})/k([1-9][0-9]*)".format(*map("|".join, (BASELINES, ORACLES, CONVENTIONS)))
 """What measures of sign flips are called: a pattern."""
 Counts = tuple[int, ...]
 """How many rollouts there are of each level."""
@@ -72,7 +72,7 @@ def parse_measure(name: str) -> FlipMeasure:
     Raises:
         ValueError: for another name.
     """
-    if not (match := re.fullmatch(NAMES, name)):
+    if not (match := re.fullmatch(FLIP_NAMES, name)):
         raise ValueError(f"{name!r} is no measure of sign flips, like 'mean/oracle-mean/strict/k2'")
     baseline, oracle, convention, k = match.groups()
     return FlipMeasure(baseline, oracle, convention, int(k))

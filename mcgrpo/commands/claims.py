@@ -20,7 +20,7 @@ def main() -> None:
         comparisons = None
         if options.studies:
             config = study_file.read(options.studies)
-            comparisons = study_file.made(config, StudyFiles(config["study"]).results.comparisons)
+            comparisons = study_file.existing(config, StudyFiles(config["study"]).results.comparisons)
         found = rulings(comparisons)
     print(listing(found))
 

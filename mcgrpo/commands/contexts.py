@@ -12,7 +12,7 @@ from mcgrpo.study.context import check_training, context_of, room
 from mcgrpo.study.hub import HubError, config_json
 from mcgrpo.study.model_config import check_stated, completed, folder_of, model_config
 from mcgrpo.study.plan import Config, expand
-from mcgrpo.study.rows import made
+from mcgrpo.study.rows import built_file
 from mcgrpo.study.settings import completion_settings
 
 LENGTHS = ("max_prompt_length", "max_completion_length", "vllm_max_model_length", "use_vllm", "chat_template_kwargs")
@@ -108,7 +108,7 @@ def _distinct(runs: list[Run]) -> list[Run]:
 
 def _both(config: Config, name: str, dataset: str) -> tuple[Path, Path] | None:
     """The folder of a model and the file of a data set, where both are here."""
-    folder, data = folder_of(config, name), made(config, "datasets", dataset)
+    folder, data = folder_of(config, name), built_file(config, "datasets", dataset)
     return (folder, data) if folder and data else None
 
 

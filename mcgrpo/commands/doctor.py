@@ -32,7 +32,7 @@ from mcgrpo.study.check import StudyError
 from mcgrpo.study.hub import is_pinned
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import Config, runs
-from mcgrpo.study.rows import made
+from mcgrpo.study.rows import built_file
 from mcgrpo.study.settings import splits_of
 from mcgrpo.tracking import store_of
 
@@ -169,7 +169,7 @@ def check_hub(config: Config) -> Iterator[Check]:
     """A line for every model and data set; the hub is asked for what is not on this machine."""
     for kind, topic in (("models", "model"), ("datasets", "data set")):
         for name, spec in config[kind].items():
-            path = made(config, kind, name) or spec.get("folder")
+            path = built_file(config, kind, name) or spec.get("folder")
             is_folder = kind == "datasets" and Path(spec.get("hub", "")).exists()  # `load_dataset` takes one, too
             if "toy" in spec:
                 continue
@@ -188,7 +188,7 @@ def _model_fault(folder: Path) -> str:
 
 def _dataset_fault(config: Config, name: str) -> str:
     """The first row that cannot be read, or the split that is empty."""
-    spec, path = config["datasets"][name], made(config, "datasets", name)
+    spec, path = config["datasets"][name], built_file(config, "datasets", name)
     try:
         rows = Counter(example.split for example in (read_jsonl(path, Example) if path else examples(spec)))
     except (RecordError, OSError) as error:

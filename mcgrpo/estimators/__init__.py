@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcgrpo.estimators.estimation import Estimate, clamp_and_diagnose, compute_estimate, estimate
+    from mcgrpo.estimators.estimation import Advantages, clamp_and_diagnose, compute_estimate, estimate
     from mcgrpo.estimators.estimator import Estimator
     from mcgrpo.estimators.keep import keep_largest
     from mcgrpo.estimators.options import check_options, uses_mad_zero
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ESTIMATORS",
     "MAD_ZERO",
-    "Estimate",
+    "Advantages",
     "Estimator",
     "MadZero",
     "Signal",

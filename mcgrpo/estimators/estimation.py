@@ -12,7 +12,7 @@ from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero, divisor
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Advantages:
     """What an estimator makes of a batch of groups, before advantages are clamped.
 
     Args:
@@ -82,7 +82,7 @@ def compute_estimate(
     extra_rollouts: int | None = None,
     epsilon: float | None = None,
     mad_zero: MadZero = "epsilon",
-) -> Estimate:
+) -> Advantages:
     """The first half of `estimate`: neither clamped nor diagnosed. Arguments and errors are those of `estimate`."""
     rule = get_estimator(estimator)
     check_options(mad_zero=mad_zero, extra_rollouts=extra_rollouts, epsilon=epsilon, estimator=estimator)
@@ -107,10 +107,10 @@ def compute_estimate(
     advantages = deviations if scale is None else deviations / divisor(mad_zero, used, centre, scale, epsilon)
     if advantages.isinf().any():
         raise _zero_divisor(used, advantages, estimator, epsilon, mad_zero)
-    return Estimate(rewards, centre, scale, torch.nan_to_num(advantages, nan=0.0), keep)
+    return Advantages(rewards, centre, scale, torch.nan_to_num(advantages, nan=0.0), keep)
 
 
-def clamp_and_diagnose(estimated: Estimate, max_advantage: float | None) -> tuple[Estimate, dict[str, Tensor]]:
+def clamp_and_diagnose(estimated: Advantages, max_advantage: float | None) -> tuple[Advantages, dict[str, Tensor]]:
     """The second half of `estimate`; whatever changes advantages or kept rows on purpose comes before it.
 
     Raises:

@@ -20,7 +20,7 @@ import traceback
 from contextlib import suppress
 from select import select
 
-from mcgrpo.launch.parents import die_with_parent
+from mcgrpo.launch.processes import die_with_parent
 
 SOCKET = "MCGRPO_PRELOAD"
 """Environment variable of jobs: the path of their server's socket."""

@@ -14,7 +14,7 @@ from mcgrpo.analyse.records import Contrast
 from mcgrpo.records import CELL, Plan
 from mcgrpo.report import wording
 from mcgrpo.report.tables.frame import Table
-from mcgrpo.report.wording import Estimate
+from mcgrpo.report.wording import Printed
 from mcgrpo.study.methods import label
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
 from mcgrpo.study.variants import DEFAULT
@@ -105,7 +105,7 @@ def answer(plan: Plan, comparisons: Iterable[Contrast]) -> Answer:
             size = each.num_generations
             own = [row for row in found[measure, baseline, size, size] if row.setting in each.settings]
             for row in sorted(own, key=lambda row: (row.setting, row.benchmark)):
-                number = wording.estimate(row.value, row.low, row.high, verdict=row.verdict, detectable=row.detectable)
+                number = wording.printed(row.value, row.low, row.high, verdict=row.verdict, detectable=row.detectable)
                 place = row.setting, row.benchmark, size
                 told = number, row.verdict or UNKNOWN
                 rows.append((baseline, measure, row.decoding, *place, row.seeds or 0, *told))
@@ -149,13 +149,13 @@ def _listed(found: Answer, baseline: str) -> str:
     return "\n".join(lines)
 
 
-def _told(number: Estimate, unit: str = "") -> str:
+def _told(number: Printed, unit: str = "") -> str:
     """A number in a sentence: "+0.8 points [+0.2, +1.5], better"."""
     words = " ".join(filter(None, (number.verdict, number.note)))
     return f"{number.value}{unit} {number.interval}, {words}" if number.interval else str(number)
 
 
-def table(found: Answer) -> Table | None:
+def answer_table(found: Answer) -> Table | None:
     """The answer as a table, with its sentences as the caption; None if nothing is compared."""
     if found.rows.empty:
         return None

@@ -18,7 +18,7 @@ UNITS = {"percent": (100, "z.{}f"), "points": (100, "+z.{}f"), "": (1, ".3g")}
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Printed:
     """A printed number, with its interval in brackets, its verdict and a remark, each empty if there is none."""
 
     value: str
@@ -35,24 +35,24 @@ class Estimate:
         return " ".join(filter(None, (self.value, self.interval, self.verdict, self.note)))
 
 
-def estimate(
+def printed(
     value: float, low: float | None = None, high: float | None = None, unit: str = "points", *, verdict: Any = None,
     detectable: float | None = None, notes: Iterable[str] = (),
-) -> Estimate:  # fmt: skip
+) -> Printed:  # fmt: skip
     """A number with its interval and its verdict: "+0.6 [−1.8, +3.2] inconclusive (3.4)".
 
     `percent` and `points` are given as fractions; `detectable` is the smallest difference that would have been seen.
     """
     if pd.isna(value):
-        return Estimate(MISSING)
+        return Printed(MISSING)
     bounds = f"[{number(low, unit)}, {number(high, unit)}]" if pd.notna(low) else ""
     without = "(no interval)" if unit == "points" and not bounds else ""
     word = "" if pd.isna(verdict) else verdict
     seen = [f"({number(detectable, 'percent')})"] if word == "inconclusive" and pd.notna(detectable) else []
-    return Estimate(number(value, unit), bounds or without, word, " ".join(filter(None, (*seen, *notes))))
+    return Printed(number(value, unit), bounds or without, word, " ".join(filter(None, (*seen, *notes))))
 
 
-def gain(cell: Any, field: str = "difference", note: str = "") -> Estimate:
+def gain(cell: Any, field: str = "difference", note: str = "") -> Printed:
     """A cell's `difference`, `change` or `same_rollouts`; its seeds are told if both cells share fewer than it has."""
     value, low, high, word, seen, pairs, over = (
         getattr(cell, field + part) for part in ("", "_low", "_high", "_verdict", "_detectable", "_seeds", "_over")
@@ -60,7 +60,7 @@ def gain(cell: Any, field: str = "difference", note: str = "") -> Estimate:
     fewer = pd.notna(pairs) and 0 < pairs < cell.seeds
     shared = f"({count(int(pairs), 'shared seed')})" if fewer else ""
     shared = "(seeds unpaired)" if over and over.endswith("unpaired") else shared
-    return estimate(value, low, high, verdict=word, detectable=seen, notes=(note, shared))
+    return printed(value, low, high, verdict=word, detectable=seen, notes=(note, shared))
 
 
 def number(value: float, unit: str, digits: int = 1) -> str:

@@ -72,7 +72,6 @@ def check_form(config: Config) -> None:
     Raises:
         StudyError: for the first mistake found.
     """
-    leave_out(config)
     for place, value in _numbers(config):
         if not math.isfinite(value):  # no bound of a schema excludes NaN
             raise StudyError(f"{place}: {value} is no finite number")
@@ -96,14 +95,6 @@ def check_form(config: Config) -> None:
         prompts = sorted({each["prompt"] for each in config["settings"].values() if each["model"] == name})
         if "warm_start" in spec and len(prompts) > 1:
             raise StudyError(f"models.{name}.warm_start: its settings have different prompts ({', '.join(prompts)})")
-
-
-def leave_out(config: Config) -> None:
-    """Remove experiments, and keys of models and data sets, that are null: an overlay leaves them out."""
-    entries = [each for kind in ("models", "datasets") for each in (config.get(kind) or {}).values()]
-    for part in (config.get("experiments"), *entries):
-        for name in [name for name, each in part.items() if each is None] if isinstance(part, dict) else ():
-            del part[name]
 
 
 def _numbers(value: Any, place: str = "") -> Iterator[tuple[str, float]]:

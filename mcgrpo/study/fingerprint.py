@@ -109,7 +109,7 @@ def _path(module: str, own: bool) -> Path | None:
 
 
 def _roots() -> list[str]:
-    """The folders that hold modules of somebody's own."""
+    """The folders that hold user-defined modules."""
     pythons = (sys.prefix, sys.base_prefix)
     others = [folder for folder in sys.path if not any(map(Path(folder).is_relative_to, pythons))]
     return [str(Path(folder)) for folder in (Path.cwd(), *others)]

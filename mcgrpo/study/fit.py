@@ -1,35 +1,22 @@
-"""Checks that a training fits its batch, GPUs, vLLM and data, before anything runs."""
+"""The batch of a training, and checks that it fits GPUs, vLLM and data, before anything runs."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
-def fit(training: dict[str, Any], num_generations: int, gpus: int) -> None:
-    """Set the batch, and refuse what does not fit the GPUs of a training; without any, it is one process.
-
-    Args:
-        gpus: that it trains on.
-
-    Raises:
-        ValueError: with the arithmetic.
-    """
-    _set_batch(training, num_generations, max(gpus, 1))
-    check_sharding(training.get("sharding", "none"), gpus)
-    check_stop(training)
-    if training.get("use_vllm"):
-        check_vllm(training, max(gpus, 1))
-
-
-def _set_batch(training: dict[str, Any], num_generations: int, processes: int) -> None:
-    """Prompts of a step, if they are given, as rows of a process (times steps of accumulation); and G must fit.
+def with_batch(training: Mapping[str, Any], num_generations: int, gpus: int) -> dict[str, Any]:
+    """Hyper-parameters with `prompts_per_step`, if it is given, as rows of a process (times steps of accumulation).
 
     `prompts_per_step` x G rows make one optimizer step over all processes, at every G; where
     `per_device_train_batch_size` is given too, it bounds the rows of a process, and gradients are accumulated.
 
+    Args:
+        gpus: that it trains on; without any, it is one process.
+
     Raises:
         ValueError: with the arithmetic.
     """
-    bound = training.get("per_device_train_batch_size")
+    training, bound, processes = {**training}, training.get("per_device_train_batch_size"), max(gpus, 1)
     if "prompts_per_step" in training:
         prompts = training.pop("prompts_per_step")
         rows, rest = divmod(prompts * num_generations, processes)
@@ -42,13 +29,26 @@ def _set_batch(training: dict[str, Any], num_generations: int, processes: int) -
         training["gradient_accumulation_steps"] = rows // size
     elif bound is None:
         raise ValueError("training needs prompts_per_step or per_device_train_batch_size")
-    rows = training["per_device_train_batch_size"]
+    return training
+
+
+def check_fits(training: Mapping[str, Any], num_generations: int, gpus: int) -> None:
+    """Refuse hyper-parameters (of `with_batch`) that do not fit G or the GPUs.
+
+    Raises:
+        ValueError: with the arithmetic.
+    """
+    processes, rows = max(gpus, 1), training["per_device_train_batch_size"]
     steps = training.get("steps_per_generation", training.get("gradient_accumulation_steps", 1))
     if rows * steps % num_generations:
         raise ValueError(
             f"num_generations={num_generations} does not divide the {rows * steps} rows that each of {processes} "
             f"process(es) generates at a time (per_device_train_batch_size={rows} x steps_per_generation={steps})"
         )
+    check_sharding(training.get("sharding", "none"), gpus)
+    check_stop(training)
+    if training.get("use_vllm"):
+        check_vllm(training, processes)
 
 
 def check_stop(training: Mapping[str, Any]) -> None:
@@ -64,7 +64,7 @@ def check_stop(training: Mapping[str, Any]) -> None:
         )
 
 
-def check_vllm(training: dict[str, Any], processes: int) -> None:
+def check_vllm(training: Mapping[str, Any], processes: int) -> None:
     """Refuse settings of vLLM that do not fit the rest of the run.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 from mcgrpo.files import RecordError, read_json
 from mcgrpo.study.hub import CONFIG
 from mcgrpo.study.paths import SOURCE
-from mcgrpo.study.rows import made
+from mcgrpo.study.rows import built_file
 from mcgrpo.study.settings import Config, StudyError
 
 
@@ -38,7 +38,7 @@ def model_config(config: Config, name: str) -> dict[str, Any]:
 def folder_of(config: Config, name: str) -> Path | None:
     """The folder on this machine with the config.json of a model of the study, if there is one."""
     spec = config["models"][name]
-    folder = Path(spec["folder"]).expanduser() if "folder" in spec else made(config, "models", name)
+    folder = Path(spec["folder"]).expanduser() if "folder" in spec else built_file(config, "models", name)
     if folder is None or not (folder / CONFIG).is_file() or ("hub" in spec and not _is_of(folder, spec)):
         return None
     return folder

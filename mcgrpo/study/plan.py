@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcgrpo import command_line
 from mcgrpo.records import Plan, PlannedRun, Role, Run, SignFlips
-from mcgrpo.study.fit import fit
+from mcgrpo.study.fit import check_fits, with_batch
 from mcgrpo.study.methods import METHODS, UNTRAINED
 from mcgrpo.study.planned import write_plan
 from mcgrpo.study.primary import primary
@@ -90,7 +90,8 @@ def _run(config: Config, setting: str, method: str, num_generations: int, varian
         training = _training(config, setting, change, method, task) if trained else {}
         estimator = training.pop("estimator", METHODS[method].estimator) if trained else ""
         if trained:
-            fit(training, num_generations, config.get("gpus", 0))
+            training = with_batch(training, num_generations, config.get("gpus", 0))
+            check_fits(training, num_generations, config.get("gpus", 0))
     except ValueError as error:
         raise StudyError(f"run {setting}/{method}/G{num_generations}/{variant}: {error}") from None
     return Run(

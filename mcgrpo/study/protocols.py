@@ -9,11 +9,11 @@ MATH. Hyper-parameters that a recipe sets per model (learning rate, batch size) 
 from dataclasses import dataclass
 from typing import Any
 
-MEDIAN = ("mc-grpo", "mc-dapo", "mc-dr-grpo")
-MEAN = ("grpo", "dapo", "dr-grpo")
-PLUS1 = ("grpo-plus1",)
-ALL = (*MEAN, *MEDIAN, *PLUS1)
-TRAINERS = {"gsm8k": ALL, "math": (*MEAN, *MEDIAN)}
+_MEDIAN = ("mc-grpo", "mc-dapo", "mc-dr-grpo")
+_MEAN = ("grpo", "dapo", "dr-grpo")
+_PLUS1 = ("grpo-plus1",)
+_ALL = (*_MEAN, *_MEDIAN, *_PLUS1)
+TRAINERS = {"gsm8k": _ALL, "math": (*_MEAN, *_MEDIAN)}
 """Task of each of the release's trainers -> the methods that it can run."""
 
 
@@ -40,7 +40,7 @@ SWITCHES: tuple[Switch, ...] = (
         "estimator",
         "the method's own: mean-std, or mean for dr-grpo",
         "mean-std-plus1",
-        {"gsm8k": MEAN},
+        {"gsm8k": _MEAN},
         "G + 1 rollouts are drawn for mean-centred methods too and one is dropped, so that plain GRPO cannot be run "
         "and grpo is grpo-plus1; dr-grpo is divided by the std",
         "P:132, G rollouts; P:556, dr-grpo not normalised; grpo_trainer_gsm.py",
@@ -65,7 +65,7 @@ SWITCHES: tuple[Switch, ...] = (
         "group_by",
         "prompt",
         "position",
-        {"gsm8k": ALL, "math": MEDIAN},
+        {"gsm8k": _ALL, "math": _MEDIAN},
         "extra rollouts stand at the end of a process's rows and groups are G + 1 rows in sequence: they mix prompts; "
         "on math, mean-centred methods draw no extra rollout, so their groups are pure",
         "P:200, a group is one prompt's rollouts; grpo_trainer_gsm.py and grpo_trainer_math.py",
@@ -74,7 +74,7 @@ SWITCHES: tuple[Switch, ...] = (
         "rescale_by_nonzero",
         False,
         True,
-        {"gsm8k": MEDIAN},
+        {"gsm8k": _MEDIAN},
         "advantages are multiplied by the group's size over the number of those that are not 0",
         "absent from the paper; grpo_trainer_gsm.py",
     ),
@@ -82,7 +82,7 @@ SWITCHES: tuple[Switch, ...] = (
         "drop_rule",
         "advantage",
         "reward",
-        {"gsm8k": (*MEAN, *PLUS1)},
+        {"gsm8k": (*_MEAN, *_PLUS1)},
         "the row dropped is that of the smallest absolute reward, a failure, not of the smallest absolute advantage",
         "P:499, smallest absolute advantage; grpo_trainer_gsm.py",
     ),
@@ -99,7 +99,7 @@ SWITCHES: tuple[Switch, ...] = (
         "select_checkpoint",
         "last",
         "best-on-test",
-        {"gsm8k": ALL, "math": ALL},
+        {"gsm8k": _ALL, "math": _ALL},
         "the weights that are evaluated: those of the last step, or the best on the test split among evaluations in "
         "training",
         "the paper is silent, the last step is our choice; save_strategy in scripts/ and metric in recipes/",
@@ -128,7 +128,7 @@ def training_changes(protocol: str, method: str, task: str) -> dict[str, Any]:
     return {switch.key: switch.released for switch in SWITCHES if method in switch.where.get(task, ())}
 
 
-def table() -> str:
+def switches_table() -> str:
     """The switches as a Markdown table, for `config/README.md`."""
     head = "| switch | paper | release | where, by task of the release's trainers | what it does | source |"
     lines = [head, "|---" * 6 + "|"]
@@ -140,4 +140,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    print(table())
+    print(switches_table())

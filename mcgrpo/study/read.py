@@ -6,10 +6,10 @@ from pathlib import Path
 
 from mcgrpo import shipped
 from mcgrpo.study.check import check
-from mcgrpo.study.settings import Config, StudyError
+from mcgrpo.study.settings import Config, StudyError, without_nulls
 from mcgrpo.study.strict_yaml import load
 
-DEFAULT = Path("config/config.yaml")
+DEFAULT_FILE = Path("config/config.yaml")
 """The study of a call that names none, or where there is no such file the paper's.
 
 What names no `study` of its own is merged over it, as by the Snakefile.
@@ -20,7 +20,7 @@ def read(files: Sequence[str | Path] = ()) -> Config:
     """The study that `snakemake --configfile FILES` would run.
 
     Args:
-        files: the last one on top; none for `DEFAULT`.
+        files: the last one on top; none for `DEFAULT_FILE`.
 
     Raises:
         StudyError: naming the file that cannot be read and the line at fault, or the key.
@@ -29,15 +29,16 @@ def read(files: Sequence[str | Path] = ()) -> Config:
 
     contents = [load(file) for file in files]
     if not any("study" in content for content in contents):
-        contents.insert(0, load(DEFAULT if DEFAULT.is_file() else shipped.STUDY))
+        contents.insert(0, load(DEFAULT_FILE if DEFAULT_FILE.is_file() else shipped.STUDY))
     config: Config = {}
     for content in contents:
         update_config(config, content)
+    config = without_nulls(config)
     check(config)
     return config
 
 
-def made(config: Config, path: Path) -> Path:
+def existing(config: Config, path: Path) -> Path:
     """A file that running a study makes.
 
     Raises:
@@ -55,5 +56,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="*",
         metavar="STUDY.yaml",
-        help=f"study files, each merged over the one before (default: {DEFAULT})",
+        help=f"study files, each merged over the one before (default: {DEFAULT_FILE})",
     )

@@ -16,7 +16,7 @@ HUB = {
 """The paper's data sets: rows of each split, by the hub's names."""
 
 
-def made(config: Config, kind: str, name: str) -> Path | None:
+def built_file(config: Config, kind: str, name: str) -> Path | None:
     """Where a model or data set lies that the workflow has made, if it has."""
     files = StudyFiles(config["study"])
     path = files.model(name) if kind == "models" else files.data(name)
@@ -31,7 +31,7 @@ def rows_of(config: Config, name: str) -> dict[str, int]:
 
 
 def _counts(spec: Config, split: str, wanted: dict[str, Any]) -> list[int]:
-    """What is known of a split: the rows that are taken at most, and those that there are."""
+    """Upper bounds on the rows of a split: the study's `rows`, and the size of the source if it is known."""
     source, most = wanted.get("name", split), [wanted["rows"]] if "rows" in wanted else []
     if "folder" in spec and (file := Path(spec["folder"]).expanduser() / f"{source}.jsonl").is_file():
         return [*most, len(file.read_bytes().splitlines())]

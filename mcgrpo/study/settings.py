@@ -27,6 +27,17 @@ def hyper_parameters(config: Config, setting: str, *layers: Config) -> Config:
     return {key: value for key, value in merged.items() if value is not None}
 
 
+def without_nulls(config: Config) -> Config:
+    """A study without experiments, and keys of models and data sets, that are null: an overlay leaves them out."""
+
+    def filled(part: Any) -> Any:
+        return {name: each for name, each in part.items() if each is not None} if isinstance(part, dict) else part
+
+    parts = {kind: config[kind] for kind in ("models", "datasets") if isinstance(config.get(kind), dict)}
+    parts = {kind: {name: filled(spec) for name, spec in part.items()} for kind, part in parts.items()}
+    return {key: parts.get(key, filled(part) if key == "experiments" else part) for key, part in config.items()}
+
+
 def splits_of(spec: Config) -> Config:
     """The splits of a data set: the name of each at its source, and the rows to take; both where it names none."""
     return spec.get("splits", {"train": {}, "test": {}})

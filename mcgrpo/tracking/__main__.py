@@ -114,7 +114,7 @@ def main() -> None:
     with command_line.errors(StudyError):
         config = {} if options.results else study_file.read(options.studies)
         results = ResultFiles(options.results) if options.results else StudyFiles(config["study"]).results
-        study_file.made({"study": results.folder.name}, results.runs)
+        study_file.existing({"study": results.folder.name}, results.runs)
     if not (uri := store_of(config)):
         raise SystemExit("error: no store: see tracking_uri in the study file, or MLFLOW_TRACKING_URI")
     try:

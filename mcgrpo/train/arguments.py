@@ -9,8 +9,8 @@ from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.records import Run
 from mcgrpo.study.fit import check_sharding, check_stop
 from mcgrpo.study.settings import selects_checkpoint
+from mcgrpo.train.rollout_engine import with_installed
 from mcgrpo.train.sharding import fsdp_arguments, keep_log_probabilities, shard_on_cpu
-from mcgrpo.train.vllm_server import settled
 
 TRL_CHANGES: dict[str, Any] = {
     "bf16": False,  # TRL: True if the device supports it; set by the study file
@@ -38,7 +38,7 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
     from mcgrpo.train.released import ReleasedConfig
     from mcgrpo.trainer.config import MCGRPOConfig
 
-    training = settled({key: value for key, value in run.training.items() if key not in OURS})
+    training = with_installed({key: value for key, value in run.training.items() if key not in OURS})
     if stop := run.training.get("stop"):
         check_stop({**training, "stop": stop})
         training["generation_kwargs"] = {"stop": stop}

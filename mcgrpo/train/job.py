@@ -25,7 +25,7 @@ from typing import Any
 from mcgrpo import command_line
 from mcgrpo.files import as_new, as_record, read_json
 from mcgrpo.launch.gpus import PRETENDED
-from mcgrpo.launch.parents import die_with_parent, is_first
+from mcgrpo.launch.processes import die_with_parent, is_first
 from mcgrpo.records import Outcome, Run
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.paths import METRICS, RECORD
@@ -39,13 +39,13 @@ from mcgrpo.train.assemble import save_weights, trainer_of
 from mcgrpo.train.attempts import GROWING
 from mcgrpo.train.lengths import fitting
 from mcgrpo.train.provenance import VERSIONS, data_set, initial_model, provenance
+from mcgrpo.train.rollout_engine import OPERATIONAL, engine_name, take_server
 from mcgrpo.train.sharding import check_sharded
-from mcgrpo.train.vllm_server import OPERATIONAL, engine_name
 
 DISK_FULL_BYTES = 1 << 20
 """A disk with less than this free counts as full."""
-SAVE_STEPS = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
-TABLES = "which rollouts to write down, as JSON; default: MCGRPO_ROLLOUT_TABLES, which the workflow sets, or none"
+_STEPS_HELP = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
+_TABLES_HELP = "which rollouts to write down, as JSON; default: MCGRPO_ROLLOUT_TABLES, which the workflow sets, or none"
 
 
 def parse_run(text: str) -> Run:
@@ -194,6 +194,7 @@ def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
     torch.set_num_threads(job.threads)
     callbacks = [MetricsFile(job.home / METRICS), Checkpoints(earlier)]  # in this order
     args = arguments_of(job.run, job.checkpoints, job.gpus, job.save_steps)
+    take_server(args)
     schedule(job.run, args.world_size, outcome.data.rows)  # refuses fewer prompts than a batch takes
     examples, left_out = fitting(job.run, job.model, job.data)
     outcome = replace(outcome, data=replace(outcome.data, rows=len(examples), left_out=left_out))
@@ -255,9 +256,9 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, required=True, help="folder for the trained model")
     parser.add_argument("--unfinished", type=Path, help="folder of the training until it is finished")
     parser.add_argument("--test", type=Path, nargs="?", help="the benchmark that a checkpoint is selected on")
-    parser.add_argument("--save-steps", type=int, default=os.environ.get("MCGRPO_SAVE_STEPS"), help=SAVE_STEPS)
+    parser.add_argument("--save-steps", type=int, default=os.environ.get("MCGRPO_SAVE_STEPS"), help=_STEPS_HELP)
     tables = os.environ.get("MCGRPO_ROLLOUT_TABLES", "")
-    parser.add_argument("--rollout-tables", type=parse_tables, default=tables, help=TABLES)
+    parser.add_argument("--rollout-tables", type=parse_tables, default=tables, help=_TABLES_HELP)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("--code", default="", help="what tells this code from other code")

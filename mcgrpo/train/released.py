@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators import Estimate, keep_largest
+from mcgrpo.estimators import Advantages, keep_largest
 from mcgrpo.trainer.config import MCGRPOConfig
 from mcgrpo.trainer.drawn import Drawn, Rollouts
 from mcgrpo.trainer.trainer import MCGRPOTrainer
@@ -78,7 +78,7 @@ class ReleasedTrainer(MCGRPOTrainer):
         by_process = rewards.unflatten(0, (self.accelerator.num_processes, -1))
         return [inputs[row] for row in rows], rollouts.pick(rows), by_process[:, rows].flatten(0, 1)
 
-    def _modify_estimate(self, estimated: Estimate) -> Estimate:
+    def _modify_estimate(self, estimated: Advantages) -> Advantages:
         if self.args.drop_rule == "reward":
             # Drop the smallest absolute rewards, which are the failures
             keep = keep_largest(estimated.rewards, torch.zeros_like(estimated.rewards), self.num_generations)

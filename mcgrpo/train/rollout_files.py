@@ -78,10 +78,10 @@ def groups_of(step: int, start: int, drawn: "Drawn") -> Iterator[Group]:
     columns = (drawn.rewards, drawn.advantages, drawn.keep.int(), drawn.lengths)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for index, (rewards, advantages, kept, lengths) in enumerate(rows, start):
-        yield Group(step, index, [*map(number, rewards)], [*map(number, advantages)], kept, lengths)
+        yield Group(step, index, [*map(stored_number, rewards)], [*map(stored_number, advantages)], kept, lengths)
 
 
-def number(value: float) -> float | None:
+def stored_number(value: float) -> float | None:
     """A single-precision number in the digits that identify it; None for NaN."""
     return None if value != value else float(f"{value:.9g}")
 
@@ -96,8 +96,8 @@ def rollouts_of(step: int, drawn: "Drawn", texts: list[tuple[str, str]]) -> Iter
             prompt=prompt,
             sample=index % drawn.rewards.size(1),
             completion=completion,
-            reward=number(reward),
-            advantage=number(advantage),
+            reward=stored_number(reward),
+            advantage=stored_number(advantage),
             kept=kept,
             pivot=pivot,
             length=length,

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from mcgrpo.estimators import Estimate
+from mcgrpo.estimators import Advantages
 from mcgrpo.trainer.seeds import seed_of
 
 FlipRule = Literal["bernoulli", "exact"]
@@ -31,7 +31,7 @@ def check_flips(rate: float, rule: FlipRule, num_generations: int) -> None:
         )
 
 
-def inject_flips(estimated: Estimate, rate: float, rule: FlipRule, key: str) -> tuple[Estimate, Tensor]:
+def inject_flips(estimated: Advantages, rate: float, rule: FlipRule, key: str) -> tuple[Advantages, Tensor]:
     """Negate advantages, see `draw_flips`.
 
     The authors' release flips (by `bernoulli`) after centring and before scaling. That equals negating the finished

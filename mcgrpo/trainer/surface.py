@@ -18,7 +18,7 @@ from mcgrpo.trainer.packing import COMPLETION_COLUMNS
 TRL_VERSIONS = ">=1.9.2,<1.17"
 """Those that are tested: the newest by `make test`, three older ones by `make test-trl`; the extra takes newer ones."""
 
-METHODS = {
+_OVERRIDDEN = {
     "_calculate_rewards": ("inputs", "prompts", "completions", "completion_ids_list"),
     "_compute_loss": ("model", "inputs"),
     "_generate": ("prompts",),
@@ -57,7 +57,7 @@ def check_trl(trainer: type = GRPOTrainer) -> None:
             "have changed, and losses with it",
             stacklevel=2,
         )
-    for name, expected in METHODS.items():
+    for name, expected in _OVERRIDDEN.items():
         method = getattr(trainer, name, None)
         if method is None:
             raise _differs(f"{trainer.__name__} has no method {name}")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from trl import GRPOTrainer
 
-from mcgrpo.estimators import Estimate, clamp_and_diagnose, compute_estimate
+from mcgrpo.estimators import Advantages, clamp_and_diagnose, compute_estimate
 from mcgrpo.trainer import vllm as vllm_rollouts
 from mcgrpo.trainer.compact import CompactTrainer
 from mcgrpo.trainer.config import MCGRPOConfig
@@ -162,11 +162,11 @@ class MCGRPOTrainer(CompactTrainer):
         lengths = torch.tensor(rollouts.lengths, device=rewards.device)
         return rewards, self.accelerator.gather(lengths).view(rewards.shape)
 
-    def _estimate(self, rewards: Tensor) -> Estimate:
+    def _estimate(self, rewards: Tensor) -> Advantages:
         name, options = self.args.estimator, self.args.options
         return compute_estimate(rewards, name, self.num_generations, **options)
 
-    def _modify_estimate(self, estimated: Estimate) -> Estimate:
+    def _modify_estimate(self, estimated: Advantages) -> Advantages:
         """Inject sign flips; a hook for whatever else changes an estimate before it is clamped and diagnosed.
 
         Flips depend on the seed, the global step and the generation's position within that step only: they are the same
@@ -232,7 +232,7 @@ class MCGRPOTrainer(CompactTrainer):
         unended = self._metrics["train"]["completions/clipped_ratio"]
         return bool(unended) and unended[-1] == 1 and bool((lengths >= self.max_completion_length).all())
 
-    def _log_estimate(self, estimated: Estimate, diagnostics: dict[str, Tensor], is_cut_off: bool) -> None:
+    def _log_estimate(self, estimated: Advantages, diagnostics: dict[str, Tensor], is_cut_off: bool) -> None:
         logged, kept = self._logs["advantages"], estimated.advantages[estimated.keep]
         for _ in range(min(len(logged), kept.numel())):
             logged.pop()

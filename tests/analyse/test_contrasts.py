@@ -9,7 +9,7 @@ from study_frames import plan_of, score, write_scores
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import read_claims
 from mcgrpo.analyse.comparisons import main
-from mcgrpo.analyse.contrasts import contrasts, estimate
+from mcgrpo.analyse.contrasts import contrasts, estimate_sum
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.study.planned import write_plan
@@ -129,8 +129,9 @@ def test_its_one_row_is_no_seed_of_a_training_that_it_is_compared_with(tmp_path)
     single, _ = rows_of(tmp_path, claim(gap(("grpo", 2, 1), ("none", 0, -1))), *cells)
     assert (single.seeds, single.over) == (3, "seeds and problems")
     scores = scores_of(*cells)
-    result, _, _ = estimate({key: 1.0 if key.method == "grpo" else -1.0 for key in scores}, scores)
-    assert result.freedom > 100 and single.p_holds == pytest.approx(stats.t.sf(result.mean / result.error, 2))
+    result, _, _ = estimate_sum({key: 1.0 if key.method == "grpo" else -1.0 for key in scores}, scores)
+    t = result.mean / result.standard_error
+    assert result.degrees_of_freedom > 100 and single.p_holds == pytest.approx(stats.t.sf(t, 2))
 
 
 def test_a_ratio_is_of_logarithms_by_seed(tmp_path):
@@ -164,10 +165,10 @@ def test_settings_on_the_same_problems_share_them():
     ours = {"a": seeds_by_problems(5, (3, 300)), "b": None}
     ours["b"] = 1 - ours["a"]
     scores = scores_of(*(cell("grpo", 2, values, setting=name) for name, values in ours.items()))
-    same, *_ = estimate(dict.fromkeys(scores, 0.5), scores)
+    same, *_ = estimate_sum(dict.fromkeys(scores, 0.5), scores)
     apart = scores_of(*(cell("grpo", 2, values, setting=name, benchmark=name) for name, values in ours.items()))
-    other, over, _ = estimate(dict.fromkeys(apart, 0.5), apart)
-    assert same.error < other.error
+    other, over, _ = estimate_sum(dict.fromkeys(apart, 0.5), apart)
+    assert same.standard_error < other.standard_error
     assert over == "seeds and problems"
 
 

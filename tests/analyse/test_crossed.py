@@ -32,13 +32,13 @@ def test_variance_components_by_hand():
     # rest. 1 / (1/2 + 1/1 + 1/2) degrees of freedom, but 1 at least.
     values = np.array([[0.0, 0.0], [0.0, 6.0], [0.0, 0.0]])
     found = difference(values)
-    assert (found.error**2, found.freedom) == pytest.approx((1.0, 1.0))
+    assert (found.standard_error**2, found.degrees_of_freedom) == pytest.approx((1.0, 1.0))
     # Problem means 0, 10: variance 50 over 2 problems. 1 + 25 - 1 in all.
     found = difference(values + np.array([0.0, 8.0]))
-    assert (found.error**2, found.freedom) == pytest.approx((25.0, 1.0))
+    assert (found.standard_error**2, found.degrees_of_freedom) == pytest.approx((25.0, 1.0))
     # Seed means 0, 15, 0 beside: variance 75 over 3 seeds. 25 + 1 - 1 in all, with 625 / (625/2 + 1/1 + 1/2) degrees.
     found = difference(values + np.array([[0.0], [12.0], [0.0]]))
-    assert (found.error**2, found.freedom) == pytest.approx((25.0, 625 / 314))
+    assert (found.standard_error**2, found.degrees_of_freedom) == pytest.approx((25.0, 625 / 314))
 
 
 def test_without_problems_it_is_the_t_interval_over_seeds():
@@ -94,8 +94,8 @@ def test_problems_of_one_hash_are_shared_by_all_parts():
     shared = contrast([{"sums": Weighted(first)}, {"sums": Weighted(second)}])
     apart = contrast([{"sums": Weighted(first)}, {"chains": Weighted(second)}])
     assert shared.mean == apart.mean
-    assert shared.error < 0.1 * apart.error
-    assert apart.error**2 == pytest.approx(2 * 0.16 / 60, rel=0.1)
+    assert shared.standard_error < 0.1 * apart.standard_error
+    assert apart.standard_error**2 == pytest.approx(2 * 0.16 / 60, rel=0.1)
 
 
 def uniform(generator, studies, problems):

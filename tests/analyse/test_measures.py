@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcgrpo.analyse.measures import NAMES, by_decoding, measures, pass_at, problems_hash
+from mcgrpo.analyse.measures import MEASURE_NAMES, by_decoding, measures, pass_at, problems_hash
 from mcgrpo.files import RecordError
 from mcgrpo.records import Grade
 
@@ -61,7 +61,7 @@ def test_the_share_that_was_cut_off_is_of_each_decoding():
     rows += ended("length", "stop", "length") + ended("stop", "stop", "stop", id="b")
     found = {measure.measure: measure.values for measure in measures(by_decoding(rows, "file"))}
     assert found["rate-cut-greedy"] == [1, 0] and found["rate-cut-sampled"] == [2 / 3, 0]
-    assert all(re.fullmatch(NAMES, name) for name in found)
+    assert all(re.fullmatch(MEASURE_NAMES, name) for name in found)
 
 
 def test_where_it_is_not_known_how_completions_ended_there_is_no_such_share():

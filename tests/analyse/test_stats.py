@@ -7,8 +7,8 @@ from scipy import stats
 
 from mcgrpo.analyse.stats import Estimate, detectable, half_width
 
-STUDENT = Estimate(0.02, 5, error=0.01, freedom=4.0)
-SHARE = Estimate(0.3, 1, error=0.08, freedom=29.0, trials=30)
+STUDENT = Estimate(0.02, 5, standard_error=0.01, degrees_of_freedom=4.0)
+SHARE = Estimate(0.3, 1, standard_error=0.08, degrees_of_freedom=29.0, effective_n=30)
 
 
 def test_student_limits():
@@ -33,7 +33,7 @@ def test_without_an_error_there_is_no_interval_and_nothing_is_certain():
         assert (empty.p_value(0.0, "greater"), empty.p_value(9.0, "less")) == (1.0, 1.0)
 
 
-@pytest.mark.parametrize("of", [STUDENT, SHARE, Estimate(0.0, 3, 0.05, 29.0, trials=30)])
+@pytest.mark.parametrize("of", [STUDENT, SHARE, Estimate(0.0, 3, 0.05, 29.0, effective_n=30)])
 @given(level=st.floats(0.5, 0.999), shift=st.floats(1e-4, 0.01))
 def test_a_test_at_a_level_says_what_the_interval_says(of, level, shift):
     low, high = of.limits(level)
@@ -44,12 +44,12 @@ def test_a_test_at_a_level_says_what_the_interval_says(of, level, shift):
         (high + shift, "less", True),
         (high - shift, "less", False),
     ):
-        if 0 < bound < 1 or of.trials is None:
+        if 0 < bound < 1 or of.effective_n is None:
             assert (of.p_value(bound, alternative) <= tail) == excluded
 
 
 def test_no_answer_right_is_no_proof_that_the_share_is_zero():
-    none = Estimate(0.0, 3, 0.05, 29.0, trials=30)
+    none = Estimate(0.0, 3, 0.05, 29.0, effective_n=30)
     assert none.p_value(0.0, "greater") == 1.0
     assert none.p_value(0.05, "less") == pytest.approx(0.95**30)
 

@@ -1,4 +1,4 @@
-"""What an estimator's functions return is checked, as they may be somebody's own; and rewards are constants."""
+"""What an estimator's functions return is checked, as they may be user-defined; and rewards are constants."""
 
 import itertools
 

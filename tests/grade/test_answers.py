@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mcgrpo.grade.rewards import is_boxed
 from mcgrpo.grade.task import MAX_EXTRACTED
 from mcgrpo.grade.tasks import TASKS
-from mcgrpo.grade.tasks.gsm8k import number
+from mcgrpo.grade.tasks.gsm8k import to_decimal
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_a_gold_that_says_nothing_is_told_apart_from_a_wrong_answer(answer, prot
 
 def test_numbers_compare_exactly_where_floats_would_not():
     big = "9" * 30
-    assert number(big) != number(big[:-1] + "8")
-    assert number("0.1") == number(".10")
-    assert number("1e5") is number("+-5") is number("$") is number(".") is number("") is None
-    assert number("5.") == number("5") == number("+5.00")
+    assert to_decimal(big) != to_decimal(big[:-1] + "8")
+    assert to_decimal("0.1") == to_decimal(".10")
+    assert to_decimal("1e5") is to_decimal("+-5") is to_decimal("$") is to_decimal(".") is to_decimal("") is None
+    assert to_decimal("5.") == to_decimal("5") == to_decimal("+5.00")
 
 
 @pytest.mark.parametrize(

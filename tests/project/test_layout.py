@@ -84,3 +84,15 @@ def test_an_adapter_imports_no_engine_but_its_own():
     for path in (ROOT / "engines").glob("[!_]*.py"):
         reached[path.stem] = engines & {name.split(".")[0] for name in imported(path.read_text(encoding="utf-8"))}
     assert reached == ENGINES
+
+
+def test_the_tree_of_files_has_each_and_no_other():
+    tree = re.search(r"^```text\n(.*?)^```$", (ROOT.parent / "CONTRIBUTING.md").read_text("utf-8"), re.M | re.S)[1]
+    folders, listed = [], []
+    for line in tree.splitlines():
+        name = line.split()[0]
+        folders = [*folders[: (len(line) - len(line.lstrip())) // 2], name]
+        listed.append(ROOT.parent.joinpath(*folders))
+        assert listed[-1].is_dir() if name.endswith("/") else listed[-1].is_file(), line
+    ours = [path.parent if path.name == "__init__.py" else path for path in FILES]
+    assert sorted(path for path in listed if path.is_relative_to(ROOT)) == sorted(ours)

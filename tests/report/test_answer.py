@@ -11,7 +11,7 @@ from claim_rows import scores_of, simulated
 from scipy.stats import binomtest
 
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.report.answer import lost, markdown, overall, table
+from mcgrpo.report.answer import answer_table, lost, markdown, overall
 
 SPREAD = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 1000
 
@@ -44,7 +44,7 @@ def test_each_part_has_its_paired_number_and_interval_for_every_setting_and_g():
     assert "- other on sums, G=2: −2.0 points [−2.2, −1.8], worse (5 seeds)" in text
     assert "- other on sums, G=4: missing" in text
     assert found.word() == "So far: it depends"
-    rows = [list(map(str, row)) for row in table(found).sparse.to_numpy()]
+    rows = [list(map(str, row)) for row in answer_table(found).sparse.to_numpy()]
     assert rows[0] == ["other", "sums", "2", "−2.0 [−2.2, −1.8] worse", "+1.0 [+0.8, +1.2] better", "5"]
     assert [row[2] for row in rows] == ["2", "4", "2", "4"] and rows[1][3] == "missing"
 
@@ -59,7 +59,7 @@ def test_greedy_stands_beside_sampled_in_the_same_breath_with_its_own_verdict():
     )
     assert both in said
     assert "+2.0 points [+1.8, +2.2], better (5 seeds; greedy: −5.0 [−5.2, −4.8], worse)" in said
-    assert [str(entry) for entry in table(found).frame.iloc[0, 5:]] == ["−5.0 [−5.2, −4.8] worse"] * 2 + ["5"]
+    assert [str(entry) for entry in answer_table(found).frame.iloc[0, 5:]] == ["−5.0 [−5.2, −4.8] worse"] * 2 + ["5"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_is_not_compared_is_not_asked_and_one_seed_shows_nothing():
     found = answer_of(plan_of(["toy"], baselines=("grpo",)), scores_of(study(0.0, 0.05)))
     assert (found.word(), found.word("grpo")) == ("Not asked", "Yes")
     assert "MC-GRPO is not trained beside GRPO+1, which draws as many rollouts" in markdown(found, "")
-    assert table(answer_of(plan_of([], baselines=()), {})) is None
+    assert answer_table(answer_of(plan_of([], baselines=()), {})) is None
     rows = [(key, {0: seeds[0]}) for key, seeds in study(0.05, 0.05)]
     assert answer_of(plan_of(["toy"]), scores_of(rows)).word() == "Inconclusive"
 

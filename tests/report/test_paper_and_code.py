@@ -9,7 +9,7 @@ from cells import cell, flip, frame
 from claim_rows import pair, scores_of
 from report_study import PageStudy
 
-from mcgrpo.report.answer import markdown, table
+from mcgrpo.report.answer import answer_table, markdown
 from mcgrpo.report.tables import frame as frames
 from mcgrpo.study.paths import ResultFiles
 
@@ -73,7 +73,7 @@ def test_the_readme_has_the_answer_with_its_numbers_and_says_what_was_run(tmp_pa
     (control,) = {key._replace(method="grpo-plus1") for key in scores}
     found = answer_of(plan_of(["toy_a"]), scores, [control])
     (tmp_path / "headline.md").write_text(markdown(found, "nothing."))
-    (tmp_path / "tables.md").write_text(frames.markdown(table(found)))
+    (tmp_path / "tables.md").write_text(frames.markdown(answer_table(found)))
     (tmp_path / "claims.md").write_text("By the paper's own numbers: 1 holds.")
     monkeypatch.setattr(readme, "REPORTS", tmp_path)
     monkeypatch.setattr(readme, "FILES", ResultFiles(PageStudy(tmp_path).results))

@@ -4,7 +4,7 @@ import pytest
 from studies import changed, load, refused
 
 from mcgrpo.study.check import check
-from mcgrpo.study.fit import fit
+from mcgrpo.study.fit import check_fits, with_batch
 
 TRAINING = {"prompts_per_step": 40}
 ROWS = {"per_device_train_batch_size": 24}
@@ -31,12 +31,14 @@ MINI = load("mini")
 )
 def test_what_does_not_fit_is_refused(gpus, training, fault):
     with pytest.raises(ValueError, match=fault):
-        fit({**training}, 16, gpus)
+        check_fits(with_batch(training, 16, gpus), 16, gpus)
 
 
 def test_what_fits_is_not():
-    fit(TRAINING | SERVER | NAMED | {"vllm_tensor_parallel_size": 2, "stop": ["Question:"]}, 2, 1)
-    fit(ROWS | {"gradient_accumulation_steps": 2}, 16, 0)
+    served = TRAINING | SERVER | NAMED | {"vllm_tensor_parallel_size": 2, "stop": ["Question:"]}
+    check_fits(with_batch(served, 2, 1), 2, 1)
+    check_fits(ROWS | {"gradient_accumulation_steps": 2}, 16, 0)
+    assert "prompts_per_step" in served  # what is given stays as it is
 
 
 def test_a_server_is_to_be_named():

@@ -7,7 +7,7 @@ import pytest
 
 from mcgrpo.grade.tasks import TASKS
 from mcgrpo.study.methods import METHODS
-from mcgrpo.study.protocols import SWITCHES, table, training_changes
+from mcgrpo.study.protocols import SWITCHES, switches_table, training_changes
 
 BEST = {"select_checkpoint": "best-on-test"}
 POSITION = {"group_by": "position", **BEST}
@@ -58,8 +58,8 @@ class TestTable:
     def test_the_documentation_has_it(self):
         begin, end = "`python -m mcgrpo.study.protocols`) -->\n", "\n<!-- protocols: end -->"
         text = (Path(__file__).parents[2] / "config/README.md").read_text()
-        assert text.split(begin)[1].split(end)[0] == table()
-        assert len(table().splitlines()) == len(SWITCHES) + 2
+        assert text.split(begin)[1].split(end)[0] == switches_table()
+        assert len(switches_table().splitlines()) == len(SWITCHES) + 2
 
 
 class TestAgainstTheTrainer:

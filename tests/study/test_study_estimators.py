@@ -13,7 +13,7 @@ from mcgrpo.study.plan import expand
 
 MINI = studies.load("mini")
 OWN = '''
-"""Somebody's own."""
+"""User-defined."""
 from helpers_of_mine import extremes
 from mcgrpo.estimators import Estimator
 
@@ -32,7 +32,7 @@ def extremes(rewards):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder to run a study in, with an estimator of somebody's own."""
+    """A folder to run a study in, with a user-defined estimator."""
     monkeypatch.chdir(tmp_path)
     Path("my_estimators.py").write_text(OWN)
     Path("helpers_of_mine.py").write_text(HELPERS)
@@ -75,7 +75,7 @@ class TestOnesOwn:
             ("my_estimators.py", ("/ 2", "/ 3"), True),
             ("my_estimators.py", ("extra_rollouts=2", "extra_rollouts=1"), True),
             ("helpers_of_mine.py", ("nan=9e9", "nan=8e8"), True),
-            ("my_estimators.py", ("Somebody's own", "Nobody's"), False),
+            ("my_estimators.py", ("User-defined", "Another"), False),
             ("my_estimators.py", ("    return", "    # why not\n    return"), False),
         ],
     )

@@ -8,6 +8,7 @@ from forked import ROOT, forked
 from snakemake.utils import update_config
 
 from mcgrpo.study.check import StudyError, check
+from mcgrpo.study.settings import without_nulls
 
 SNAKEMAKE = (
     "snakemake.cli snakemake.report.html_reporter snakemake.storage jinja2 jsonschema requests referencing known_code"
@@ -24,10 +25,10 @@ ODD_FOLDER = 'it\'s "a" $(touch RAN) `touch RAN` & é 中文'
 
 
 def changed(config, change):
-    """A copy of a study with another one laid over it, as Snakemake does with several config files."""
+    """A copy of a study with another one laid over it, as the Snakefile does with several config files."""
     config = copy.deepcopy(config)
     update_config(config, copy.deepcopy(change))
-    return config
+    return without_nulls(config)
 
 
 def refused(config):

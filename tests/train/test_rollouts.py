@@ -11,10 +11,12 @@ import pytest
 import torch
 from pretend_machine import PATIENCE_SECONDS, line_of
 from tiny_training import Ours, same_training, texts_of, trained, trainer_of
+from training_jobs import changed
 
 from mcgrpo.study.fit import check_vllm as check
-from mcgrpo.train import vllm_server as rollouts
-from mcgrpo.train.vllm_server import settled
+from mcgrpo.train import rollout_engine
+from mcgrpo.train.arguments import arguments_of
+from mcgrpo.train.rollout_engine import take_server, with_installed
 from mcgrpo.trainer.seeds import seed_of
 from mcgrpo.trainer.vllm import prompt_by_prompt, random_state
 
@@ -25,7 +27,7 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def installed(monkeypatch):
     """As where vLLM can be imported."""
-    monkeypatch.setattr(rollouts, "find_spec", lambda name: name)
+    monkeypatch.setattr(rollout_engine, "find_spec", lambda name: name)
 
 
 @pytest.fixture
@@ -49,36 +51,43 @@ def server():
 
 
 def test_without_vllm_transformers_draws_and_the_log_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(rollouts, "find_spec", lambda name: None)
-    assert settled(COLOCATE) == {**COLOCATE, "use_vllm": False}
+    monkeypatch.setattr(rollout_engine, "find_spec", lambda name: None)
+    assert with_installed(COLOCATE) == {**COLOCATE, "use_vllm": False}
     assert capsys.readouterr().out == "vLLM is not installed: rollouts are drawn with transformers\n"
     monkeypatch.setenv("RANK", "1")
-    settled(COLOCATE)
+    with_installed(COLOCATE)
     assert capsys.readouterr().out == ""
 
 
 def test_engines_are_shared_by_a_whole_number_of_processes(installed, monkeypatch):
     shared = {**COLOCATE, "vllm_tensor_parallel_size": 2}
     with pytest.raises(ValueError, match="vllm_tensor_parallel_size=2 does not divide the training's 1 processes"):
-        settled(shared)
+        with_installed(shared)
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert settled(shared) == shared
+    assert with_installed(shared) == shared
     check({**shared, "vllm_mode": "server", "vllm_server_base_url": "http://there"}, 3)
 
 
-def test_a_server_that_does_not_answer_is_named_before_anything_is_loaded(installed, server):
+def test_a_server_that_does_not_answer_is_named_before_anything_is_loaded(installed, server, tmp_path):
     server.shutdown(), server.server_close()
-    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_base_url": server.url, "vllm_server_timeout": 0.3}
     with pytest.raises(ConnectionError, match=rf"vllm_server_base_url={server.url} within 0.3 s: ConnectionError"):
-        settled(training)
+        take_server(served(server, tmp_path))
 
 
-def test_a_server_is_taken_and_waited_for_until_it_is_well(installed, server, capsys):
-    training = {**COLOCATE, "vllm_mode": "server", "vllm_server_base_url": server.url, "vllm_server_timeout": 0.3}
-    assert settled(training) == training and capsys.readouterr().out == TAKES.format(server.url)
+def test_a_server_is_taken_and_waited_for_until_it_is_well(installed, server, tmp_path, capsys):
+    args = served(server, tmp_path)
+    assert capsys.readouterr().out == ""  # to build the arguments waits for nothing
+    take_server(args)
+    assert capsys.readouterr().out == TAKES.format(server.url)
     server.status = 503
     with pytest.raises(ConnectionError, match=r"within 0\.3 s: status 503"):
-        settled(training)
+        take_server(args)
+
+
+def served(server, folder):
+    """The arguments of a training whose rollouts a server draws."""
+    mode = {"vllm_mode": "server", "vllm_server_base_url": server.url, "vllm_server_timeout": 0.3}
+    return arguments_of(changed(**(COLOCATE | mode)), folder, 0)
 
 
 def test_a_seed_depends_on_its_key_alone():
@@ -155,7 +164,8 @@ def test_another_seed_draws_other_rollouts_of_the_same_prompts(tmp_path):
 
 HOLDER = """
 import sys
-from mcgrpo.train.vllm_server import hold
+from mcgrpo.train.arguments import arguments_of
+from mcgrpo.train.rollout_engine import hold
 hold(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()

@@ -10,7 +10,7 @@ from colocated import built, greedy, greedy_of_transformers, trained
 from peft import LoraConfig
 from tiny_training import PROMPTS, Ours, dataset, history, model_folder, texts_of, trainer_of
 
-from mcgrpo.train.vllm_server import engine_name
+from mcgrpo.train.rollout_engine import engine_name
 
 
 def states():

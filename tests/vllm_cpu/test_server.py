@@ -7,13 +7,14 @@ import socket
 import subprocess
 import sys
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 from tiny_training import model_folder
 from training_jobs import changed, make_inputs, outcome
 from trl.generation.vllm_client import VLLMClient
 
-from mcgrpo.train.vllm_server import settled
+from mcgrpo.train.rollout_engine import take_server
 from mcgrpo.trainer.vllm import prompt_by_prompt
 
 PROMPTS = [[5, 6, 7], [5, 6, 7], [8, 9]]
@@ -44,7 +45,8 @@ def locks(tmp_path, monkeypatch):
 
 
 def test_rollouts_depend_on_the_seed_and_each_prompt_has_a_noise_of_its_own(served, locks):
-    client = VLLMClient(base_url=settled(served)["vllm_server_base_url"], connection_timeout=500)
+    take_server(SimpleNamespace(**served))
+    client = VLLMClient(base_url=served["vllm_server_base_url"], connection_timeout=500)
 
     def drawn(key):
         """Three completions of each prompt."""

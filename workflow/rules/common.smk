@@ -25,6 +25,7 @@ try:
     # Refuses repeated keys: Snakemake would use the last one.
     for file in workflow.configfiles:
         load(file)
+    config = settings.without_nulls(config)
     PLANNED = check(config)  # expanded once, here
     if "questions" in config:
         from mcgrpo.analyse.claims import check_questions
@@ -76,7 +77,7 @@ if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resourc
         gpus.check_given(max(GPUS, GENERATION_GPUS), workflow.global_resources["gpu"].value)
 
 files = environment.prepare(
-    config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT.resolve()]
+    config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT_FILE.resolve()]
 )
 if workflow.is_main_process:
     calls.begin(files, ON_CLUSTER)

@@ -97,7 +97,7 @@ def sign_flips(summary: pd.DataFrame) -> str:
         found[apart(by["median-plus1"], by["mean"])] += 1
         rows.append(
             {"Oracle": oracle.removeprefix("oracle-"), "Zero": ZEROS[convention], "k": k}
-            | {head: wording.estimate(by[c].mean, by[c].low, by[c].high, "percent") for c, head in CENTRES.items()}
+            | {head: wording.printed(by[c].mean, by[c].low, by[c].high, "percent") for c, head in CENTRES.items()}
         )
     return (
         "### Sign flips, by convention\n\n"
@@ -134,7 +134,7 @@ def told(cell, field: str) -> str:
     """A difference with its interval, bold if that excludes zero; "missing" if it was not measured."""
     if cell is None:
         return wording.MISSING
-    text = wording.estimate(*(getattr(cell, field + end) for end in ("", "_low", "_high")))
+    text = wording.printed(*(getattr(cell, field + end) for end in ("", "_low", "_high")))
     return f"**{text}**" if getattr(cell, f"{field}_verdict") in ("better", "worse") else str(text)
 
 

@@ -76,7 +76,7 @@ def changes() -> str:
         {
             "Variant": cell.variant,
             "Method": f"{label(cell.method)}, G={cell.num_generations}",
-            "Change of sampled accuracy": wording.estimate(cell.change, cell.change_low, cell.change_high),
+            "Change of sampled accuracy": wording.printed(cell.change, cell.change_low, cell.change_high),
             "Seeds": cell.change_seeds,
         }
         for cell in cells.sort_values(["variant", "num_generations", "method"], kind="stable").itertuples()
@@ -119,7 +119,7 @@ def choice_row(cells: pd.DataFrame, name: str) -> dict[str, str]:
     (variant,), (size,), (method,) = cells.variant.unique(), cells.num_generations.unique(), cells.method.unique()
     (sampled,) = accuracies(cells, "in", variant=variant).query("decoding == 'sampled'").itertuples()
     large = trained["advantage_abs_max"]
-    change = wording.estimate(sampled.change, sampled.change_low, sampled.change_high)
+    change = wording.printed(sampled.change, sampled.change_low, sampled.change_high)
     return {
         "G": f"{size}" if method == "grpo" else f"{size}+1",
         "Divides by": name,

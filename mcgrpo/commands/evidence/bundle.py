@@ -72,7 +72,7 @@ def checked_plan(config: Config) -> Plan:
         StudyError: where there is none, or it is not the plan of this study.
     """
     path = StudyFiles(config["study"]).results.plan
-    plan, wanted = read_plan(study_file.made(config, path)), plan_of(config)
+    plan, wanted = read_plan(study_file.existing(config, path)), plan_of(config)
     if odd := [key for key, value in vars(wanted).items() if getattr(plan, key) != value]:
         raise StudyError(f"{path}: {odd[0]} differs from these study files; name those that it was run with")
     return plan

@@ -17,7 +17,7 @@ from mcgrpo import command_line
 from mcgrpo.analyse.claims import ClaimError, check_questions
 from mcgrpo.commands import contexts, memory
 from mcgrpo.commands.plan import effects
-from mcgrpo.commands.plan.times import TOY_MACHINE, TOY_OTHERS, finished, times, toy_time, work
+from mcgrpo.commands.plan.times import TOY_MACHINE, TOY_OTHERS, finished_trainings, times, toy_time, work
 from mcgrpo.files import RecordError
 from mcgrpo.records import Run
 from mcgrpo.study import read as study_file
@@ -45,7 +45,7 @@ def trainings(config: Config) -> pd.DataFrame:
     """
     everything = [run for run in runs(config) if run.method != UNTRAINED]
     data = {name: rows_of(config, name).get("train") for name in {run.dataset for run in everything}}
-    done = {run.name: (run, seconds) for run, seconds in finished(config, everything)}
+    done = {run.name: (run, seconds) for run, seconds in finished_trainings(config, everything)}
     known = times(config, done)
     rows = []
     for name, experiment in config["experiments"].items():

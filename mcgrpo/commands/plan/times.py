@@ -83,7 +83,7 @@ def toy_time(config: Config, run: Run, steps: int | None) -> Time | None:
     return Time(TOY_SECONDS + rollouts * run.training.get("max_completion_length", 512) / TOY_TOKENS, "toy")
 
 
-def finished(config: Config, trainings: Iterable[Run]) -> Iterator[tuple[Run, float]]:
+def finished_trainings(config: Config, trainings: Iterable[Run]) -> Iterator[tuple[Run, float]]:
     """Trainings that finished with the present hyper-parameters, each with its seconds."""
     files = StudyFiles(config["study"]).results
     for run in trainings:

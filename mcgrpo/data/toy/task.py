@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass
 from functools import cache
 
-NAMES = ("Ann", "Ben", "Eve", "Leo", "Mia", "Sam", "Tom", "Zoe")
+PEOPLE = ("Ann", "Ben", "Eve", "Leo", "Mia", "Sam", "Tom", "Zoe")
 ITEMS = ("apples", "books", "cards", "coins", "eggs", "pens")
 WORDS = {"+": ("buys", "finds", "gets"), "-": ("drops", "loses", "sells"), "*": ("bags", "boxes", "packs")}
 LARGEST = 99
@@ -116,16 +116,16 @@ def problems(kind: str, split: str, count: int, seed: int) -> list[Problem]:
 def space(kind: str, split: str) -> int:
     """The number of different questions in a split."""
     stories = _stories(kind, split)
-    return len(stories) * len(NAMES) * len(ITEMS) * len(_wordings(stories[0][0]))
+    return len(stories) * len(PEOPLE) * len(ITEMS) * len(_wordings(stories[0][0]))
 
 
 def _problem(kind: str, split: str, rank: int) -> Problem:
     stories = _stories(kind, split)
     rank, story = divmod(rank, len(stories))
-    rank, name = divmod(rank, len(NAMES))
+    rank, name = divmod(rank, len(PEOPLE))
     wording, item = divmod(rank, len(ITEMS))
     operators, numbers = stories[story]
-    return Problem(NAMES[name], ITEMS[item], operators, _wordings(operators)[wording], numbers)
+    return Problem(PEOPLE[name], ITEMS[item], operators, _wordings(operators)[wording], numbers)
 
 
 @cache

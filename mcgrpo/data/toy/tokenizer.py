@@ -7,7 +7,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from mcgrpo.data.toy.demonstrator import MARKUP
-from mcgrpo.data.toy.task import ITEMS, LARGEST, NAMES, WORDS
+from mcgrpo.data.toy.task import ITEMS, LARGEST, PEOPLE, WORDS
 
 _PIECES = r"</?[a-z]+>|\\boxed\{| ?[A-Za-z]+|[1-9]?[0-9]|[^A-Za-z0-9]"
 
@@ -26,7 +26,7 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
     Text outside the toy task's vocabulary becomes `<unk>`.
     """
     spoken = ["has", "with", "each", "and", "more", "How", "many", *ITEMS, *chain(*WORDS.values())]
-    words = [form for word in [*NAMES, *spoken] for form in (word, f" {word}")]
+    words = [form for word in [*PEOPLE, *spoken] for form in (word, f" {word}")]
     numbers = [str(number) for number in range(LARGEST + 1)]
     specials = ["<pad>", "<eos>", "<unk>"]
     pieces = [*specials, *MARKUP, *" .?;+-*=", *numbers, *words]

@@ -55,7 +55,7 @@ class GSM8K(Task):
 
     def is_plain(self, gold: str) -> bool:
         """Whether it is a number."""
-        return number(gold) is not None
+        return to_decimal(gold) is not None
 
     def remark(self, unparseable: Sequence[str]) -> str | None:
         """How many have an answer in GSM8K's own form, `#### 7`."""
@@ -65,15 +65,15 @@ class GSM8K(Task):
 
 def _value(text: str, protocol: str) -> Decimal | Fraction | None:
     """The number that a text is; under `robust` also one with marks and a unit, and a fraction."""
-    value = number(text)
+    value = to_decimal(text)
     if value is not None or protocol != "robust":
         return value
     bare = plain.bare_number(text)
-    value = number(bare)
+    value = to_decimal(bare)
     return robust.ratio(bare) if value is None else value
 
 
-def number(text: str) -> Decimal | None:
+def to_decimal(text: str) -> Decimal | None:
     """The exact value of a text that is a single number; else None.
 
     Thousands commas, a leading $ and a trailing % or full stop are allowed. Linear in the text, unlike `int`.

@@ -14,7 +14,7 @@ from mcgrpo.files import write_csv, write_text
 from mcgrpo.report import wording
 from mcgrpo.report.claims.judge import Finding, Ruling
 from mcgrpo.report.tables.frame import PREAMBLE, Table, latex, markdown
-from mcgrpo.report.wording import Estimate
+from mcgrpo.report.wording import Printed
 
 HEADINGS = {"published": "By the paper's own numbers", "ours": "By this study"}
 VERBS = {"holds": "hold", "fails": "fail", "equivalent": "equivalent", "inconclusive": "inconclusive"}
@@ -72,7 +72,7 @@ def table(by_source: Rulings, title: str = "", ids: bool = False) -> Table:
     lines = [
         {
             "Claim": f"`{rulings[0].claim.id}`: {said(rulings[0])}" if ids else said(rulings[0]),
-            **{HEADINGS[each.source]: Estimate("", verdict=each.verdict) for each in rulings},
+            **{HEADINGS[each.source]: Printed("", verdict=each.verdict) for each in rulings},
             "Number": decisive(rulings[-1]),
             "Comparisons": comparisons(rulings[-1]),
         }
@@ -93,7 +93,7 @@ def decisive(ruling: Ruling) -> str:
     if row and ruling.verdict == "fails" != row.verdict:  # a single comparison contradicts the endpoint
         failing = [each for each in ruling.findings if each.verdict == "fails"]
         row = min(failing, key=lambda each: each.margin, default=row)
-    return f"{number(row)}, claimed {row.threshold}{_unseen(row)}" if row else ""
+    return f"{number_with_unit(row)}, claimed {row.threshold}{_unseen(row)}" if row else ""
 
 
 def endpoint(ruling: Ruling) -> Finding | None:
@@ -141,7 +141,7 @@ def spell(row: Finding) -> str:
     if row.value is None:
         return f"{place(row)}: {row.comparison}"
     seeds = "" if row.seeds is None else f", {wording.count(row.seeds, 'seed')}"
-    return f"{place(row)}: {row.comparison} is {number(row)}, claimed {row.threshold}{seeds}{_unseen(row)}"
+    return f"{place(row)}: {row.comparison} is {number_with_unit(row)}, claimed {row.threshold}{seeds}{_unseen(row)}"
 
 
 def _unseen(row: Finding) -> str:
@@ -151,11 +151,11 @@ def _unseen(row: Finding) -> str:
     return f" (could have shown {row.detectable:.2g}{' points' if row.unit == 'points' else ''})"
 
 
-def number(row: Finding) -> str:
+def number_with_unit(row: Finding) -> str:
     """The number of a finding with its interval and unit; printed ones have two decimals and no interval."""
     unit = row.unit if row.unit in ("percent", "points") else ""
     numbers = [each and each / wording.UNITS[unit][0] for each in (row.value, row.low, row.high)]
-    text = str(wording.estimate(*numbers, unit))
+    text = str(wording.printed(*numbers, unit))
     if unit and row.seeds is None:
         text = wording.number(numbers[0], unit, 2)
     text += {"percent": "%", "points": " points", "times": " times"}.get(row.unit, "")

@@ -12,12 +12,12 @@ from mcgrpo.report.figures import facets
 from mcgrpo.study.methods import METHODS, label
 from mcgrpo.study.variants import DEFAULT
 
-CELL = ["setting", "method", "num_generations"]
+_CURVE = ["setting", "method", "num_generations"]
 BOTH = ("grpo", "mc-grpo")
 BUDGET = 4
 """The G of the paper's latency figure; a setting without it shows the nearest."""
-NAMES = dict(zip(PHASES, ("generation", "rewards", "log-probabilities", "update"), strict=True))
-COLOURS = dict(zip(NAMES.values(), (facets.PALETTE[9], facets.PALETTE[8], facets.PALETTE[4], "0.75"), strict=True))
+_PHASES = dict(zip(PHASES, ("generation", "rewards", "log-probabilities", "update"), strict=True))
+COLOURS = dict(zip(_PHASES.values(), (facets.PALETTE[9], facets.PALETTE[8], facets.PALETTE[4], "0.75"), strict=True))
 ROOM = 0.14
 """Smallest share of the axis with room for a number."""
 BUDGETS = {"step": "step", "drawn": "rollouts drawn", "seconds": "seconds of training"}
@@ -31,7 +31,7 @@ def rewards(curves: pd.DataFrame) -> Figure:
     points = curves[(curves.variant == DEFAULT) & curves.reward.notna()]
     points = facets.shown(points, f"step has a reward (variant {DEFAULT})")
     points, rolling = _smoothed(points, "reward", 20)
-    means = points.groupby([*CELL, "step"]).reward.agg(["mean", "sem", "count"]).reset_index()
+    means = points.groupby([*_CURVE, "step"]).reward.agg(["mean", "sem", "count"]).reset_index()
     means = means.assign(half=half_width(means["sem"], means["count"]))
     means = means.sort_values("num_generations", kind="stable")
     means = facets.in_order(means.assign(column=means.num_generations.map("G = {}".format)))
@@ -54,14 +54,14 @@ def budget(curves: pd.DataFrame) -> Figure:
     A line is the mean over the seeds of a method at one G; colours are G, dashes the centre.
     """
     methods = [method for method, spec in METHODS.items() if spec.loss_type == METHODS["grpo"].loss_type]
-    points = curves[(curves.variant == DEFAULT) & curves.method.isin(methods)].sort_values([*CELL, "seed", "step"])
-    runs = [points[name] for name in (*CELL, "seed")]
+    points = curves[(curves.variant == DEFAULT) & curves.method.isin(methods)].sort_values([*_CURVE, "seed", "step"])
+    runs = [points[name] for name in (*_CURVE, "seed")]
     spent = points[list(PHASES)].sum(axis=1)  # also in steps that draw nothing
     points = points.assign(seconds=spent.groupby(runs).cumsum(), drawn=points.rollouts.groupby(runs).cumsum())
     points = points[points.rollouts.notna() & points.accuracy.notna()]
     points = facets.shown(points, f"step of GRPO's loss has rollouts and an accuracy (variant {DEFAULT})")
     points, rolling = _smoothed(points, "accuracy", 10)
-    means = points.groupby([*CELL, "step"], as_index=False)[["accuracy", "drawn", "seconds"]].mean()
+    means = points.groupby([*_CURVE, "step"], as_index=False)[["accuracy", "drawn", "seconds"]].mean()
     sizes = sorted(means.num_generations.unique())
     colours = dict(zip(sizes, sns.color_palette("viridis_r", len(sizes) + 1)[1:], strict=True))
     parts = [means.assign(column=name, x=means[source]) for source, name in BUDGETS.items()]
@@ -78,15 +78,15 @@ def budget(curves: pd.DataFrame) -> Figure:
 
 def _smoothed(points: pd.DataFrame, column: str, parts: int) -> tuple[pd.DataFrame, str]:
     """The points with a column smoothed per run, over a window of its steps over `parts`; and what is said of that."""
-    points, window = points.sort_values([*CELL, "seed", "step"]), 2 * (points.step.nunique() // parts) + 1
-    runs = points.groupby([*CELL, "seed"])[column]
+    points, window = points.sort_values([*_CURVE, "seed", "step"]), 2 * (points.step.nunique() // parts) + 1
+    runs = points.groupby([*_CURVE, "seed"])[column]
     smooth = runs.transform(lambda values: values.rolling(window, center=True, min_periods=1).mean())
     return points.assign(**{column: smooth}), f"rolling mean over {window}" if window > 1 else ""
 
 
 def _runs(points: pd.DataFrame) -> str:
     """The n of trainings: runs, and seeds of each cell."""
-    seeds = points.groupby(CELL).seed.nunique()
+    seeds = points.groupby(_CURVE).seed.nunique()
     return f"{wording.count(seeds.sum(), 'run')}, {wording.counts(seeds, 'seed')} a cell"
 
 
@@ -97,14 +97,14 @@ def latency(summary: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     """
     points = curves[(curves.variant == DEFAULT) & curves.method.isin(BOTH)]
     timed = points[points[list(PHASES)].notna().any(axis=1)]
-    seconds = timed.groupby([*CELL, "seed"])[list(PHASES)].mean().groupby(CELL).mean().reset_index()
+    seconds = timed.groupby([*_CURVE, "seed"])[list(PHASES)].mean().groupby(_CURVE).mean().reset_index()
     seconds = seconds[seconds.groupby(["setting", "num_generations"]).method.transform("nunique") == len(BOTH)]
     seconds = facets.shown(seconds, "setting has seconds per step of GRPO and MC-GRPO at one G")
     nearest = (seconds.num_generations - BUDGET).abs().groupby(seconds.setting).idxmin()
     seconds = seconds.merge(seconds.loc[nearest, ["setting", "num_generations"]])
-    extra = summary[summary.variant == DEFAULT].groupby(CELL).extra_rollouts.first()
-    rows = facets.in_order(seconds.join(extra, on=CELL)).assign(column="")
-    runs = timed.merge(rows[CELL]).groupby(CELL).seed.nunique()
+    extra = summary[summary.variant == DEFAULT].groupby(_CURVE).extra_rollouts.first()
+    rows = facets.in_order(seconds.join(extra, on=_CURVE)).assign(column="")
+    runs = timed.merge(rows[_CURVE]).groupby(_CURVE).seed.nunique()
     below = ("seconds per optimizer step (mean over steps and seeds)", f"{wording.counts(runs, 'seed')} a cell")
     return facets.draw(rows, _bars, 1.1, below, sharey="none")
 
@@ -112,7 +112,7 @@ def latency(summary: pd.DataFrame, curves: pd.DataFrame) -> Figure:
 def _bars(axes: Axes, rows: pd.DataFrame) -> None:
     drawn = [wording.rollouts(row.num_generations, row.extra_rollouts) for row in rows.itertuples()]
     names = [f"{label(method)}\nG = {rollouts}" for method, rollouts in zip(rows.method, drawn, strict=True)]
-    times = rows[list(NAMES)].rename(columns=NAMES).set_axis(names).dropna(axis=1, how="all")
+    times = rows[list(_PHASES)].rename(columns=_PHASES).set_axis(names).dropna(axis=1, how="all")
     colours = [COLOURS[name] for name in times]
     times.plot.barh(stacked=True, ax=axes, color=colours, legend=False, xlim=(0, 1.15 * times.sum(axis=1).max()))
     for bars in axes.containers:

@@ -62,7 +62,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "to_results": os.path.relpath(options.results, options.reports),
         "answer": (found := answer.answer(plan, comparisons)),
         "asked": answer.ASKED,
-        "answer_table": answer.table(found),
+        "answer_table": answer.answer_table(found),
         "gradients": gradients(summary, read_frame(files.curves, CurvePoint)),
         "facts": [said for said in (signals and signal.agreements(signals.cells), answer.lost(summary)) if said],
         "lead": next((each for each in figures if each["name"] == gained), None),

@@ -54,7 +54,7 @@ def write_tables(
     names = [*(plan.name for plan in accuracy.PLANS), *OTHERS]
     left = [name for name in names if name not in {table.name for table in planned}]
     absent = [f"Tables without a cell in this study: {', '.join(left)}."] if left else []
-    shown = [each.titled(title) for each in (answer.table(found), asked, *planned) if each]
+    shown = [each.titled(title) for each in (answer.answer_table(found), asked, *planned) if each]
     called = rf"\providecommand{{\StudyTitle}}{{{escape_latex(title)}}}"
     tex = ["\n".join([PREAMBLE, called, *(f"% {text}" for text in absent)]), *map(latex, shown)]
     tidy = pd.concat([table.cells.assign(table=table.name) for table in planned])

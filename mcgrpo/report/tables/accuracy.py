@@ -156,7 +156,7 @@ def _line(plan: Plan, cells: dict[str, Any], decodings: list[str], published: bo
         yield from _published(next((cell for cell in cells.values() if pd.notna(cell.published)), None))
     for decoding in decodings:
         cell = cells.get(decoding)
-        accuracy = wording.estimate(cell.mean, cell.low, cell.high, "percent") if cell else ""
+        accuracy = wording.printed(cell.mean, cell.low, cell.high, "percent") if cell else ""
         yield f"{decoding.capitalize()} (%)", accuracy
         yield f"Gain, {decoding}", wording.gain(cell) if cell and pd.notna(cell.baseline) else ""
         if plan.changes:

@@ -51,7 +51,7 @@ def table(summary: pd.DataFrame) -> Table | None:
         model = label(method) + (f" G={budget}" if budget else "")
         names = (setting, benchmark, model, convention, oracle.removeprefix("oracle-"), centre)
         there = {row.k: (row.mean, row.low, row.high, "percent") for row in rows.itertuples()}
-        rates = {f"k={k}": wording.estimate(*there[k]) if k in there else "" for k in sizes}
+        rates = {f"k={k}": wording.printed(*there[k]) if k in there else "" for k in sizes}
         lines.append(dict(zip(HEADINGS, names, strict=True)) | rates)
     caption = f"{TEXT}{wording.intervals(cells)}; {wording.sizes(cells)}."
     return Table("sign-flips", f"{caption} {limits(summary, cells)}".strip(), pd.DataFrame(lines), 5, cells)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from mcgrpo.files import write_text
-from mcgrpo.report.wording import Estimate
+from mcgrpo.report.wording import Printed
 
 PREAMBLE = r"""% Needs \usepackage{booktabs,longtable,array} and \usepackage[table]{xcolor}.
 \providecommand{\DefineTable}[2]{#2}"""
@@ -28,7 +28,7 @@ class Table:
     Args:
         name: in LaTeX labels and headings.
         caption: plain text, whose first words are the heading on the page.
-        frame: texts and `Estimate`s as they are printed, by heading.
+        frame: texts and `Printed`s as they are printed, by heading.
         blocks: how many of the first columns are printed only where they change.
         cells: rows of the summary that it is made of, for tables.csv.
     """
@@ -91,7 +91,7 @@ def latex(table: Table, columns: str = "") -> str:
 
 
 def _latex(entry: Any) -> str:
-    if not isinstance(entry, Estimate):
+    if not isinstance(entry, Printed):
         return escape_latex(str(entry))
     small = " ".join(filter(None, (entry.interval, entry.verdict, entry.note)))
     text = escape_latex(entry.value) + (rf" {{\tiny {escape_latex(small)}}}" if small and entry.value else small)

@@ -57,8 +57,8 @@ def _sizes(claim: Claim) -> dict[str, str]:
     return found if len(set(found.values())) == len(claim.comparisons) else {}
 
 
-def _value(finding: Finding) -> wording.Estimate:
+def _value(finding: Finding) -> wording.Printed:
     """A value in points or in the unit of the training's measure."""
     unit, factor = ("points", 100) if finding.unit == "points" else ("", 1)
     numbers = [each if each is None else each / factor for each in (finding.value, finding.low, finding.high)]
-    return wording.estimate(*numbers, unit, verdict=finding.verdict)
+    return wording.printed(*numbers, unit, verdict=finding.verdict)

@@ -45,7 +45,7 @@ def _row(cell: Any, known: dict[CellKey, Any]) -> dict[str, Any]:
 
     def percent(measure: str) -> Any:
         row = known.get(key._replace(measure=measure))
-        return wording.estimate(row.mean, row.low, row.high, "percent") if row else wording.MISSING
+        return wording.printed(row.mean, row.low, row.high, "percent") if row else wording.MISSING
 
     def entropy(end: str) -> str:
         row = known.get(key.of_training(f"entropy_{end}"))

@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from mcgrpo.analyse.signal_agreement import agreement
+from mcgrpo.records import CELL
 from mcgrpo.report import wording
 from mcgrpo.report.tables.accuracy import ordered
 from mcgrpo.report.tables.frame import Table
@@ -18,7 +19,6 @@ TEXT = (
     "reward as the baseline. Predicted: signal to noise of a step over that of the method or variant compared "
     "with. Measured: paired gain in sampled accuracy after the training, in points, with its 95% interval. "
 )
-CELL = ["setting", "method", "num_generations", "variant"]
 
 
 def table(signals: pd.DataFrame) -> Table | None:
@@ -39,7 +39,7 @@ def table(signals: pd.DataFrame) -> Table | None:
     )
     times = rows.source.map(time)
     along = times.str.startswith("steps ")
-    later = rows[along].groupby(CELL).predicted.agg(lambda shares: ", ".join(map(percent, shares))).to_dict()
+    later = rows[along].groupby([*CELL]).predicted.agg(lambda shares: ", ".join(map(percent, shares))).to_dict()
     frame = pd.DataFrame([_line(row, later) for row in rows[~along].itertuples()])
     prompts = wording.span(rows[~along].groupby("source").prompts.first())
     names = ", ".join(dict.fromkeys(times[along]))
@@ -69,7 +69,7 @@ def source(row: Any) -> str:
 
 def _line(row: Any, later: dict[tuple, str]) -> dict[str, Any]:
     compared, method = pd.notna(row.predicted), label(row.method)
-    gain = wording.estimate(row.gain, row.gain_low, row.gain_high, verdict=row.gain_verdict)
+    gain = wording.printed(row.gain, row.gain_low, row.gain_high, verdict=row.gain_verdict)
     return {
         "Rewards of": source(row),
         "G": str(row.num_generations),

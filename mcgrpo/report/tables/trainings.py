@@ -74,7 +74,7 @@ def _rival(row: Any) -> dict[str, Any]:
         "G": str(row.num_generations),
         "Method": label(row.method) if row.variant == DEFAULT else rival_of(row.variant),
         "Rollouts": wording.MISSING if pd.isna(row.rollouts) else f"{row.rollouts:.0f}",
-        f"{row.decoding.capitalize()} (%)": wording.estimate(row.mean, row.low, row.high, "percent"),
+        f"{row.decoding.capitalize()} (%)": wording.printed(row.mean, row.low, row.high, "percent"),
         "Gain at the same G": wording.gain(row, paired) if compared else "",
         "Gain at as many rollouts": wording.gain(row, "same_rollouts", f"G={equal}") if pd.notna(equal) else "",
         "Seeds": wording.seeds(row.seeds, row.planned),

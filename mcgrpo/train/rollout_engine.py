@@ -8,7 +8,7 @@ import time
 from importlib.util import find_spec
 from typing import Any
 
-from mcgrpo.launch.parents import is_first
+from mcgrpo.launch.processes import is_first
 from mcgrpo.study.fit import check_vllm
 
 OPERATIONAL = (
@@ -18,20 +18,15 @@ OPERATIONAL = (
     "vllm_enable_sleep_mode",
 )
 """Keys of `training` that do not change which rollouts are drawn: a training may resume with other values."""
-SERVER_SECONDS = 240.0
-"""Seconds to wait for a vLLM server: TRL's default of `vllm_server_timeout`."""
 HELD: list[Any] = []
 """Locks that are released when the process ends."""
 
 
-def settled(training: dict[str, Any]) -> dict[str, Any]:
+def with_installed(training: dict[str, Any]) -> dict[str, Any]:
     """A run's `training`, with `use_vllm` turned off (and a message) if vLLM is not installed.
-
-    In server mode it returns once no other training uses the server, and it answers.
 
     Raises:
         ValueError: for values that vLLM would refuse once the model is loaded.
-        ConnectionError: if the server does not answer in time.
     """
     if not training.get("use_vllm"):
         return training
@@ -40,10 +35,18 @@ def settled(training: dict[str, Any]) -> dict[str, Any]:
             print("vLLM is not installed: rollouts are drawn with transformers", flush=True)
         return {**training, "use_vllm": False}
     check_vllm(training, int(os.environ.get("WORLD_SIZE", "1")))
-    if training.get("vllm_mode") == "server" and is_first():
-        hold(url := training["vllm_server_base_url"])
-        wait_for_server(url, training.get("vllm_server_timeout", SERVER_SECONDS))
     return training
+
+
+def take_server(args: Any) -> None:
+    """In server mode (of a `GRPOConfig`), wait until no other training uses the server, and it answers.
+
+    Raises:
+        ConnectionError: if the server does not answer in time.
+    """
+    if args.use_vllm and args.vllm_mode == "server" and is_first():
+        hold(args.vllm_server_base_url)
+        wait_for_server(args.vllm_server_base_url, args.vllm_server_timeout)
 
 
 def hold(url: str) -> None:
