@@ -18,6 +18,7 @@ default_role = "code"  # docstrings quote code once
 
 # From the source alone: nothing of ours, torch or TRL is imported.
 autoapi_dirs = [str(ROOT / "mcgrpo")]
+autoapi_file_patterns = ["*.pyi", "*.py"]  # of both, the first: it names what a package imports on first use
 autoapi_ignore = [
     f"{package}/*"
     for package in (ROOT / "mcgrpo").iterdir()

@@ -12,41 +12,32 @@ has no pivot: its median lies between two rewards, and the dropped row has an ad
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from mcgrpo.estimators.estimation import Advantages, clamp_and_diagnose, compute_estimate, estimate
-    from mcgrpo.estimators.estimator import Estimator
-    from mcgrpo.estimators.keep import keep_largest
-    from mcgrpo.estimators.options import check_options, uses_mad_zero
-    from mcgrpo.estimators.registry import ESTIMATORS, get_estimator, quantile, register
-    from mcgrpo.estimators.signals import Signal, signal
-    from mcgrpo.estimators.zero_scale import MAD_ZERO, MadZero
+_MODULES = {
+    "ESTIMATORS": "mcgrpo.estimators.registry",
+    "MAD_ZERO": "mcgrpo.estimators.zero_scale",
+    "Advantages": "mcgrpo.estimators.estimation",
+    "Estimator": "mcgrpo.estimators.estimator",
+    "MadZero": "mcgrpo.estimators.zero_scale",
+    "Signal": "mcgrpo.estimators.signals",
+    "check_options": "mcgrpo.estimators.options",
+    "clamp_and_diagnose": "mcgrpo.estimators.estimation",
+    "compute_estimate": "mcgrpo.estimators.estimation",
+    "estimate": "mcgrpo.estimators.estimation",
+    "get_estimator": "mcgrpo.estimators.registry",
+    "keep_largest": "mcgrpo.estimators.keep",
+    "quantile": "mcgrpo.estimators.registry",
+    "register": "mcgrpo.estimators.registry",
+    "signal": "mcgrpo.estimators.signals",
+    "uses_mad_zero": "mcgrpo.estimators.options",
+}
 
-__all__ = [
-    "ESTIMATORS",
-    "MAD_ZERO",
-    "Advantages",
-    "Estimator",
-    "MadZero",
-    "Signal",
-    "check_options",
-    "clamp_and_diagnose",
-    "compute_estimate",
-    "estimate",
-    "get_estimator",
-    "keep_largest",
-    "quantile",
-    "register",
-    "signal",
-    "uses_mad_zero",
-]
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: it needs torch, which a study that reads `table` does without."""
-    if name in __all__:
-        for module in ("registry", "keep", "zero_scale", "options", "estimation", "signals"):
-            if hasattr(found := import_module(f"{__name__}.{module}"), name):
-                return getattr(found, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -23,7 +23,7 @@ def test_public_names_are_imported_from_their_path(module):
     assert all(getattr(import_module(module), name) is not None for name in PUBLIC[module].split())
 
 
-@pytest.mark.parametrize("name", ["mcgrpo", "mcgrpo.trainer"])
+@pytest.mark.parametrize("name", ["mcgrpo", "mcgrpo.estimators", "mcgrpo.trainer"])
 def test_type_checkers_see_what_a_package_imports_on_first_use(name):
     package = import_module(name)
     stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
