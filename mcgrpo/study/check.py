@@ -41,6 +41,11 @@ def check(config: Config) -> dict[str, PlannedRun]:
         StudyError: for the first mistake found.
     """
     check_form(config)
+    for place, find, name in _named(config):
+        try:
+            find(name)
+        except ValueError as error:
+            raise StudyError(f"{place}: {error}") from None
     planned = expand(config)
     entries = planned.values()
     _check_measured(entries)
@@ -48,9 +53,6 @@ def check(config: Config) -> dict[str, PlannedRun]:
     contexts = {name: context_of(model_config(config, name)) for name in config["models"]}
     where = ""
     try:
-        for place, find, name in _named(config):
-            where = place
-            find(name)
         for name in sorted({each for setting in config["settings"] for each in benchmarks(config, setting)}):
             where = f"evaluation of {name}"
             check_room(evaluation(config, name), "max_new_tokens")

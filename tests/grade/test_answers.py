@@ -129,3 +129,11 @@ def test_any_text_gets_a_verdict_that_a_file_can_hold(text, answer):
             judgement = TASKS["gsm8k"].judge_one(completion, answer, protocol)
             assert judgement.verdict in ("correct", "equivalent", "wrong", "unparseable")
             assert len((judgement.extracted or "").encode("utf-8")) <= 4 * MAX_EXTRACTED
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_warm_start_teaches_a_solution_as_the_grader_reads_it(task):
+    taught = TASKS[task].demonstration
+    assert taught("5+1=6", "6") == "<think>5+1=6</think>\n<answer>6</answer>"
+    done = "<reasoning>5+1=6</reasoning><answer>6</answer>"
+    assert taught(done, "6") == done  # it has the answer in tags already

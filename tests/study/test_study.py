@@ -87,6 +87,20 @@ def test_what_breaks_the_schema_is_named(change, message):
             "settings.toy-qwen3.benchmarks.out: no 'four' under datasets",
         ),
         (
+            {"datasets": {"two-step": {"task": "gsm9k"}}},
+            "datasets.two-step.task: unknown task 'gsm9k'; there are: gsm8k, ",
+        ),
+        (
+            {"settings": {"toy-qwen3": {"prompt": "plane"}}},
+            "settings.toy-qwen3.prompt: unknown prompt 'plane'; there are",
+        ),
+        (
+            {"datasets": {"two-step": {"task": "no_such:thing"}}},
+            "datasets.two-step.task: task 'no_such:thing': cannot import 'no_such'",
+        ),
+        ({"selections": {"best": ["default", "fromat"]}}, "selections.best: no 'fromat' under variants"),
+        ({"selections": {"composite": ["default", "released"]}}, "selections.composite: a variant has this name"),
+        (
             {"experiments": {"main": {"variants": ["fromat"]}}},
             "experiments.main.variants: no 'fromat' under variants (there is: default, composite, ",
         ),
