@@ -1,32 +1,18 @@
 """Selections: of several variants the best for a method, chosen on one half of the seeds and scored on the other.
 
 The key `selections` of a study file names them, before it runs. The score of the best of several variants, chosen and
-measured on the same seeds, is too high; this one is not (2-fold cross-validation). A selection is a variant in every
-table: its score of a seed is that of the variant chosen for it. Pure functions.
+measured on the same seeds, is too high; this one is not (2-fold cross-validation). Its interval takes both choices as
+given. A selection is a variant in every table: a seed has the score of the variant chosen for it. Pure functions.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
-from typing import NamedTuple
 
 from mcgrpo.analyse import scored
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.scored import Found, Scores
 from mcgrpo.records import Plan
-
-
-class Place(NamedTuple):
-    """What variants are selected for."""
-
-    setting: str
-    num_generations: int
-    method: str
-
-    @classmethod
-    def of(cls, key: CellKey) -> "Place":
-        """That of a cell."""
-        return cls(*(getattr(key, name) for name in cls._fields))
 
 
 def planned_seeds(plan: Plan) -> dict[CellKey, set[int]]:
@@ -48,24 +34,29 @@ def with_selected(plan: Plan, scores: Scores) -> Scores:
     """The scores, with those of selections by every measure."""
     found: Scores = defaultdict(dict)
     for name, variants in plan.selections.items():
-        places = {Place.of(key) for key in scores if key.variant == variants[0]}
-        chosen = {place: choices(plan, scores, place, variants) for place in places}
+        trained = {_trained(key) for key in scores if key.variant == variants[0]}
+        chosen = {each: choices(plan, scores, each, variants) for each in trained}
         for key, seeds in scores.items():
-            own = chosen.get(Place.of(key), {}) if key.variant in variants and key.role != "flips" else {}
+            own = chosen.get(_trained(key), {}) if key.variant in variants and key.role != "flips" else {}
             found[key._replace(variant=name)] |= {
                 seed: each for seed, each in seeds.items() if own.get(seed) == key.variant
             }
     return scores | {key: dict(sorted(seeds.items())) for key, seeds in found.items() if seeds}
 
 
-def choices(plan: Plan, scores: Scores, place: Place, variants: Sequence[str]) -> dict[int, str]:
+def _trained(key: CellKey) -> CellKey:
+    """What variants are selected for: a setting, G and method."""
+    return key.of_training("")._replace(variant="")
+
+
+def choices(plan: Plan, scores: Scores, trained: CellKey, variants: Sequence[str]) -> dict[int, str]:
     """Seed -> the variant that is best by the mean of the primary measure over the other half of the seeds.
 
     It is measured on the first benchmark in distribution. In ascending order, seeds belong to the one half and the
     other in turn. Of equal variants the first is chosen. Empty where the variants share fewer than two seeds.
     """
-    benchmark = next((name for name, role in plan.benchmarks[place.setting].items() if role == "in"), "")
-    cell = CellKey(place.setting, "", "in", benchmark, plan.primary.measure, place.num_generations, place.method)
+    benchmark = next((name for name, role in plan.benchmarks[trained.setting].items() if role == "in"), "")
+    cell = trained._replace(role="in", benchmark=benchmark, measure=plan.primary.measure)
     measured: dict[str, dict[int, Found]] = {each: scores.get(cell._replace(variant=each), {}) for each in variants}
     seeds = sorted(set.intersection(*map(set, measured.values())))
     best: dict[int, str] = {}

@@ -6,9 +6,10 @@ import pytest
 from answers import plan_of, planned_by
 from claim_rows import cell, claim, scores_of
 
+from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import ClaimError, check_questions, questions
 from mcgrpo.analyse.comparisons import comparisons
-from mcgrpo.analyse.selections import Place, choices, planned_seeds, with_selected
+from mcgrpo.analyse.selections import choices, planned_seeds, with_selected
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.report.tables import questions as table
 
@@ -20,6 +21,7 @@ RATES = [
     cell("mc-grpo", 2, [0.3, 0.3, 0.3, 0.3], variant=LOW),
     cell("mc-grpo", 2, [0.9, 0.62, 0.91, 0.6], variant=HIGH),
 ]
+GRPO = CellKey("toy", "", "train", "train", "", 2, "grpo")
 MORE = [cell("grpo", 2, [0.1, 0.2, 0.3, 0.4], variant=each, measure="avg@4") for each in (LOW, HIGH)]
 ASKED = {key: value for key, value in claim({"above": 0, "terms": [
     {"method": "mc-grpo", "num_generations": 2, "variant": "best"},
@@ -34,7 +36,7 @@ def a_plan(scores, **more):
 def test_each_half_of_the_seeds_takes_the_variant_that_the_other_half_finds_best():
     scores = scores_of(*RATES, *MORE)
     plan = a_plan(scores)
-    assert choices(plan, scores, Place("toy", 2, "grpo"), [LOW, HIGH]) == {0: HIGH, 2: HIGH, 1: LOW, 3: LOW}
+    assert choices(plan, scores, GRPO, [LOW, HIGH]) == {0: HIGH, 2: HIGH, 1: LOW, 3: LOW}
     found = with_selected(plan, scores)
     values = {key[-1]: [each.value for each in seeds.values()] for key, seeds in found.items()
               if (key.variant, key.measure) == ("best", "greedy")}  # fmt: skip
@@ -47,9 +49,9 @@ def test_each_half_of_the_seeds_takes_the_variant_that_the_other_half_finds_best
 
 def test_of_equal_variants_the_first_is_chosen_and_one_seed_chooses_nothing():
     equal = scores_of(*(cell("grpo", 2, [0.5, 0.5], variant=each) for each in (LOW, HIGH)))
-    assert choices(a_plan(equal), equal, Place("toy", 2, "grpo"), [LOW, HIGH]) == {0: LOW, 1: LOW}
+    assert choices(a_plan(equal), equal, GRPO, [LOW, HIGH]) == {0: LOW, 1: LOW}
     one = scores_of(*(cell("grpo", 2, [0.5], variant=each) for each in (LOW, HIGH)))
-    assert not choices(a_plan(one), one, Place("toy", 2, "grpo"), [LOW, HIGH])
+    assert not choices(a_plan(one), one, GRPO, [LOW, HIGH])
     assert with_selected(a_plan(one), one) == one
 
 
