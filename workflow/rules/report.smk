@@ -74,6 +74,7 @@ rule claims:
 
 rule figure:
     input:
+        plan=rules.plan.output,
         summary=rules.summarise.output.summary,
         comparisons=rules.comparisons.output,
         curves=rules.collect.output.curves,
