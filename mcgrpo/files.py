@@ -192,7 +192,7 @@ def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
     """The JSON object that starts at a line of a file."""
     try:
-        value = json.loads(text.decode(), object_pairs_hook=_unique)
+        value = _DECODER.decode(text.decode())
     except UnicodeDecodeError as error:
         raise RecordError(f"{path}:{number}: not UTF-8 text ({error.reason} at byte {error.start})") from None
     except json.JSONDecodeError as error:
@@ -210,6 +210,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
         raise ValueError(f"key {twice!r} stands twice")
     return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+"""One for all lines: `json.loads` with a hook makes one for each."""
 
 
 def read_jsonl(path: str | Path, kind: type[R]) -> list[R]:
