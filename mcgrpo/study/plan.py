@@ -158,7 +158,7 @@ def figures(config: Config, planned: Mapping[str, PlannedRun]) -> list[str]:
         "injected-flips": bool(swept),
         "variants": bool(others - swept),
         "sign-flips": any(entry.flips for entry in entries),
-        "pass-at-k": bool(plain) and config["evaluation"]["samples"] > 1,
+        "pass-at-k": of_grpo and config["evaluation"]["samples"] > 2,  # two points make no curve
         "rates": any(_is_sweep(trained, variants) for variants in config.get("selections", {}).values()),
         "signal": bool(plain) and any(entry.flips for entry in entries),
     }

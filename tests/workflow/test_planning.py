@@ -20,7 +20,7 @@ COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
 MINI = load("mini")
 ANALYSE = ("plan", "collect", "summarise", "signals", "comparisons")
 ONCE = ("all", *ANALYSE, "tables", "claims", "page", *DOCUMENT)
-REPORT = dict.fromkeys(ONCE, 1) | {"figure": 13}
+REPORT = dict.fromkeys(ONCE, 1) | {"figure": 12}
 CHECKS = {"track": 1, "overlap": 1}
 
 

@@ -1,4 +1,4 @@
-"""pass@k against k; accuracy against the learning rate."""
+"""pass@k against k, and accuracy against the learning rate, of the methods of GRPO's loss."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,11 +8,11 @@ from mcgrpo.analyse.frames import accuracies
 from mcgrpo.records import CELL, Plan
 from mcgrpo.report import wording
 from mcgrpo.report.figures import facets
-from mcgrpo.study.methods import METHODS, UNTRAINED, is_median
-from mcgrpo.study.primary import CONTROL
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.primary import CONTROL, MEAN, METHOD
 from mcgrpo.study.variants import DEFAULT
 
-SHOWN = [name for name, spec in METHODS.items() if spec.baseline is None or is_median(name) or name == CONTROL]
+SHOWN = (MEAN, CONTROL, METHOD)
 
 
 def pass_at_k(summary: pd.DataFrame) -> Figure:
@@ -21,7 +21,7 @@ def pass_at_k(summary: pd.DataFrame) -> Figure:
     sampled = rows[(rows.decoding == "sampled")].assign(k=1)
     more = rows[rows.measure.str.startswith("pass@")]
     cells = pd.concat([sampled, more.assign(k=more.measure.str.removeprefix("pass@").astype(int))])
-    trained = cells[cells.method.isin(SHOWN) & (cells.method != UNTRAINED)]
+    trained = cells[cells.method.isin(SHOWN)]
     trained = facets.in_order(facets.shown(trained, "pass@k of a trained method (role 'in', variant default)"))
     trained = trained.assign(column="G = " + trained.num_generations.astype(str)).sort_values(
         "num_generations", kind="stable"
@@ -56,7 +56,7 @@ def rates(summary: pd.DataFrame, plan: Plan) -> Figure:
     ]
     rate = pd.DataFrame(runs).drop_duplicates([*CELL])
     cells = accuracies(summary, "in", variant=None)
-    cells = cells[cells.variant.isin(names) & cells["mean"].notna() & (cells.method != UNTRAINED)]
+    cells = cells[cells.variant.isin(names) & cells["mean"].notna() & cells.method.isin(SHOWN)]
     cells = cells.merge(rate, on=[*CELL], how="left")
     swept = (
         cells.groupby(["setting", "benchmark", "decoding", "num_generations", "method"]).rate.transform("nunique") > 1

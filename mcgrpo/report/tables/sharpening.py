@@ -51,7 +51,7 @@ def _row(cell: Any, known: dict[CellKey, Any]) -> dict[str, Any]:
         row = known.get(key.of_training(f"entropy_{end}"))
         if cell.method == UNTRAINED:
             return ""
-        return wording.MISSING if row is None else wording.number(row.mean, "")
+        return wording.MISSING if row is None or pd.isna(row.mean) else f"{row.mean:.3f}"
 
     middle = [k for k in (8,) if k < n]
     return {
