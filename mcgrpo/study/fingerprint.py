@@ -59,7 +59,11 @@ def closure(stage: str, own: bool = False) -> dict[str, str]:
         if module in seen:
             continue
         seen.add(module)
-        if WITHOUT_RESULTS.fullmatch(module) or not (path := _path(module, own)):
+        if WITHOUT_RESULTS.fullmatch(module):
+            continue
+        if not (path := _path(module, own)):
+            package, _, name = module.rpartition(".")
+            waiting += _on_first_use(package).get(name, [])
             continue
         reached[module], imported = _parsed(path.read_text(encoding="utf-8"))
         parent = module.rpartition(".")[0]
@@ -106,6 +110,16 @@ def _path(module: str, own: bool) -> Path | None:
     files = (f"{root}/{place}{end}" for root in roots for end in (".py", "/__init__.py"))
     # Some thousand names are looked up before a study starts: a `Path` of each would take half a second.
     return next((Path(file) for file in files if os.path.isfile(file)), None)  # noqa: PTH113
+
+
+@cache
+def _on_first_use(package: str) -> dict[str, list[str]]:
+    """Name -> the module that a package of ours imports it from once it is used, as `__init__.pyi` says."""
+    stub = ROOT.joinpath(*package.split("."), "__init__.pyi")
+    if not (package.startswith("mcgrpo") and stub.is_file()):
+        return {}
+    imports = [node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: [node.module] for node in imports if node.module for alias in node.names}
 
 
 def _roots() -> list[str]:

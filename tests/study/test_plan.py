@@ -27,7 +27,7 @@ def run_of(config):
 
 
 MINI = load("mini")
-REFERENCE = changed(MINI, load("reference"))
+REFERENCE, REVIEWER = (changed(MINI, load(name)) for name in ("reference", "reviewer"))
 OURS = ("headline", "headline-llama", "mad-zero", "instability", "rivals", "rivals-maxrl", "rivals-rollouts")
 """Experiments of the mini study that the paper's has not; its headline is the paper's control."""
 PAPER = load("config")
@@ -180,7 +180,9 @@ def figures(study):
 
 def test_figures_follow_from_what_is_measured():
     everything = set(figures(MINI))
-    assert everything == set(figures(PAPER)) and {"sign-flips", "injected-flips"} < everything
+    assert {"sign-flips", "injected-flips"} < everything
+    assert set(figures(PAPER)) == everything | {"pass-at-k"}  # which takes more than two samples
+    assert set(figures(REVIEWER)) - everything == {"pass-at-k", "rates"}
     smoke = {"gains-sampled", "gains-greedy", "accuracy-greedy", "accuracy-sampled", "rewards", "latency"}
     assert set(figures(load("smoke"))) == smoke | {"budget"}
     assert "budget" not in figures(load("smoke") | {"rewards": {"format": 1.0}})
