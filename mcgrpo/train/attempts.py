@@ -9,7 +9,7 @@ that does not match them is removed, and the training starts again, or resumes f
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +22,24 @@ from mcgrpo.sums import damage, sums_of
 IDENTITY = "identity.json"
 CHECKPOINTS = "checkpoints"
 LOCK_SECONDS = 60
+EARLIER = "earlier.json"
 COMPLETE = "complete.json"
-"""Written last, by the first process, when all processes have written their parts of a checkpoint."""
+"""Name -> SHA-256 of a checkpoint's files, written last, when all processes have written their parts of it."""
 GROWING = (METRICS, GROUPS, ROLLOUTS)
 """Files beside `checkpoints/` that grow at every step."""
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """The progress of earlier attempts, up to a checkpoint: its `complete.json`.
+    """The progress of earlier attempts, up to a checkpoint: its `earlier.json`.
 
     Args:
         started: start of the first attempt, in seconds since the epoch; None if there is nothing to resume.
         seconds: time spent up to the checkpoint.
-        files: name -> SHA-256 of all other files of the checkpoint.
     """
 
     started: float | None = None
     seconds: float = 0.0
-    files: dict[str, str] = field(default_factory=dict)
 
 
 def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
@@ -51,7 +50,7 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
         identity: the run, and everything that its result depends on; JSON-serialisable.
     """
     identity = json.loads(json.dumps(identity))
-    left = read_json(folder / IDENTITY) if (folder / IDENTITY).is_file() else {}
+    left = _identity(folder / IDENTITY)
     if changed := [key for key in identity if left and left.get(key) != identity[key]]:
         print(f"starting again: {', '.join(changed)} changed since {folder} was written", flush=True)
     elif left:
@@ -61,26 +60,30 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
                 (folder / name).unlink(missing_ok=True)
                 if (checkpoint / name).exists():
                     shutil.copy(checkpoint / name, folder)
-            return _complete(checkpoint)
+            return as_record(Earlier, read_json(checkpoint / EARLIER), str(checkpoint / EARLIER))
     clear(folder)
     write_json(folder / IDENTITY, identity)
     return Earlier()
+
+
+def _identity(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(path) if path.is_file() else {}
+    except RecordError as error:
+        print(f"starting again: {error}", flush=True)
+        return {}
 
 
 def _remove_damaged(folder: Path) -> None:
     """Remove checkpoints that are not complete, or do not match their checksums."""
     for path in checkpoints(folder):
         try:
-            fault = damage(path, _complete(path).files)
+            fault = damage(path, read_json(path / COMPLETE))
         except RecordError as error:
             fault = str(error)
         if fault:
-            print(f"not resuming from {path}: {fault}", flush=True)
+            print(f"not resuming from {path}: {fault} (sums: {COMPLETE})", flush=True)
             shutil.rmtree(path)
-
-
-def _complete(checkpoint: Path) -> Earlier:
-    return as_record(Earlier, read_json(checkpoint / COMPLETE), str(checkpoint / COMPLETE))
 
 
 def seal_checkpoint(checkpoint: Path, so_far: Earlier) -> None:
@@ -88,9 +91,10 @@ def seal_checkpoint(checkpoint: Path, so_far: Earlier) -> None:
     for name in GROWING:
         if (path := checkpoint.parents[1] / name).is_file():
             shutil.copy(path, checkpoint)
+    write_json(checkpoint / EARLIER, asdict(so_far))
     for path in (*checkpoint.rglob("*"), checkpoint):
         flush(path)
-    write_json(checkpoint / COMPLETE, asdict(replace(so_far, files=sums_of(checkpoint))))
+    write_json(checkpoint / COMPLETE, sums_of(checkpoint))
 
 
 def checkpoints(folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from mcgrpo.analyse.collect import check_files
 from mcgrpo.files import RecordError, read_json
 from mcgrpo.generate.complete import main as generate
 from mcgrpo.train import attempts
-from mcgrpo.train.attempts import COMPLETE, IDENTITY
+from mcgrpo.train.attempts import COMPLETE, EARLIER, IDENTITY
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +37,8 @@ def flipped(path):
 TORN = [
     (COMPLETE, Path.unlink),
     (COMPLETE, emptied),
+    (COMPLETE, flipped),
+    (EARLIER, flipped),
     ("trainer_state.json", emptied),
     ("optimizer.pt", halved),
     ("model.safetensors", flipped),
@@ -55,10 +57,12 @@ def test_a_torn_checkpoint_is_named_and_nothing_is_left_of_its_training(killed, 
     assert {path.name for path in killed.home.iterdir()} <= {IDENTITY, attempts.LOCK}
 
 
-def test_an_empty_identity_is_named(killed):
+def test_an_empty_identity_is_named_and_the_training_starts_again(killed, capsys):
+    identity = read_json(killed.home / IDENTITY)
     emptied(killed.home / IDENTITY)
-    with pytest.raises(RecordError, match=f"{killed.home / IDENTITY}:1: not valid JSON"):
-        attempts.begin(killed.home, {})
+    assert attempts.begin(killed.home, identity) == attempts.Earlier()
+    assert f"starting again: {killed.home / IDENTITY}:1: not valid JSON" in capsys.readouterr().out
+    assert attempts.last_checkpoint(killed.checkpoints) is None and read_json(killed.home / IDENTITY) == identity
 
 
 def test_the_checkpoint_before_a_torn_one_is_resumed_from(trainings, killed):
@@ -122,5 +126,10 @@ def test_the_sums_of_a_checkpoint_are_on_the_disk_before_it_counts(tmp_path, mon
     (tmp_path / "metrics.jsonl").write_text("{}\n")
     complete = checkpoint / COMPLETE
     attempts.seal_checkpoint(checkpoint, attempts.Earlier(1.0))
-    assert sorted(flushed) == [("checkpoint-2", False), ("metrics.jsonl", False), ("optimizer.pt", False)]
+    assert sorted(flushed) == [
+        ("checkpoint-2", False),
+        ("earlier.json", False),
+        ("metrics.jsonl", False),
+        ("optimizer.pt", False),
+    ]
     assert complete.exists()
