@@ -14,7 +14,7 @@ from mcgrpo.study.paths import StudyFiles
 def main() -> None:
     """Print the verdicts on the paper's claims: by its own numbers, and by the study whose files are named."""
     parser = command_line.parser(main.__doc__)
-    study_file.add_arguments(parser)
+    study_file.add_arguments(parser, default="none, the paper's numbers alone")
     options = parser.parse_args()
     with command_line.errors(ValueError):
         comparisons = None

@@ -49,12 +49,12 @@ def existing(config: Config, path: Path) -> Path:
     return path
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give a command the argument `studies`, of files for `read`."""
+def add_arguments(parser: argparse.ArgumentParser, default: str | Path = DEFAULT_FILE) -> None:
+    """Give a command the argument `studies`, of files for `read`; `default` is what the help says of none."""
     parser.add_argument(
         "studies",
         type=Path,
         nargs="*",
         metavar="STUDY.yaml",
-        help=f"study files, each merged over the one before (default: {DEFAULT_FILE})",
+        help=f"study files, each merged over the one before (default: {default})",
     )
