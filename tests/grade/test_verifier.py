@@ -115,7 +115,7 @@ def test_from_many_threads_at_once(patient):
 
 @linux
 def test_many_hostile_completions():
-    command = [sys.executable, hostile.__file__, "--count", "160", "--timeout", "0.2"]
+    command = [sys.executable, hostile.__file__, "--count", "200", "--timeout", "0.2"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -8,6 +8,7 @@ import textwrap
 
 import psutil
 import pytest
+from forked import server
 from pretend_machine import PATIENCE_SECONDS, ROOT, is_alive, line_of, wait_until
 
 from mcgrpo.launch import preload
@@ -159,7 +160,7 @@ def test_a_job_dies_with_its_server(place):
 
 
 def test_a_server_that_imports_what_trainings_need_gives_the_same_numbers(tmp_path):
-    place = Place(tmp_path, preload.start())
+    place = Place(tmp_path, server())
     place.write("""
         import sys
         early = {"torch", "transformers", "trl", "datasets", "mcgrpo.train.job", "mcgrpo.generate.engines"}
@@ -178,4 +179,3 @@ def test_a_server_that_imports_what_trainings_need_gives_the_same_numbers(tmp_pa
     assert len({done.stdout.splitlines()[0] for done in (plain, *served)}) == 1
     first, second = (done.stdout.splitlines()[1].split("|") for done in served)
     assert all(a != b for a, b in zip(first[:3], second[:3], strict=True)) and first[3] == "True"
-    place.server.stdin.close()

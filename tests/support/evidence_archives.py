@@ -6,7 +6,7 @@ import tarfile
 
 import yaml
 from runs import write_sealed
-from studies import ROOT, small
+from studies import ROOT, small, snakemake
 
 from mcgrpo.commands.evidence import archive
 from mcgrpo.commands.evidence.contents import SUMS
@@ -35,8 +35,8 @@ def make_study(folder):
     (folder / "title.yaml").write_text("title: >\n  Tiny\n  study\n")  # in one line wherever it is shown
     targets = ["reports/tiny/tables.tex", "reports/tiny/claims.csv", f"{BASE}/overlap.json",
                *(f"resources/data/tiny/{name}-step.audit.json" for name in ("two", "three"))]  # fmt: skip
-    made = run("snakemake", *targets, "--snakefile", ROOT / "Snakefile", "--cores", 2, "--quiet", "all",
-               "--configfile", *FILES, folder=folder)  # fmt: skip
+    made = snakemake(*targets, "--snakefile", ROOT / "Snakefile", "--cores", 2, "--quiet", "all",
+                     "--configfile", *FILES, cwd=folder)  # fmt: skip
     assert made.returncode == 0, made.stderr
     for path in folder.glob(f"{BASE}/runs/**/run.json"):
         set_commit(path, COMMIT)

@@ -98,7 +98,8 @@ def test_while_a_job_of_it_lives_it_does_not(place):
     job = place.until_its_job_runs()
     first.kill()
     first.wait(PATIENCE_SECONDS)
-    second = place.start()
+    impatient = "from mcgrpo.launch import calls; calls.DYING_SECONDS = 1; calls.main()"
+    second = place.start(by=(sys.executable, "-c", impatient))
     said = said_by(second)
     assert second.returncode == 1 and "nlock" not in said, said
     assert said.startswith(f"error: process {first.pid} was killed, and jobs of it run (processes ")

@@ -55,7 +55,7 @@ rule model:
             "mcgrpo.data.fetch" if "hub" in config["models"][wildcards.model] else "mcgrpo.data.models"
         ),
     shell:
-        "python -m mcgrpo.data.models --spec {params.spec:q} --output {output.folder:q} > {log:q} 2>&1"
+        "python -m mcgrpo.launch mcgrpo.data.models --spec {params.spec:q} --output {output.folder:q} > {log:q} 2>&1"
 
 
 # Of a model that is used where it lies: what it was when it was first read.
