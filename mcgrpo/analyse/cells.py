@@ -3,8 +3,8 @@
 import re
 from typing import Any, NamedTuple
 
-from mcgrpo.analyse.measures import ACCURACIES
-from mcgrpo.records import Role
+from mcgrpo.analyse.measures import ACCURACIES, decoding_of
+from mcgrpo.records import Decoding, Role
 from mcgrpo.study.methods import METHODS, UNTRAINED, method_order
 from mcgrpo.study.variants import DEFAULT
 
@@ -49,6 +49,11 @@ class CellKey(NamedTuple):
     def is_accuracy(self) -> bool:
         """Whether more is better, and the unit a share of problems."""
         return self.is_evaluation and re.fullmatch(ACCURACIES, self.measure) is not None
+
+    @property
+    def decoding(self) -> Decoding | None:
+        """How the completions were drawn; None of what is not an evaluation."""
+        return decoding_of(self.measure) if self.is_evaluation else None
 
     @property
     def block(self) -> tuple[str, str, str, str]:

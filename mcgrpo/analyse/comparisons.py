@@ -104,10 +104,9 @@ class _Study:
         cells = [pair.cell, pair.other]
         result, over, lone = estimate_sum(dict(zip(cells, (1.0, -1.0), strict=True)), self.scores)
         low, high = result.limits()
-        tested, margin = capped(result), self.margin
+        tested = capped(result)
         ours, theirs = (self.scores[key] for key in cells)
         gains = [ours[seed].value - theirs[seed].value for seed in scored.shared_seeds(cells, self.scores)]
-        near = max(result.p_value(-margin, "greater"), result.p_value(margin, "less"))
         return {
             "value": result.mean,
             "low": low,
@@ -117,7 +116,7 @@ class _Study:
             "detectable": None if lone else result.detectable,
             "p_holds": 1.0 if lone else tested.p_value(0.0, "greater"),
             "p_fails": 1.0 if lone else tested.p_value(0.0, "less"),
-            "p_equivalent": None if lone else near,
+            "p_equivalent": None if lone else result.p_within(self.margin),
             "by_seed": " ".join(map(repr, gains)),
         }
 

@@ -19,7 +19,6 @@ from mcgrpo.analyse import scored
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, ClaimError, Comparison, Term, average
 from mcgrpo.analyse.crossed import contrast
-from mcgrpo.analyse.measures import decoding_of
 from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.scored import Found, Scores
 from mcgrpo.analyse.stats import DIGITS, Estimate
@@ -172,16 +171,14 @@ def own_verdicts(rows: Sequence[Contrast]) -> list[ClaimVerdict]:
 def columns_of(cell: CellKey, other: CellKey) -> dict[str, Any]:
     """The columns that name two cells of one setting and benchmark."""
     names = ("method", "num_generations", "variant", "measure")
-    decodings = {decoding_of(key.measure) if key.is_evaluation else None for key in (cell, other)}
+    decodings = {cell.decoding, other.decoding}
     columns = {name: getattr(cell, name) for name in ("setting", "benchmark", "role", *names)}
     columns |= {f"other_{name}": getattr(other, name) for name in names}
     return columns | {"decoding": decodings.pop() if len(decodings) == 1 else None}
 
 
-def cells_of(row: Contrast) -> tuple[CellKey, CellKey] | None:
-    """The two cells of a row, if it is of two."""
-    if row.method is None:
-        return None
+def cells_of(row: Contrast) -> tuple[CellKey, CellKey]:
+    """The two cells of a row that is of two."""
     place = row.role, row.benchmark
     return (
         CellKey(row.setting, row.variant, *place, row.measure, row.num_generations, row.method),
@@ -289,8 +286,7 @@ def p_equivalent(comparison: Comparison, result: Estimate, margin: float) -> flo
     """
     if comparison.unit not in ALL_RIGHT or {comparison.low, comparison.high} not in ({0, math.inf}, {-math.inf, 0}):
         return None
-    margin *= ALL_RIGHT[comparison.unit]
-    return max(result.p_value(-margin, "greater"), result.p_value(margin, "less"))
+    return result.p_within(margin * ALL_RIGHT[comparison.unit])
 
 
 def in_unit(comparison: Comparison, number: float | None) -> float | None:

@@ -16,10 +16,9 @@ from torch import Tensor
 from mcgrpo.files import as_record, iter_json_lines
 from mcgrpo.records import Group, Plan, Run
 from mcgrpo.study.paths import GROUPS, ResultFiles
+from mcgrpo.study.primary import MEAN
 from mcgrpo.study.variants import DEFAULT
 
-_GRPO = "grpo"
-"""Whose trainings are looked at, at the largest G that a setting has."""
 TIMES = (0.0, 1 / 3, 0.9)
 """Where a tenth of the steps begins, as a share of all: the start, a third, the end."""
 POINTS = 50
@@ -31,7 +30,7 @@ LEAST, MOST = 1e-3, 1 - 1e-3
 def trainings(plan: Plan) -> Iterator[list[Run]]:
     """For each setting the trainings whose groups are looked at, one for each seed."""
     plain = [
-        run for run in plan.runs if (run.method, run.variant) == (_GRPO, DEFAULT) and run.rewards == {"accuracy": 1.0}
+        run for run in plan.runs if (run.method, run.variant) == (MEAN, DEFAULT) and run.rewards == {"accuracy": 1.0}
     ]
     for setting in dict.fromkeys(run.setting for run in plain):
         own = [run for run in plain if run.setting == setting]

@@ -87,13 +87,7 @@ def mean(key: CellKey, scores: Scores) -> Estimate:
     return share(weighted.values) if problems else contrast([{problems: weighted}])
 
 
-def difference(key: CellKey, other: CellKey | None, scores: Scores) -> Estimate:
-    """The difference of two cells over the seeds that both have; empty if they share none."""
-    seeds = shared_seeds([key, other], scores)
-    return contrast([weighted_sum({key: 1.0, other: -1.0}, scores, seeds)]) if seeds else Estimate()
-
-
-def shared_seeds(keys: Iterable[CellKey | None], scores: Scores) -> list[int]:
+def shared_seeds(keys: Iterable[CellKey], scores: Scores) -> list[int]:
     """The seeds that all of these cells have, in ascending order."""
     return sorted(set.intersection(*(set(scores.get(key, ())) for key in keys)))
 

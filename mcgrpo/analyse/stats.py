@@ -66,6 +66,10 @@ class Estimate:
         share = min(max(bound if alternative == "greater" else 1 - bound, 0.0), 1.0)
         return float(special.betainc(right, wrong + 1, share)) if right else 1.0
 
+    def p_within(self, margin: float) -> float:
+        """The p-value of the two one-sided tests that the truth lies less than `margin` from 0 (the larger of both)."""
+        return max(self.p_value(-margin, "greater"), self.p_value(margin, "less"))
+
     @property
     def detectable(self) -> float | None:
         """The smallest true difference from 0 that a two-sided test at 5% would have shown with power 0.8.

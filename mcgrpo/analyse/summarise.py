@@ -15,7 +15,6 @@ from statistics import median
 from mcgrpo import command_line, shipped
 from mcgrpo.analyse import scored, selections
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.measures import decoding_of
 from mcgrpo.analyse.published import as_cells, read_published
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, Cell
 from mcgrpo.analyse.scored import Planned, Scores
@@ -104,7 +103,7 @@ class _Study:
         low, high = own.limits()
         return Cell(
             **key._asdict(),
-            decoding=decoding_of(key.measure) if key.is_evaluation else None,
+            decoding=key.decoding,
             planned=len(self.planned[key.without_measure]),
             seeds=own.seeds,
             n=first and first.n,

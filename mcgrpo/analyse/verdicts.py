@@ -5,10 +5,11 @@ two one-sided tests (Schuirmann 1987, J. Pharmacokinetics and Biopharmaceutics 1
 """
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
+from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.stats import LEVEL
 
 PairVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
@@ -23,16 +24,7 @@ TAIL = (1 - LEVEL) / 2
 """Level of each one-sided test."""
 
 
-class Tested(Protocol):
-    """What is judged: a `mcgrpo.analyse.records.Contrast`."""
-
-    value: float | None
-    p_holds: float | None
-    p_fails: float | None
-    p_equivalent: float | None
-
-
-def verdicts(rows: Sequence[Tested], level: float = TAIL) -> list[ClaimVerdict]:
+def verdicts(rows: Sequence[Contrast], level: float = TAIL) -> list[ClaimVerdict]:
     """Verdicts on comparisons that are judged together, corrected for the number that can be judged."""
     tested = [row for row in rows if row.p_holds is not None and min(row.p_holds, row.p_fails) < 1]
     holds, fails = (holm([getattr(row, name) for row in tested]) for name in ("p_holds", "p_fails"))

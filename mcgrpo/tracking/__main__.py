@@ -40,19 +40,10 @@ def accuracies_by(name: Callable[[Row], str], rows: Iterable[Row]) -> dict[str, 
     return found
 
 
-def scores_of(results: ResultFiles) -> list[Row]:
-    """The rows of scores.jsonl; none where it is not there yet."""
-    return [vars(score) for score in read_rows(results.scores)] if results.scores.is_file() else []
-
-
-def cells_of(results: ResultFiles) -> list[Row]:
-    """The rows of summary.csv, beside their pairs; none where it is not there yet."""
-    return read_cells(results).to_dict("records") if results.summary.is_file() else []
-
-
 def read_runs(results: ResultFiles) -> list[Entry]:
     """Every finished training; one whose files are wrong is left out, with a warning."""
-    scores, runs = accuracies_by(run_name, scores_of(results)), []
+    rows = map(vars, read_rows(results.scores)) if results.scores.is_file() else ()
+    scores, runs = accuracies_by(run_name, rows), []
     for record in sorted(results.runs.glob(f"*/*/G*/*/seed*/{RECORD}")):
         try:
             runs.append(run_entry(record.parent, scores[str(record.parent.relative_to(results.runs))]))
@@ -66,8 +57,9 @@ def track(uri: str, study: str, results: ResultFiles, reports: Path) -> str:
     from mcgrpo.tracking.store import Store
 
     began, store = time.time(), Store(uri, study)
-    runs, summary = read_runs(results), accuracies_by(cell_name, cells_of(results))
     summarised = results.summary.is_file()
+    cells = read_cells(results).to_dict("records") if summarised else []
+    runs, summary = read_runs(results), accuracies_by(cell_name, cells)
     stamp = results.summary.stat().st_mtime if summarised else began
     seeds: dict[str, list[Entry]] = {cell: [] for cell in summary}
     for run in runs:

@@ -2,13 +2,13 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mcgrpo.records import Plan
 from mcgrpo.report.catalogue import CLAIMS, SIGNAL, TABLES
 from mcgrpo.study.check import StudyError, check_form
-from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, StudyFiles
+from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ROLLOUTS, ResultFiles, StudyFiles
 from mcgrpo.study.plan import Config, variants
 from mcgrpo.study.planned import trained_runs
 from mcgrpo.sums import FOLDER_LIST, list_of
@@ -21,6 +21,13 @@ MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
 SEAL = list_of(Path(RECORD)).name
 OPTIONAL = ("text", "if there")
+
+
+def graded(planned: Plan, results: ResultFiles) -> Iterator[tuple[str, Path]]:
+    """The data set and the file of all grades that a study plans."""
+    for run, names in planned.evaluations.items():
+        yield from ((name, results.grades(run, name, protocol)) for name in names for protocol in planned.grading)
+    yield from ((spec.benchmark, results.rollout_grades(run, spec.benchmark)) for run, spec in planned.flips.items())
 
 
 def planned_files(config: Config, planned: Plan) -> dict[str, str]:
@@ -38,10 +45,8 @@ def planned_files(config: Config, planned: Plan) -> dict[str, str]:
     tasks = {name: config["datasets"][name]["task"] for name in data_sets(planned)}
     own, signals = modules(planned), [results.signals, results.signal_curves, *(tables / name for name in SIGNAL)]
     grades = {True: list[Path](), False: list[Path]()}
-    for run, name in evaluations:
-        grades[":" in tasks[name]] += [results.grades(run, name, protocol) for protocol in planned.grading]
-    for run, name in flips:
-        grades[":" in tasks[name]].append(results.rollout_grades(run, name))
+    for name, path in graded(planned, results):
+        grades[":" in tasks[name]].append(path)
     kinds = {
         "made": [results.plan, *results.tables, *(results.flips(*each) for each in flips)]
         + [tables / name for name in (*TABLES, *CLAIMS)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mcgrpo.commands.evidence.bundle import outcomes
-from mcgrpo.commands.evidence.contents import data_sets
+from mcgrpo.commands.evidence.contents import data_sets, graded
 from mcgrpo.data.audit import audit
 from mcgrpo.data.datasets import examples
 from mcgrpo.data.overlap import overlap
@@ -140,13 +140,7 @@ def _of_trainings(archived: Archived, toys: dict[str, list[Example]]) -> Iterato
 def _of_grades(archived: Archived, toys: dict[str, list[Example]]) -> Iterator[str]:
     """The problems of all grades, against toy data."""
     tests = {name: {e.id: e.answer for e in known if e.split == "test"} for name, known in toys.items()}
-    results, planned = archived.there.results, archived.planned
-    paths = [(name, results.grades(run, name, protocol))
-             for run, evaluated in planned.evaluations.items() for name in evaluated
-             for protocol in planned.grading]  # fmt: skip
-    paths += [(spec.benchmark, results.rollout_grades(run, spec.benchmark))
-              for run, spec in planned.flips.items()]  # fmt: skip
-    for name, path in paths:
+    for name, path in graded(archived.planned, archived.there.results):
         if name in tests and path.is_file():
             for where, row in iter_json_lines(path):
                 if tests[name].get(row["id"]) != row.get("answer"):
