@@ -28,7 +28,7 @@ from mcgrpo.launch.environment import STUDY_FILES
 
 FOLDER = Path(".snakemake/calls")
 DYING_SECONDS = 10
-"""Of jobs whose Snakemake was killed: until then they may be about to end."""
+"""Of jobs and other processes whose call was killed: until then they may be about to end."""
 _held: list[int] = []
 """The file of this process, open."""
 
@@ -81,6 +81,16 @@ def others() -> Iterator[Call]:
                 yield Call(path, host, int(process), content["files"], content["is_elsewhere"], _is_locked(path))
 
 
+def settled(seconds: float) -> list[Call]:
+    """The `others`; if one was killed, after at most that time for what it may have started, such as its `--unlock`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        calls = list(others())
+        if {call.is_alive for call in calls} != {True, False} or time.monotonic() > deadline:
+            return calls
+        time.sleep(0.1)
+
+
 def _is_locked(path: Path) -> bool:
     with path.open() as file:
         try:
@@ -127,7 +137,7 @@ def clear(files: Sequence[str], unlock: Sequence[str]) -> None:
     Raises:
         CallError: for a call of this study that runs; for a killed one whose jobs run, or beside which another runs.
     """
-    calls = list(others())
+    calls = settled(DYING_SECONDS)
     running, killed = [each for each in calls if each.is_alive], [each for each in calls if not each.is_alive]
     if told := beside(files, running):
         raise CallError(told)

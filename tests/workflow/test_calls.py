@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from pretend_machine import PATIENCE_SECONDS, ROOT, is_alive, wait_until
@@ -93,13 +94,15 @@ def test_after_a_call_that_was_killed_the_next_goes_on(place):
     assert place.left() == []
 
 
+IMPATIENT = (sys.executable, "-c", "from mcgrpo.launch import calls; calls.DYING_SECONDS = 1; calls.main()")
+
+
 def test_while_a_job_of_it_lives_it_does_not(place):
     first = place.start()
     job = place.until_its_job_runs()
     first.kill()
     first.wait(PATIENCE_SECONDS)
-    impatient = "from mcgrpo.launch import calls; calls.DYING_SECONDS = 1; calls.main()"
-    second = place.start(by=(sys.executable, "-c", impatient))
+    second = place.start(by=IMPATIENT)
     said = said_by(second)
     assert second.returncode == 1 and "nlock" not in said, said
     assert said.startswith(f"error: process {first.pid} was killed, and jobs of it run (processes ")
@@ -135,16 +138,36 @@ def test_a_second_call_of_snakemake_itself_says_first_who_runs(place):
 def test_a_call_that_was_killed_is_not_cleared_up_after_while_another_runs(place):
     first = killed(place)
     (place.folder / "made.txt").write_text("")  # nothing to do, so that it takes no lock
-    waiting = subprocess.Popen([sys.executable, "-c", HOLDS], cwd=place.folder, stdin=subprocess.PIPE,
-                               env=os.environ | {"PYTHONPATH": str(ROOT)})  # fmt: skip
-    assert wait_until(lambda: len(place.left()) == 2)
-    said = said_by(place.start())
+    waiting = holding(place, "other.yaml")
+    said = said_by(place.start(by=IMPATIENT))
     assert f"process {first.pid} was killed, and process {waiting.pid} runs here: call again" in said
     waiting.communicate(timeout=PATIENCE_SECONDS)
     assert len(place.left()) == 1
 
 
-HOLDS = "import sys; from mcgrpo.launch import calls; calls.begin(['other.yaml']); sys.stdin.read()"
+def test_what_a_killed_call_has_started_and_is_about_to_end_is_waited_for(place):
+    """Such as `snakemake --unlock`, whose launcher was killed while it waited."""
+    first = killed(place)
+    ending = holding(place, "one.yaml")
+    place.may_end()
+    second = place.start()
+    time.sleep(2)  # until it is there; where it comes later, it has nothing to wait for
+    ending.communicate(timeout=PATIENCE_SECONDS)
+    said = said_by(second)
+    assert second.returncode == 0 and f"process {first.pid} was killed: its lock is removed" in said, said
+
+
+def holding(place, file):
+    """A process that is a call for a study of this file, until its input ends."""
+    call = [
+        sys.executable,
+        "-c",
+        "import sys; from mcgrpo.launch import calls; calls.begin([sys.argv[1]]); sys.stdin.read()",
+    ]
+    process = subprocess.Popen([*call, file], cwd=place.folder, stdin=subprocess.PIPE,
+                               env=os.environ | {"PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert wait_until(lambda: len(place.left()) == 2)
+    return process
 
 
 def test_one_of_another_machine_is_left_alone(place):
