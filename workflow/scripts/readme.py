@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import in_short
 import pandas as pd
 import paper_and_code
 
@@ -25,9 +26,9 @@ from mcgrpo.study.planned import read_plan
 from mcgrpo.study.variants import DEFAULT
 
 STUDY = sys.argv[1] if __name__ == "__main__" and sys.argv[1:] else "reference"
-MARK, PRETRAINED, REVIEWER = "study", "smollm2", "reviewer"
-"""The names of the blocks that are written: those of a study of toy models, of one of a pre-trained model, and of
-reviewers' questions."""
+MARK, SHORT, PRETRAINED, REVIEWER = "study", "short", "smollm2", "reviewer"
+"""The names of the blocks that are written: those of a study of toy models, in full and in lines, of one of a
+pre-trained model, and of reviewers' questions."""
 REPORTS = Path("reports") / STUDY
 RESULTS = Path("results") / STUDY
 FILES = ResultFiles(RESULTS)
@@ -210,6 +211,7 @@ def asked() -> str:
     drawn = [f"![{text}](figures/{name}.png)" for name, text in figures.items()]
     parts = [
         provenance(),
+        in_short.of_reviewers(read_plan(FILES.plan), FILES),
         section("questions"),
         drawn[0],
         section("sharpening"),
@@ -231,11 +233,14 @@ def main() -> None:
         return
     if STUDY == REVIEWER:
         put(Path("docs/reviewer.md"), REVIEWER, asked())
+        for page_of_all in ("README.md", "docs/mini-study.md"):
+            put(Path(page_of_all), REVIEWER, in_short.of_reviewers(read_plan(FILES.plan), FILES))
         return
     for name in FIGURES.values():
         shutil.copyfile(REPORTS / f"figures/{name}.png", f"docs/figures/{name}.png")
     put(Path("README.md"), MARK, summary())
     put(Path("docs/mini-study.md"), MARK, page())
+    put(Path("docs/mini-study.md"), SHORT, in_short.of_toys(FILES))
     put(Path("docs/mad-zero.md"), MARK, mad_zero())
     put(Path("docs/paper-and-code.md"), MARK, paper_and_code.measured(read_cells(FILES)))
     if BENCHMARK.is_file():
