@@ -11,7 +11,8 @@ import pytest
 import yaml
 from studies import ROOT, small
 
-VLLM = {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 128}
+STOP = [";", "="]
+VLLM = {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 128, "stop": STOP}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,13 @@ def test_rollouts_of_training_are_of_vllm(folder):
         assert run["outcome"]["status"] == "finished"
         steps = [json.loads(line) for line in path.with_name("metrics.jsonl").read_text().splitlines()]
         assert all(step["sampling/sampling_logp_difference/max"] < 1e-3 for step in steps)
+
+
+def test_rollouts_of_training_end_at_a_stop_string(folder):
+    paths = (folder / "results/vllm/runs").rglob("rollouts.jsonl")
+    texts = [json.loads(line)["completion"] for path in paths for line in path.read_text().splitlines()]
+    stopped = [text for text in texts if any(stop in text for stop in STOP)]
+    assert stopped and all(sum(map(text.count, STOP)) == 1 and text.endswith(tuple(STOP)) for text in stopped)
 
 
 def test_completions_of_the_evaluation_are_of_vllm_and_reach_the_tables(folder):
