@@ -9,7 +9,7 @@ made = cat $(1)/headline.md && echo "Page, tables, claims, figures: $(1)/report.
 
 GPUS ?= 2
 
-.PHONY: help setup paper rehearsal rehearsal-cut mini reference reviewer quick smoke smollm2 gpu-small gpu-check readme test test-fast test-trl test-trl-own test-newest test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
+.PHONY: help setup paper rehearsal rehearsal-cut mini reference reviewer quick smoke smollm2 smollm2-long gpu-small gpu-check readme test test-fast test-trl test-trl-own test-newest test-vllm test-verl test-slurm bench bench-grading lint format site lock clean always
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /: /'
 
@@ -79,6 +79,10 @@ smoke: .venv/ready ## word problems in GSM8K's format through every stage, with 
 smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; an hour and a half on two cores with bf16 instructions, a day without
 	@$(call study,config/smollm2.yaml)
 	@$(call made,reports/smollm2)
+
+smollm2-long: .venv/ready resources/smollm2/source.json ## the same with 36 seeds, in reports/smollm2-long; nine hours, which may be interrupted
+	@$(call study,config/smollm2.yaml config/smollm2-long.yaml)
+	@$(call made,reports/smollm2-long)
 
 resources/smollm2/source.json: .venv/ready
 	pip install --quiet gguf
@@ -228,4 +232,4 @@ lock: .venv/ready ## update envs/*.txt after a change of pyproject.toml (needs u
 	{ echo "# CPU, Linux: what make setup and CI install. Made by make lock."; pip freeze --exclude-editable | sed 's/+cpu$$//'; } > envs/cpu.txt
 
 clean: ## remove results, reports and logs (not .venv)
-	rm -rf results resources logs .snakemake reports/mini reports/reference reports/reviewer reports/quick reports/smoke reports/gpu-small reports/smollm2 reports/rehearsal reports/bench
+	rm -rf results resources logs .snakemake reports/mini reports/reference reports/reviewer reports/quick reports/smoke reports/gpu-small reports/smollm2 reports/smollm2-long reports/rehearsal reports/bench

@@ -22,6 +22,7 @@ def shipped():
 def test_shipped_studies_are_sound(name):
     base = dict.fromkeys(("cut-down", "reference", "reviewer"), MINI)
     base |= dict.fromkeys(("one-gpu", "qwen2.5-0.5b", "rehearsal"), load("config"))
+    base |= {"smollm2-long": load("smollm2")}
     config = changed(base[name], load(name)) if name in base else load(name)
     check(config)
     check_questions(config)
