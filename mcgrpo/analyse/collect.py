@@ -3,10 +3,13 @@
 `python -m mcgrpo.analyse.collect --results results/STUDY`
 """
 
-from collections import Counter, defaultdict
+import multiprocessing
+import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -23,6 +26,10 @@ from mcgrpo.study.paths import GROUPS, METRICS, RECORD, ResultFiles
 from mcgrpo.study.planned import measured_on, read_plan
 from mcgrpo.study.trained import read_record
 from mcgrpo.sums import WEIGHTS_LIST, check_seal, damage, write_table
+
+FORK = multiprocessing.get_context("fork")
+MOST_PROCESSES, LEAST_RUNS = 8, 8
+"""Processes that read files, and runs for each of them."""
 
 
 def finished_outcome(path: Path, run: Run) -> Outcome:
@@ -71,8 +78,18 @@ class Inputs:
     """What the runs of a study read: files of data and models, golds and prompts. Of one name, all read the same."""
 
     def __init__(self) -> None:
-        self.runs: dict[tuple[str, str, str], dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+        self.runs: dict[tuple[str, str, str], dict[str, dict[str, None]]] = {}
         """(a key of `REMEDY`, kind, its name) -> a SHA-256 -> the runs that read what has it."""
+
+    def add(self, key: tuple[str, str, str], total: str, *runs: str) -> None:
+        """Runs that read what has this SHA-256."""
+        self.runs.setdefault(key, {}).setdefault(total, {}).update(dict.fromkeys(runs))
+
+    def update(self, other: "Inputs") -> None:
+        """Add what other runs read."""
+        for key, sums in other.runs.items():
+            for total, runs in sums.items():
+                self.add(key, total, *runs)
 
     def trained(self, run: Run, outcome: Outcome, plan: Plan) -> None:
         """The files that a training read; to select a checkpoint, the first benchmark of its setting."""
@@ -81,7 +98,7 @@ class Inputs:
         read = ("data", run.dataset, outcome.data), ("data", first, outcome.test), ("model", run.model, outcome.model)
         for kind, name, used in read:
             if used:
-                self.runs["files", kind, name][used.sha256][run.name] = None
+                self.add(("files", kind, name), used.sha256, run.name)
 
     def evaluated(self, run: Run, benchmark: str, drawn: dict[Decoding, Problems], path: Path) -> None:
         """The problems of completions. The text of a prompt has the chat template of the model."""
@@ -91,7 +108,7 @@ class Inputs:
             "prompts": f"{benchmark} in {run.setting}" + (f" with {template}" if template else ""),
         }
         for kind, total in asked(drawn, str(path)).items():
-            self.runs["problems", kind, names[kind]][total][run.name] = None
+            self.add(("problems", kind, names[kind]), total, run.name)
 
     def check(self) -> None:
         """Refuse runs that read different things of one name.
@@ -116,6 +133,14 @@ class Results:
     scores: list[Score] = field(default_factory=list)
     curves: list[CurvePoint] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    inputs: Inputs = field(default_factory=Inputs)
+
+    def update(self, other: "Results") -> None:
+        """Add those of another run."""
+        self.scores += other.scores
+        self.curves += other.curves
+        self.missing += other.missing
+        self.inputs.update(other.inputs)
 
     @contextmanager
     def listing(self, unfinished: bool) -> Iterator[None]:
@@ -137,26 +162,43 @@ def collect(plan: Plan, folder: Path, unfinished: bool = False) -> Results:
         RecordError: for runs of different inputs; for a file that is missing or does not hold what it should,
             which is listed of an unfinished study.
     """
+    results, one = Results(), partial(of_one_run, plan, folder, unfinished)
+    if (processes := _processes(len(plan.runs))) > 1:
+        with FORK.Pool(processes) as pool:
+            for found in pool.imap(one, plan.runs, chunksize=4):
+                results.update(found)
+    else:
+        for found in map(one, plan.runs):
+            results.update(found)
+    results.inputs.check()
+    return results
+
+
+def _processes(runs: int) -> int:
+    """How many processes read the files of so many runs: reading them takes a third of a second and more for each."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return min(available, MOST_PROCESSES, runs // LEAST_RUNS)
+
+
+def of_one_run(plan: Plan, folder: Path, unfinished: bool, run: Run) -> Results:
+    """The scores and the curve of one run; as in `collect`."""
     results, files = Results(), ResultFiles(folder)
-    inputs = Inputs()
-    for run in plan.runs:
-        with results.listing(unfinished):
-            check_files(files.run(run.name))
-            is_trained = run.method != UNTRAINED
-            outcome = finished_outcome(files.run(run.name) / RECORD, run) if is_trained else None
-            if outcome:
-                inputs.trained(run, outcome, plan)
-            for benchmark, role in measured_on(plan, run):
-                with results.listing(unfinished):
-                    if role == "train":
-                        scores, points = of_training(run, outcome, files.run(run.name))
-                        results.curves += points
-                    else:
-                        # Of a whole study Snakemake has made them anew where the weights have changed
-                        since = outcome.started if outcome and unfinished else 0.0
-                        scores = of_benchmark(run, benchmark, role, plan.grading, files, since, inputs)
-                    results.scores += scores
-    inputs.check()
+    with results.listing(unfinished):
+        check_files(files.run(run.name))
+        is_trained = run.method != UNTRAINED
+        outcome = finished_outcome(files.run(run.name) / RECORD, run) if is_trained else None
+        if outcome:
+            results.inputs.trained(run, outcome, plan)
+        for benchmark, role in measured_on(plan, run):
+            with results.listing(unfinished):
+                if role == "train":
+                    scores, points = of_training(run, outcome, files.run(run.name))
+                    results.curves += points
+                else:
+                    # Of a whole study Snakemake has made them anew where the weights have changed
+                    since = outcome.started if outcome and unfinished else 0.0
+                    scores = of_benchmark(run, benchmark, role, plan.grading, files, since, results.inputs)
+                results.scores += scores
     return results
 
 

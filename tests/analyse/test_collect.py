@@ -76,6 +76,18 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
         collect(planned, results)
 
 
+def test_several_processes_give_what_one_gives_and_its_errors(results, monkeypatch):
+    planned = plan(results)
+    (results / "grades" / planned.runs[1].name / "others.jsonl").unlink()
+    one = collect(planned, results, unfinished=True)
+    monkeypatch.setattr("mcgrpo.analyse.collect._processes", lambda runs: 2)
+    several = collect(planned, results, unfinished=True)
+    assert len(one.missing) == 1 and vars(several.inputs) == vars(one.inputs)
+    assert (several.scores, several.curves, several.missing) == (one.scores, one.curves, one.missing)
+    with pytest.raises(RecordError, match=r"others\.jsonl: no such file"):
+        collect(planned, results)
+
+
 def test_a_study_by_hand(results):
     path = results / "runs" / a_run(seed=1).name / "run.json"
     record = read_json(path)

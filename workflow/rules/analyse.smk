@@ -45,7 +45,7 @@ rule collect:
         FILES.log("collect"),
     benchmark:
         RESULTS.benchmark("collect")
-    threads: 1
+    threads: 8  # or as many as there are
     params:
         results=subpath(output.scores, parent=True),
         partial="--partial" if PARTIAL else "",
