@@ -77,6 +77,19 @@ def test_a_question_about_the_best_rates_is_judged_in_a_family_of_its_own():
     assert table.table(replace(plan, questions=[]), rows) is None
 
 
+def test_a_setting_that_does_not_plan_a_comparison_is_not_missing_there():
+    """One cell of two is planned in `other`; in `toy` both are, and one has no score."""
+    scores = scores_of(*RATES, cell("grpo", 2, [0.1, 0.2], variant=LOW, setting="other"))
+    plan = a_plan(scores, questions=[ASKED | {"comparisons": [{"above": 0, "terms": [
+        {"method": method, "num_generations": 2, "variant": LOW, "weight": weight}
+        for method, weight in (("mc-grpo", 1), ("grpo", -1))]}]}])  # fmt: skip
+    plan = replace(plan, benchmarks={"toy": {"sums": "in"}, "other": {"sums": "in"}})
+    there = {key: seeds for key, seeds in scores.items() if (key.setting, key.method) != ("toy", "mc-grpo")}
+    for known, value in ((scores, "-1"), (there, "missing")):
+        printed = table.table(plan, compared(plan, known)).frame
+        assert printed["Setting"].tolist() == ["toy"] and str(printed["Value"][0]).replace("−", "-").startswith(value)
+
+
 def compared(plan, scores):
     return comparisons(plan, questions(plan.questions), with_selected(plan, scores))
 

@@ -1,11 +1,12 @@
 """The questions of a study, each with the comparisons that answer it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import pandas as pd
 
-from mcgrpo.analyse.claims import Claim, describe, questions
+from mcgrpo.analyse.claims import Claim, Term, describe, questions
 from mcgrpo.analyse.records import Contrast
+from mcgrpo.analyse.selections import planned_seeds
 from mcgrpo.records import Plan
 from mcgrpo.report import wording
 from mcgrpo.report.claims.judge import Finding, Ruling, judge
@@ -22,21 +23,30 @@ CAPTION = (
 
 
 def table(plan: Plan, contrasts: Sequence[Contrast]) -> Table | None:
-    """A block for each question: its average, then its comparisons in each setting; None if the study asks none."""
+    """A block for each question: its average, then its comparisons in each setting that plans their cells.
+
+    None if the study asks none.
+    """
     asked = questions(plan.questions)
     if not asked:
         return None
     rulings = judge(asked, contrasts, "ours")
-    lines = [line for ruling in rulings for line in _lines(ruling)]
+    planned = {(key.setting, key.method, key.num_generations, key.variant) for key in planned_seeds(plan)}
+    lines = [line for ruling in rulings for line in _lines(ruling, planned)]
     caption = CAPTION.format(margin=wording.count_points(plan.equivalence_margin))
     return Table("questions", caption, pd.DataFrame(lines), 1)
 
 
-def _lines(ruling: Ruling) -> Iterator[dict[str, object]]:
+def _lines(ruling: Ruling, planned: Container[tuple]) -> Iterator[dict[str, object]]:
     claim = ruling.claim
     asked = f"{claim.says} ({claim.reading})" if claim.reading else claim.says
-    sizes = _sizes(claim)
-    for finding in (*ruling.endpoints, *ruling.findings) if len(ruling.findings) > 1 else ruling.findings:
+    sizes, terms = _sizes(claim), {describe(each): each.terms for each in claim.comparisons}
+    found = [
+        each
+        for each in ruling.findings
+        if all((each.setting, *_cell(term)) in planned for term in terms[each.comparison])
+    ] or ruling.findings
+    for finding in (*ruling.endpoints, *found) if len(found) > 1 else found:
         yield {
             "Question": asked,
             "Setting": finding.setting or "all settings",
@@ -45,6 +55,10 @@ def _lines(ruling: Ruling) -> Iterator[dict[str, object]]:
             "Value": _value(finding),
             "Seeds": "" if finding.seeds is None else str(finding.seeds),
         }
+
+
+def _cell(term: Term) -> tuple[str, int, str]:
+    return term.method, term.num_generations, term.variant
 
 
 def _sizes(claim: Claim) -> dict[str, str]:
