@@ -5,7 +5,7 @@ median gains over it is the median's. The other is about GRPO at the same G, wit
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -169,11 +169,13 @@ def answer_table(found: Answer) -> Table | None:
     return Table("answer", f"{asked} {found.about}", frame)
 
 
-def lost(summary: pd.DataFrame) -> str:
+def lost(summary: pd.DataFrame, selections: Container[str] = ()) -> str:
     """Finished trainings, rollouts without a reward, and completions that could not be graded, in one sentence.
 
-    Rollouts and completions are those of finished trainings: what was not run has lost nothing.
+    Rollouts and completions are those of finished trainings: what was not run has lost nothing. Those of `selections`
+    are of other variants, and counted there.
     """
+    summary = summary[[variant not in selections for variant in summary.variant]]
     trained = summary[summary.role == "train"]
     seconds = trained[trained.measure == "seconds"]
     planned, finished = int(seconds.planned.sum()), int(seconds.seeds.sum())

@@ -56,6 +56,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
     given = ["--configfile", *studies] if studies else []  # set by the workflow
     comparisons = read_records(files.comparisons, Contrast)
     asked = questions.table(plan, comparisons)
+    predicts = signals and signal.agreements(signals.cells)
     return {
         "title": options.title or plan.study,
         "study": plan.study,
@@ -64,7 +65,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "asked": answer.ASKED,
         "answer_table": answer.answer_table(found),
         "gradients": gradients(summary, read_frame(files.curves, CurvePoint)),
-        "facts": [said for said in (signals and signal.agreements(signals.cells), answer.lost(summary)) if said],
+        "facts": [said for said in (predicts, answer.lost(summary, plan.selections)) if said],
         "lead": next((each for each in figures if each["name"] == gained), None),
         "figures": [each for each in figures if each["name"] != gained],
         "by_source": rulings(files.comparisons),

@@ -7,6 +7,7 @@ but the answer and the questions, as in summary.csv, with their pairs as in comp
 sentences), the training times, timings.{tex,md}, and the computed signal, signal.{tex,md}.
 """
 
+from collections.abc import Container
 from dataclasses import fields
 from pathlib import Path
 
@@ -39,8 +40,9 @@ def tables(summary: pd.DataFrame) -> list[Table]:
 
 
 def write_tables(
-    summary: pd.DataFrame, found: answer.Answer, output: Path, title: str = "", asked: Table | None = None
-) -> None:
+    summary: pd.DataFrame, found: answer.Answer, output: Path, title: str = "", asked: Table | None = None,
+    selections: Container[str] = (),
+) -> None:  # fmt: skip
     """Write tables.{tex,md,csv}, headline.md and timings.{tex,md} into `output`.
 
     Training times are in separate files: they differ between repetitions of a study; all else is the same to the byte.
@@ -64,7 +66,7 @@ def write_tables(
     pairs = [f"{kind}{ending}" for kind in KINDS for ending in PAIRED]
     columns = ["table", *names, *pairs]
     write_text(output / "tables.csv", tidy[columns].to_csv(index=False, lineterminator="\n"))
-    write_text(output / "headline.md", answer.markdown(found, answer.lost(summary)))
+    write_text(output / "headline.md", answer.markdown(found, answer.lost(summary, selections)))
     write(trainings.timings(summary), output / "timings", "No training time is planned in this study.", title)
 
 
@@ -82,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
         plan, comparisons = read_plan(files.plan), read_records(files.comparisons, Contrast)
         found, asked = answer.answer(plan, comparisons), questions.table(plan, comparisons)
         signals = signal.table(read_frame(files.signals, CellSignal))
-        write_tables(read_cells(files), found, options.output, options.title, asked)
+        write_tables(read_cells(files), found, options.output, options.title, asked, plan.selections)
         write(signals, options.output / "signal", signal.ABSENT, options.title)
 
 
