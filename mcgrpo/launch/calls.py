@@ -27,8 +27,9 @@ from mcgrpo import command_line
 from mcgrpo.launch.environment import STUDY_FILES
 
 FOLDER = Path(".snakemake/calls")
-DYING_SECONDS = 10
-"""Of jobs and other processes whose call was killed: until then they may be about to end."""
+DYING_SECONDS = 30
+"""Of jobs and other processes whose call was killed: until then they may be about to end. One that was importing
+notices only after that, up to 20 seconds later on slow machines."""
 _held: list[int] = []
 """The file of this process, open."""
 
@@ -135,7 +136,8 @@ def clear(files: Sequence[str], unlock: Sequence[str]) -> None:
         unlock: the command that removes Snakemake's lock.
 
     Raises:
-        CallError: for a call of this study that runs; for a killed one whose jobs run, or beside which another runs.
+        CallError: for a call of this study that runs; for a killed one whose jobs run, beside which another runs, or
+            whose lock cannot be removed.
     """
     calls = settled(DYING_SECONDS)
     running, killed = [each for each in calls if each.is_alive], [each for each in calls if not each.is_alive]
@@ -152,10 +154,13 @@ def clear(files: Sequence[str], unlock: Sequence[str]) -> None:
     if left := left_after(DYING_SECONDS):
         numbers = ", ".join(map(str, left))
         raise CallError(f"{killed[0].name} was killed, and jobs of it run (processes {numbers}): wait, or end them")
-    if subprocess.run(unlock, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0:
-        print(f"{killed[0].name} was killed: its lock is removed, and the study goes on", flush=True)
-        for call in killed:
-            call.path.unlink(missing_ok=True)
+    done = subprocess.run(unlock, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        why = (done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise CallError(f"{killed[0].name} was killed, and its lock could not be removed: {why}")
+    print(f"{killed[0].name} was killed: its lock is removed, and the study goes on", flush=True)
+    for call in killed:
+        call.path.unlink(missing_ok=True)
 
 
 def study_files(words: Sequence[str]) -> list[str]:

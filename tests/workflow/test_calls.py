@@ -170,6 +170,15 @@ def holding(place, file):
     return process
 
 
+def test_a_lock_that_cannot_be_removed_is_said_with_the_reason(place):
+    first = killed(place)
+    (place.folder / "Snakefile").write_text("rule of: nothing\n")
+    call = place.start()
+    said = said_by(call)
+    assert call.returncode == 1 and f"process {first.pid} was killed, and its lock could not be removed: " in said, said
+    assert "Directory cannot be locked" not in said and len(place.left()) == 1
+
+
 def test_one_of_another_machine_is_left_alone(place):
     killed(place)
     (file,) = place.left()
