@@ -7,6 +7,7 @@ import multiprocessing
 import os
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -164,8 +165,9 @@ def collect(plan: Plan, folder: Path, unfinished: bool = False) -> Results:
     """
     results, one = Results(), partial(of_one_run, plan, folder, unfinished)
     if (processes := _processes(len(plan.runs))) > 1:
-        with FORK.Pool(processes) as pool:
-            for found in pool.imap(one, plan.runs, chunksize=4):
+        # Not a multiprocessing.Pool, which waits for ever for a process that was killed
+        with ProcessPoolExecutor(processes, mp_context=FORK) as pool:
+            for found in pool.map(one, plan.runs, chunksize=4):
                 results.update(found)
     else:
         for found in map(one, plan.runs):
@@ -175,7 +177,7 @@ def collect(plan: Plan, folder: Path, unfinished: bool = False) -> Results:
 
 
 def _processes(runs: int) -> int:
-    """How many processes read the files of so many runs: reading them takes a third of a second and more for each."""
+    """How many processes read the files of so many runs; one where a few are read as fast as processes start."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     return min(available, MOST_PROCESSES, runs // LEAST_RUNS)
 

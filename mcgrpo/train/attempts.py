@@ -78,7 +78,8 @@ def _remove_damaged(folder: Path) -> None:
     """Remove checkpoints that are not complete, or do not match their checksums."""
     for path in checkpoints(folder):
         try:
-            fault = damage(path, read_json(path / COMPLETE))
+            sums = read_json(path / COMPLETE)
+            fault = damage(path, sums) if sums else f"{path / COMPLETE} lists no files"
         except RecordError as error:
             fault = str(error)
         if fault:

@@ -34,7 +34,12 @@ def flipped(path):
     assert path.stat().st_size == times.st_size
 
 
+def without_sums(path):
+    path.write_text("{}")
+
+
 TORN = [
+    (COMPLETE, without_sums),
     (COMPLETE, Path.unlink),
     (COMPLETE, emptied),
     (COMPLETE, flipped),

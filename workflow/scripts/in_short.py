@@ -13,7 +13,8 @@ from mcgrpo.analyse.frames import accuracies, read_cells, read_frame, read_recor
 from mcgrpo.analyse.records import CellSignal, Contrast
 from mcgrpo.records import Plan
 from mcgrpo.report import wording
-from mcgrpo.report.claims.judge import Finding, judge
+from mcgrpo.report.claims.judge import judge
+from mcgrpo.report.tables.questions import value
 from mcgrpo.report.tables.signal import agreements
 from mcgrpo.study.methods import label
 from mcgrpo.study.paths import ResultFiles
@@ -24,7 +25,7 @@ THEMES = {
     "The clipped step?": ("median-clipped", "median-unclipped", "median", "clipping", "clipping-by-median"),
     "The learning rate?": ("best-rate-control", "best-rate-mean", "rate-changes-answer", "high-rate-greedy"),
     "Sharpening or solving?": ("training-solves-more", "median-solves-more"),
-    "Where greedy accuracy still rises?": ("weak-greedy", "weak", "weak-solves-more"),
+    "From a weaker start?": ("weak-greedy", "weak", "weak-solves-more"),
 }
 """What config/reviewer.yaml asks, by the ids of its questions."""
 AGAINST_MEAN = f"{label(METHOD)} − {label(MEAN)}"
@@ -67,7 +68,7 @@ def of_reviewers(plan: Plan, files: ResultFiles) -> str:
         parts = []
         for name in ids:
             (deciding,) = rulings[name].endpoints or rulings[name].findings
-            parts.append(f"{asked[name].says.rstrip('.')}: {in_points(deciding)}")
+            parts.append(f"{asked[name].says.rstrip('.')}: {value(deciding)}")
         answers[theme] = "; ".join(parts)
     answers["Does the computed signal predict?"] = agreements(read_frame(files.signals, CellSignal))
     return bullets(answers)
@@ -135,12 +136,6 @@ def undecided(contrasts: Iterable[Contrast]) -> str:
 def seeds_for(row: Contrast) -> int:
     """Seeds at which the margin would be `detectable`, which falls as one over the square root of their number."""
     return math.ceil(row.seeds * (row.detectable / row.equivalence_margin) ** 2)
-
-
-def in_points(finding: Finding) -> str:
-    """The average that decides a question, and the verdict on what it says."""
-    value, low, high = (None if each is None else each / 100 for each in (finding.value, finding.low, finding.high))
-    return f"{wording.printed(value, low, high, verdict=finding.verdict)}"
 
 
 def bullets(answers: dict[str, str]) -> str:

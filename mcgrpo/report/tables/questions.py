@@ -52,7 +52,7 @@ def _lines(ruling: Ruling, planned: Container[tuple]) -> Iterator[dict[str, obje
             "Setting": finding.setting or "all settings",
             "Comparison": sizes.get(finding.comparison, finding.comparison),
             "Asked": finding.threshold,
-            "Value": _value(finding),
+            "Value": value(finding),
             "Seeds": "" if finding.seeds is None else str(finding.seeds),
         }
 
@@ -71,7 +71,7 @@ def _sizes(claim: Claim) -> dict[str, str]:
     return found if len(set(found.values())) == len(claim.comparisons) else {}
 
 
-def _value(finding: Finding) -> wording.Printed:
+def value(finding: Finding) -> wording.Printed:
     """A value in points or in the unit of the training's measure."""
     unit, factor = ("points", 100) if finding.unit == "points" else ("", 1)
     numbers = [each if each is None else each / factor for each in (finding.value, finding.low, finding.high)]
