@@ -1,8 +1,11 @@
 import json
+import os
 import subprocess
 import time
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, replace
 from itertools import product
+from signal import SIGKILL
 
 import pytest
 from collected import a_run, grades, metrics, write_run
@@ -86,6 +89,16 @@ def test_several_processes_give_what_one_gives_and_its_errors(results, monkeypat
     assert (several.scores, several.curves, several.missing) == (one.scores, one.curves, one.missing)
     with pytest.raises(RecordError, match=r"others\.jsonl: no such file"):
         collect(planned, results)
+
+
+def test_a_process_that_is_killed_is_not_waited_for(results, monkeypatch):
+    here = os.getpid()
+    monkeypatch.setattr("mcgrpo.analyse.collect._processes", lambda runs: 2)
+    monkeypatch.setattr(
+        "mcgrpo.analyse.collect.check_files", lambda folder: os.getpid() != here and os.kill(os.getpid(), SIGKILL)
+    )
+    with pytest.raises(BrokenProcessPool):
+        collect(plan(results), results)
 
 
 def test_a_study_by_hand(results):
