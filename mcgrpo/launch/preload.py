@@ -17,8 +17,10 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Collection
 from contextlib import suppress
 from select import select
+from threading import Thread
 
 from mcgrpo.launch.processes import die_with_parent
 
@@ -114,19 +116,17 @@ def run_there(path: str, argv: list[str]) -> int | None:
     """
     passed_on = signal.SIGINT, signal.SIGTERM
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)  # one that comes now waits for the job's number
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)  # they wait for `pass_on`
         try:
             connection.connect(path)
             request = json.dumps({"argv": argv, "cwd": os.path.abspath("."), "env": dict(os.environ)})  # noqa: PTH100
             socket.send_fds(connection, [request.encode()], [0, 1, 2])
             pid = int(connection.recv(64))
-            for number in passed_on:
-                signal.signal(number, lambda number, _: os.killpg(pid, number))
         except (OSError, ValueError) as error:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             print(f"mcgrpo.launch: {argv[0]} runs without the preload server ({error})", file=sys.stderr)
             return None
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        Thread(target=pass_on, args=(passed_on, pid), daemon=True).start()
         try:
             code = int(connection.recv(64))
         except (OSError, ValueError):
@@ -134,6 +134,14 @@ def run_there(path: str, argv: list[str]) -> int | None:
     if code < 0:
         print(f"mcgrpo.launch: {argv[0]} was killed by {signal.Signals(-code).name}", file=sys.stderr)
     return code if code >= 0 else 128 - code
+
+
+def pass_on(numbers: Collection[int], group: int) -> None:
+    """Pass signals that all threads block on to a process group; a handler misses one that comes just before `recv`."""
+    while True:
+        number = signal.sigwait(numbers)
+        with suppress(ProcessLookupError):  # it has ended
+            os.killpg(group, number)
 
 
 def run(argv: list[str]) -> None:

@@ -90,11 +90,11 @@ def test_an_error_is_shown_and_is_its_exit_code(place):
 
 
 WAITS = """
-    import os, subprocess, time
+    import os, subprocess
     child = subprocess.Popen(["sleep", "600"])
     try:
         print(os.getpid(), child.pid, flush=True)
-        time.sleep(600)
+        child.wait()  # not time.sleep, which misses a signal that comes just before it
     except KeyboardInterrupt:
         print("interrupted", flush=True)
         raise SystemExit(5)
