@@ -20,7 +20,7 @@ TRL_CHANGES: dict[str, Any] = {
     "logging_nan_inf_filter": False,  # TRL: True, which hides losses that are not finite
     "save_strategy": "no",
     "disable_tqdm": True,
-    "ddp_timeout": 7200,  # seconds, TRL: 1800; processes wait for the one that writes a checkpoint of 90 GB
+    "ddp_timeout": 7200,  # seconds, TRL: 1800; processes wait for the one that writes a checkpoint of 122 GB
     "use_bias_correction_kl": False,  # TRL: True, the KL term times the ratio; the paper's (P:260) is k3 alone
 }
 """Defaults of every run that differ from TRL's; the `training` of a study overrides them."""

@@ -141,22 +141,31 @@ class CompactTrainer(ResumableTrainer):
         with patch.object(trl.trainer.utils, IN_LOSS_ONLY, lambda device: True):
             return compute(*args, **kwargs)
 
-    def _finish_old_logps(self, batch: Batch) -> None:
-        """Replace the NaN of rows that were not computed, and log vLLM's ratios without these rows.
+    def _finish_old_logps(self, batch: Batch) -> float:
+        """Replace the NaN of rows that were not computed, and log vLLM's importance sampling ratios without these rows.
 
-        TRL has logged importance sampling ratios with a 1 for each of them.
+        Returns:
+            The share of the ratios that are 0: rows, or tokens, that TRL has masked, and that are not trained on.
         """
         if "old_per_token_logps" not in batch:
-            return
+            return 0.0
         batch["old_per_token_logps"].nan_to_num_(nan=0.0)
-        computed, ratios = self._batch.computed, batch.get("importance_sampling_ratio")
-        if ratios is None or computed is None or computed.all():
-            return
-        ratios = ratios[computed]
-        ratios = ratios.flatten() if ratios.size(1) == 1 else ratios[packing.loss_mask(batch)[computed].bool()]
+        if (ratios := batch.get("importance_sampling_ratio")) is None:
+            return 0.0
+        masks = packing.loss_mask(batch).bool()
+        if (computed := self._batch.computed) is not None:
+            ratios, masks = ratios[computed], masks[computed]
+        return self._log_ratios(ratios.flatten() if ratios.size(1) == 1 else ratios[masks])
+
+    def _log_ratios(self, ratios: Tensor) -> float:
+        """In place of TRL's values, which have a 1 for each row that was not computed; and the share that is 0."""
+        metrics, of = self._metrics["train"], "sampling/importance_sampling_ratio"
+        counts = torch.stack([(ratios == 0).sum(), torch.tensor(len(ratios), device=ratios.device)])
+        zero, count = self.accelerator.gather(counts.unsqueeze(0)).sum(dim=0).tolist()
+        metrics[f"{of}/frac_zero"].append(share := zero / max(count, 1))
         if not len(ratios):
             ratios = ratios.new_zeros(1)
         for name in ("min", "mean", "max"):
             local = getattr(ratios, name)().unsqueeze(0)
-            value = getattr(self.accelerator.gather(local), name)().item()
-            self._metrics["train"][f"sampling/importance_sampling_ratio/{name}"][-1] = value
+            metrics[f"{of}/{name}"][-1] = getattr(self.accelerator.gather(local), name)().item()
+        return share

@@ -196,7 +196,7 @@ class MCGRPOTrainer(CompactTrainer):
             output = super()._generate_and_score_completions([drawn.inputs[row] for row in rows])
         check_batch(output)
         output["advantages"] = advantages
-        self._finish_old_logps(output)
+        self._watch.look_at_ratios(self._finish_old_logps(output))
         return output
 
     def _pick_logs(self, rows: list[int], drawn: int) -> None:

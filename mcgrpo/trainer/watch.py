@@ -8,8 +8,10 @@ from mcgrpo.trainer.config import MCGRPOConfig
 
 UNSCORED_BATCHES = 3
 """Consecutive generation batches without a scorable rollout that stop a training."""
-CUT_BATCHES = 3
-"""Consecutive generation batches, cut off and without a difference of rewards, that are warned of."""
+WARNED_BATCHES = 3
+"""Consecutive generation batches that are warned of: cut off and without a difference of rewards, or masked."""
+MASKED_SHARE = 0.1
+"""Share of rows that vLLM's importance sampling masks, in as many batches in a row, that is warned of."""
 ENOUGH_GROUPS = 6
 """Groups whose rewards differ that are needed for a warning about most of them."""
 
@@ -26,8 +28,8 @@ class Watch:
         self.args = args
         self.unscored: int | None = None
         self.differ = self.scale_zero = self.largest = 0.0
-        self.cut_off = 0
-        self.warns_of_cuts = warns
+        self.cut_off = self.masked = 0
+        self.warns_of_cuts = self.warns_of_masks = warns
         self.warns = warns and args.mad_zero == "epsilon" and args.max_advantage is None
 
     def look(self, values: Mapping[str, float], groups: int, step: int, is_cut_off: bool = False) -> None:
@@ -61,14 +63,29 @@ class Watch:
             self.warns = False
             self._warn()
 
+    def look_at_ratios(self, share: float) -> None:
+        """Warn once, if in three batches in a row more than a tenth of vLLM's importance sampling ratios are 0."""
+        self.masked = self.masked + 1 if share > MASKED_SHARE else 0
+        if self.warns_of_masks and self.masked == WARNED_BATCHES:
+            self.warns_of_masks = False
+            mode = self.args.vllm_importance_sampling_mode
+            warnings.warn(
+                f"{share:.0%} of the last generation batch is masked and not trained on: the probabilities of its "
+                "completions under vLLM and under the model differ by more than "
+                f"vllm_importance_sampling_mode={mode!r} allows. 'sequence_truncate' and 'token_truncate' bound their "
+                "ratio instead",
+                stacklevel=2,
+            )
+
     def _look_at_ends(self, is_lost: bool) -> None:
         self.cut_off = self.cut_off + 1 if is_lost else 0
-        if self.warns_of_cuts and self.cut_off == CUT_BATCHES:
+        if self.warns_of_cuts and self.cut_off == WARNED_BATCHES:
             self.warns_of_cuts = False
             warnings.warn(
-                f"every completion of the last {CUT_BATCHES} generation batches was cut off at max_completion_length="
-                f"{self.args.max_completion_length}, and no group has two different rewards: nothing is learned. Raise "
-                "max_completion_length, or check that prompt and end tokens let the model end",
+                f"every completion of the last {WARNED_BATCHES} generation batches was cut off at "
+                f"max_completion_length={self.args.max_completion_length}, and no group has two different rewards: "
+                "nothing is learned. Raise max_completion_length, or check that prompt and end tokens let the model "
+                "end",
                 stacklevel=2,
             )
 

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
-from colocated import built, greedy, greedy_of_transformers, trained
+from colocated import Watched, built, greedy, greedy_of_transformers, trained
 from peft import LoraConfig
 from tiny_training import PROMPTS, Ours, dataset, history, model_folder, texts_of, trainer_of
 
@@ -65,6 +65,31 @@ def test_sampling_habits_of_the_folder_reach_no_rollout(first, tmp_path):
     finally:
         path.write_text(before)
     assert again.drawn == first.drawn
+
+
+class Doubted(Watched):
+    """vLLM says of each token that it was e times less likely than it was."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        generate = self.vllm_generation.generate
+
+        def shifted(*arguments, **options):
+            prompts, completions, rows, tokens = generate(*arguments, **options)
+            return prompts, completions, [[[one - 1 for one in each] for each in row] for row in rows], tokens
+
+        self.vllm_generation.generate = shifted
+
+
+def test_rows_that_importance_sampling_masks_are_counted_and_warned_of(first, tmp_path):
+    share = "sampling/importance_sampling_ratio/frac_zero"
+    assert history(first, share) == [0.0] * 3
+    with pytest.warns(UserWarning, match="not trained on: the probabilities of its completions under vLLM") as caught:
+        doubted = trained(tmp_path, Doubted, learning_rate=0.05, shuffle_dataset=False)
+    assert len([each for each in caught if "not trained on" in str(each.message)]) == 1
+    for found, batch in zip(history(doubted, share), doubted.kept, strict=True):
+        is_long = batch["completion_mask"][batch["advantages"] != 0].sum(dim=1) > 1  # e itself is below the bound, 3
+        assert found == pytest.approx(is_long.double().mean().item()) and found > 0.5
 
 
 def test_vllm_has_the_weights_with_the_adapters_that_are_trained(tmp_path):
