@@ -73,11 +73,13 @@ def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
     if not selects_checkpoint(run):
         return {"save_strategy": "steps", "save_steps": save_steps} if save_steps else {}
     every = run.training.get("eval_steps", 100)
+    # Of a sharded training transformers loads no checkpoint that is of the model alone
+    model_alone = save_steps is None and run.training.get("sharding", "none") == "none"
     return {
         "save_strategy": "steps",
         "save_steps": every,
-        "save_only_model": save_steps is None,
-        "save_total_limit": 1 if save_steps is None else None,  # else mcgrpo.train.callbacks.Checkpoints removes them
+        "save_only_model": model_alone,
+        "save_total_limit": 1 if model_alone else None,  # else mcgrpo.train.callbacks.Checkpoints removes them
         "eval_strategy": "steps",
         "eval_steps": every,
         "load_best_model_at_end": True,

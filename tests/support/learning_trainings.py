@@ -23,7 +23,8 @@ HERE = os.environ | {
     "MCGRPO_ROLLOUT_TABLES": '{"steps": 3, "prompts": 3}',
 }
 PRELOADED = ("mcgrpo.launch",)
-TWO_PROCESSES = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--")
+ON_TWO_GPUS = HERE | {"MCGRPO_DEVICES": "a,b"}
+TWO_PROCESSES = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--", "preloaded_rank")
 
 
 def command(made, launcher=PRELOADED):
@@ -31,14 +32,20 @@ def command(made, launcher=PRELOADED):
     places = {"model": made.model, "data": made.data, "test": made.test, "output": made.output}
     options = {**places, "weights": made.weights, "unfinished": made.home, "run": json.dumps(asdict(made.run))}
     flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    return [sys.executable, "-m", *launcher, "learning_job", *flags, "--save-steps", str(made.save_steps)]
+    flags += ["--gpus", str(made.gpus)]
+    flags += ["--save-steps", str(made.save_steps)] if made.save_steps else []
+    return [sys.executable, "-m", *launcher, "learning_job", *flags]
+
+
+def started(made, environment, launcher):
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command(made, launcher), env=environment, **quiet)
 
 
 def held_at(made, step, environment=HERE, launcher=PRELOADED):
     """Start a job; returns its process when it has written the checkpoint of a step, beyond which it generates none."""
     complete = made.checkpoints / f"checkpoint-{step}" / attempts.COMPLETE
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command(made, launcher), env=environment | {"HOLD": str(complete)}, **quiet)
+    process = started(made, environment | {"HOLD": str(complete)}, launcher)
     while not complete.is_file():
         assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.005)

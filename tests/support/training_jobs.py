@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 
 import runs
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import build
@@ -26,15 +28,25 @@ def changed(**training):
 def make_inputs(folder):
     """A random model, and questions to train and to select on."""
     build(SPEC, folder / "model")
+    untie(folder / "model", folder / "untied")
     rows: list[Example] = [*examples("two-step", "train", 16, 0), *examples("two-step", "test", 8, 0)]
     write_jsonl(folder / "data.jsonl", rows)
     return folder
 
 
-def job(inputs, folder, run=RUN, **options):
+def untie(model, folder):
+    """A random model of the same shape whose output layer has weights of its own."""
+    torch.manual_seed(0)
+    untied = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model, tie_word_embeddings=False))
+    untied.generation_config = GenerationConfig.from_pretrained(model)
+    for part in (untied, AutoTokenizer.from_pretrained(model)):
+        part.save_pretrained(folder)
+
+
+def job(inputs, folder, run=RUN, model="model", **options):
     data = inputs / "data.jsonl"
     home = folder / "unfinished"
-    return Job(run, inputs / "model", data, folder / "run", folder / "weights", home, test=data, **options)
+    return Job(run, inputs / model, data, folder / "run", folder / "weights", home, test=data, **options)
 
 
 def outcome(folder):

@@ -28,6 +28,14 @@ class TestSharding:
         with pytest.raises(ValueError, match=f"sharding=fsdp divides the weights .* but gpus={gpus}"):
             arguments_of(changed(sharding="fsdp"), tmp_path, gpus)
 
+    @pytest.mark.parametrize(("settings", "gpus", "alone"), [({}, 0, True), ({"sharding": "fsdp"}, 2, False)])
+    def test_a_checkpoint_to_select_is_of_the_model_alone_where_transformers_loads_that(
+        self, settings, gpus, alone, tmp_path
+    ):
+        args = arguments_of(changed(select_checkpoint="best-on-test", **settings), tmp_path, gpus)
+        assert args.load_best_model_at_end and args.save_only_model is alone
+        assert args.save_total_limit == (1 if alone else None)
+
 
 def test_stop_strings_are_refused_where_transformers_draws(tmp_path):
     with pytest.raises(ValueError, match=r"training\.stop needs vLLM"):

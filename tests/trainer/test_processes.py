@@ -17,6 +17,7 @@ import scripted
 import torch
 from device import ON_GPU
 from safetensors.torch import load_file
+from training_jobs import untie
 
 from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import build
@@ -47,7 +48,9 @@ def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     spec = {"architecture": "qwen3", "hidden_size": 64, "heads": 2, "layers": 2, "intermediate_size": 64}
     build(spec, folder / "model")
-    write_jsonl(folder / "data.jsonl", examples("two-step", "train", 24, 0))
+    untie(folder / "model", folder / "untied/model")
+    for each in (folder, folder / "untied"):
+        write_jsonl(each / "data.jsonl", examples("two-step", "train", 24, 0))
     return folder
 
 
@@ -170,6 +173,7 @@ def runs(inputs, tmp_path_factory):
     for n, cases in ((1, one), (2, two)):
         cases += [case(inputs, folder / f"{n}/{name}", CASES[name][0], n, **CASES[name][1]) for name in CASES]
     two.append(case(inputs, folder / "2/straddling", "mc-grpo", 2, num_generations=8, **STRADDLING))
+    one.append(case(inputs / "untied", folder / "1/untied", "mc-grpo", 1))
     alone(one)
     launch(two)
     return folder
@@ -221,12 +225,20 @@ def test_a_batch_that_would_straddle_is_refused_on_every_process(runs):
         assert "num_generations=8 does not divide the 4 rows that each process generates at a time" in rank["refused"]
 
 
+IN_BF16 = {"bf16": True, "num_iterations": 2, "max_steps": 2, "learning_rate": 1e-6}
 SHARDED = {
     "plain": {"gradient_checkpointing": True},
+    "untied": {},
     "lora": {"lora": CASES["mc-grpo-lora"][1]["lora"]},
-    "bf16": {"bf16": True, "num_iterations": 2, "max_steps": 2, "learning_rate": 1e-6},
+    "bf16": IN_BF16,
+    "untied-bf16": IN_BF16,
     "compact": {"beta": 0.0, "gradient_accumulation_steps": 4, "per_device_train_batch_size": 2},
 }
+
+
+def start_of(inputs, name):
+    """Untied weights are divided otherwise: the embedding is a unit of its own."""
+    return inputs / "untied" if name.startswith("untied") else inputs
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +246,7 @@ def sharded(inputs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fsdp")
     launch(
         [
-            case(inputs, folder / name, "mc-grpo", 2, gpus=2, sharding="fsdp", **training)
+            case(start_of(inputs, name), folder / name, "mc-grpo", 2, gpus=2, sharding="fsdp", **training)
             for name, training in SHARDED.items()
         ],
         **ON_CPU,
@@ -251,9 +263,14 @@ class TestSharded:
         parts = [rank["held"] for rank in seen(sharded / name, 2)]
         assert all(0.4 < part < 0.65 for part in parts) and sum(parts) >= 1
 
-    @pytest.mark.parametrize(("name", "whole"), [("plain", "mc-grpo"), ("lora", "mc-grpo-lora")])
+    @pytest.mark.parametrize(("name", "whole"), [("plain", "mc-grpo"), ("untied", "untied"), ("lora", "mc-grpo-lora")])
     def test_the_weights_are_those_of_one_process(self, sharded, runs, inputs, name, whole):
-        assert apart(inputs, runs / "1" / whole, sharded / name) < SAME_END
+        assert apart(start_of(inputs, name), runs / "1" / whole, sharded / name) < SAME_END
+
+    def test_an_output_layer_of_its_own_is_saved(self, sharded):
+        assert weights(sharded / "untied/weights").keys() - weights(sharded / "plain/weights").keys() == {
+            "lm_head.weight"
+        }
 
     def test_compact_updates_are_those_of_all_rows_of_one_process(self, sharded, runs, inputs):
         assert apart(inputs, runs / "1/compact/mc-grpo", sharded / "compact") < SAME_END
@@ -265,6 +282,7 @@ class TestSharded:
         moved = torch.cat([(found[key] - start[key]).flatten() for key in found])
         assert (moved != 0).float().mean() > 0.9 and moved.abs().max() < 1e-5
 
-    def test_log_probabilities_in_bf16_are_not_rounded(self, sharded):
-        old = torch.cat([update["old"].flatten() for update in seen(sharded / "bf16", 2)[0]["updates"]])
+    @pytest.mark.parametrize("name", ["bf16", "untied-bf16"])
+    def test_log_probabilities_in_bf16_are_not_rounded(self, sharded, name):
+        old = torch.cat([update["old"].flatten() for update in seen(sharded / name, 2)[0]["updates"]])
         assert (old[old != 0] != old[old != 0].bfloat16()).float().mean() > 0.9
