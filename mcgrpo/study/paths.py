@@ -10,6 +10,8 @@ from mcgrpo.records import PROTOCOL_SUFFIXES
 LOCK = ".lock"
 """In the folder of an unfinished training: held by the process that trains."""
 RECORD = "run.json"
+ERROR = "error.txt"
+"""In the folder of an unfinished training: the error of a process that is not the first, and failed before it."""
 SOURCE = "source.json"
 """In the folder of a model: where its weights come from, if that is known."""
 METRICS, GROUPS, ROLLOUTS = "metrics.jsonl", "groups.jsonl", "rollouts.jsonl"

@@ -1,11 +1,14 @@
 """run.json: written and read in one place."""
 
-from dataclasses import asdict
+import os
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import quote
 
 from mcgrpo.files import RecordError, as_record, read_json, write_json
 from mcgrpo.records import Outcome, Run
+from mcgrpo.study.paths import ERROR
 from mcgrpo.sums import check_seal
 
 
@@ -14,12 +17,28 @@ def write_record(path: Path, run: Run, outcome: Outcome) -> None:
     write_json(path, {**asdict(run), "outcome": asdict(outcome)})
 
 
+def leave_error(folder: Path, error: str) -> None:
+    """Leave the error of a process that is not the first beside run.json; that of the one which failed first is kept.
+
+    The first one cannot always write it: waiting for the others in NCCL it does not react, until torchrun kills it.
+    """
+    with suppress(FileExistsError), (folder / ERROR).open("x") as file:
+        file.write(f"process {os.environ['RANK']}: {error}")
+
+
+def with_error_left(folder: Path, outcome: Outcome) -> Outcome:
+    """The outcome, failed with the error that a process has left in the folder of the training, if one has."""
+    path = folder / ERROR
+    return replace(outcome, status="failed", error=path.read_text()) if path.is_file() else outcome
+
+
 def read_record(path: Path, sealed: bool = True) -> tuple[Run, Outcome | None]:
     """The run and its outcome, which one that has not begun does not have.
 
     Args:
         path: the file.
-        sealed: whether it is of a finished training, and has its seal.
+        sealed: whether it is of a finished training, and has its seal. One that seems to be running has failed if a
+            process has left its error beside it.
 
     Raises:
         RecordError: for a file that is missing, has changed, lacks its seal or holds anything else.
@@ -33,4 +52,8 @@ def read_record(path: Path, sealed: bool = True) -> tuple[Run, Outcome | None]:
     outcome = record.pop("outcome", None)
     if not isinstance(outcome, dict | None):
         raise RecordError(f"{path}: outcome should be an object, not {outcome!r}")
-    return as_record(Run, record, str(path)), as_record(Outcome, outcome, f"{path}: outcome") if outcome else None
+    run, found = as_record(Run, record, str(path)), None
+    if outcome:
+        found = as_record(Outcome, outcome, f"{path}: outcome")
+        found = with_error_left(path.parent, found) if found.status == "running" else found
+    return run, found

@@ -31,7 +31,7 @@ from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.paths import METRICS, RECORD
 from mcgrpo.study.schedule import schedule
 from mcgrpo.study.settings import selects_checkpoint
-from mcgrpo.study.trained import write_record
+from mcgrpo.study.trained import leave_error, with_error_left, write_record
 from mcgrpo.sums import FOLDER_LIST, WEIGHTS_LIST, seal, sha256
 from mcgrpo.train import attempts
 from mcgrpo.train.arguments import arguments_of
@@ -175,12 +175,18 @@ def identity(job: Job) -> dict[str, Any]:
 
 
 def write(job: Job, outcome: Outcome) -> None:
-    """Write run.json, from the first process; a full disk does not hide an earlier error."""
-    if is_first():
-        try:
+    """Write run.json, from the first process, others leave their error; a full disk does not hide an earlier error.
+
+    Of two errors that of another process came first: the first process ends the others after it has written its own.
+    """
+    try:
+        if is_first():
+            outcome = outcome if outcome.status == "finished" else with_error_left(job.home, outcome)
             write_record(job.home / RECORD, job.run, outcome)
-        except OSError as error:
-            print(f"warning: run.json could not be written: {error}", file=sys.stderr)
+        elif outcome.status == "failed":
+            leave_error(job.home, outcome.error)
+    except OSError as error:
+        print(f"warning: run.json could not be written: {error}", file=sys.stderr)
 
 
 def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:

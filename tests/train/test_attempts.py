@@ -8,26 +8,33 @@ from dataclasses import replace
 
 import pytest
 from learning_trainings import (
+    HERE,
     LONG,
+    ON_TWO_GPUS,
     TWO_PROCESSES,
     assert_ended_alike,
     held_at,
     killed_at,
     learned,
     run,
+    started,
 )
-from pretend_machine import PATIENCE_SECONDS
+from pretend_machine import PATIENCE_SECONDS, wait_until
 from training_jobs import RUN, changed, job, outcome, steps
 
 from mcgrpo.files import read_json, read_jsonl
 from mcgrpo.records import VERDICTS, Group, Rollout
+from mcgrpo.study.paths import ERROR, RECORD
+from mcgrpo.study.trained import read_record
 from mcgrpo.train import attempts
 from mcgrpo.train.callbacks import Checkpoints
-from mcgrpo.train.job import identity, run_job
+from mcgrpo.train.job import identity, run_job, write
 from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS
 
 pytestmark = pytest.mark.slow
-BEST = replace(LONG, training=LONG.training | {"select_checkpoint": "best-on-test", "eval_steps": 2})
+SELECTING = {"select_checkpoint": "best-on-test", "eval_steps": 2}
+BEST = replace(LONG, training=LONG.training | SELECTING)
+SHARDED = LONG.training | {"sharding": "fsdp"}
 
 
 def test_a_killed_training_ends_as_an_uninterrupted_one(inputs, trainings, tmp_path):
@@ -83,6 +90,59 @@ def test_two_killed_processes_end_as_uninterrupted_ones(inputs, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "going on from" in done.stdout
     assert_ended_alike(whole, broken)
+
+
+@pytest.mark.parametrize(("model", "more"), [("model", {"gradient_checkpointing": True}), ("untied", {})])
+def test_two_killed_processes_that_share_the_weights_end_as_uninterrupted_ones(inputs, tmp_path, model, more):
+    """FSDP, with a reference model; the embedding of untied weights is a unit of its own."""
+    trained = replace(LONG, training=SHARDED | more)
+    whole, broken = (job(inputs, tmp_path / name, trained, model, save_steps=3, gpus=2) for name in ("whole", "broken"))
+    done = run(whole, ON_TWO_GPUS, TWO_PROCESSES)
+    assert done.returncode == 0, done.stderr
+    assert_one_run_of_two(whole)
+    assert any(row["kl"] for row in steps(whole.output))
+    killed_at(broken, 3, ON_TWO_GPUS, TWO_PROCESSES)
+    done = run(broken, ON_TWO_GPUS, TWO_PROCESSES)
+    assert done.returncode == 0, done.stderr
+    assert "going on from" in done.stdout
+    assert_ended_alike(whole, broken)
+
+
+def test_sharded_processes_select_a_checkpoint_without_any_to_resume_from(inputs, tmp_path):
+    """Checkpoints of the model alone are none that transformers loads into shards."""
+    made = job(inputs, tmp_path, replace(LONG, training=SHARDED | {"max_steps": 4} | SELECTING), gpus=2)
+    done = run(made, ON_TWO_GPUS, TWO_PROCESSES)
+    assert done.returncode == 0, done.stderr
+    assert outcome(made.output)["selected_step"] in (2, 4) and made.weights.is_dir()
+
+
+def test_the_error_of_another_process_is_that_of_a_training_whose_first_was_killed(inputs, tmp_path):
+    made = job(inputs, tmp_path, LONG, save_steps=2)
+    process = started(made, HERE | {"RAISES": "1"}, TWO_PROCESSES)
+    left = made.home / ERROR
+    assert wait_until(lambda: left.is_file() and left.read_text())
+    process.kill()
+    process.wait(PATIENCE_SECONDS)
+    with attempts.alone(made.home):
+        assert outcome(made.home)["status"] == "running"
+    _, found = read_record(made.home / RECORD, sealed=False)
+    assert (found.status, found.error) == ("failed", "process 1: ArithmeticError: no reward")
+
+
+def test_of_several_errors_that_of_the_process_that_failed_first_is_recorded(killed, monkeypatch):
+    _, begun = read_record(killed.home / RECORD, sealed=False)
+    ended = "SystemExit: terminated"
+    for rank, error in (("1", "ArithmeticError: no reward"), ("2", ended), ("0", ended)):
+        monkeypatch.setenv("RANK", rank)
+        write(killed, replace(begun, status="failed", error=error))
+    assert outcome(killed.home)["error"] == "process 1: ArithmeticError: no reward"
+
+
+def test_the_error_of_another_process_is_gone_when_the_training_goes_on(killed):
+    (killed.home / ERROR).write_text("process 1: ArithmeticError: no reward")
+    assert attempts.begin(killed.home, read_json(killed.home / attempts.IDENTITY)).started
+    _, found = read_record(killed.home / RECORD, sealed=False)
+    assert found.status == "running" and not found.error
 
 
 def assert_one_run_of_two(made):
