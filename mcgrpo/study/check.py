@@ -29,6 +29,16 @@ from mcgrpo.study.settings import Config, StudyError, evaluation, splits_of
 from mcgrpo.study.strict_yaml import load
 from mcgrpo.study.variants import DEFAULT, Flips, flip_variant, flips_of
 
+ELSEWHERE = {
+    "num_generations": "each experiment lists its own",
+    "save_steps": "it is a key of the study itself, not of `training`",
+    "seed": "`seeds` is a key of the study itself and of experiments",
+    "scale_rewards": "the estimator of a method takes its place (docs/estimators.md)",
+    "reward_weights": "`rewards` states them",
+    "output_dir": "the study's name states it",
+}
+"""TRL's arguments that a study states in another way, or not in `training`."""
+
 
 def check(config: Config) -> dict[str, PlannedRun]:
     """The runs of a study, which is refused where it breaks the schema, names what it does not define, or has a G that
@@ -115,10 +125,13 @@ def _explain(error: ValidationError) -> str:
         culprit = next(key for key in error.instance if key not in known)
         close = difflib.get_close_matches(str(culprit), known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+        hint = ELSEWHERE.get(str(culprit), hint) if "training" in error.absolute_path else hint
         return f"{place}: unknown key {culprit!r}; {hint}"
     if error.validator == "oneOf" and all("required" in option for option in error.validator_value):
         keys = [option["required"][0] for option in error.validator_value]
-        return f"{place}: exactly one of {', '.join(keys)} is needed"
+        given = [key for key in keys if key in error.instance]
+        two = f", not {' and '.join(given)}; `{given[0]}: null` removes one" if given else ""
+        return f"{place}: exactly one of {', '.join(keys)} is needed{two}"
     if error.validator == "type" and "number" in error.validator_value and isinstance(error.instance, str):
         return f"{place}: {error.instance!r} is text; YAML wants numbers with a point and a signed exponent, as 1.0e-6"
     return f"{place}: {error.message}"

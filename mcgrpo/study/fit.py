@@ -43,7 +43,8 @@ def check_fits(training: Mapping[str, Any], num_generations: int, gpus: int) -> 
     if rows * steps % num_generations:
         raise ValueError(
             f"num_generations={num_generations} does not divide the {rows * steps} rows that each of {processes} "
-            f"process(es) generates at a time (per_device_train_batch_size={rows} x steps_per_generation={steps})"
+            f"process(es) generates at a time (per_device_train_batch_size={rows} x steps_per_generation={steps}): "
+            "set `prompts_per_step`, or a number of rows that it divides"
         )
     check_sharding(training.get("sharding", "none"), gpus)
     check_stop(training)
@@ -99,4 +100,7 @@ def check_sharding(sharding: str, gpus: int) -> None:
         ValueError: with the number of GPUs.
     """
     if sharding != "none" and gpus < 2:
-        raise ValueError(f"sharding={sharding} divides the weights among processes, one on each GPU, but gpus={gpus}")
+        raise ValueError(
+            f"sharding={sharding} divides the weights among processes, one on each GPU, but gpus={gpus}: "
+            "more `gpus`, or `sharding: none`"
+        )

@@ -77,6 +77,9 @@ def test_the_papers_times_are_those_of_its_own_settings_until_some_are_measured(
     assert found["qwen3-1.7b-gsm8k/grpo-plus1/G2/default/seed0"] == (1521.0, "published")
     for other in ("grpo/G2/released", "grpo/G4/update-matched"):
         assert found[f"qwen3-1.7b-gsm8k/{other}/seed0"][1] == "unknown"
+    folder = {"hub": None, "folder": "a/folder"}  # of the same weights
+    local = studies.changed(PAPER, {"models": {"qwen3-1.7b": folder}})
+    assert times(local)["qwen3-1.7b-gsm8k/grpo/G2/default/seed4"] == (1316.0, "published")
     finish(trained(PAPER)["qwen3-1.7b-gsm8k/grpo/G2/default/seed0"], 900.0)
     assert times(PAPER)["qwen3-1.7b-gsm8k/dapo/G2/default/seed1"] == (900.0, "measured")
 

@@ -165,14 +165,14 @@ def provenance() -> str:
     if not trainings:
         raise SystemExit(f"{RESULTS}: no training has finished")
     seeds = Counter(cell_name(vars(each.run)) for each in trainings)
-    commits = ", ".join(f"`{commit[:10]}`" for commit, _ in jobs.commits(trainings))
+    commits = [f"`{commit[:10]}`" for commit, _ in jobs.commits(trainings)]
     cards = sorted({each.outcome.device for each in trainings} - {"cpu"})
     return (
         f"The study `config/{STUDY}.yaml`: {wording.count(len(trainings), 'training')}, "
         f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, "
-        f"{''.join(f'on {card}, ' for card in cards)}at commit {commits}. "
-        f"`mcgrpo verify` of that commit makes its tables again from the grades in its archive ({ARCHIVE}, which "
-        "`mcgrpo bundle` packs; it is not in the repository)."
+        f"{''.join(f'on {card}, ' for card in cards)}at commit {', '.join(commits)}. "
+        f"`mcgrpo verify` of {'the last of these' if len(commits) > 1 else 'that commit'} makes its tables again from "
+        f"the grades in its archive ({ARCHIVE}, which `mcgrpo bundle` packs; it is not in the repository)."
     )
 
 

@@ -30,6 +30,8 @@ FREE = (
     "rescale_by_nonzero", "drop_rule", "count_dropped_tokens", "vllm_gpu_memory_utilization",
 )  # fmt: skip
 """Hyper-parameters that change what is learnt, but not what a step costs (beyond the length of completions)."""
+SOURCES = ("hub", "revision", "folder")
+"""Where a model comes from, which changes nothing either."""
 BATCH = ("per_device_train_batch_size", "gradient_accumulation_steps")
 TOY_MACHINE = "two cores of an AMD EPYC, one training on each"
 TOY_SECONDS, TOY_TOKENS = 1.5, 28_000
@@ -62,7 +64,7 @@ def times(config: Config, done: Mapping[str, tuple[Run, float]]) -> dict[str, Ti
 
 def work(config: Config, run: Run) -> str:
     """The work of a training: equal for two that take about as many GPU-hours."""
-    model = {key: value for key, value in config["models"][run.model].items() if key != "revision"}
+    model = {key: value for key, value in config["models"][run.model].items() if key not in SOURCES}
     training = {key: value for key, value in run.training.items() if key not in (*FREE, *BATCH)}
     training["beta"] = bool(training.get("beta"))
     gpus, sizes = config.get("gpus", 0), (run.num_generations, drawn(run))

@@ -17,7 +17,8 @@ TEXT = (
     "Computed signal of each method at the rewards that a model of this study gets. Per rollout: squared signal to "
     "noise of a step over the rollouts drawn, in thousandths; of the best: in percent of that with the expected "
     "reward as the baseline. Predicted: signal to noise of a step over that of the method or variant compared "
-    "with. Measured: paired gain in sampled accuracy after the training, in points, with its 95% interval. "
+    "with. Measured: paired gain in sampled accuracy after the training, in points, with its 95% interval; "
+    "the word is corrected for the number of comparisons, the interval is not. "
 )
 
 
