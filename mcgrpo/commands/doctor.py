@@ -1,7 +1,7 @@
 """Check that this machine can run a study: `mcgrpo doctor [STUDY.yaml ...]`, a line for each check.
 
 Nothing is started or downloaded; the hub is asked for what is not on this machine. The exit code is 1 if there is an
-error. The memory of trainings is computed, not measured (`mcgrpo.study.memory`).
+error. The memory and the disk of trainings are computed, not measured (`mcgrpo.study.memory`).
 """
 
 import argparse
@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 
 from mcgrpo import command_line
 from mcgrpo.commands.contexts import check_contexts
-from mcgrpo.commands.memory import check_memory
+from mcgrpo.commands.memory import check_host, check_memory
 from mcgrpo.data.datasets import examples
 from mcgrpo.files import RecordError, read_jsonl
 from mcgrpo.launch.gpus import PRETENDED, gpus
@@ -85,6 +85,7 @@ def examine(options: argparse.Namespace) -> Iterator[Check]:
     yield Check("ok", "study", f"{config['study']}: {len(everything)} runs, {len(trainings)} of them trainings")
     yield from check_machine(config)
     yield from (Check(status, "memory", *told) for status, *told in check_memory(config))
+    yield from (Check(*told) for told in check_host(config))
     yield from check_packages(config, trainings)
     yield from check_hub(config)
     yield from (Check(status, "context", *rest) for status, *rest in check_contexts(config))
