@@ -34,6 +34,8 @@ TINY = {
     "num_key_value_heads": 1,
     "head_dim": 32,
 }
+RATIOS = {"mean": "importance sampling ratio, mean", "frac_zero": "share that it masks"}
+"""Logged with vLLM -> quantity: how far its probabilities are from the trainer's."""
 BETAS = (0.0, 0.04)
 STEPS = 4
 """The first warms up."""
@@ -102,6 +104,9 @@ def rows_of(part: str, case: str, seconds: list[float], log: list[dict[str, floa
     for phase in PHASES:
         if (logged := f"seconds/{phase}") in log[0]:
             yield Row(part, case, f"seconds of {phase}", statistics.median(row[logged] for row in log[1:]))
+    for name, quantity in RATIOS.items():
+        if (logged := f"sampling/importance_sampling_ratio/{name}") in log[0]:
+            yield Row(part, case, quantity, statistics.mean(row[logged] for row in log))
     if device == "cuda":
         yield Row(part, case, "allocated memory, GiB", torch.cuda.max_memory_allocated() / GIB, note="at most")
     else:

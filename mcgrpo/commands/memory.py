@@ -1,15 +1,22 @@
-"""The memory of a study's trainings (`mcgrpo.study.memory`): printed by `plan`, compared with the cards by `doctor`."""
+"""The memory of a study's trainings (`mcgrpo.study.memory`): printed by `plan`, compared with this machine by `doctor`.
+
+So is their disk.
+"""
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+import psutil
 from tabulate import tabulate
 
+from mcgrpo.launch.gpus import gpus as gpus_here
 from mcgrpo.launch.gpus import memory_of_gpus
 from mcgrpo.records import Run, cell_name
-from mcgrpo.study.memory import DEFAULT_SHARE, GIB, PROMPT_TOKENS, Memory, is_known, memory, row_tokens
+from mcgrpo.study.memory import DEFAULT_SHARE, GIB, PROMPT_TOKENS, Memory, Shape, disk, is_known, memory, row_tokens
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.model_config import model_config
 from mcgrpo.study.plan import Config, runs
@@ -29,16 +36,19 @@ class Largest(NamedTuple):
 def largest(config: Config) -> list[Largest]:
     """For each setting with trainings on GPUs, the one that needs the largest card."""
     found: dict[str, Largest] = {}
-    gpus, shapes = config.get("gpus", 0), {name: model_config(config, name) for name in config["models"]}
-    for run in runs(config) if gpus else ():
-        if run.method == UNTRAINED:
-            continue
-        shape = shapes[run.model]
-        taken = memory(run, gpus, shape) if is_known(shape) else None
+    for run, shape in trainings(config):
+        taken = memory(run, config["gpus"], shape) if is_known(shape) else None
         other = found.get(run.setting)
         if not (other and other.memory and taken) or taken.smallest_card > other.memory.smallest_card:
             found[run.setting] = Largest(run, taken, row_tokens(run.training, shape))
     return list(found.values())
+
+
+def trainings(config: Config) -> Iterator[tuple[Run, Shape]]:
+    """Each training on GPUs, and the shape of its model."""
+    shapes = {name: model_config(config, name) for name in config["models"]}
+    everything = runs(config) if config.get("gpus") else ()
+    yield from ((run, shapes[run.model]) for run in everything if run.method != UNTRAINED)
 
 
 def listing(config: Config) -> Iterator[str]:
@@ -52,16 +62,18 @@ def listing(config: Config) -> Iterator[str]:
         sharding = run.training.get("sharding", "none")
         share = f"{taken.vllm:.0%}" if taken.vllm else "-"
         batch = f"{run.training['per_device_train_batch_size']} x {tokens:,}"
-        rows.append((run.setting, batch, sharding, *map(_gib, parts), share, _gib(taken.smallest_card)))
+        last = (taken.smallest_card, taken.host)
+        rows.append((run.setting, batch, sharding, *map(_gib, parts), share, *map(_gib, last)))
     if rows:
         headers = ["setting", "rows x tokens", "sharding", "weights", "AdamW", "reference", "working"]
-        headers += ["training", "vLLM", "smallest card"]
+        headers += ["training", "vLLM", "smallest card", "host"]
         yield "\nMemory of a training on each of its GPUs, GiB (the largest of each setting):"
-        sides = ("left", "right", "left", *["right"] * 7)
+        sides = ("left", "right", "left", *["right"] * 8)
         yield tabulate(rows, headers, "simple", disable_numparse=True, colalign=sides)
         yield (
             "computed from the model's shape; working: gradients, activations and gathered weights together, at most; "
-            f"prompts of {PROMPT_TOKENS} tokens are assumed; vLLM: its share of the card (docs/gpu.md)"
+            f"prompts of {PROMPT_TOKENS} tokens are assumed; vLLM: its share of the card; host: "
+            "of the machine's own memory, when a training starts (docs/gpu.md)"
         )
     if unknown:
         names = ", ".join(sorted(set(unknown)))
@@ -69,7 +81,7 @@ def listing(config: Config) -> Iterator[str]:
 
 
 def _gib(number: float) -> str:
-    return f"{number / GIB:.1f}"
+    return f"{number / GIB:,.1f}"
 
 
 def check_memory(config: Config) -> Iterator[tuple[str, str, str]]:
@@ -86,13 +98,56 @@ def check_memory(config: Config) -> Iterator[tuple[str, str, str]]:
             yield "warning", f"{run.setting}: {run.model}'s sizes are not known", "name them in the model's `config`"
             continue
         finding = f"{run.setting}: about {_gib(taken.total(card))} of {_gib(card)} GiB on each GPU"
-        cell = cell_name(asdict(run))
+        cell = _cell(run)
         if taken.smallest_card > card:
             yield "error", f"{finding} ({cell})", _remedy(config, run, gpus, card)
         elif taken.smallest_card > FULL * card:
             yield "warning", f"{finding}, near the edge ({cell})", _remedy(config, run, gpus, FULL * card)
         else:
             yield "ok", finding, ""
+
+
+def check_host(config: Config) -> Iterator[tuple[str, str, str, str]]:
+    """Status, topic, finding and remedy: whether this machine's own memory, and its disk, hold the trainings at a time.
+
+    These are as many as have GPUs here, one at least (where jobs run elsewhere), each as large as the largest.
+    """
+    known = [(run, shape) for run, shape in trainings(config) if is_known(shape)]
+    if not known:
+        return
+    gpus, is_saved = config["gpus"], bool(config.get("save_steps"))
+    at_once = max(len(gpus_here()) // gpus, 1)
+    each, run = max(((memory(one[0], gpus, one[1]).host, one[0]) for one in known), key=itemgetter(0))
+    here = psutil.virtual_memory().total
+    finding = f"host: {_together(at_once)} {_gib(at_once * each)} of {_gib(here)} GiB at the start ({_cell(run)})"
+    yield _fits("memory", finding, each, here, at_once, gpus)
+    each, checkpoint, run = max(((*disk(*one, is_saved), one[0]) for one in known), key=itemgetter(0))
+    here = shutil.disk_usage(".").free
+    finding = f"{_together(at_once)} {_gb(at_once * each)} of {_gb(here)} GB that are free"
+    finding += f" (a checkpoint: {_gb(checkpoint)}, {_cell(run)})"
+    yield _fits("disk", finding, each, here, at_once, gpus)
+
+
+def _fits(topic: str, finding: str, each: float, here: float, at_once: int, gpus: int) -> tuple[str, str, str, str]:
+    number = int(here // each)
+    if number >= at_once:
+        return "ok", topic, finding, ""
+    if number:
+        return "warning", topic, finding, f"at most {number} at a time: `--resources gpu={number * gpus}`"
+    more = {"memory": "a machine with more memory", "disk": "a larger disk, or `save_steps: null`"}[topic]
+    return "error" if topic == "memory" else "warning", topic, finding, more
+
+
+def _together(number: int) -> str:
+    return "one training takes up to" if number == 1 else f"{number} trainings at a time take up to"
+
+
+def _cell(run: Run) -> str:
+    return cell_name(asdict(run))
+
+
+def _gb(number: float) -> str:
+    return f"{number / 1e9:,.1f}"
 
 
 def _remedy(config: Config, run: Run, gpus: int, card: float) -> str:

@@ -1,4 +1,4 @@
-"""The memory that a training takes on each of its GPUs, from its model's shape.
+"""What a training takes of each of its GPUs, of its machine's memory and of the disk, from its model's shape.
 
 A trained weight takes 16 bytes with AdamW: fp32 weight, gradient, and two moments. tests/study/test_memory.py compares
 it with measurements; docs/gpu.md says what is not counted.
@@ -10,6 +10,7 @@ from typing import Any
 
 from mcgrpo.records import Run
 from mcgrpo.study.estimators import drawn
+from mcgrpo.study.settings import selects_checkpoint
 
 Shape = Mapping[str, Any]
 """A model's config.json (`mcgrpo.study.model_config`)."""
@@ -21,6 +22,8 @@ LOGITS_CHUNK = 4096 * 32768
 """Logits that TRL has in memory at a time (`trl.kernels.chunked_logprob`, since TRL 1.14)."""
 OUTSIDE = 1 * GIB
 """Of CUDA's context, NCCL and libraries, beside what torch and vLLM allocate."""
+OF_PROCESS = 6 * GIB
+"""Of the machine's memory in each process beside models: libraries, CUDA's context, vLLM. Assumed, not measured."""
 DEFAULT_SHARE = 0.3
 """TRL's `vllm_gpu_memory_utilization`."""
 ADAPTED = ("q_proj", "v_proj")
@@ -34,7 +37,7 @@ ARCHITECTURES = ("qwen2", "qwen3", "llama")
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes on each GPU.
+    """Bytes on each GPU, apart from `host`.
 
     Args:
         weights: in fp32; of LoRA, the model's and the adapters'.
@@ -44,6 +47,7 @@ class Memory:
         vllm: the share of the card that is vLLM's, 0 to 1; 0 without vLLM in the training's process.
         engine: what vLLM needs at least: weights in bf16, and the cache of one sequence.
         sleeps: whether vLLM gives its share back during updates.
+        host: bytes of the machine's own memory at the start, in all processes together; later it is no more.
     """
 
     weights: float
@@ -53,6 +57,7 @@ class Memory:
     vllm: float = 0.0
     engine: float = 0.0
     sleeps: bool = False
+    host: float = 0.0
 
     @property
     def held(self) -> float:
@@ -129,7 +134,7 @@ def adapter_parameters(shape: Shape, lora: Mapping[str, Any]) -> int:
 
 
 def memory(run: Run, gpus: int, shape: Shape) -> Memory:
-    """The memory of a training on each of its GPUs.
+    """The memory of a training on each of its GPUs, and of its machine.
 
     Rows have all tokens they may have, and none is left out of the update, as `compact_updates` does: it is a bound.
 
@@ -139,9 +144,9 @@ def memory(run: Run, gpus: int, shape: Shape) -> Memory:
         shape: of its model; `is_known`.
     """
     training, lora = run.training, run.training.get("lora")
-    every = parameters(shape)
-    trained = adapter_parameters(shape, lora) if lora else every
-    shards = gpus if training.get("sharding") == "fsdp" else 1
+    every, trained = parameters(shape), _trained(training, shape)
+    is_sharded = training.get("sharding") == "fsdp"
+    shards = gpus if is_sharded else 1
     has_reference = bool(training.get("beta")) and not lora
     served = not training.get("use_vllm") or training.get("vllm_mode") == "server"
     return Memory(
@@ -152,7 +157,31 @@ def memory(run: Run, gpus: int, shape: Shape) -> Memory:
         vllm=0.0 if served else training.get("vllm_gpu_memory_utilization", DEFAULT_SHARE),
         engine=0.0 if served else _engine(training, shape, every),
         sleeps=bool(training.get("vllm_enable_sleep_mode")),
+        # Every process reads whole models in fp32. Sharded, the policy stays where it was read until `train`, so that
+        # the reference is beside it; else transformers moves it to the GPU before TRL reads the reference.
+        host=gpus * (4 * every * (2 if is_sharded and has_reference else 1) + OF_PROCESS),
     )
+
+
+def _trained(training: Mapping[str, Any], shape: Shape) -> int:
+    return adapter_parameters(shape, lora) if (lora := training.get("lora")) else parameters(shape)
+
+
+def disk(run: Run, shape: Shape, is_saved: bool) -> tuple[float, float]:
+    """Bytes of disk that trainings one after the other hold at most, and of a checkpoint.
+
+    That is two checkpoints, as one is removed when the next is complete; a third where the best is kept; and the fp32
+    weights of the training before, until they are evaluated.
+
+    Args:
+        run: a training.
+        shape: of its model; `is_known`.
+        is_saved: whether it can be resumed from its checkpoints (`save_steps`).
+    """
+    resumed = 16 if run.training.get("sharding") == "fsdp" else 12  # FSDP's are saved twice: for use, and to resume
+    checkpoint = (resumed if is_saved else 4) * _trained(run.training, shape)
+    number = 3 if selects_checkpoint(run) else 2 if is_saved else 0
+    return number * checkpoint + 4 * parameters(shape), checkpoint
 
 
 def row_tokens(training: Mapping[str, Any], shape: Shape) -> int:
@@ -174,6 +203,17 @@ def _widths(training: Mapping[str, Any], shape: Shape) -> tuple[float, float]:
     return scale * (22 * hidden + 14 * queries + 10 * keys + 8 * inner), scale * (6 * hidden + 4 * inner)
 
 
+def _masks(training: Mapping[str, Any], shape: Shape, layers: int = 1) -> float:
+    """Of attention where rows are padded: a byte for each pair of tokens, and SDPA's bias of it in each layer.
+
+    transformers.masking_utils.sdpa_mask; torch's kernels take no Boolean mask, and keep the bias for the backward pass.
+    """
+    if training.get("attn_implementation") == "flash_attention_2":
+        return 0.0
+    pairs = training["per_device_train_batch_size"] * row_tokens(training, shape) ** 2
+    return pairs * (1 + layers * (2 if training.get("bf16") else 4))
+
+
 def _update(run: Run, gpus: int, shape: Shape, trained: int) -> float:
     """Gradients grow while activations shrink: the larger of both ends of a backward pass."""
     training, layers, hidden = run.training, shape["num_hidden_layers"], shape["hidden_size"]
@@ -181,8 +221,11 @@ def _update(run: Run, gpus: int, shape: Shape, trained: int) -> float:
     tokens = training["per_device_train_batch_size"] * row_tokens(training, shape)
     kept, beside = _widths(training, shape)
     of_layer = hidden * (2 if is_sharded and bf16 else 4)  # autocast leaves what passes from layer to layer in fp32
-    activations = layers * of_layer + kept if training.get("gradient_checkpointing") else layers * kept
-    start = tokens * (activations + beside) + LOGITS_CHUNK * (2 if bf16 else 4)
+    checkpointed = training.get("gradient_checkpointing")
+    # What is kept has a layer's input in fp32, which is checkpointed already (or in bf16, of which none is kept).
+    activations = layers * of_layer + kept - 4 * hidden if checkpointed else layers * kept
+    start = tokens * (activations + beside) + _masks(training, shape, 1 if checkpointed else layers)
+    start += LOGITS_CHUNK * (2 if bf16 else 4)
     table = 0 if "lora" in training else 4 * vocabulary(shape)  # the gradient of the output layer comes first
     gradients = 4 * trained / (gpus if is_sharded else 1)
     gathered = _gathered(training, shape) if is_sharded else 0.0
@@ -201,13 +244,17 @@ def _gathered(training: Mapping[str, Any], shape: Shape) -> float:
 
 
 def _scoring(run: Run, gpus: int, shape: Shape, has_reference: bool) -> float:
-    """Log-probabilities without gradients; TRL gathers a sharded reference model whole, its pieces beside the copy."""
+    """Log-probabilities without gradients; TRL gathers a sharded reference model whole, its pieces beside the copy.
+
+    The policy's come first, and no backward pass follows, after which its output layer would be divided again.
+    """
     training, size = run.training, 2 if run.training.get("bf16") else 4
     tokens = training["per_device_train_batch_size"] * row_tokens(training, shape)
     passing = tokens * (4 * shape["hidden_size"] + _widths(training, shape)[1]) + LOGITS_CHUNK * size
+    passing += _masks(training, shape)
     if training.get("sharding") == "fsdp":
-        gathered = size * parameters(shape) * (2 + 1 / gpus) if has_reference else _gathered(training, shape)
-        return passing + gathered
+        reference = size * (parameters(shape) * (2 + 1 / gpus) + vocabulary(shape))
+        return passing + (reference if has_reference else _gathered(training, shape))
     generated = 0 if training.get("use_vllm") else _cache(shape, row_tokens(training, shape)) * _rows_drawn(run)
     return max(passing, generated)
 

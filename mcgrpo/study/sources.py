@@ -4,10 +4,17 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
+from mcgrpo.records import Run
+from mcgrpo.study.plan import benchmarks
 from mcgrpo.study.settings import Config, StudyError
 
 STAND_INS = ("resources", "stand-ins")
 """Where the folders of config/stand-ins.yaml are."""
+
+
+def datasets(config: Config, runs: Iterable[Run]) -> list[str]:
+    """The data sets of these runs: what they train on, and the benchmarks of their settings."""
+    return sorted({name for run in runs for name in (run.dataset, *benchmarks(config, run.setting))})
 
 
 def check_folders(config: Config, models: Iterable[str], datasets: Iterable[str]) -> None:

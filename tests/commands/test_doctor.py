@@ -141,7 +141,8 @@ def test_what_has_been_made_is_read_and_not_asked_for(here, monkeypatch, content
         source.parent.mkdir(parents=True)
         source.write_text(json.dumps({**spec, "commit": PINNED}))
         (source.parent / "config.json").touch()
-        (source.parent / "model.safetensors").touch()
+        for file in ("model.safetensors", "tokenizer.json"):
+            (source.parent / file).touch()
     data = here / "resources/data/smoke/data.jsonl"
     data.parent.mkdir(parents=True)
     data.write_text(content.replace("ID", '"id": "0", "question": "1 + 1?", "answer": "2"'))
@@ -150,6 +151,33 @@ def test_what_has_been_made_is_read_and_not_asked_for(here, monkeypatch, content
     found = {check.topic: check for check in checks.check_hub(config)}
     assert (found["data set"].status, fault in found["data set"].finding) == ("error" if fault else "ok", True)
     assert found["model"].status == "ok"
+
+
+def test_only_what_runs_use_is_looked_at(here, monkeypatch):
+    """An overlay leaves a part of a study out, and not the models and data sets of that part."""
+    config = hub_study(here)
+    config["experiments"]["main"]["settings"] = ["open"]
+    config["datasets"]["other"] = {"task": "gsm8k", "hub": "org/other"}
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert [check.finding.split(":")[0] for check in checks.check_hub(config)] == ["open", "data"]
+
+
+def test_a_folder_of_a_model_has_weights_and_a_tokenizer(here):
+    config, folder = hub_study(here), here / "local"
+    config["models"], (setting, *_) = {"local": {"folder": str(folder)}}, config["settings"].values()
+    config["settings"] = {"local": {**setting, "model": "local"}}
+    config["experiments"]["main"]["settings"] = ["local"]
+    for file, fault in (
+        ("", "there is no folder"),
+        ("config.json", "no config.json with safetensors files in"),
+        ("model.safetensors", "no tokenizer in"),
+        ("tokenizer.json", ""),
+    ):
+        if file:
+            folder.mkdir(exist_ok=True)
+            (folder / file).touch()
+        found = next(check for check in checks.check_hub(config) if check.topic == "model")
+        assert (found.status, fault in found.finding) == ("error" if fault else "ok", True)
 
 
 def test_prompts_are_counted_where_model_and_data_are_here(here):

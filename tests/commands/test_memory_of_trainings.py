@@ -6,10 +6,11 @@ The GPUs are pretended ones (MCGRPO_DEVICES), their memory is named (MCGRPO_DEVI
 import re
 
 import pytest
+import yaml
 from studies import ROOT, changed, load
 
 from mcgrpo.commands import doctor
-from mcgrpo.commands.memory import check_memory, largest, listing
+from mcgrpo.commands.memory import check_host, check_memory, largest, listing
 from mcgrpo.launch.gpus import memory_of_gpus
 from mcgrpo.study.memory import GIB
 from mcgrpo.study.read import read
@@ -87,6 +88,59 @@ def test_doctor_has_a_line_for_each_setting(cards, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         doctor.main()
     assert "warning  memory    small-qwen3: small-qwen3's sizes are not known" in capsys.readouterr().out
+
+
+def test_slurm_gives_a_training_the_memory_in_which_the_largest_starts():
+    """SLURM's MB are MiB."""
+    profile = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
+    given = profile["set-resources"]["train"]["mem_mb"] * 2**20
+    needed = {run.setting: taken.host for run, taken, _ in largest(PAPER)}
+    assert max(needed.values()) == needed["qwen2.5-7b-math"] > 122e9
+    assert all(host <= given for host in needed.values())
+
+
+def host(config):
+    """Status, finding and remedy, of memory and of disk."""
+    return {topic: told for status, topic, *rest in check_host(config) for told in [(status, *rest)]}
+
+
+SMALL = {
+    "models": {"qwen2.5-7b": {"config": {"num_hidden_layers": 1, "hidden_size": 64, "vocab_size": 100}}},
+    "gpus": 1,
+    "settings": {"qwen2.5-7b-math": {"training": {"sharding": "none"}}},
+    "experiments": dict.fromkeys(PAPER["experiments"])
+    | {"main": {"settings": ["qwen2.5-7b-math"], "methods": ["grpo"], "num_generations": [2]}},
+}
+"""Of the paper's study one setting on one GPU, with a model that any machine holds."""
+
+
+def test_this_machine_and_its_disk_are_compared_with_all_trainings_at_a_time(cards):
+    """GPUs are pretended, so many that no machine has the memory or the disk for what they train."""
+    small = changed(PAPER, SMALL)
+    cards("", "")  # jobs run elsewhere
+    found = host(small)
+    assert {status for status, *_ in found.values()} == {"ok"}
+    assert found["memory"][1].startswith("host: one training takes up to 6.0 of ")
+    assert found["disk"][1].startswith("one training takes up to 0.1 of ")
+    cards("", ",".join(map(str, range(20_000))))
+    status, finding, remedy = host(small)["memory"]
+    assert status == "warning" and finding.startswith("host: 20000 trainings at a time take up to 120,2")
+    number, gpus = re.fullmatch("at most ([0-9]+) at a time: `--resources gpu=([0-9]+)`", remedy).groups()
+    assert int(number) == int(gpus) > 0
+    status, finding, _ = host(PAPER)["disk"]
+    assert status == "warning" and finding.startswith("10000 trainings at a time take up to 2,741,575.5 of ")
+    assert "(a checkpoint: 121.8, qwen2.5-7b-math/" in finding
+
+
+def test_a_training_that_this_machine_cannot_start_is_an_error(cards):
+    cards("", "0,1")
+    config = changed(PAPER, {"models": {"qwen2.5-7b": {"config": {"num_hidden_layers": 100_000}}}})
+    (status, _, remedy), (on_disk, *_) = host(config).values()
+    assert (status, remedy, on_disk) == ("error", "a machine with more memory", "warning")
+
+
+def test_a_study_on_cpus_has_neither():
+    assert host(load("mini")) == {}
 
 
 def test_without_a_known_size_there_is_nothing_to_compare(cards, monkeypatch):

@@ -8,9 +8,20 @@ import torch
 from peft import LoraConfig, get_peft_model
 from studies import ROOT
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.masking_utils import sdpa_mask
 
 from mcgrpo.study import memory as of_memory
-from mcgrpo.study.memory import GIB, OUTSIDE, adapter_parameters, is_known, memory, parameters
+from mcgrpo.study.memory import (
+    GIB,
+    OF_PROCESS,
+    OUTSIDE,
+    adapter_parameters,
+    disk,
+    is_known,
+    memory,
+    parameters,
+    vocabulary,
+)
 from mcgrpo.study.model_config import model_config
 from mcgrpo.study.read import read
 
@@ -175,6 +186,56 @@ def test_an_engine_that_sleeps_leaves_its_share_to_the_update():
 def test_the_share_of_an_engine_holds_its_weights():
     found = of(1, 64, use_vllm=True, vllm_gpu_memory_utilization=0.05)
     assert found.smallest_card >= 2 * parameters(QWEN3_1_7B) / 0.05
+
+
+def test_rows_that_are_padded_take_a_mask_of_every_pair_of_tokens():
+    """A byte in the mask that transformers makes, and a bias of two that SDPA makes of it in bf16."""
+    padding = torch.ones(3, 40, dtype=torch.bool)
+    assert sdpa_mask(3, 40, 40, attention_mask=padding) is None
+    padding[0, 0] = False
+    mask = sdpa_mask(3, 40, 40, attention_mask=padding)
+    assert mask.nbytes == mask.untyped_storage().nbytes() == 3 * 40**2
+    # few rows, so that a backward pass is largest at its start
+    masked, none = (of(64, 1024, attn_implementation=each).working for each in ("sdpa", "flash_attention_2"))
+    assert masked - none == 3 * 64 * (1024 + of_memory.PROMPT_TOKENS) ** 2
+
+
+def test_a_sharded_reference_is_gathered_beside_the_output_layer_of_the_policy():
+    """In bf16: two copies and a half of the reference, and one of that layer."""
+    untied = QWEN3_1_7B | {"tie_word_embeddings": False}
+    smaller, larger = (
+        of(1, 64, 2, untied | {"vocab_size": each}, beta=0.04, sharding="fsdp") for each in (10**5, 10**6)
+    )
+    more = vocabulary(untied | {"vocab_size": 9 * 10**5})
+    assert larger.working - smaller.working == 2 * (2.5 * 2 * more + more)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "training", "models"),
+    [
+        (1, {"beta": 0.04}, 1),
+        (2, {"beta": 0.04}, 2),
+        (2, {"beta": 0.04, "sharding": "fsdp"}, 4),
+        (2, {"beta": 0.0, "sharding": "fsdp"}, 2),
+        (2, {"beta": 0.04, "sharding": "fsdp", "lora": {"r": 4}}, 2),
+    ],
+    ids=str,
+)
+def test_every_process_starts_with_whole_models_in_the_machines_memory(gpus, training, models):
+    assert of(1, 64, gpus, **training).host == models * 4 * parameters(QWEN3_1_7B) + gpus * OF_PROCESS
+
+
+def disk_of(is_saved, **training):
+    return disk(replace(runs.RUN, training=training), QWEN3_1_7B, is_saved)
+
+
+def test_disk_is_for_two_checkpoints_and_the_weights_before():
+    count = parameters(QWEN3_1_7B)
+    assert disk_of(True) == ((2 * 12 + 4) * count, 12 * count)
+    assert disk_of(True, sharding="fsdp") == ((2 * 16 + 4) * count, 16 * count)
+    assert disk_of(False)[0] == 4 * count
+    assert disk_of(True, select_checkpoint="best-on-test")[0] == (3 * 12 + 4) * count
+    assert disk_of(True, lora={"r": 4})[0] < 4.1 * count
 
 
 @pytest.mark.parametrize("change", [{"num_experts": 8}, {"model_type": "gemma3"}, {"hidden_size": None}], ids=str)
