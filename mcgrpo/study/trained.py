@@ -22,8 +22,11 @@ def leave_error(folder: Path, error: str) -> None:
 
     The first one cannot always write it: waiting for the others in NCCL it does not react, until torchrun kills it.
     """
-    with suppress(FileExistsError), (folder / ERROR).open("x") as file:
-        file.write(f"process {os.environ['RANK']}: {error}")
+    own = folder / f"{ERROR}.{(rank := os.environ['RANK'])}"
+    own.write_text(f"process {rank}: {error}")
+    with suppress(FileExistsError):
+        os.link(own, folder / ERROR)  # whole, or not at all
+    own.unlink()
 
 
 def with_error_left(folder: Path, outcome: Outcome) -> Outcome:

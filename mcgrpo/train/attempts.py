@@ -16,7 +16,7 @@ from typing import Any
 from filelock import FileLock
 
 from mcgrpo.files import RecordError, as_record, flush, read_json, write_json
-from mcgrpo.study.paths import ERROR, GROUPS, LOCK, METRICS, ROLLOUTS
+from mcgrpo.study.paths import GROUPS, LOCK, METRICS, ROLLOUTS
 from mcgrpo.sums import damage, sums_of
 
 IDENTITY = "identity.json"
@@ -56,7 +56,7 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Earlier:
     elif left:
         _remove_damaged(folder / CHECKPOINTS)
         if checkpoint := last_checkpoint(folder / CHECKPOINTS):
-            for name in (*GROWING, ERROR):
+            for name in GROWING:
                 (folder / name).unlink(missing_ok=True)
                 if (checkpoint / name).exists():
                     shutil.copy(checkpoint / name, folder)

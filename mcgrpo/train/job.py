@@ -28,7 +28,7 @@ from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.launch.processes import die_with_parent, is_first
 from mcgrpo.records import Outcome, Run
 from mcgrpo.study.fingerprint import fingerprint
-from mcgrpo.study.paths import METRICS, RECORD
+from mcgrpo.study.paths import ERROR, METRICS, RECORD
 from mcgrpo.study.schedule import schedule
 from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.study.trained import leave_error, with_error_left, write_record
@@ -42,6 +42,8 @@ from mcgrpo.train.provenance import VERSIONS, data_set, initial_model, provenanc
 from mcgrpo.train.rollout_engine import OPERATIONAL, engine_name, take_server
 from mcgrpo.train.sharding import check_sharded
 
+TERMINATED = "terminated"
+"""The error of a process that got SIGTERM, as torchrun sends it to the others when one has failed."""
 DISK_FULL_BYTES = 1 << 20
 """A disk with less than this free counts as full."""
 _STEPS_HELP = "optimizer steps between two checkpoints; default: MCGRPO_SAVE_STEPS, which the workflow sets, or none"
@@ -112,6 +114,8 @@ def run_job(job: Job) -> None:
 def record_attempt(job: Job) -> None:
     """Train from the last checkpoint, if there is one, to the end."""
     begun = time.time()
+    if is_first():
+        (job.home / ERROR).unlink(missing_ok=True)  # of an earlier attempt
     model = initial_model(job.model, job.sums) if is_first() else None  # before an earlier attempt is cleared
     earlier = attempts.begin(job.home, identity(job)) if is_first() else attempts.Earlier()
     outcome = Outcome(
@@ -177,16 +181,16 @@ def identity(job: Job) -> dict[str, Any]:
 def write(job: Job, outcome: Outcome) -> None:
     """Write run.json, from the first process, others leave their error; a full disk does not hide an earlier error.
 
-    Of two errors that of another process came first: the first process ends the others after it has written its own.
+    An error that another process has left is taken for the cause of the first one's own.
     """
     try:
         if is_first():
             outcome = outcome if outcome.status == "finished" else with_error_left(job.home, outcome)
             write_record(job.home / RECORD, job.run, outcome)
-        elif outcome.status == "failed":
+        elif outcome.status == "failed" and outcome.error != f"SystemExit: {TERMINATED}":
             leave_error(job.home, outcome.error)
     except OSError as error:
-        print(f"warning: run.json could not be written: {error}", file=sys.stderr)
+        print(f"warning: the outcome could not be written: {error}", file=sys.stderr)
 
 
 def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
@@ -270,7 +274,7 @@ def main() -> None:
     parser.add_argument("--code", default="", help="what tells this code from other code")
     job = Job(**vars(parser.parse_args()))
     # sent by torchrun when another process fails, by SLURM to end a job: record it in run.json
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         run_job(job)
     except Exception as error:

@@ -145,7 +145,7 @@ class CompactTrainer(ResumableTrainer):
         """Replace the NaN of rows that were not computed, and log vLLM's importance sampling ratios without these rows.
 
         Returns:
-            The share of the ratios that are 0: rows, or tokens, that TRL has masked, and that are not trained on.
+            The share of the ratios that are 0: of rows, or tokens, that TRL has masked out of the policy gradient.
         """
         if "old_per_token_logps" not in batch:
             return 0.0

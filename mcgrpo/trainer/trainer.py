@@ -53,14 +53,15 @@ class MCGRPOTrainer(CompactTrainer):
 
     Logged beside TRL's metrics: `drawn/*` and `advantage/*` (`mcgrpo.estimators.diagnostics`), `flips/*`, `seconds/*`
     (generation, rewards, logprobs, update), with sign flips `advantage/frac_flipped`, and with a KL penalty
-    `gradient/kl_l1_share_logps` (`mcgrpo.trainer.kl_share`). TRL's `reward*` describe the kept rows only; its
+    `gradient/kl_l1_share_logps` (`mcgrpo.trainer.kl_share`); with vLLM, `sampling/importance_sampling_ratio/frac_zero`,
+    the share of rows or tokens that TRL masks. TRL's `reward*` describe the kept rows only; its
     `completions/*` and `num_tokens` describe all rollouts drawn.
 
     `observers` are called with every generation batch of training (`Drawn`), on all processes. Their time is not
     counted in any phase.
 
-    `mcgrpo.trainer.watch.Watch` warns if the scale is 0 in most groups, or if all completions are cut off and nothing
-    is learned, and stops if no rollout can be scored.
+    `mcgrpo.trainer.watch.Watch` warns if the scale is 0 in most groups, if all completions are cut off and nothing is
+    learned, or if vLLM's probabilities are so far off that many rows are masked, and stops if no rollout can be scored.
 
     Args: those of `GRPOTrainer`; `args` is an `MCGRPOConfig`.
 

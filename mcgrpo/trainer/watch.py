@@ -11,7 +11,7 @@ UNSCORED_BATCHES = 3
 WARNED_BATCHES = 3
 """Consecutive generation batches that are warned of: cut off and without a difference of rewards, or masked."""
 MASKED_SHARE = 0.1
-"""Share of rows that vLLM's importance sampling masks, in as many batches in a row, that is warned of."""
+"""Share of vLLM's importance sampling ratios that are masked in each of those batches, over which it warns."""
 ENOUGH_GROUPS = 6
 """Groups whose rewards differ that are needed for a warning about most of them."""
 
@@ -64,16 +64,15 @@ class Watch:
             self._warn()
 
     def look_at_ratios(self, share: float) -> None:
-        """Warn once, if in three batches in a row more than a tenth of vLLM's importance sampling ratios are 0."""
+        """Warn once, if in three batches in a row more than a tenth of vLLM's importance sampling ratios are masked."""
         self.masked = self.masked + 1 if share > MASKED_SHARE else 0
         if self.warns_of_masks and self.masked == WARNED_BATCHES:
             self.warns_of_masks = False
-            mode = self.args.vllm_importance_sampling_mode
             warnings.warn(
-                f"{share:.0%} of the last generation batch is masked and not trained on: the probabilities of its "
-                "completions under vLLM and under the model differ by more than "
-                f"vllm_importance_sampling_mode={mode!r} allows. 'sequence_truncate' and 'token_truncate' bound their "
-                "ratio instead",
+                f"{share:.0%} of the rows (or tokens) computed for the last generation batch add nothing to the policy "
+                "gradient: their probability under the model, over that under vLLM, is out of the bounds of "
+                f"vllm_importance_sampling_mode={self.args.vllm_importance_sampling_mode!r}, which masks them. "
+                "'sequence_truncate' and 'token_truncate' bound that ratio instead",
                 stacklevel=2,
             )
 

@@ -233,7 +233,10 @@ def test_disk_is_for_two_checkpoints_and_the_weights_before():
     count = parameters(QWEN3_1_7B)
     assert disk_of(True) == ((2 * 12 + 4) * count, 12 * count)
     assert disk_of(True, sharding="fsdp") == ((2 * 16 + 4) * count, 16 * count)
-    assert disk_of(False)[0] == 4 * count
+    assert disk_of(False) == (4 * count, 0)
+    selected = {"select_checkpoint": "best-on-test"}
+    assert disk_of(False, **selected) == ((3 * 4 + 4) * count, 4 * count)
+    assert disk_of(False, sharding="fsdp", **selected) == ((3 * 16 + 4) * count, 16 * count)
     assert disk_of(True, select_checkpoint="best-on-test")[0] == (3 * 12 + 4) * count
     assert disk_of(True, lora={"r": 4})[0] < 4.1 * count
 

@@ -6,6 +6,8 @@ import pytest
 import torch
 from tiny_training import Ours, digits_reward, history, trained, trainer_of
 
+from mcgrpo.trainer.watch import Watch
+
 MAD_ZERO = "is 0 in most groups whose rewards differ"
 
 
@@ -122,3 +124,35 @@ def test_completions_that_are_all_cut_off_and_teach_nothing_are_warned_of_once(t
 )
 def test_where_something_is_learned_or_completions_end_nothing_is_said_of_cuts(settings, tmp_path):
     assert ends_at_once(tmp_path, **settings) == []
+
+
+def test_masked_ratios_are_warned_of_once_after_three_batches_in_a_row(tmp_path):
+    watch = Watch(trainer_of(Ours, tmp_path).args)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        counts = []
+        for share in (0.5, 0.5, 0.1, 0.5, 0.5, 0.5, 0.5):  # 0.1 is not over a tenth
+            watch.look_at_ratios(share)
+            counts.append(len(caught))
+    assert counts == [0, 0, 0, 0, 0, 1, 1] and "50% of the rows" in str(caught[0].message)
+
+
+def test_ratios_are_those_of_computed_rows(tmp_path):
+    """Of rows, or of their tokens: here of two of four rows, one of which is masked, and which have three tokens."""
+    trainer = trainer_of(Ours, tmp_path)
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 1, 1]])
+    trainer._batch.computed = torch.tensor([False, True, True, False])
+    rows, tokens = (
+        torch.tensor([[0.0], [0.0], [2.0], [9.0]]),
+        torch.tensor([[7.0, 7, 7], [0, 2, 9], [4, 9, 9], [7, 7, 7]]),
+    )
+    for ratios, share, values in ((rows, 0.5, (0.0, 1.0, 2.0)), (tokens, 1 / 3, (0.0, 2.0, 4.0))):
+        logged = trainer._metrics["train"]
+        for name in ("min", "mean", "max"):
+            logged[f"sampling/importance_sampling_ratio/{name}"].append(-1.0)  # TRL's
+        batch = {"old_per_token_logps": torch.zeros(4, 3), "importance_sampling_ratio": ratios, "completion_mask": mask}
+        assert trainer._finish_old_logps(batch) == pytest.approx(share)
+        found = [
+            logged[f"sampling/importance_sampling_ratio/{name}"][-1] for name in ("min", "mean", "max", "frac_zero")
+        ]
+        assert found == pytest.approx([*values, share])

@@ -31,7 +31,7 @@ FREE = (
 )  # fmt: skip
 """Hyper-parameters that change what is learnt, but not what a step costs (beyond the length of completions)."""
 SOURCES = ("hub", "revision", "folder")
-"""Where a model comes from, which changes nothing either."""
+"""Where a model comes from. Its sizes may be in `config`, which counts."""
 BATCH = ("per_device_train_batch_size", "gradient_accumulation_steps")
 TOY_MACHINE = "two cores of an AMD EPYC, one training on each"
 TOY_SECONDS, TOY_TOKENS = 1.5, 28_000
