@@ -3,6 +3,7 @@
 import math
 import shutil
 import signal
+import sys
 import time
 from dataclasses import replace
 
@@ -28,7 +29,7 @@ from mcgrpo.study.paths import ERROR, RECORD
 from mcgrpo.study.trained import read_record
 from mcgrpo.train import attempts
 from mcgrpo.train.callbacks import Checkpoints
-from mcgrpo.train.job import identity, run_job, write
+from mcgrpo.train.job import identity, record_attempt, run_job, write
 from mcgrpo.train.rollout_files import GROUPS, ROLLOUTS
 
 pytestmark = pytest.mark.slow
@@ -138,9 +139,12 @@ def test_of_several_errors_that_of_the_process_that_failed_first_is_recorded(kil
     assert outcome(killed.home)["error"] == "process 1: ArithmeticError: no reward"
 
 
-def test_the_error_of_another_process_is_gone_when_the_training_goes_on(killed):
+def test_the_error_of_another_process_is_gone_when_the_training_goes_on(killed, monkeypatch):
+    """First of all: what another process leaves from then on is of this attempt."""
     (killed.home / ERROR).write_text("process 1: ArithmeticError: no reward")
-    assert attempts.begin(killed.home, read_json(killed.home / attempts.IDENTITY)).started
+    monkeypatch.setattr("mcgrpo.train.job.initial_model", lambda *_: sys.exit("at its start"))
+    with pytest.raises(SystemExit, match="at its start"):
+        record_attempt(killed)
     _, found = read_record(killed.home / RECORD, sealed=False)
     assert found.status == "running" and not found.error
 
