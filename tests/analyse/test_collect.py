@@ -4,7 +4,6 @@ import subprocess
 import time
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, replace
-from itertools import product
 from signal import SIGKILL
 
 import pytest
@@ -15,45 +14,18 @@ from mcgrpo.analyse.collect import collect, main
 from mcgrpo.analyse.curves import MEANS
 from mcgrpo.analyse.frames import read_frame
 from mcgrpo.analyse.measures import problems_hash
-from mcgrpo.analyse.records import CurvePoint, Measure, Score
+from mcgrpo.analyse.records import CurvePoint, Score
 from mcgrpo.analyse.scored import by_cell
 from mcgrpo.analyse.summarise import summarise
 from mcgrpo.files import RecordError, iter_json_lines, read_json, read_jsonl, write_jsonl
-from mcgrpo.records import Group, Plan, Primary, SignFlips
-from mcgrpo.study.planned import read_plan, write_plan
+from mcgrpo.records import Group
+from mcgrpo.study.planned import read_plan
 from mcgrpo.sums import seal
 
 OF_TRAINING = len(MEANS) + 8
 """Measures of a training: seconds, those of a step, rollouts, what was clipped, unsteadiness, two entropies, GPUs."""
 WHOLE = 3 * 2 * 6 + 2 * OF_TRAINING + 1
 """Scores of `results`: of three runs on two benchmarks, of two trainings, and one of sign flips."""
-
-
-@pytest.fixture
-def results(tmp_path):
-    """An untrained run and two seeds of a trained one, with their plan beside them."""
-    runs = [a_run("none"), a_run(), a_run(seed=1)]
-    for run, (benchmark, more) in product(runs, {"sums": {}, "others": {"level": 3}}.items()):
-        path = tmp_path / "grades" / run.name / f"{benchmark}.jsonl"
-        write_jsonl(path, [asdict(grade) | {"gold_parsable": True, **more} for grade in grades()])
-    for run in runs[1:]:
-        write_run(tmp_path, run, metrics())
-    benchmarks = {"sums": "in", "others": "out"}
-    study = Plan(
-        study="mini",
-        runs=runs,
-        benchmarks={"toy": benchmarks},
-        evaluations={run.name: benchmarks for run in runs},
-        flips={runs[0].name: SignFlips("sums", 3, 9, [2], 1.0)},
-        grading=["paper"],
-        equivalence_margin=0.01,
-        measures=["greedy", "avg@2"],
-        primary=Primary("avg@2", []),
-    )
-    rates = Measure("mean/oracle-mean/zeros/k2", [0.5, 0.0, 0.25], "abc")
-    write_jsonl(tmp_path / f"flips/{runs[0].name}/sums.jsonl", [rates])
-    write_plan(tmp_path / "plan.json", study)
-    return tmp_path
 
 
 def plan(results):
