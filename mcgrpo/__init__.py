@@ -6,7 +6,7 @@ TRL and transformers are imported when one of their subclasses is asked for, not
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "MCGRPOConfig": "mcgrpo.trainer",
