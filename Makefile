@@ -25,8 +25,9 @@ setup: .venv/ready ## create .venv and install (REQUIREMENTS=envs/gpu.txt for vL
 	.venv/bin/python -m compileall -q mcgrpo # also where PYTHONDONTWRITEBYTECODE is set, as in many containers
 	@echo $(REQUIREMENTS) > $@
 
-paper: .venv/ready ## the paper's study, tables in reports/; uses 2 GPUs (GPUS=8 for more)
-	snakemake --cores all --resources gpu=$(GPUS) reports/tables.tex
+paper: .venv/ready ## the paper's study and its whole report, in reports/; uses 2 GPUs (GPUS=8 for more)
+	@$(call study,config/config.yaml) --resources gpu=$(GPUS)
+	@$(call made,reports)
 
 # GPUS=2 (or more) on the command line: on GPUs, with the study's own models. Without: on CPUs, where two are pretended.
 REHEARSAL = config/config.yaml config/rehearsal.yaml
@@ -231,5 +232,6 @@ lock: .venv/ready ## update envs/*.txt after a change of pyproject.toml (needs u
 	pip install --quiet --upgrade --upgrade-strategy eager --editable '.[dev]'
 	{ echo "# CPU, Linux: what make setup and CI install. Made by make lock."; pip freeze --exclude-editable | sed 's/+cpu$$//'; } > envs/cpu.txt
 
-clean: ## remove results, reports and logs (not .venv)
-	rm -rf results resources logs .snakemake reports/mini reports/reference reports/reviewer reports/quick reports/smoke reports/gpu-small reports/smollm2 reports/smollm2-long reports/rehearsal reports/bench
+clean: ## remove all results, reports and logs, and models and data that were downloaded or made (not .venv)
+	rm -rf results resources logs .snakemake
+	find reports -mindepth 1 -not -path reports/reproduction.tex -delete

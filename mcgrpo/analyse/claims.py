@@ -128,16 +128,21 @@ def questions(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
 
 
 def check_questions(config: Config) -> None:
-    """Refuse a study whose questions are not in the language of claims, or name a variant that it does not have.
+    """Refuse a study whose questions are not in the language of claims, or name what the study does not have.
 
     Raises:
         ClaimError: naming the question and the culprit.
     """
-    known = {DEFAULT, *config.get("variants", {}), *config.get("selections", {})}
+    variants = {DEFAULT, *config.get("variants", {}), *config.get("selections", {})}
     for claim in questions(config.get("questions", [])):
-        for name in sorted({term.variant for each in claim.comparisons for term in each.terms} - known):
-            if not flips_of(name):
-                raise ClaimError(f"questions: claim {claim.id}: no {name!r} under variants or selections")
+        terms = [term for each in claim.comparisons for term in each.terms]
+        benchmarks = {term.benchmark for term in terms} - {None, "train"}
+        named = {name for name in {term.variant for term in terms} - variants if not flips_of(name)}
+        unknown = [f"{name!r} under settings" for name in sorted({*claim.settings} - {*config["settings"]})]
+        unknown += [f"{name!r} under datasets" for name in sorted(benchmarks - {*config["datasets"]})]
+        unknown += [f"{name!r} under variants or selections" for name in sorted(named)]
+        if unknown:
+            raise ClaimError(f"questions: claim {claim.id}: no {unknown[0]}")
 
 
 def _claims(content: Any, path: str) -> list[Claim]:

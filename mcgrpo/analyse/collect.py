@@ -5,8 +5,8 @@
 
 import multiprocessing
 import os
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,12 +33,14 @@ MOST_PROCESSES, LEAST_RUNS = 8, 8
 """Processes that read files, and runs for each of them."""
 
 
-def finished_outcome(path: Path, run: Run) -> Outcome:
+def finished_outcome(folder: Path, run: Run) -> Outcome:
     """The outcome of a training, from its run.json.
 
     Raises:
-        RecordError: if it has not finished, took no optimizer step, or is of another run than the plan's.
+        RecordError: if it has not finished, took no optimizer step, or is of another run than the plan's; if a file
+            that it left is not what it wrote, by the sums in run.json. Weights are checked where they are read.
     """
+    path = folder / RECORD
     record, outcome = read_record(path)
     if not (outcome and outcome.is_finished):
         raise RecordError(f"{path}: this training has not finished")
@@ -47,26 +49,10 @@ def finished_outcome(path: Path, run: Run) -> Outcome:
     if record != run:
         odd = next(name for name, value in vars(run).items() if getattr(record, name) != value)
         raise RecordError(f"{path}: this training is not the plan's: {odd} differs")
-    return outcome
-
-
-def check_files(folder: Path) -> None:
-    """Refuse what a training has left and does not hold what was written, by the sums in its run.json.
-
-    Not its weights, which are checked where completions are drawn from them.
-
-    Args:
-        folder: of the run; it may not be there yet.
-
-    Raises:
-        RecordError: naming the file.
-    """
-    if not (folder / RECORD).is_file():
-        return
-    _, outcome = read_record(folder / RECORD)
-    sums = {name: value for name, value in (outcome.sums if outcome else {}).items() if name != WEIGHTS_LIST}
+    sums = {name: value for name, value in outcome.sums.items() if name != WEIGHTS_LIST}
     if fault := damage(folder, sums):
-        raise RecordError(f"{fault} (its sum is in {folder / RECORD}): remove {folder}, and the run is trained again")
+        raise RecordError(f"{fault} (its sum is in {path}): remove {folder}, and the run is trained again")
+    return outcome
 
 
 REMEDY = {
@@ -75,56 +61,48 @@ REMEDY = {
 }
 
 
-class Inputs:
-    """What the runs of a study read: files of data and models, golds and prompts. Of one name, all read the same."""
+Input = tuple[tuple[str, str, str], str, str]
+"""What a run read: (a key of `REMEDY`, kind, its name), its SHA-256, the run. Of one name, all runs read the same."""
 
-    def __init__(self) -> None:
-        self.runs: dict[tuple[str, str, str], dict[str, dict[str, None]]] = {}
-        """(a key of `REMEDY`, kind, its name) -> a SHA-256 -> the runs that read what has it."""
 
-    def add(self, key: tuple[str, str, str], total: str, *runs: str) -> None:
-        """Runs that read what has this SHA-256."""
-        self.runs.setdefault(key, {}).setdefault(total, {}).update(dict.fromkeys(runs))
+def trained_on(run: Run, outcome: Outcome, plan: Plan) -> Iterator[Input]:
+    """The files that a training read; to select a checkpoint, the first benchmark of its setting."""
+    roles = plan.benchmarks[run.setting]
+    first = next(name for name in roles if roles[name] == "in")
+    read = ("data", run.dataset, outcome.data), ("data", first, outcome.test), ("model", run.model, outcome.model)
+    for kind, name, used in read:
+        if used:
+            yield ("files", kind, name), used.sha256, run.name
 
-    def update(self, other: "Inputs") -> None:
-        """Add what other runs read."""
-        for key, sums in other.runs.items():
-            for total, runs in sums.items():
-                self.add(key, total, *runs)
 
-    def trained(self, run: Run, outcome: Outcome, plan: Plan) -> None:
-        """The files that a training read; to select a checkpoint, the first benchmark of its setting."""
-        roles = plan.benchmarks[run.setting]
-        first = next(name for name in roles if roles[name] == "in")
-        read = ("data", run.dataset, outcome.data), ("data", first, outcome.test), ("model", run.model, outcome.model)
-        for kind, name, used in read:
-            if used:
-                self.add(("files", kind, name), used.sha256, run.name)
+def evaluated_on(run: Run, benchmark: str, drawn: dict[Decoding, Problems], path: Path) -> Iterator[Input]:
+    """The problems of completions. The text of a prompt has the chat template of the model."""
+    template = run.training.get("chat_template_kwargs")
+    names = {
+        "golds": benchmark,
+        "prompts": f"{benchmark} in {run.setting}" + (f" with {template}" if template else ""),
+    }
+    for kind, total in asked(drawn, str(path)).items():
+        yield ("problems", kind, names[kind]), total, run.name
 
-    def evaluated(self, run: Run, benchmark: str, drawn: dict[Decoding, Problems], path: Path) -> None:
-        """The problems of completions. The text of a prompt has the chat template of the model."""
-        template = run.training.get("chat_template_kwargs")
-        names = {
-            "golds": benchmark,
-            "prompts": f"{benchmark} in {run.setting}" + (f" with {template}" if template else ""),
-        }
-        for kind, total in asked(drawn, str(path)).items():
-            self.add(("problems", kind, names[kind]), total, run.name)
 
-    def check(self) -> None:
-        """Refuse runs that read different things of one name.
+def check_inputs(inputs: Iterable[Input]) -> None:
+    """Refuse runs that read different things of one name.
 
-        Raises:
-            RecordError: naming up to three runs of the rarer kind, and one of the other.
-        """
-        for (what, kind, name), sums in self.runs.items():
-            if len(sums) > 1:
-                few, *_, many = sorted(map(list, sums.values()), key=len)
-                read = f"other files of {kind}" if what == "files" else f"other {kind} of"
-                raise RecordError(
-                    f"{', '.join(few[:3])} ({len(few)} in all) had {read} {name!r} than {many[0]} "
-                    f"({len(many)} in all): {REMEDY[what]}"
-                )
+    Raises:
+        RecordError: naming up to three runs of the rarer kind, and one of the other.
+    """
+    readers = defaultdict(lambda: defaultdict(dict))
+    for key, total, run in inputs:
+        readers[key][total][run] = None  # each run once
+    for (what, kind, name), sums in readers.items():
+        if len(sums) > 1:
+            few, *_, many = sorted(map(list, sums.values()), key=len)
+            read = f"other files of {kind}" if what == "files" else f"other {kind} of"
+            raise RecordError(
+                f"{', '.join(few[:3])} ({len(few)} in all) had {read} {name!r} than {many[0]} "
+                f"({len(many)} in all): {REMEDY[what]}"
+            )
 
 
 @dataclass
@@ -134,14 +112,14 @@ class Results:
     scores: list[Score] = field(default_factory=list)
     curves: list[CurvePoint] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    inputs: Inputs = field(default_factory=Inputs)
+    inputs: list[Input] = field(default_factory=list)
 
     def update(self, other: "Results") -> None:
         """Add those of another run."""
         self.scores += other.scores
         self.curves += other.curves
         self.missing += other.missing
-        self.inputs.update(other.inputs)
+        self.inputs += other.inputs
 
     @contextmanager
     def listing(self, unfinished: bool) -> Iterator[None]:
@@ -172,7 +150,7 @@ def collect(plan: Plan, folder: Path, unfinished: bool = False) -> Results:
     else:
         for found in map(one, plan.runs):
             results.update(found)
-    results.inputs.check()
+    check_inputs(results.inputs)
     return results
 
 
@@ -186,11 +164,10 @@ def of_one_run(plan: Plan, folder: Path, unfinished: bool, run: Run) -> Results:
     """The scores and the curve of one run; as in `collect`."""
     results, files = Results(), ResultFiles(folder)
     with results.listing(unfinished):
-        check_files(files.run(run.name))
         is_trained = run.method != UNTRAINED
-        outcome = finished_outcome(files.run(run.name) / RECORD, run) if is_trained else None
+        outcome = finished_outcome(files.run(run.name), run) if is_trained else None
         if outcome:
-            results.inputs.trained(run, outcome, plan)
+            results.inputs += trained_on(run, outcome, plan)
         for benchmark, role in measured_on(plan, run):
             with results.listing(unfinished):
                 if role == "train":
@@ -205,7 +182,7 @@ def of_one_run(plan: Plan, folder: Path, unfinished: bool, run: Run) -> Results:
 
 
 def of_benchmark(
-    run: Run, benchmark: str, role: Role, grading: list[str], files: ResultFiles, since: float, inputs: Inputs
+    run: Run, benchmark: str, role: Role, grading: list[str], files: ResultFiles, since: float, inputs: list[Input]
 ) -> list[Score]:
     """The scores of a run on a benchmark under each protocol of grading, or its sign-flip rates there.
 
@@ -229,7 +206,7 @@ def of_benchmark(
             rows = read_jsonl(path, Measure)
         else:
             drawn = read_grades(path)
-            inputs.evaluated(run, benchmark, drawn, path)
+            inputs += evaluated_on(run, benchmark, drawn, path)
             rows = measures(drawn, protocol)
         for row in rows:
             numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}

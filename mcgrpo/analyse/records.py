@@ -4,7 +4,8 @@ Each is a record, a row of a file, whose fields are the columns in their order. 
 files. Fractions are in [0, 1].
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from mcgrpo.records import Decoding
 
@@ -14,32 +15,11 @@ EXTRA_ROLLOUTS = "extra_rollouts"
 """The measure with the rollouts of each prompt beside G that a user-defined estimator drew."""
 FIT_TOKENS, ASKED_TOKENS = "max_new_tokens", "asked_new_tokens"
 """The measures with the most tokens of a completion on a benchmark: as many as fit the context, as the study asks."""
-LOGGED = {
-    "reward": "drawn/reward",
-    "reward_first": "drawn/reward_first",
-    "loss": "loss",
-    "grad_norm": "grad_norm",
-    "kl": "kl",
-    "entropy": "entropy",
-    "completion_length": "completions/mean_length",
-    "frac_unscorable": "drawn/frac_unscorable",
-    "advantage_abs_max": "advantage/abs_max",
-    "frac_scale_zero": "advantage/frac_scale_zero",
-    "frac_scale_zero_signal": "advantage/frac_scale_zero_signal",
-    "frac_advantage_zero": "advantage/frac_zero",
-    "frac_groups_zero": "advantage/frac_groups_zero",
-    "frac_effective": "advantage/frac_effective",
-    "kl_l1_share_logps": "gradient/kl_l1_share_logps",
-    "flips_mean_median": "flips/mean_median",
-    "flips_loo_mean": "flips/loo_mean",
-    "flips_loo_median": "flips/loo_median",
-    "clip_ratio": "clip_ratio/region_mean",
-    "seconds_generation": "seconds/generation",
-    "seconds_rewards": "seconds/rewards",
-    "seconds_logprobs": "seconds/logprobs",
-    "seconds_update": "seconds/update",
-}
-"""Columns of curves.csv, and the names that they are logged under in metrics.jsonl."""
+
+
+def _logged(name: str) -> Any:
+    """A column that is logged under this name in metrics.jsonl; empty where it was not."""
+    return field(default=None, metadata={"logged": name})
 
 
 @dataclass(frozen=True)
@@ -95,29 +75,33 @@ class CurvePoint:
     step: int
     rollouts: float | None
     accuracy: float | None
-    reward: float | None = None
-    reward_first: float | None = None
-    loss: float | None = None
-    grad_norm: float | None = None
-    kl: float | None = None
-    entropy: float | None = None
-    completion_length: float | None = None
-    frac_unscorable: float | None = None
-    advantage_abs_max: float | None = None
-    frac_scale_zero: float | None = None
-    frac_scale_zero_signal: float | None = None
-    frac_advantage_zero: float | None = None
-    frac_groups_zero: float | None = None
-    frac_effective: float | None = None
-    kl_l1_share_logps: float | None = None
-    flips_mean_median: float | None = None
-    flips_loo_mean: float | None = None
-    flips_loo_median: float | None = None
-    clip_ratio: float | None = None
-    seconds_generation: float | None = None
-    seconds_rewards: float | None = None
-    seconds_logprobs: float | None = None
-    seconds_update: float | None = None
+    reward: float | None = _logged("drawn/reward")
+    reward_first: float | None = _logged("drawn/reward_first")
+    loss: float | None = _logged("loss")
+    grad_norm: float | None = _logged("grad_norm")
+    kl: float | None = _logged("kl")
+    entropy: float | None = _logged("entropy")
+    completion_length: float | None = _logged("completions/mean_length")
+    frac_unscorable: float | None = _logged("drawn/frac_unscorable")
+    advantage_abs_max: float | None = _logged("advantage/abs_max")
+    frac_scale_zero: float | None = _logged("advantage/frac_scale_zero")
+    frac_scale_zero_signal: float | None = _logged("advantage/frac_scale_zero_signal")
+    frac_advantage_zero: float | None = _logged("advantage/frac_zero")
+    frac_groups_zero: float | None = _logged("advantage/frac_groups_zero")
+    frac_effective: float | None = _logged("advantage/frac_effective")
+    kl_l1_share_logps: float | None = _logged("gradient/kl_l1_share_logps")
+    flips_mean_median: float | None = _logged("flips/mean_median")
+    flips_loo_mean: float | None = _logged("flips/loo_mean")
+    flips_loo_median: float | None = _logged("flips/loo_median")
+    clip_ratio: float | None = _logged("clip_ratio/region_mean")
+    seconds_generation: float | None = _logged("seconds/generation")
+    seconds_rewards: float | None = _logged("seconds/rewards")
+    seconds_logprobs: float | None = _logged("seconds/logprobs")
+    seconds_update: float | None = _logged("seconds/update")
+
+
+LOGGED = {each.name: each.metadata["logged"] for each in fields(CurvePoint) if each.metadata}
+"""Columns of curves.csv, and the names that they are logged under in metrics.jsonl."""
 
 
 @dataclass(frozen=True)
@@ -195,8 +179,7 @@ class SignalPoint:
     """A row of `signal_curves.csv`: the signal of a method on a prompt with success rate `rate`.
 
     Successes are spread over the levels of reward as in the rollouts of `source`. `per_rollout` and `objective` are
-    those of `mcgrpo.estimators.Signal`; `slope` is what the objective gains by a higher success rate, over what it does
-    at a rate of 1/2.
+    those of `mcgrpo.estimators.Signal`.
     """
 
     setting: str
@@ -205,7 +188,6 @@ class SignalPoint:
     num_generations: int
     rate: float
     per_rollout: float
-    slope: float
     objective: float
 
 

@@ -147,18 +147,16 @@ def curves(plan: Plan, rewards: Rewards) -> Iterator[SignalPoint]:
     successes = rewards.probabilities.sum(dim=0).index_fill(0, torch.tensor([0]), 0.0)
     if not successes.any():
         successes[-1] = 1.0
-    rates = torch.cat([RATES, torch.tensor([0.5], dtype=torch.float64)]).unsqueeze(1)
-    points = rates * successes / successes.sum()
-    points[:, 0] = 1 - rates[:, 0]
+    points = RATES.unsqueeze(1) * successes / successes.sum()
+    points[:, 0] = 1 - RATES
     for key, trained in cells_of(plan, rewards).items():
         signal = _signal(rewards, points, trained) if key.variant == DEFAULT else None
         if signal is None:
             continue
-        slope = signal.gain / signal.climb.square().sum(dim=1)
         point = partial(SignalPoint, rewards.setting, rewards.source, key.method, key.num_generations)
         for index, rate in enumerate(RATES.tolist()):
             alone = signal[index : index + 1].per_rollout
-            yield point(rate, alone, (slope[index] / slope[-1]).item(), signal.objective[index].item())
+            yield point(rate, alone, signal.objective[index].item())
 
 
 def main(arguments: list[str] | None = None) -> None:

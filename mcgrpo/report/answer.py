@@ -64,7 +64,7 @@ class Answer:
         text = f"{beside.format('against')}, in {_endpoint(own)}, the primary endpoint."
         if other.empty:
             return text
-        as_paper = ", which the paper decodes by" if other.decoding.iloc[0] == "greedy" else ""
+        as_paper = ", as the paper's released code decodes" if other.decoding.iloc[0] == "greedy" else ""
         return f"{text} In {_endpoint(other)}{as_paper}: {_lower(self.word(baseline, False))} (exploratory)."
 
     @property

@@ -167,7 +167,12 @@ def figures(config: Config, planned: Mapping[str, PlannedRun]) -> list[str]:
 
 def _is_sweep(trained: Iterable[Run], variants: Iterable[str]) -> bool:
     """Whether trainings under these variants have several learning rates."""
-    return len({run.training.get("learning_rate") for run in trained if run.variant in variants}) > 1
+    return len({learning_rate(run) for run in trained if run.variant in variants}) > 1
+
+
+def learning_rate(run: Run) -> float:
+    """The learning rate of a training; without one in the study it is TRL's."""
+    return run.training.get("learning_rate", 1e-6)
 
 
 def title(config: Config) -> str:

@@ -103,6 +103,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="results/STUDY, instead of study files; with --reports")
     parser.add_argument("--reports", type=Path, help="its tables and figures")
     options = parser.parse_args()
+    if options.results and not options.reports:
+        parser.error("--results needs --reports")
     with command_line.errors(StudyError):
         config = {} if options.results else study_file.read(options.studies)
         results = ResultFiles(options.results) if options.results else StudyFiles(config["study"]).results

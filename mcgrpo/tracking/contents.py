@@ -56,9 +56,9 @@ class Entry:
 
     @property
     def artifacts(self) -> list[Path]:
-        """Of `folder`: other studies may have folders below it."""
+        """Of `folder`: other studies may have folders below it, and what is being written begins with a dot."""
         folders = [self.folder, self.folder / "figures"] if self.folder else []
-        return sorted(path for folder in folders for path in folder.glob("*") if path.is_file())
+        return sorted(path for folder in folders for path in folder.glob("[!.]*") if path.is_file())
 
     @property
     def digest(self) -> str:

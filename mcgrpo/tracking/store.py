@@ -35,6 +35,8 @@ class Store:
     def __init__(self, uri: str, study: str):
         self.client = MlflowClient(uri)
         experiment = self.client.get_experiment_by_name(study)
+        if experiment and experiment.lifecycle_stage == "deleted":  # in its user interface
+            self.client.restore_experiment(experiment.experiment_id)
         beside = Path(uri.removeprefix(SQLITE)).resolve().parent if uri.startswith(SQLITE) else None
         artifacts = str(beside / "mlruns" / study) if beside else None
         self.experiment = (
@@ -84,7 +86,9 @@ class Store:
         if entry.data:
             client.log_inputs(run_id, [dataset(entry.data)])
         if entry.rollouts:
-            client.log_table(run_id, pd.read_json(entry.rollouts, lines=True).astype(object), "rollouts.json")
+            client.log_table(
+                run_id, pd.read_json(entry.rollouts, lines=True, dtype=False).astype(object), "rollouts.json"
+            )
         for path in entry.artifacts:
             client.log_artifact(run_id, str(path), "figures" if path.parent != entry.folder else None)
         client.set_terminated(run_id, "FINISHED", milliseconds(entry.ended))

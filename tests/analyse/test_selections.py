@@ -100,8 +100,14 @@ def compared(plan, scores):
         ({"id": "it", "says": "It holds."}, "claim it: "),
         (ASKED | {"comparisons": [{"above": 0, "terms": [{"method": "grppo", "num_generations": 2}]}]}, "'grppo'"),
         (ASKED, "claim it: no 'best' under variants or selections"),
+        (ASKED | {"settings": ["toy", "tyo"]}, "claim it: no 'tyo' under settings"),
+        (
+            ASKED
+            | {"comparisons": [{"above": 0, "terms": [{"method": "grpo", "num_generations": 2, "benchmark": "suns"}]}]},
+            "claim it: no 'suns' under datasets",
+        ),
     ],
 )
 def test_a_question_that_cannot_be_asked_is_refused_before_anything_runs(row, said):
     with pytest.raises(ClaimError, match=said):
-        check_questions({"questions": [row], "variants": {LOW: {}, HIGH: {}}})
+        check_questions({"questions": [row], "settings": {"toy"}, "datasets": {"sums"}, "variants": {LOW, HIGH}})

@@ -53,7 +53,7 @@ def test_a_plan_with_a_run_that_is_none_is_refused(tmp_path):
         read_plan(path)
 
 
-ROW = "toy_a,a/none/G0/default/seed0,grpo,2,0.5,0.1,1.0,"
+ROW = "toy_a,a/none/G0/default/seed0,grpo,2,0.5,0.1,"
 
 
 @pytest.mark.parametrize(

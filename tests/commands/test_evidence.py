@@ -248,6 +248,7 @@ def test_as_commands(study, tmp_path):
     assert re.fullmatch(rf"{tmp_path}/a\.tar\.xz: 0\.\d MB, sha256 {digest}\n", done.stdout)
     for command, told in (
         (["bundle", "none.yaml"], "none.yaml: no such file"),
+        (["bundle", *FILES, "--output", "."], "error: --output .: is a folder"),
         (["verify", "none.tar.xz"], "error: none.tar.xz: No such file or directory"),
     ):
         done = run("mcgrpo.cli", *command, folder=study)

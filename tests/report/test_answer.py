@@ -55,7 +55,8 @@ def test_greedy_stands_beside_sampled_in_the_same_breath_with_its_own_verdict():
     assert found.word() == "Yes"
     said = markdown(found, "")
     both = (
-        "sampled accuracy (avg@4), the primary endpoint. In greedy accuracy, which the paper decodes by: no, it hurts"
+        "sampled accuracy (avg@4), the primary endpoint. In greedy accuracy, as the paper's released code decodes: "
+        "no, it hurts"
     )
     assert both in said
     assert "+2.0 points [+1.8, +2.2], better (5 seeds; greedy: −5.0 [−5.2, −4.8], worse)" in said

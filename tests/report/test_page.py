@@ -65,11 +65,14 @@ class TestRuns:
         outcome_of(small.results, RUNS[0], "unfinished", status="failed", error="ValueError: no such schedule\nmore")
         outcome_of(small.results, RUNS[1], "unfinished", status="running")
         planned = jobs.planned_trainings(read_plan(small.results / "plan.json"), ResultFiles(small.results))
-        runs, seeds = jobs.missing(planned, cells.frame(tmp_path, [cells.cell("mc-grpo", 2, 0.5, seeds=2)]))
+        flips = [("toy_a/none/G0/default/seed0", "sums")]
+        seen = cells.frame(tmp_path, [cells.cell("mc-grpo", 2, 0.5, seeds=2)])
+        runs, seeds, unmeasured = jobs.missing(planned, seen, flips)
         found = runs.frame.to_numpy().tolist()
         expected = [["failed", "ValueError: no such schedule"], ["unfinished", ""], ["not started", ""]]
         assert found == [[run.name, *each] for run, each in zip(RUNS, expected, strict=False)]
         assert seeds.frame.to_numpy().tolist() == [["toy_a/mc-grpo/G2/default", "sums", "2/3"]]
+        assert unmeasured.frame.to_numpy().tolist() == [list(flips[0])]
         page = small.made().read_text()
         assert "6 finished, 1 failed, 1 unfinished, 1 not started" in page and "The study is not finished" in page
         assert "ValueError: no such schedule" in page and "3 of 9 planned trainings are not finished" in page
@@ -77,7 +80,7 @@ class TestRuns:
     def test_the_environment_is_that_of_the_finished_ones(self, small):
         model = {"path": "resources/toy", "sha256": "0123456789abcdef", "source": {"hub": "org/toy", "commit": "c0"}}
         outcome_of(small.results, RUNS[0], device="NVIDIA H200", commit=f"{COMMIT}-dirty", model=model)
-        outcome_of(small.results, RUNS[1], status="failed", device="TPU")
+        outcome_of(small.results, RUNS[1], status="failed", device="TPU", started=2_000_000_000.0)
         found = jobs.planned_trainings(read_plan(small.results / "plan.json"), ResultFiles(small.results))
         told = dict(jobs.environment(found).frame.to_numpy().tolist())
         assert told["device"] == "cpu (7 runs), NVIDIA H200 (1 run)" and told["torch"] == "2.13.0"

@@ -133,7 +133,13 @@ def test_a_gain_of_one_seed_is_not_called_worse():
     assert [signal.table(signals(row)).frame["Measured"].iloc[0].tone for row in rows] == ["below", ""]
 
 
-@pytest.mark.parametrize("rows", [[], [replace(cell_signals()[0], variant="mad-zero-std", predicted=None)]])
+UNUSED = [
+    replace(cell_signals()[0], variant="mad-zero-std", predicted=None),
+    replace(cell_signals()[0], source="toy_b/grpo/G8/default/steps 1-6"),  # of trainings; no untrained model of theirs
+]
+
+
+@pytest.mark.parametrize("rows", [[], UNUSED[:1], UNUSED[1:]])
 def test_a_study_without_rollouts_says_that_it_has_no_signal(tmp_path, rows):
     folder = command(tmp_path, study(), rows)
     assert all(signal.ABSENT in (folder / name).read_text() for name in ("signal.md", "signal.tex"))

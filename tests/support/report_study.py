@@ -116,7 +116,7 @@ SOURCE = "toy_a/none/G0/default/seed0"
 def signal_points():
     """Curves whose signal is p (1 - p), and whose objective is p times G."""
     return [
-        SignalPoint("toy_a", SOURCE, method, budget, rate, rate * (1 - rate), 1.0, rate * budget)
+        SignalPoint("toy_a", SOURCE, method, budget, rate, rate * (1 - rate), rate * budget)
         for method in ("grpo", "mc-grpo", "dapo")
         for budget in (2, 4)
         for rate in (0.25, 0.5, 0.75)

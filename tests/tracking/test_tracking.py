@@ -1,7 +1,9 @@
+import json
 import os
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 from cells import cell, write_cells
@@ -54,6 +56,7 @@ def results(tmp_path):
     summarise(results)
     (tmp_path / "reports/figures").mkdir(parents=True)
     (tmp_path / "reports/figures/one.png").write_bytes(b"png")
+    (tmp_path / "reports/.tables.md.x1.tmp").write_text("being written")
     return results
 
 
@@ -104,6 +107,7 @@ def test_the_seeds_of_a_cell_are_grouped_below_its_mean_interval_and_gain_and_ta
     }  # fmt: skip
     tables = tracked.client.list_artifacts(runs["tables and figures"].info.run_id, "figures")
     assert [file.path for file in tables] == ["figures/one.png"]
+    assert [each.path for each in tracked.client.list_artifacts(runs["tables and figures"].info.run_id)] == ["figures"]
     note = tracked.experiment.tags["mlflow.note.content"]
     ids = ",".join(f"%22{runs[name].info.run_id}%22" for name in ("G4 GRPO seed3 toy", "G4 MC-GRPO seed3 toy"))
     assert f"[G4 MC-GRPO and GRPO toy](#/compare-runs?runs=[{ids}]&experiments=[%22" in note
@@ -129,6 +133,20 @@ def test_tracked_again_only_what_has_changed_or_was_interrupted_is_written(track
     assert second["G4 MC-GRPO seed3 toy"].data.metrics["accuracy/sums/avg_at_4"] == 1.0
     anew = {name for name, run in second.items() if run.info.run_id != first[name]}
     assert "2 runs written" in tracked.said and anew == {"G4 MC-GRPO seed3 toy", "G4 GRPO seed3 toy"}
+
+
+def test_an_experiment_that_was_deleted_is_restored(tracked, results):
+    runs = tracked()
+    tracked.client.delete_experiment(tracked.experiment.experiment_id)
+    train(results, replace(RUN, seed=4))
+    assert tracked().keys() == runs.keys() | {"G4 MC-GRPO seed4 toy"}
+
+
+def test_completions_that_are_numbers_stay_text(tracked, results):
+    write_jsonl(results.run(RUN.name) / "rollouts.jsonl", [{"prompt": "3+4", "completion": "007", "reward": 1.0}])
+    run = tracked()["G4 MC-GRPO seed3 toy"].info
+    table = Path(tracked.client.download_artifacts(run.run_id, "rollouts.json"))
+    assert json.loads(table.read_text())["data"] == [["3+4", "007", 1.0]]
 
 
 def test_during_a_study_what_is_finished_is_there_and_grouped_later(tracked, results):

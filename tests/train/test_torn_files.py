@@ -9,9 +9,10 @@ import pytest
 from learning_trainings import LONG, assert_ended_alike, run
 from training_jobs import job, outcome
 
-from mcgrpo.analyse.collect import check_files
+from mcgrpo.analyse.collect import finished_outcome
 from mcgrpo.files import RecordError, read_json
 from mcgrpo.generate.complete import main as generate
+from mcgrpo.study.trained import read_record
 from mcgrpo.train import attempts
 from mcgrpo.train.attempts import COMPLETE, EARLIER, IDENTITY
 
@@ -93,14 +94,14 @@ class TestAFinishedTraining:
         check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
         done = subprocess.run(check, cwd=whole.weights, capture_output=True, text=True)
         assert done.returncode == 0 and "model.safetensors: OK" in done.stdout
-        check_files(whole.output)
+        finished_outcome(whole.output, read_record(whole.output / "run.json")[0])
 
     @pytest.mark.parametrize("name", ["metrics.jsonl", "groups.jsonl"])
     def test_with_a_flipped_bit_is_not_collected(self, whole, name):
         path = whole.output / name
         flipped(path)
         with pytest.raises(RecordError, match=rf"{path} has changed"):
-            check_files(whole.output)
+            finished_outcome(whole.output, read_record(whole.output / "run.json")[0])
 
     def test_can_be_read_by_others_as_any_new_file_can(self, whole):
         new = (whole.output / "run.json").stat().st_mode

@@ -88,8 +88,6 @@ use rule generate as rollouts with:
         run=RUN,
     params:
         options=lambda wildcards: generation_options(wildcards, (settings.rollout_settings, FLIPS[wildcards.run])),
-        gpus=GENERATION_GPUS,
-        code=lambda wildcards: fingerprint("mcgrpo.generate", run_of(wildcards).prompt),
 
 
 use rule grade as grade_rollouts with:
@@ -102,9 +100,7 @@ use rule grade as grade_rollouts with:
     benchmark:
         RESULTS.benchmark("grade_rollouts", "{run}/{benchmark}")
     params:
-        task=lambda wildcards: task_of(wildcards.benchmark),
         protocols=["paper"],
-        code=lambda wildcards: fingerprint("mcgrpo.grade", task_of(wildcards.benchmark)),
 
 
 rule sign_flips:

@@ -8,7 +8,7 @@ rule track:
         scores=rules.collect.output.scores,
         summary=rules.summarise.output.summary,
         comparisons=rules.comparisons.output,
-        report=[*TABLES, *FIGURES],
+        report=[*TABLES, *SIGNAL, *CLAIMS, *FIGURES, *DOCUMENT, PAGE],
     output:
         touch(RESULTS.tracked),
     log:

@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pandas as pd
 
@@ -140,9 +140,4 @@ def seeds_for(row: Contrast) -> int:
 
 def bullets(answers: dict[str, str]) -> str:
     """A line for each question."""
-
-    def lines() -> Iterator[str]:
-        for question, answer in answers.items():
-            yield f"- **{question}** {(answer or 'Not computed').removesuffix('.')}."
-
-    return "\n".join(lines())
+    return "\n".join(f"- **{name}** {(text or 'Not computed').removesuffix('.')}." for name, text in answers.items())

@@ -126,6 +126,8 @@ def main() -> None:
     parser.add_argument("--completions", action="store_true", help="pack the text that was graded, too")
     options = parser.parse_args()
     output = options.output.absolute() if options.output else None
+    if output and output.is_dir():
+        parser.error(f"--output {options.output}: is a folder, name a file in it")
     with command_line.errors(StudyError, RecordError):
         path, lacking = bundle(options.studies, output, options.completions)
     print(f"{options.output or path}: {path.stat().st_size / 1e6:,.1f} MB, sha256 {sha256(path)}")

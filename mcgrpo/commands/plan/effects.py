@@ -5,20 +5,21 @@ residual. Their variances give its standard error and degrees of freedom (`mcgrp
 difference that a two-sided test at 5% detects with power 80% (`mcgrpo.analyse.stats.detectable`).
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
 from tabulate import tabulate
 
 from mcgrpo.analyse.crossed import total_variance
+from mcgrpo.analyse.scored import planned_seeds
 from mcgrpo.analyse.stats import detectable
-from mcgrpo.study.methods import METHODS
-from mcgrpo.study.plan import Config, expand, plan_of
+from mcgrpo.records import Plan
+from mcgrpo.study.plan import Config, plan_of
 from mcgrpo.study.rows import rows_of
 
 BETWEEN_SEEDS, BETWEEN_PROBLEMS = 0.015, 0.08
-"""Standard deviations that are assumed of a gain, given infinitely many problems, or seeds. For the gains of a finished
-study, summary.csv has `difference_detectable`."""
+"""Standard deviations that are assumed of a gain, given infinitely many problems, or seeds. For the comparisons of a
+finished study, comparisons.csv has `detectable`."""
 DISAGREEMENT, SAMPLED = 0.12, 0.25
 """Share of problems that a greedy or a sampled answer of one method gets right and one of the other wrong, or the
 reverse: over the number of answers to a problem, the variance of the residual. Sampled, it was 0.10 in the reference
@@ -42,27 +43,22 @@ def smallest_gain(seeds: int, problems: int, samples: int = 0) -> float | None:
     return detectable(variance**0.5, freedom)
 
 
-def gains(config: Config) -> Counter[tuple[str, str, int]]:
+def gains(plan: Plan) -> Counter[tuple[str, str, int]]:
     """(setting, benchmark, seeds) -> number of cells that are compared with their baseline there."""
-    seeds = defaultdict(set)
-    for entry in expand(config).values():
-        run = entry.run
-        for benchmark in entry.evaluated:
-            seeds[run.setting, run.method, run.num_generations, run.variant, benchmark].add(run.seed)
-    counts = Counter()
-    for (setting, method, *rest), own in seeds.items():
-        baseline = METHODS[method].baseline if method in METHODS else None
-        if shared := own & seeds.get((setting, baseline, *rest), set()):
-            counts[setting, rest[-1], len(shared)] += 1
+    seeds, counts = planned_seeds(plan), Counter()
+    for key, own in seeds.items():
+        if key.is_evaluation and (shared := own & seeds.get(key.baseline, set())):
+            counts[key.setting, key.benchmark, len(shared)] += 1
     return counts
 
 
 def listing(config: Config) -> Iterator[str]:
     """The detectable gain by the study's primary measure, for each setting, benchmark and number of seeds."""
-    measure, rows = plan_of(config).primary.measure, []
+    plan, rows = plan_of(config), []
+    measure = plan.primary.measure
     samples = 0 if measure == "greedy" else config["evaluation"]["samples"]
     sort, differ = ("sampled", SAMPLED) if samples else ("greedy", DISAGREEMENT)
-    for (setting, benchmark, seeds), cells in sorted(gains(config).items()):
+    for (setting, benchmark, seeds), cells in sorted(gains(plan).items()):
         problems = rows_of(config, benchmark).get("test")
         gain = smallest_gain(seeds, problems or 0, samples)
         told = "unknown" if gain is None else f"{100 * gain:.1f}"

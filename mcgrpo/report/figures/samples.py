@@ -9,6 +9,7 @@ from mcgrpo.records import CELL, Plan
 from mcgrpo.report import wording
 from mcgrpo.report.figures import facets
 from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.plan import learning_rate
 from mcgrpo.study.primary import CONTROL, MEAN, METHOD
 from mcgrpo.study.variants import DEFAULT
 
@@ -51,9 +52,7 @@ def rates(summary: pd.DataFrame, plan: Plan) -> Figure:
     A row for each setting, benchmark and decoding, a column for each G.
     """
     names = {name for variants in plan.selections.values() for name in variants}
-    runs = [
-        {**{name: getattr(run, name) for name in CELL}, "rate": run.training.get("learning_rate")} for run in plan.runs
-    ]
+    runs = [{**{name: getattr(run, name) for name in CELL}, "rate": learning_rate(run)} for run in plan.runs]
     rate = pd.DataFrame(runs).drop_duplicates([*CELL])
     cells = accuracies(summary, "in", variant=None)
     cells = cells[cells.variant.isin(names) & cells["mean"].notna() & cells.method.isin(SHOWN)]

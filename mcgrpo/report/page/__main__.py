@@ -49,6 +49,8 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
     files = ResultFiles(options.results)
     summary, plan = read_cells(files), read_plan(files.plan)
     planned = jobs.planned_trainings(plan, files)
+    measured = [(name, spec.benchmark) for name, spec in plan.flips.items()]
+    unmeasured = [each for each in measured if not files.flips(*each).is_file()]
     signals = signal.table(read_frame(files.signals, CellSignal))
     gained = "gains-greedy" if plan.primary.measure == "greedy" else "gains-sampled"
     figures = [figure(name, options.reports / "figures") for name in options.figures]
@@ -76,7 +78,7 @@ def content(options: argparse.Namespace) -> dict[str, Any]:
         "ended": jobs.ended(planned),
         "states": jobs.states(planned),
         "planned": len(planned),
-        "missing": jobs.missing(planned, summary),
+        "missing": jobs.missing(planned, summary, unmeasured),
         "command": shlex.join(["snakemake", str(options.reports / PAGE), "--cores", "all", *given]),
     }
 

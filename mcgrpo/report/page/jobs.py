@@ -59,7 +59,7 @@ def commits(trainings: Iterable[Training]) -> list[tuple[str, int]]:
 
 def ended(trainings: Iterable[Training]) -> str:
     """The day on which the last training ended, such as 21 November 2026, in UTC; empty if none has."""
-    ends = [each.outcome.started + each.outcome.seconds for each in trainings if each.outcome]
+    ends = [each.outcome.started + each.outcome.seconds for each in trainings if each.state == FINISHED]
     if not ends:
         return ""
     day = datetime.fromtimestamp(max(ends), UTC)
@@ -92,8 +92,12 @@ def _values(values: pd.Series) -> str:
     return ", ".join(f"{value}{runs.format(wording.count(n, 'run'))}" for value, n in counts.items())
 
 
-def missing(trainings: list[Training], summary: pd.DataFrame) -> list[Table]:
-    """What is not there: unfinished trainings, with the error if it is known, and accuracies that lack seeds."""
+def missing(trainings: list[Training], summary: pd.DataFrame, flips: list[tuple[str, str]]) -> list[Table]:
+    """What is not there: unfinished trainings, with the error if it is known, accuracies that lack seeds, sign flips.
+
+    Args:
+        flips: run and benchmark of those that have not been measured.
+    """
     left = [each for each in trainings if each.state != FINISHED]
     runs = [(each.run.name, each.state, each.outcome.error.split("\n")[0] if each.outcome else "") for each in left]
     cells = pd.concat([accuracies(summary, role, variant=None) for role in ("in", "out")])
@@ -104,5 +108,8 @@ def missing(trainings: list[Training], summary: pd.DataFrame) -> list[Table]:
     tables = [
         Table("missing", not_run, pd.DataFrame(runs, columns=["Run", "State", "Why"]), 0),
         Table("missing", not_evaluated, pd.DataFrame(seeds, columns=["Cell", "Benchmark", "Seeds"]), 0),
+        Table(
+            "missing", "Sign flips that have not been measured.", pd.DataFrame(flips, columns=["Run", "Benchmark"]), 0
+        ),
     ]
     return [table for table in tables if len(table.frame)]

@@ -25,10 +25,10 @@ TEXT = (
 def table(signals: pd.DataFrame) -> Table | None:
     """Methods, and variants with an estimator of their own, by model and G; predictions along a training as a column.
 
-    None if there are no rollouts to compute signal from.
+    None if there are no rollouts of a model that the study trains to compute signal from.
     """
     signals = signals[(signals.variant == DEFAULT) | signals.predicted.notna()]
-    if signals.empty:
+    if signals.empty or signals.source.map(time).str.startswith("steps ").all():
         return None
     rows = ordered(
         signals,
