@@ -65,3 +65,6 @@ def test_what_a_stage_made_is_refused_once_it_has_changed_or_lost_its_seal(tmp_p
     path.with_name(f"{name}.sha256").unlink()
     with pytest.raises(RecordError, match=rf"{name}: its sum, {name}\.sha256, is not beside it: remove"):
         read(path)
+    path.with_name(f"{name}.sha256").touch()
+    with pytest.raises(RecordError, match=r"\.sha256 is empty"):
+        read(path)

@@ -45,6 +45,13 @@ def test_a_member_that_is_no_file_below_the_folder_is_refused_by_name(tmp_path, 
     assert sorted(each.name for each in tmp_path.rglob("*")) == ["a", "a.tar.xz", "inner", "out"]
 
 
+def test_more_files_than_allowed_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcgrpo.commands.evidence.archive.MOST_FILES", 1)
+    members = ((f"top/{name}", tarfile.REGTYPE, "", b"") for name in "ab")
+    with pytest.raises(ArchiveError, match="more than 1 files"):
+        unpack(hostile(tmp_path / "a.tar.xz", *members), tmp_path / "out")
+
+
 def test_more_bytes_than_allowed_are_refused_while_they_come(tmp_path):
     path = hostile(tmp_path / "bomb.tar.xz", ("top/zeros", tarfile.REGTYPE, "", bytes(8 << 20)))
     assert path.stat().st_size < 10_000

@@ -148,9 +148,10 @@ def test_what_has_been_made_is_read_and_not_asked_for(here, monkeypatch, content
     data.write_text(content.replace("ID", '"id": "0", "question": "1 + 1?", "answer": "2"'))
     data.with_name("data.source.json").write_text(json.dumps({**config["datasets"]["data"], "revision": PINNED}))
     monkeypatch.setenv("HF_ENDPOINT", "http://[::1]:9")
-    found = {check.topic: check for check in checks.check_hub(config)}
-    assert (found["data set"].status, fault in found["data set"].finding) == ("error" if fault else "ok", True)
-    assert found["model"].status == "ok"
+    found = [*checks.check_hub(config)]
+    (of_data,) = (check for check in found if check.topic == "data set")
+    assert (of_data.status, fault in of_data.finding) == ("error" if fault else "ok", True)
+    assert {check.status for check in found if check.topic == "model"} == {"ok"}
 
 
 def test_only_what_runs_use_is_looked_at(here, monkeypatch):

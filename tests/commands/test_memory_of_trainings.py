@@ -5,12 +5,13 @@ The GPUs are pretended ones (MCGRPO_DEVICES), their memory is named (MCGRPO_DEVI
 
 import re
 
+import psutil
 import pytest
 import yaml
 from studies import ROOT, changed, load
 
 from mcgrpo.commands import doctor
-from mcgrpo.commands.memory import check_host, check_memory, largest, listing
+from mcgrpo.commands.memory import check_host, check_memory, largest, listing, memory_of_machine
 from mcgrpo.launch.gpus import memory_of_gpus
 from mcgrpo.study.memory import GIB
 from mcgrpo.study.read import read
@@ -114,8 +115,10 @@ SMALL = {
 """Of the paper's study one setting on one GPU, with a model that any machine holds."""
 
 
-def test_this_machine_and_its_disk_are_compared_with_all_trainings_at_a_time(cards):
+def test_this_machine_and_its_disk_are_compared_with_all_trainings_at_a_time(cards, monkeypatch):
     """GPUs are pretended, so many that no machine has the memory or the disk for what they train."""
+    assert 0 < memory_of_machine() <= psutil.virtual_memory().total
+    monkeypatch.setattr("mcgrpo.commands.memory.memory_of_machine", lambda: 2**36)
     small = changed(PAPER, SMALL)
     cards("", "")  # jobs run elsewhere
     found = host(small)

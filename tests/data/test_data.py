@@ -141,7 +141,9 @@ def test_a_folder_in_place_of_a_repository_is_read_as_it_is_now(tmp_path, monkey
 
 def test_a_hub_revision_is_resolved_to_its_commit(monkeypatch):
     info = SimpleNamespace(sha="c" * 40)
-    monkeypatch.setattr("huggingface_hub.HfApi", lambda: SimpleNamespace(dataset_info=lambda name, revision: info))
+    hub = {("org/sums", None): info}
+    api = SimpleNamespace(dataset_info=lambda name, revision: hub[name, revision])
+    monkeypatch.setattr("huggingface_hub.HfApi", lambda: api)
     spec = {"hub": "org/sums", "task": "gsm8k"}
     assert data.resolve(spec) == spec | {"revision": info.sha}
     assert data.resolve({"folder": "x"}) == {"folder": "x"}

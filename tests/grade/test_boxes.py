@@ -12,6 +12,8 @@ SEVERAL = [
     ("10080", "Per day \\boxed{1,440}, per week \\boxed{10,080}.", "wrong", "correct"),
     ("10,080", "Per day \\boxed{1,440}, per week \\boxed{10,080}.", "wrong", "correct"),
     ("10{,}080", "Per day \\boxed{1440}, per week \\boxed{10080}.", "wrong", "correct"),
+    ("9", "First \\boxed{3}, but squared this is \\boxed{9}.", "wrong", "correct"),
+    ("3", "First \\boxed{3}, but squared this is \\boxed{9}.", "wrong", "wrong"),
     ("1,440", "Per day \\boxed{1,440}, per week \\boxed{10,080}.", "wrong", "wrong"),
     ("(3,-2)", "First \\boxed{(1,1)}; the answer is \\boxed{(3,-2)}.", "wrong", "correct"),
     ("(1,1)", "First \\boxed{(1,1)}; the answer is \\boxed{(3,-2)}.", "wrong", "wrong"),

@@ -77,22 +77,6 @@ def test_forms_of_answers(patient, protocol):
 
 
 @pytest.mark.parametrize(
-    ("gold", "completion", "paper", "robust"),
-    [
-        ("9", "First \\boxed{3}, but squared this is \\boxed{9}.", "wrong", "correct"),
-        ("3", "First \\boxed{3}, but squared this is \\boxed{9}.", "wrong", "wrong"),
-        ("9", "It is $\\boxed{9}$.", "correct", "correct"),
-        ("1, 2", "They are $\\boxed{1}$ and $\\boxed{2}$.", "correct", "correct"),
-    ],
-)
-def test_the_last_box_is_the_answer_to_a_gold_of_one_part(patient, gold, completion, paper, robust):
-    found = [
-        judge("math", [completion], [gold], protocol=each, verifier=patient)[0].verdict for each in ("paper", "robust")
-    ]
-    assert found == [paper, robust]
-
-
-@pytest.mark.parametrize(
     ("text", "reads"),
     [
         ("1\\,234\\,567", "1234567"),

@@ -75,10 +75,13 @@ def test_a_process_killed_at_work_is_asked_again(level):
             while processor_seconds(fragile) < spent + 0.3:
                 time.sleep(0.01)
             supervisor_and_grader[level].kill()
+            killed.append(level)
 
-        threading.Thread(target=kill).start()
+        killed, thread = [], threading.Thread(target=kill)
+        thread.start()
         judged = fragile.judge(["5"] * 2, [""] * 2, [TOWER, "\\boxed{5}"])
-        assert [one.verdict for one in judged] == ["timeout", "correct"]
+        thread.join(300)
+        assert killed and [one.verdict for one in judged] == ["timeout", "correct"]
 
 
 @linux

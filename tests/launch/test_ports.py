@@ -64,6 +64,8 @@ def test_a_process_that_takes_two_has_two():
 
 
 def test_no_port_left_is_one_line(monkeypatch):
-    monkeypatch.setattr(ports, "PORTS", range(20000, 20001))
-    with socket.create_server(("127.0.0.1", 20000)), pytest.raises(ValueError, match="all ports from 20000 to 20000"):
-        ports.take()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setattr(ports, "PORTS", range(port, port + 1))
+        with pytest.raises(ValueError, match=f"all ports from {port} to {port} are taken"):
+            ports.take()

@@ -24,7 +24,7 @@ def test_every_test_has_a_limit(pytestconfig):
 
 
 def test_nothing_waits_for_a_process_without_a_limit():
-    """`str.join` and `queue.join` have arguments or are not used."""
+    """`str.join` and `queue.join` have arguments or are not used. `subprocess.run` ends with a test's own limit."""
     endless = []
     for path in TESTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

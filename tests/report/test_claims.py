@@ -203,6 +203,8 @@ def of(**term):
         ([of(method="grpo", field="difference")], "claim it: field 'difference' of grpo, which has no baseline"),
         ([of(field="change")], "claim it: field 'change' of the variant default"),
         ([claim(gain(above=0, at_least=0))], "claim it: comparisons.0"),
+        ([claim(gain(above=0), ratio({"above": 1.5}))], "must share a unit, not points, times"),
+        ([claim({"above": 1, "ratio": [{"method": "mc-grpo", "num_generations": 2}] * 2})], "of two training times"),
         ([claim(gain(above=0), unjudged="why")], "claim it"),
         ([{"id": "it", "says": "It."}], "claim it: 'where' is a required property"),
         ([claim({"above": 0, "terms": [TERM | {"role": "out"}, TERM]})], "must share a role or benchmark, not in, out"),

@@ -39,9 +39,8 @@ def printed(row):
     return f"{number} ({row.setting})"
 
 
-def test_the_primary_comparisons_follow_their_questions_as_they_are_in_the_table(tmp_path):
-    write_study(tmp_path)
-    files = ResultFiles(tmp_path / "results")
+def test_the_primary_comparisons_follow_their_questions_as_they_are_in_the_table(made_once):
+    files = ResultFiles(made_once("one-word", write_study) / "results")
     found = answers_of(in_short.of_toys(files))
     with_mean, rest = found["Better than the mean at the same G?"], found["The median, or the extra rollout?"]
     with_control = rest.split(in_short.AGAINST_CONTROL)[1]

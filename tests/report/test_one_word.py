@@ -67,8 +67,8 @@ def differing(places, least):
     return {pair: each for pair, each in words.items() if len(each) > 1}
 
 
-def test_tables_answer_claims_and_page_give_one_pair_one_word(tmp_path):
-    folder = write_study(tmp_path)
+def test_tables_answer_claims_and_page_give_one_pair_one_word(made_once):
+    folder = made_once("one-word", write_study) / "reports"
     markdown = (folder / "tables.md").read_text()
     places = {
         f"table {number}": [each for row in rows for each in words_of_row(row, "sampled")]

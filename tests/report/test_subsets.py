@@ -1,7 +1,5 @@
 """Any methods make a study: what its summary says is written whatever stands beside each of them."""
 
-import itertools
-
 import claim_rows
 import pytest
 from answers import BASELINES, answer_of, plan_of
@@ -18,11 +16,9 @@ from mcgrpo.study.methods import METHODS
 from mcgrpo.study.paths import ResultFiles
 
 CLAIMS = read_claims(shipped.CLAIMS)
-SUBSETS = [
-    pytest.param(subset, id="+".join(subset), marks=pytest.mark.slow if size == 2 else ())  # pairs take half a minute
-    for size in (1, 2, len(METHODS))
-    for subset in itertools.combinations(METHODS, size)
-]
+BESIDE = [(each.baseline, name) for name, each in METHODS.items() if each.baseline]
+SUBSETS = [*((name,) for name in METHODS), *BESIDE, ("mc-grpo", "grpo-plus1"), ("dapo", "mc-grpo"), (*METHODS,)]
+"""Each alone, beside what it is compared with, beside a stranger, and all."""
 
 
 def cells_of(methods):
@@ -43,7 +39,7 @@ def contrasts_of(methods):
     return contrasts(CLAIMS, scores, {key.without_measure for key in scores})
 
 
-@pytest.mark.parametrize("methods", SUBSETS)
+@pytest.mark.parametrize("methods", SUBSETS, ids="+".join)
 def test_the_tables_the_answer_and_the_claims_are_written(tmp_path, methods):
     baselines = [each for each in BASELINES if {each, "mc-grpo"} <= set(methods)]
     found = answer_of(plan_of(["toy"], baselines=baselines), scores_of(methods))

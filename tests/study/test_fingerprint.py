@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import mcgrpo
 from mcgrpo.study import fingerprint as closure
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +140,7 @@ def test_no_stage_imports_tracking():
         ("records.py", '"""The contract:', '"""This is the contract:', False),
         ("train/job.py", '    outcome = Outcome(\n        "running",', "    outcome = Outcome('running',", False),
         ("analyse/records.py", "planned: int", "planned: float", False),
-        ("__init__.py", "0.2.0", "0.3.0", False),
+        ("__init__.py", f'"{mcgrpo.__version__}"', '"9.9.9"', False),
         ("grade/task.py", "MAX_EXTRACTED = 500", "MAX_EXTRACTED = 501", True),
         ("estimators/statistics.py", "torch.isnan(rewards)", "~torch.isfinite(rewards)", True),
         ("grade/prompts.py", "The user asks a question", "A user asks a question", True),

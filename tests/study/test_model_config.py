@@ -58,7 +58,7 @@ def test_a_download_of_another_repository_does_not_count(tmp_path, monkeypatch):
 
 
 def test_the_papers_models_are_known_before_they_are_downloaded():
-    config = read(["config/config.yaml"])
+    config = read([Path(__file__).parents[2] / "config/config.yaml"])
     known = {name: model_config(config, name) for name in config["models"]}
     assert {name: each["max_position_embeddings"] for name, each in known.items()} == {
         "qwen3-1.7b": 40960, "llama-3.2-3b": 131072, "qwen2.5-math-1.5b": 4096, "qwen3-4b": 262144, "qwen2.5-7b": 32768,

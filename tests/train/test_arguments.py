@@ -1,8 +1,11 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from training_jobs import changed
 
 from mcgrpo.train.arguments import arguments_of
+from mcgrpo.train.sharding import check_sharded
 
 
 class TestSharding:
@@ -27,6 +30,13 @@ class TestSharding:
     def test_one_process_is_not_sharded(self, gpus, tmp_path):
         with pytest.raises(ValueError, match=f"sharding=fsdp divides the weights .* but gpus={gpus}"):
             arguments_of(changed(sharding="fsdp"), tmp_path, gpus)
+
+    def test_weights_that_accelerate_does_not_divide_are_refused(self):
+        """As on a CPU, where it passes over fsdp."""
+        accelerator = SimpleNamespace(device="cpu", num_processes=2)
+        trainer = SimpleNamespace(args=SimpleNamespace(fsdp=True), is_fsdp_enabled=False, accelerator=accelerator)
+        with pytest.raises(ValueError, match=r"does not divide the weights \(2 process\(es\) on cpu\)"):
+            check_sharded(trainer)
 
     @pytest.mark.parametrize(("settings", "gpus", "alone"), [({}, 0, True), ({"sharding": "fsdp"}, 2, False)])
     def test_a_checkpoint_to_select_is_of_the_model_alone_where_transformers_loads_that(

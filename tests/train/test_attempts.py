@@ -211,6 +211,19 @@ def test_what_says_only_how_rollouts_are_drawn_does_not_start_it_afresh(inputs, 
     assert identity(made) != identity(replace(made, gpus=1))
 
 
+def test_other_inputs_code_packages_or_processes_start_it_afresh(inputs, tmp_path, monkeypatch):
+    made, other = job(inputs, tmp_path, LONG), tmp_path / "other.jsonl"
+    plain = identity(made)
+    other.write_text("{}")
+    for change in ({"model": tmp_path}, {"data": other}, {"test": other}, {"code": "another"}):
+        assert identity(replace(made, **change)) != plain, change
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert identity(made) != plain
+    monkeypatch.delenv("WORLD_SIZE")
+    monkeypatch.setattr("mcgrpo.train.job.VERSIONS", {"torch": "1.0"})
+    assert identity(made) != plain
+
+
 def test_two_processes_never_train_one_run(inputs, tmp_path, monkeypatch):
     made = job(inputs, tmp_path, LONG)
     with attempts.alone(made.home), pytest.raises(TimeoutError):

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 from training_jobs import RUN, changed, job, outcome, steps
@@ -48,7 +49,15 @@ def test_as_many_processes_as_gpus(inputs, tmp_path, monkeypatch):
         run_job(job(inputs, tmp_path, gpus=2))
 
 
-def test_gpus_that_are_not_there_are_refused(inputs, tmp_path):
+@pytest.mark.skipif(find_spec("flash_attn") is not None, reason="flash-attn is installed")
+def test_flash_attention_without_its_package_is_refused(inputs, tmp_path):
+    with pytest.raises(ValueError, match="the package flash-attn is not installed"):
+        run_job(job(inputs, tmp_path, changed(attn_implementation="flash_attention_2")))
+
+
+def test_gpus_that_are_not_there_are_refused(inputs, tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.delenv("MCGRPO_DEVICES", raising=False)
     with pytest.raises(ValueError, match="--gpus 1: torch sees no GPU on this machine"):
         run_job(job(inputs, tmp_path, gpus=1))
     assert not (tmp_path / "unfinished/run.json").exists()

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tiny_training import Ours, loaded, trainer_of, weights_of
 from transformers import TrainerCallback
 
@@ -99,6 +99,11 @@ def test_an_adapter_that_the_checkpoint_lacks_is_named(tmp_path):
     trainer_of(Ours, tmp_path, **STEPS, wrap=one).train()
     with pytest.raises(ValueError, match="checkpoint-2 does not hold the model's adapter 'other'"):
         trainer_of(Ours, tmp_path, wrap=two).train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    weights = load_file(file := tmp_path / "checkpoint-2/adapter_model.safetensors")
+    weights.popitem()
+    save_file(weights, file)
+    with pytest.raises(ValueError, match="checkpoint-2 lacks weights of the adapter 'default'"):
+        trainer_of(Ours, tmp_path, wrap=one).train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
 
 
 def saved_adapter(model, folder):

@@ -151,7 +151,8 @@ def test_what_a_killed_call_has_started_and_is_about_to_end_is_waited_for(place)
     ending = holding(place, "one.yaml")
     place.may_end()
     second = place.start()
-    time.sleep(2)  # until it is there; where it comes later, it has nothing to wait for
+    time.sleep(5)  # until it is there and waits
+    assert second.poll() is None
     ending.communicate(timeout=PATIENCE_SECONDS)
     said = said_by(second)
     assert second.returncode == 0 and f"process {first.pid} was killed: its lock is removed" in said, said

@@ -35,6 +35,12 @@ def test_folders_load_and_generate(architecture, tokenizer, tmp_path):
     assert generated.shape[0] == 2
 
 
+def test_what_is_there_is_not_overwritten(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(FileExistsError, match=f"{tmp_path} exists already: remove it first"):
+        models.build(spec(), tmp_path)
+
+
 @ARCHITECTURE
 def test_same_spec_same_weights(architecture):
     one, other, reseeded = (models.create(spec(architecture, seed=seed))[0] for seed in (0, 0, 1))
