@@ -21,6 +21,8 @@ options = parser.parse_args()
 rates = pd.read_csv(options.rates).pass_rate
 if not rates.between(0, 1).all():
     parser.error(f"{options.rates}: pass_rate should be between 0 and 1")
+if rates.empty:
+    parser.error(f"{options.rates}: no rows")
 if options.rewards[0] >= options.rewards[1]:
     parser.error("--rewards: a success should have more than a failure")
 
@@ -29,8 +31,8 @@ rows, left_out = [], []
 for name in ESTIMATORS:
     try:
         found = [signal(name, size, options.rewards, probabilities) for size in options.num_generations]
-    except ValueError:  # it compares prompts
-        left_out.append(name)
+    except ValueError as error:
+        left_out.append(str(error))
         continue
     rows += [(name, each.num_generations, each.drawn, each.per_rollout) for each in found]
 rows.sort(key=lambda row: -row[-1])
@@ -40,4 +42,5 @@ print(tabulate(
     ["estimator", "G", "drawn", "signal per rollout", "of the best"],
     floatfmt=("", "", "", ".2e", ".2f"),
 ))  # fmt: skip
-print(f"{len(rates)} prompts, mean pass rate {rates.mean():.1%}; without a signal of their own: {', '.join(left_out)}")
+print(f"{len(rates)} prompts, mean pass rate {rates.mean():.1%}")
+print(*(f"left out: {reason}" for reason in left_out), sep="\n")

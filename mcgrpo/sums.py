@@ -13,8 +13,6 @@ from typing import Any
 from mcgrpo.files import RecordError, write_csv, write_text
 
 FOLDER_LIST = "SHA256SUMS"
-TIMESTAMP = ".snakemake_timestamp"
-"""Snakemake's own file in a folder that a rule has made."""
 WEIGHTS_LIST = f"weights/{FOLDER_LIST}"
 """The key in a run's record for the checksums of its trained weights."""
 
@@ -26,10 +24,13 @@ def sha256(path: Path) -> str:
 
 
 def sums_of(folder: Path) -> dict[str, str]:
-    """Relative name -> SHA-256, of all files in a folder but its list and Snakemake's time stamp."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    names = {path.relative_to(folder).as_posix(): path for path in files}
-    return {name: sha256(path) for name, path in names.items() if name not in (FOLDER_LIST, TIMESTAMP)}
+    """Relative name -> SHA-256, of all files in a folder but its list, hidden ones and those in hidden folders.
+
+    These are Snakemake's time stamp, records of downloads (`.cache`), or git's.
+    """
+    names = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    seen = {name.as_posix(): path for name, path in names.items() if not any(part[0] == "." for part in name.parts)}
+    return {name: sha256(path) for name, path in seen.items() if name != FOLDER_LIST}
 
 
 def damage(folder: Path, sums: Mapping[str, str]) -> str | None:

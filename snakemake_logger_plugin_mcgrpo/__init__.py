@@ -5,12 +5,13 @@ ends with "ValueError: dictionary update sequence element #1 has length 1; 2 is 
 the values, or `action="append"` take one each.
 
 Until then: before Snakemake reads its command line, it imports all packages with a name like this one's, in search of
-logger plugins, and this one moves such targets in `sys.argv` to the front. It does so only in a folder whose Snakefile
+logger plugins, and this one moves such targets in `sys.argv` to the front. It does so only for a Snakefile that
 names mcgrpo: other workflows are left alone.
 """
 
 import sys
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 # Of a logger plugin, Snakemake asks for a class with this name.
@@ -37,5 +38,6 @@ def targets_first(words: Iterable[str]) -> list[str]:
     return [*targets, *others]
 
 
-if any(file.is_file() and "mcgrpo" in file.read_text(errors="replace") for file in map(Path, SNAKEFILES)):
+named = [after for word, after in pairwise(sys.argv) if word in ("-s", "--snakefile")]
+if any(file.is_file() and "mcgrpo" in file.read_text(errors="replace") for file in map(Path, named or SNAKEFILES)):
     sys.argv[1:] = targets_first(sys.argv[1:])

@@ -1,5 +1,6 @@
 """Download a model from the hub."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,4 +29,5 @@ def fetch(spec: dict[str, Any], output: Path) -> None:
         check_stated(output.name, stated, config_json({**spec, "revision": revision}))
     with named(spec["hub"]):
         snapshot_download(spec["hub"], revision=revision, local_dir=output, ignore_patterns=IGNORED)
+    shutil.rmtree(output / ".cache", ignore_errors=True)  # when each file was downloaded
     write_json(output / SOURCE, {**spec, "commit": revision})

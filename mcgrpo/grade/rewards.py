@@ -6,6 +6,7 @@ imported.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from mcgrpo.grade.task import Judgement
@@ -42,7 +43,7 @@ def judge(
     """
     _check("protocol", protocol, PROTOCOL_SUFFIXES)
     asked, golds = get_task(task), [_gold(answer) for answer in answers]
-    texts = [solution or "" for solution in (solutions or [""] * len(golds))]
+    texts = [_gold(solution) for solution in (solutions or [""] * len(golds))]
     return asked.judge(completions, golds, texts, asked.judged_as(protocol), verifier)
 
 
@@ -88,33 +89,36 @@ def reward_functions(
     get_task(task)
     _check("protocol", protocol, PROTOCOL_SUFFIXES)
     names = [names] if isinstance(names, str) else names
-    makers = {"accuracy": lambda: _accuracy_reward(task, protocol, verifier), "format": lambda: format_reward}
+    accuracy = partial(_accuracy_reward, task, protocol, verifier)
+    accuracy.__name__ = "accuracy_reward"  # type: ignore[attr-defined]
+    known = {"accuracy": accuracy, "format": format_reward}
     for name in names:
-        _check("reward", name, makers)
-    return [makers[name]() for name in names]
+        _check("reward", name, known)
+    return [known[name] for name in names]
 
 
-def _accuracy_reward(task: str, protocol: str, verifier: Verifier | None) -> Callable[..., list[float]]:
-    def accuracy_reward(
-        completions: Sequence[Any],
-        answer: Sequence[str],
-        solution: Sequence[str | None] | None = None,
-        log_extra: Callable[[str, list], None] | None = None,
-        log_metric: Callable[[str, float], None] | None = None,
-        **_: Any,
-    ) -> list[float]:
-        """The paper's accuracy reward; logs each verdict and extracted answer, and the counts of verdicts."""
-        texts = [text_of(completion) for completion in completions]
-        judgements = judge(task, texts, answer, solution, protocol=protocol, verifier=verifier)
-        if log_extra:
-            log_extra("verdict", [judgement.verdict for judgement in judgements])
-            log_extra("extracted", [judgement.extracted or "" for judgement in judgements])
-        if log_metric:
-            for verdict, count in count_verdicts(judgements).items():
-                log_metric(f"verdicts/{verdict}", count)
-        return [reward_of(judgement) for judgement in judgements]
-
-    return accuracy_reward
+def _accuracy_reward(
+    task: str,
+    protocol: str,
+    verifier: Verifier | None,
+    /,  # a data set may have columns of these names
+    completions: Sequence[Any],
+    answer: Sequence[str],
+    solution: Sequence[str | None] | None = None,
+    log_extra: Callable[[str, list], None] | None = None,
+    log_metric: Callable[[str, float], None] | None = None,
+    **_: Any,
+) -> list[float]:
+    """The paper's accuracy reward; logs each verdict and extracted answer, and the counts of verdicts."""
+    texts = [text_of(completion) for completion in completions]
+    judgements = judge(task, texts, answer, solution, protocol=protocol, verifier=verifier)
+    if log_extra:
+        log_extra("verdict", [judgement.verdict for judgement in judgements])
+        log_extra("extracted", [judgement.extracted or "" for judgement in judgements])
+    if log_metric:
+        for verdict, count in count_verdicts(judgements).items():
+            log_metric(f"verdicts/{verdict}", count)
+    return [reward_of(judgement) for judgement in judgements]
 
 
 def format_reward(completions: Sequence[Any], **_: Any) -> list[float]:

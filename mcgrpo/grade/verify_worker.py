@@ -146,8 +146,10 @@ def _reply_forever(connection: Connection, timeout: float, memory_mb: int) -> No
         set_alarm()
 
     # Without the other ends of the pipes, which it has inherited, its own ends with the supervisor
-    os.closerange(3, connection.fileno())
-    os.closerange(connection.fileno() + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    for number in map(int, os.listdir("/dev/fd")):  # `closerange` tries every number that the limit allows
+        if number > 2 and number != connection.fileno():
+            with suppress(OSError):
+                os.close(number)
     _confine(memory_mb)
     start = _peak_kb()
     while True:

@@ -55,7 +55,8 @@ def on_gpus(count: int, processes: int, job: list[str]) -> None:
         held = gpus.take(count)
     os.environ.pop(preload.SOCKET, None)
     if processes > 1:
-        job = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "--", *job]
+        here = ["--standalone", "--local-addr", "127.0.0.1"]  # not by the machine's name, which may not be resolved
+        job = ["torch.distributed.run", *here, "--nproc-per-node", str(processes), "-m", "--", *job]
     preload.run_here(job)
     del held  # not before
 

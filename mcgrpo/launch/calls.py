@@ -149,7 +149,8 @@ def clear(files: Sequence[str], unlock: Sequence[str]) -> None:
         raise CallError(f"{killed[0].name} was killed, and {running[0].name} runs here: call again when it has ended")
     for call in killed:
         if call.is_elsewhere or call.host != socket.gethostname():
-            print(f"{call.name} has not ended well, and its jobs may run on another machine: see {call.path}")
+            told = f"{call.name} has not ended well, and its jobs may run on another machine"
+            print(f"{told}: remove {call.path} once none does")
             return
     if left := left_after(DYING_SECONDS):
         numbers = ", ".join(map(str, left))

@@ -43,10 +43,15 @@ def _machine() -> dict[str, str]:
 
     try:
         pynvml.nvmlInit()
-    except pynvml.NVMLError:  # no driver
+    except pynvml.NVMLError as error:
+        if error.value not in (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED):
+            print(f"mcgrpo.launch: GPUs are not seen: {error}", file=sys.stderr, flush=True)
         return {}
-    handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
-    return {str(number): pynvml.nvmlDeviceGetUUID(handle) for number, handle in enumerate(handles)}
+    found = {}
+    for number in range(pynvml.nvmlDeviceGetCount()):
+        with suppress(pynvml.NVMLError):  # a GPU that is lost keeps its number
+            found[str(number)] = pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(number))
+    return found
 
 
 def memory_of_gpus() -> list[int]:
@@ -103,6 +108,7 @@ def take(wanted: int) -> list[FileLock]:
             print(f"mcgrpo.launch: waits for {_count(wanted)}", file=sys.stderr, flush=True)
         told = True
         time.sleep(POLL_SECONDS)
+        check(wanted)  # one may be lost
     os.environ |= {"CUDA_VISIBLE_DEVICES": ",".join(taken), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # NVML's order
     after = f"after {time.monotonic() - start:.1f} s"
     print(f"mcgrpo.launch: takes {', '.join(taken)} {after}", file=sys.stderr, flush=True)

@@ -4,6 +4,7 @@ Libraries look for a free port and take it seconds later: jobs that start at onc
 first). A job locks its port, as its GPUs (`mcgrpo.launch.gpus`), until it ends.
 """
 
+import random
 import socket
 from contextlib import suppress
 
@@ -18,10 +19,12 @@ PORTS = range(20000, 29000)
 def take() -> tuple[int, FileLock]:
     """A port on which nothing listens, and its lock, which the caller has to keep.
 
+    Tried in random order: jobs whose /tmp is their own, as on some clusters, do not see each other's locks.
+
     Raises:
         ValueError: if there is none.
     """
-    for port in PORTS:
+    for port in random.Random().sample(PORTS, len(PORTS)):
         lock = lock_of(f"port {port}")
         if lock.is_locked:  # by this process, which could lock it again
             continue

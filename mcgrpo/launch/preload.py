@@ -69,7 +69,7 @@ def keep(connection: socket.socket) -> None:
     message, fds, _, _ = socket.recv_fds(connection, 1 << 20, 3)  # bytes: more than Linux lets a packet have
     job = fork.Process(target=become, args=(message, fds, connection))
     job.start()
-    end = os.pidfd_open(job.pid)
+    end = end_of(job)
     if end not in select([end, connection, STDIN], [], [])[0]:
         with suppress(ProcessLookupError):  # it has no group yet
             os.killpg(job.pid, signal.SIGKILL)
@@ -78,6 +78,14 @@ def keep(connection: socket.socket) -> None:
     with suppress(OSError):
         connection.send(str(job.exitcode).encode())
     os._exit(0)
+
+
+def end_of(job: multiprocessing.Process) -> int:
+    """What can be read once the job has ended."""
+    try:
+        return os.pidfd_open(job.pid)
+    except (AttributeError, OSError):  # some builds of Python, such as conda's, and Linux before 5.3
+        return job.sentinel  # processes that the job has forked keep it open, too
 
 
 def become(message: bytes, fds: list[int], connection: socket.socket) -> None:

@@ -2,8 +2,7 @@
 
 Snakemake reruns a job when its declared params change. It cannot see imports behind `python -m`, and a file's time
 changes with every checkout; so each rule declares the fingerprint of its stage: a hash of the stage's module and of
-every module of ours that it imports, without comments, docstrings and layout. Another Python may print the same code
-in another way, and then runs it anew.
+every module of ours that it imports, without comments, docstrings and layout.
 """
 
 import ast
@@ -15,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_RESULTS = re.compile(r"mcgrpo|mcgrpo\.launch(\..*)?")
@@ -86,7 +86,17 @@ def _parsed(source: str) -> tuple[str, list[str]]:
         imported.update(_imported(node))
         if isinstance(statements := getattr(node, "body", None), list):
             node.body = [each for each in statements if not _is_string(each)]
-    return ast.dump(tree), sorted(imported)
+    return _told(tree), sorted(imported)
+
+
+def _told(node: Any) -> str:
+    """As `ast.dump`, without empty fields: which there are depends on the version of Python."""
+    if isinstance(node, list):
+        return f"[{', '.join(map(_told, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = (f"{name}={_told(value)}" for name, value in ast.iter_fields(node) if value is not None and value != [])
+    return f"{type(node).__name__}({', '.join(fields)})"
 
 
 def _is_string(node: ast.AST) -> bool:

@@ -1,5 +1,6 @@
 """A generation batch: its rollouts, its estimate, and what is shared while it is trained on."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Rollouts(NamedTuple):
 
 
 def expand(inputs: Sequence[dict[str, Any]], size: int, drawn: int) -> list[dict[str, Any]]:
-    """Each prompt's `size` rows -> `drawn` rows, prompt by prompt.
+    """Each prompt's `size` rows -> `drawn` rows, prompt by prompt, none of which shares an object with another.
 
     Raises:
         ValueError: for rows that do not divide into groups, and for a group of more than one prompt.
@@ -46,10 +47,10 @@ def expand(inputs: Sequence[dict[str, Any]], size: int, drawn: int) -> list[dict
         raise ValueError(f"{len(inputs)} rows on this process do not divide into groups of {size}")
     groups = [inputs[start : start + size] for start in range(0, len(inputs), size)]
     for group in groups:
-        prompts = [row.get("prompt", row) for row in group]  # an environment may give the prompt
+        prompts = [row.get("prompt", repr(row)) for row in group]  # an environment may give the prompt
         if any(prompt != prompts[0] for prompt in prompts):
             raise ValueError(f"a group of {size} rows holds more than one prompt: {prompts}")
-    return [dict(group[0]) for group in groups for _ in range(drawn)]
+    return [copy.deepcopy(group[0]) for group in groups for _ in range(drawn)]
 
 
 class GeneratedError(Exception):

@@ -21,9 +21,9 @@ def gradient_parts(batch: Batch, logps: Tensor, args: Any) -> Tensor:
     """L1 norms of the penalty's and the policy's gradient with respect to the tokens' log-probabilities: shape (2,).
 
     Each is the sum over tokens of the absolute derivative, weighted as the loss weights tokens (`grpo`: by the length
-    of their row). The policy's is |A| times the ratio, 0 where it is clipped;
-    the penalty's is beta |1 - exp(ref - logp)|, the derivative of TRL's estimator k3, or with `use_bias_correction_kl`
-    beta * ratio * |logp - ref|.
+    of their row; `dapo`: by the tokens of their generation batch). The policy's is |A| times the ratio, 0 where it is
+    clipped; the penalty's is beta |1 - exp(ref - logp)|, the derivative of TRL's estimator k3, or with
+    `use_bias_correction_kl` beta * ratio * |logp - ref|.
 
     Args:
         batch: TRL's inputs of the loss, with `ref_per_token_logps`.
@@ -39,4 +39,6 @@ def gradient_parts(batch: Batch, logps: Tensor, args: Any) -> Tensor:
     ref = batch["ref_per_token_logps"]
     penalty = ratio * (logps - ref).abs() if args.use_bias_correction_kl else (1 - torch.exp(ref - logps)).abs()
     weights = mask / mask.sum(dim=1, keepdim=True).clamp(min=1) if args.loss_type == "grpo" else mask
+    if args.loss_type == "dapo":  # an optimizer step may have micro-batches of several generation batches
+        weights = weights / batch["num_items_in_batch"].clamp(min=1)
     return torch.stack([(args.beta * penalty * weights).sum(), (policy * weights).sum()])

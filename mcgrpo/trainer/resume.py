@@ -86,8 +86,10 @@ class ResumableTrainer(GRPOTrainer):
             super()._load_from_checkpoint(resume_from_checkpoint, model)
 
     def _load_best_model(self) -> None:
-        if is_peft_model(self.model) and not self.is_fsdp_enabled and not self.is_deepspeed_enabled:
-            load_adapters(self.model, Path(self.state.best_model_checkpoint))
+        best = Path(self.state.best_model_checkpoint)
+        ours = is_peft_model(self.model) and not self.is_fsdp_enabled and not self.is_deepspeed_enabled
+        if ours and (best / "adapter_config.json").is_file():  # on a node without a shared disk it is not there
+            load_adapters(self.model, best)
         else:
             super()._load_best_model()
 

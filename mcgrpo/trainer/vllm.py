@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -15,7 +15,10 @@ from trl.trainer import grpo_trainer
 
 from mcgrpo.trainer.seeds import random_state, seed_of
 
-CONCURRENT_REQUESTS = 64  # as TRL for requests of single prompts
+MOST_AT_ONCE = 1024
+"""Sequences that are asked of a server at once: as many as vLLM draws together by default, or more."""
+MOST_SEQUENCES = 4096
+"""Of a colocated engine: vLLM allows no more than `max_num_batched_tokens`, which TRL sets to this."""
 
 
 class VLLMRollouts(VLLMGeneration):
@@ -39,7 +42,7 @@ class VLLMRollouts(VLLMGeneration):
     Args:
         trainer: the MCGRPOTrainer that draws the rollouts.
         max_num_seqs: TRL's number, the sequences that are trained on. Those of the extra rollouts are added: otherwise
-            they would wait until others have ended.
+            they would wait until others have ended (up to `MOST_SEQUENCES`).
     """
 
     def __init__(self, trainer: Any, *args: Any, max_num_seqs: int, **kwargs: Any):
@@ -47,7 +50,8 @@ class VLLMRollouts(VLLMGeneration):
         self._moment, self._position = "", 0
         size = trainer.num_generations
         groups = -(-max_num_seqs // size)
-        super().__init__(*args, max_num_seqs=groups * (size + trainer.args.num_extra_rollouts), **kwargs)
+        drawn = groups * (size + trainer.args.num_extra_rollouts)
+        super().__init__(*args, max_num_seqs=max(max_num_seqs, min(drawn, MOST_SEQUENCES)), **kwargs)
 
     def _init_vllm(self) -> None:
         threads = torch.get_num_threads()
@@ -55,8 +59,6 @@ class VLLMRollouts(VLLMGeneration):
             super()._init_vllm()
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
-        if self.mode == "server" and self.accelerator.is_main_process:
-            self.vllm_client.generate = partial(prompt_by_prompt, self.vllm_client.generate)
 
     def sync_weights(self) -> None:
         """TRL's method, with weights that are divided among processes whenever it is called.
@@ -71,16 +73,15 @@ class VLLMRollouts(VLLMGeneration):
 
     def generate(self, prompts: list[list[int]], images: list | None, num_generations: int, profiler: Any = None):
         """TRL's method, with the seed of this generation."""
-        key = self._key()
-        if self.mode == "server":
-            own = self.generation_kwargs
-            self.generation_kwargs = own if "seed" in own else {**own, "key": key}
-            try:
-                return super().generate(prompts, images, num_generations, profiler)
-            finally:
-                self.generation_kwargs = own
-        with random_state(self.accelerator.device, seed_of(key)):
+        with self._seeded(self._key()):
             return super().generate(prompts, images, num_generations, profiler)
+
+    def _seeded(self, key: str) -> AbstractContextManager:
+        if self.mode != "server":
+            return random_state(self.accelerator.device, seed_of(key))
+        if "seed" in self.generation_kwargs or not self.accelerator.is_main_process:
+            return nullcontext()
+        return patch.object(self.vllm_client, "generate", partial(prompt_by_prompt, self.vllm_client.generate, key))
 
     def _key(self) -> str:
         """The text that this generation's seed is made from."""
@@ -98,29 +99,26 @@ def used_by(trainer: Any) -> AbstractContextManager:
 
 
 def prompt_by_prompt(
-    generate: Callable[..., dict], prompts: list[list[int]], generation_kwargs: dict[str, Any], **params: Any
+    generate: Callable[..., dict], key: str, prompts: list[list[int]], generation_kwargs: dict[str, Any], **params: Any
 ) -> dict[str, list | None]:
     """TRL's `VLLMClient.generate`, one request per prompt, each with its own seed.
 
     Args:
         generate: that method.
+        key: seeds are made from it and the prompt's position.
         prompts: token ids of each prompt.
-        generation_kwargs: those of each request. `key` is not sent; seeds are made from it and the prompt's position.
-            Without it, all prompts are one request.
+        generation_kwargs: those of each request, beside its seed.
         params: the other arguments of that method.
 
     Returns:
         What that method returns for all prompts in one request: lists over prompts, or over completions, in order.
     """
-    if "key" not in generation_kwargs:
-        return generate(prompts=prompts, generation_kwargs=generation_kwargs, **params)
-    others = {name: value for name, value in generation_kwargs.items() if name != "key"}
 
     def draw(position: int) -> dict:
-        seed = seed_of(f"{generation_kwargs['key']}/{position}", bits=62)  # vLLM adds the index of the completion
-        return generate(prompts=[prompts[position]], generation_kwargs={**others, "seed": seed}, **params)
+        seed = seed_of(f"{key}/{position}", bits=62)  # vLLM adds the index of the completion
+        return generate(prompts=[prompts[position]], generation_kwargs={**generation_kwargs, "seed": seed}, **params)
 
-    with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:
+    with ThreadPoolExecutor(max(1, MOST_AT_ONCE // params["n"])) as pool:
         answers = list(pool.map(draw, range(len(prompts))))
     return {
         name: None if answers[0][name] is None else list(chain.from_iterable(answer[name] for answer in answers))

@@ -116,3 +116,24 @@ def test_cudas_compiler_is_looked_for_where_flashinfer_does(install, monkeypatch
     found = packages(asked, gpus=1)["nvcc"]
     assert (found.status, found.finding) == ("ok", str(nvcc))
     assert "nvcc" not in packages(asked, gpus=0).keys() | packages(gpus=1).keys()
+
+
+def test_a_driver_or_a_gpu_that_is_too_old_is_told(install, monkeypatch):
+    pynvml = pytest.importorskip("pynvml")
+    for variable in ("MCGRPO_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(variable, raising=False)
+    install(nvidia_cuda_runtime="13.0.96")
+    answers = {"nvmlInit": None, "nvmlDeviceGetCount": 1, "nvmlDeviceGetHandleByIndex": 0, "nvmlDeviceGetUUID": "GPU-x"}
+    for name, value in (answers | {"nvmlDeviceGetHandleByUUID": 0}).items():
+        monkeypatch.setattr(pynvml, name, lambda *_, value=value: value)
+
+    def found(driver, capability):
+        monkeypatch.setattr(pynvml, "nvmlSystemGetCudaDriverVersion", lambda: driver)
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetCudaComputeCapability", lambda handle: capability)
+        return {check.topic: (check.status, check.finding) for check in checks.check_cards({"gpus": 1})}
+
+    assert found(13000, (8, 0)) == found(13020, (9, 0)) == {}
+    old = found(12040, (7, 5))
+    assert old["driver"] == ("error", "for CUDA 12; torch is for CUDA 13, and will see no GPU")
+    assert old["bf16"] == ("warning", "compute capability 7.5; vLLM computes in bf16 from 8.0 on")
+    assert not [*checks.check_cards({"gpus": 0})]

@@ -1,4 +1,5 @@
 import math
+import pickle
 
 import pytest
 
@@ -38,6 +39,9 @@ def test_functions_as_trl_calls_them():
     }
     assert formatting(completions=completions, **inputs) == [0.0, 1.0, 0.0, 0.0]
     assert accuracy(completions, ["72"] * 4) == rewards
+    sent = pickle.loads(pickle.dumps(accuracy))  # TRL's asynchronous trainer sends it to another process
+    assert sent(completions=completions, task=["a column"] * 4, verifier=[None] * 4, **inputs) == rewards
+    assert sent.__name__ == "accuracy_reward"
 
 
 def test_conversations_are_read_by_their_last_message():

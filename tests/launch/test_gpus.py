@@ -53,6 +53,25 @@ def test_a_machine_without_a_driver_has_none(machine, monkeypatch):
     assert gpus.gpus() == {}
 
 
+def test_a_driver_that_does_not_answer_is_told_and_a_lost_gpu_leaves_the_others(monkeypatch, capsys):
+    monkeypatch.delenv("MCGRPO_DEVICES", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    pynvml = pytest.importorskip("pynvml")
+
+    def fail(code):
+        raise pynvml.NVMLError(code)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: fail(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH))
+    assert gpus.gpus() == {} and "GPUs are not seen: RM has detected an NVML/RM version" in capsys.readouterr().err
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: 3)
+    monkeypatch.setattr(
+        pynvml, "nvmlDeviceGetHandleByIndex", lambda n: n if n != 1 else fail(pynvml.NVML_ERROR_GPU_IS_LOST)
+    )
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetUUID", "GPU-{}".format)
+    assert gpus.gpus() == {"0": "GPU-0", "2": "GPU-2"}
+
+
 @pytest.mark.parametrize(
     ("visible", "expected"),
     [

@@ -9,7 +9,9 @@ from pretend_machine import PATIENCE_SECONDS, line_of
 
 from mcgrpo.launch import ports
 
-HOLD = "from mcgrpo.launch import ports; port, lock = ports.take(); print(port, flush=True); input()"
+HOLD = "import sys; from mcgrpo.launch import ports; ports.PORTS = range(*map(int, sys.argv[1:])); "
+HOLD += "port, lock = ports.take(); print(port, flush=True); input()"
+FOUR, TWO = range(28000, 28004), range(28000, 28002)
 
 
 @pytest.fixture(autouse=True)
@@ -19,12 +21,12 @@ def locks(tmp_path, monkeypatch):
 
 @pytest.fixture
 def start():
-    """Start a process that holds a port until it is killed."""
+    """Start a process that holds a port of a range until it is killed."""
     started = []
 
-    def start():
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        started.append(subprocess.Popen([sys.executable, "-c", HOLD], text=True, **pipes))
+    def start(ports):
+        command = [sys.executable, "-c", HOLD, str(ports.start), str(ports.stop)]
+        started.append(subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         return started[-1]
 
     yield start
@@ -38,22 +40,18 @@ def port_of(process):
 
 
 def test_processes_that_start_at_once_have_ports_of_their_own(start):
-    processes = [start() for _ in range(4)]
+    processes = [start(FOUR) for _ in FOUR]
     taken = [port_of(process) for process in processes]
-    assert len(set(taken)) == 4 and set(taken) <= set(ports.PORTS)
+    assert set(taken) == {*FOUR} and set(FOUR) < set(ports.PORTS)
     processes[1].kill()
     processes[1].wait(PATIENCE_SECONDS)
-    assert port_of(start()) == taken[1]
+    assert port_of(start(FOUR)) == taken[1]
 
 
 def test_a_port_on_which_something_listens_is_left_alone(start):
-    first = start()
-    port = port_of(first)
-    first.kill()
-    first.wait(PATIENCE_SECONDS)
-    with socket.create_server(("127.0.0.1", port)):
-        assert port_of(start()) > port
-    assert port_of(start()) == port
+    with socket.create_server(("127.0.0.1", TWO[0])):
+        assert port_of(start(TWO)) == TWO[1]
+    assert port_of(start(TWO)) == TWO[0]
 
 
 def test_a_process_that_takes_two_has_two():

@@ -1,3 +1,4 @@
+import ast
 import json
 import re
 import shutil
@@ -153,6 +154,15 @@ def test_it_changes_with_the_code_that_a_stage_runs_alone(before, package, file,
     assert old in text
     (package / file).write_text(text.replace(old, new))
     assert (closure.fingerprint("mcgrpo.train") != before) == trains_anew
+
+
+def test_fields_that_some_versions_of_python_leave_out_do_not_count():
+    """From 3.12 on a function has `type_params`; a syntax tree may also lack what is empty."""
+    tree = ast.parse("def f(): return None")
+    told = closure._told(tree)
+    tree.body[0]._fields = (*tree.body[0]._fields, "type_params")
+    tree.body[0].type_params = []
+    assert closure._told(tree) == told and "type_params" not in told
 
 
 def test_the_fingerprint_is_that_of_any_checkout_and_process(before, package):

@@ -63,6 +63,8 @@ def test_a_file_that_is_gone_or_new_is_named_too(listed):
         model_sum(listed, sums)
     (listed / "adapter.safetensors").unlink()
     (listed / ".snakemake_timestamp").touch()  # as Snakemake does, once the list is written
+    (listed / ".git").mkdir()
+    (listed / ".git/index").write_bytes(b"of another time")
     whole = model_sum(listed, sums)
     assert whole == model_sum(listed)
     (listed / "config.json").unlink()

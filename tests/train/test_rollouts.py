@@ -128,12 +128,12 @@ def echo(prompts, generation_kwargs, n):
 
 def test_a_server_gets_every_prompt_with_a_seed_of_its_own():
     prompts = [[1], [1], [2]]
-    drawn = prompt_by_prompt(echo, prompts, {"key": "a", "stop": "x"}, n=2)
+    drawn = prompt_by_prompt(echo, "a", prompts, {"stop": "x"}, n=2)
     assert drawn["prompt_ids"] == prompts and drawn["logprobs"] is None and drawn["requests"] == [1, 1, 1]
     one, one_too, two, _, three, _ = (seed for (seed,) in drawn["completion_ids"])
     assert one == one_too and len({one, two, three}) == 3
-    assert drawn == prompt_by_prompt(echo, prompts, {"key": "a"}, n=2)
-    assert drawn["completion_ids"] != prompt_by_prompt(echo, prompts, {"key": "b"}, n=2)["completion_ids"]
+    assert drawn == prompt_by_prompt(echo, "a", prompts, {}, n=2)
+    assert drawn["completion_ids"] != prompt_by_prompt(echo, "b", prompts, {}, n=2)["completion_ids"]
 
 
 def with_dropout(tmp_path, seed):

@@ -50,7 +50,7 @@ def test_rollouts_depend_on_the_seed_and_each_prompt_has_a_noise_of_its_own(serv
 
     def drawn(key):
         """Three completions of each prompt."""
-        answer = prompt_by_prompt(client.generate, PROMPTS, {"key": key}, n=3, max_tokens=8)
+        answer = prompt_by_prompt(client.generate, key, PROMPTS, {}, n=3, max_tokens=8)
         assert answer["prompt_ids"] == PROMPTS and len(answer["logprobs"]) == 9
         return answer["completion_ids"]
 

@@ -24,6 +24,12 @@ def test_targets_follow_several_resources(tmp_path):
     assert (tmp_path / "a.txt").read_text() == "gpu=2 mem=100\n" and (tmp_path / "b.txt").exists()
 
 
+def test_targets_follow_resources_where_the_snakefile_is_elsewhere(tmp_path):
+    (tmp_path / "flow").write_text(FLOW)
+    done = snakemake("--snakefile", "flow", "--cores", "1", "--resources", "gpu=2", "a.txt", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_other_workflows_are_left_alone(tmp_path):
     (tmp_path / "Snakefile").write_text(FLOW.replace("mcgrpo", "another"))
     done = snakemake("--cores", "1", "--resources", "gpu=2", "a.txt", cwd=tmp_path)
