@@ -146,7 +146,7 @@ def _reply_forever(connection: Connection, timeout: float, memory_mb: int) -> No
         set_alarm()
 
     # Without the other ends of the pipes, which it has inherited, its own ends with the supervisor
-    for number in map(int, os.listdir("/dev/fd")):  # `closerange` tries every number that the limit allows
+    for number in [int(path.name) for path in Path("/dev/fd").iterdir()]:  # `closerange` may try all up to the limit
         if number > 2 and number != connection.fileno():
             with suppress(OSError):
                 os.close(number)
