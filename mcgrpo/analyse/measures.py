@@ -129,10 +129,12 @@ def asked(drawn: dict[Decoding, Problems], where: str) -> dict[str, str]:
                 if kept.setdefault(name, here) != here:
                     raise RecordError(f"{where}: completions of {name!r} have two golds or two prompts")
     parts = {"golds": 0, "prompts": 1}
-    return {
-        part: hashlib.sha256(json.dumps([(name, each[place]) for name, each in kept.items()]).encode()).hexdigest()
-        for part, place in parts.items()
-    }
+    return {part: golds_sum((name, each[place]) for name, each in kept.items()) for part, place in parts.items()}
+
+
+def golds_sum(golds: Iterable[tuple[str, Any]]) -> str:
+    """The SHA-256 over ids with their golds (or prompts), in their order."""
+    return hashlib.sha256(json.dumps([*golds]).encode()).hexdigest()
 
 
 def read_grades(path: Path) -> dict[Decoding, Problems]:
@@ -142,11 +144,8 @@ def read_grades(path: Path) -> dict[Decoding, Problems]:
         RecordError: for a file that has changed since it was written, or a row that is no grade; and as `by_decoding`.
     """
     check_seal(path)
-    names = Grade.__dataclass_fields__
     rows = iter_json_lines(path)
-    return by_decoding(
-        (as_record(Grade, {name: row[name] for name in names if name in row}, where) for where, row in rows), str(path)
-    )
+    return by_decoding((as_record(Grade, row, where, others=True) for where, row in rows), str(path))
 
 
 def token_limits(path: Path) -> dict[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from answers import comparisons_of, plan_of, planned_by
+from cells import cell, frame
 from claim_rows import simulated
 from studies import load
 from test_one_word import write_study
@@ -50,9 +51,16 @@ def test_the_primary_comparisons_follow_their_questions_as_they_are_in_the_table
         own, other = (with_mean, with_control) if row.other_method == "grpo" else (with_control, with_mean)
         assert printed(row) in own and printed(row) not in other
         line = f"MC-GRPO − {'GRPO' if row.other_method == 'grpo' else 'GRPO+1'}, {row.setting}, G={row.num_generations}"
-        assert (f"{line}: about" in found["Not decided?"]) == (row.verdict == "inconclusive")
-    assert found["Is it stable?"].startswith("missing")
+        assert (f"{line}: {row.seeds} seeds, " in found["Not decided?"]) == (row.verdict == "inconclusive")
+    assert found["Is it stable?"].startswith("missing") and "missing" in found["Graded by `robust`?"]
     assert found["Does the computed signal predict?"] == "Not computed."
+
+
+def test_a_difference_by_another_grader_is_that_of_the_means(tmp_path):
+    shares = {("mc-grpo", 2): 0.5, ("grpo-plus1", 2): 0.54, ("mc-grpo", 8): 0.6, ("grpo-plus1", 8): 0.575}
+    rows = [cell(method, size, mean, measure="robust-avg@4") for (method, size), mean in shares.items()]
+    told = in_short.regraded(frame(tmp_path, [*rows, cell("mc-grpo", 2, 0.1), cell("grpo-plus1", 2, 0.9)]))
+    assert told == "G=2 −4.0 (toy_a); G=8 +2.5 (toy_a)"
 
 
 @pytest.mark.parametrize(("detectable", "seeds"), [(0.02, 64), (0.011, 20), (0.01, 16)])

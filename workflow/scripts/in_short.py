@@ -46,6 +46,7 @@ def of_toys(files: ResultFiles) -> str:
         "The median, or the extra rollout?": f"{label(CONTROL)} − {label(MEAN)}: {told(control)}. "
         f"{AGAINST_CONTROL}: {told(method, 'control')}",
         "Decoded greedily?": f"{AGAINST_CONTROL}: {told(of(greedy, METHOD), 'control')}",
+        "Graded by `robust`?": f"{AGAINST_CONTROL}: {regraded(cells)}, without an interval",
         "With rewards of accuracy and format?": f"{AGAINST_MEAN}: {told(of(sampled, METHOD, COMPOSITE))}",
         "What else could the rollouts buy?": f"{AGAINST_MEAN} at the G at which it draws as many: "
         f"{told(method, 'same_rollouts')}. Against {label(MEAN)} at the same G: {by_variant(rivals)}",
@@ -89,6 +90,19 @@ def told(cells: pd.DataFrame, field: str = "difference") -> str:
     ) or wording.MISSING  # fmt: skip
 
 
+def regraded(cells: pd.DataFrame, measure: str = r"robust-avg@\d+") -> str:
+    """The difference to the control by a measure that is in no comparison, by G: of the means over the same seeds."""
+    own = cells[(cells.role == "in") & (cells.variant == DEFAULT) & cells.measure.str.fullmatch(measure)]
+    means = own.pivot_table(index=["num_generations", "setting"], columns="method", values="mean")
+    if not {METHOD, CONTROL} <= {*means}:
+        return wording.MISSING
+    found = (means[METHOD] - means[CONTROL]).dropna()
+    return "; ".join(
+        f"G={size} " + ", ".join(f"{wording.number(each, 'points')} ({setting})" for (_, setting), each in rows.items())
+        for size, rows in found.groupby(level=0)
+    )
+
+
 def by_variant(cells: pd.DataFrame) -> str:
     """The change by each variant, by G."""
     known = cells[cells.change.notna()].sort_values(["num_generations", "variant"], kind="stable")
@@ -123,10 +137,10 @@ def span(ends: pd.Series, form: str) -> str:
 
 
 def undecided(contrasts: Iterable[Contrast]) -> str:
-    """The primary comparisons that are inconclusive, and about how many seeds would see the margin of equivalence."""
+    """The primary comparisons that are inconclusive, their seeds, and how many would see the margin of equivalence."""
     texts = [
         f"{label(row.method)} − {label(row.other_method)}, {row.setting}, G={row.num_generations}: "
-        f"about {seeds_for(row)} seeds would show {wording.count_points(row.equivalence_margin)}"
+        f"{row.seeds} seeds, {seeds_for(row)} would show {wording.count_points(row.equivalence_margin)}"
         for row in contrasts
         if row.family.startswith("primary") and row.verdict == "inconclusive" and row.detectable
     ]

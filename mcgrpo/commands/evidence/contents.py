@@ -23,11 +23,12 @@ SEAL = list_of(Path(RECORD)).name
 OPTIONAL = ("text", "if there")
 
 
-def graded(planned: Plan, results: ResultFiles) -> Iterator[tuple[str, Path]]:
-    """The data set and the file of all grades that a study plans."""
+def graded(planned: Plan, results: ResultFiles) -> Iterator[tuple[str, str, Path]]:
+    """The run, the data set and the file of all grades that a study plans."""
     for run, names in planned.evaluations.items():
-        yield from ((name, results.grades(run, name, protocol)) for name in names for protocol in planned.grading)
-    yield from ((spec.benchmark, results.rollout_grades(run, spec.benchmark)) for run, spec in planned.flips.items())
+        yield from ((run, name, results.grades(run, name, protocol)) for name in names for protocol in planned.grading)
+    for run, spec in planned.flips.items():
+        yield run, spec.benchmark, results.rollout_grades(run, spec.benchmark)
 
 
 def planned_files(config: Config, planned: Plan) -> dict[str, str]:
@@ -45,7 +46,7 @@ def planned_files(config: Config, planned: Plan) -> dict[str, str]:
     tasks = {name: config["datasets"][name]["task"] for name in data_sets(planned)}
     own, signals = modules(planned), [results.signals, results.signal_curves, *(tables / name for name in SIGNAL)]
     grades = {True: list[Path](), False: list[Path]()}
-    for name, path in graded(planned, results):
+    for _, name, path in graded(planned, results):
         grades[":" in tasks[name]].append(path)
     kinds = {
         "made": [results.plan, *results.tables, *(results.flips(*each) for each in flips)]

@@ -5,11 +5,13 @@ Nothing is read but files of the archive: the folder or the hub of a data set is
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mcgrpo.analyse.collect import Input
+from mcgrpo.analyse.measures import golds_sum
 from mcgrpo.commands.evidence.bundle import outcomes
 from mcgrpo.commands.evidence.contents import data_sets, graded
 from mcgrpo.data.audit import audit
@@ -30,11 +32,12 @@ OF_GOLDS = ("rows", "golds_unparsable", "golds_not_correct", "golds_not_plain")
 
 
 class Archived(NamedTuple):
-    """An archive's study, its plan, its files, and a folder for what is made again."""
+    """An archive's study, plan and files, what its runs read as far as it was collected; a folder for what is made."""
 
     config: Config
     planned: Plan
     there: StudyFiles
+    inputs: list[Input]
     made: Path
 
     def name(self, path: Path | str) -> str:
@@ -138,10 +141,15 @@ def _of_trainings(archived: Archived, toys: dict[str, list[Example]]) -> Iterato
 
 
 def _of_grades(archived: Archived, toys: dict[str, list[Example]]) -> Iterator[str]:
-    """The problems of all grades, against toy data."""
+    """The problems of all grades, against toy data; where the sums of their golds are equal, as `collect` has them."""
     tests = {name: {e.id: e.answer for e in known if e.split == "test"} for name, known in toys.items()}
-    for name, path in graded(archived.planned, archived.there.results):
-        if name in tests and path.is_file():
+    sums = {name: golds_sum(golds.items()) for name, golds in tests.items()}
+    equal = Counter(
+        (run, name) for (_, kind, name), found, run in archived.inputs
+        if kind == "golds" and sums.get(name) == found
+    )  # fmt: skip
+    for run, name, path in graded(archived.planned, archived.there.results):
+        if name in tests and equal[run, name] < len(archived.planned.grading) and path.is_file():
             for where, row in iter_json_lines(path):
                 if tests[name].get(row["id"]) != row.get("answer"):
                     yield f"{archived.name(where)}: is of no problem of {name}, or has another gold"

@@ -9,18 +9,19 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from mcgrpo import command_line
-from mcgrpo.analyse.collect import Results, collect
+from mcgrpo.analyse.collect import Input, Results, collect
 from mcgrpo.commands.evidence import archive, data, regenerate
 from mcgrpo.commands.evidence.bundle import made_of, missing, outcomes
 from mcgrpo.commands.evidence.compare import difference
 from mcgrpo.commands.evidence.contents import FORMAT, MANIFEST, STUDY, SUMS, planned_files, read_config
-from mcgrpo.files import read_json
+from mcgrpo.files import RecordError, read_json
 from mcgrpo.records import run_name
 from mcgrpo.study.paths import StudyFiles
 from mcgrpo.study.plan import plan_of
@@ -172,7 +173,10 @@ class Unpacked:
 
     def data(self) -> Check:
         """Audits, overlaps, golds and the data of trainings are those of the study, as far as these can be known."""
-        archived = data.Archived(self.config, self.planned, self.there, self.made / "data")
+        inputs: list[Input] = []
+        with suppress(RecordError):  # told by `complete`
+            inputs = self.collected.inputs
+        archived = data.Archived(self.config, self.planned, self.there, inputs, self.made / "data")
         found, fewer = [*data.faults(archived)], [*data.fewer(archived)]
         if fewer and not found:
             return Check("data", "fewer rows than the study would take", fewer, "note")
