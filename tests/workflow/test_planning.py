@@ -66,9 +66,10 @@ def test_a_mistake_in_the_study_file_stops_with_one_line(mini, change, culprit):
     assert culprit in line
 
 
-def test_make_paper_runs_it():
-    command = ["make", "--no-print-directory", "--dry-run", "paper"]
-    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()[-1] == COMMAND
+def test_make_paper_runs_the_whole_of_it():
+    command = ["make", "--no-print-directory", "--dry-run", "paper", "GPUS=8"]
+    study, _ = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    assert "snakemake --cores all" in study and study.endswith("--configfile config/config.yaml --resources gpu=8")
 
 
 def test_the_papers_study():
