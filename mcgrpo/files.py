@@ -91,38 +91,30 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-def as_record(kind: type[R], row: Mapping[str, Any], where: str, others: bool = False) -> R:
+def as_record(kind: type[R], row: Mapping[str, Any], where: str) -> R:
     """Convert a mapping to a record, checking names, required fields and types.
-
-    Args:
-        others: whether fields that the record does not have are left out, and not wrong.
 
     Raises:
         RecordError: names `where` and the wrong field.
     """
-    names, wrong = _names_of(kind, tuple(row), others)
-    if wrong:
+    if wrong := _wrong_names(kind, tuple(row)):
         raise RecordError(f"{where}: {wrong}")
     hints, tests, _ = _fields_of(kind)
-    exact, parts = _exact_types(kind), _parts_of(kind)
-    made = {name: row[name] for name in names}
-    for name, value in made.items():
-        if value.__class__ not in exact[name] and not tests[name](value):
+    for name, value in row.items():
+        if not tests[name](value):
             raise RecordError(f"{where}: field {name!r} should be {_spell(hints[name])}, not {value!r}")
-    for name in parts.keys() & names if parts else ():
-        made[name] = parts[name](made[name], f"{where}: {name}")
-    return kind(**made)
+    made = {name: make(row[name], f"{where}: {name}") for name, make in _parts_of(kind).items() if name in row}
+    return kind(**row | made)
 
 
 @cache
-def _names_of(kind: type, names: tuple[str, ...], others: bool) -> tuple[list[str], str]:
-    """Those of a row's fields that the record has, and what is wrong with them; empty if nothing is."""
+def _wrong_names(kind: type, names: tuple[str, ...]) -> str:
+    """What is wrong with the names of a row's fields; empty if nothing is."""
     hints, _, required = _fields_of(kind)
-    known = [name for name in names if name in hints]
-    if len(known) < len(names) and not others:
-        unknown = next(name for name in names if name not in hints)
-        return known, f"unknown field {unknown!r} for {kind.__name__} (it has: {', '.join(hints)})"
-    return known, next((f"field {name!r} is missing" for name in hints if name in required and name not in known), "")
+    for name in names:
+        if name not in hints:
+            return f"unknown field {name!r} for {kind.__name__} (it has: {', '.join(hints)})"
+    return next((f"field {name!r} is missing" for name in hints if name in required and name not in names), "")
 
 
 @cache
@@ -132,17 +124,6 @@ def _fields_of(kind: type) -> tuple[dict[str, Any], dict[str, Callable[[Any], bo
     fields = dataclasses.fields(kind)
     required = {f.name for f in fields if f.default is missing and f.default_factory is missing}
     return hints, {name: _test_of(hint) for name, hint in hints.items()}, frozenset(required)
-
-
-@cache
-def _exact_types(kind: type) -> dict[str, frozenset[type]]:
-    """For each field the types of which every value fits, which is faster to see than by its test."""
-    plain, unions = {str, int, float, bool, types.NoneType}, (types.UnionType, typing.Union)
-    hints = typing.get_type_hints(kind)
-    options = {
-        name: typing.get_args(hint) if typing.get_origin(hint) in unions else (hint,) for name, hint in hints.items()
-    }
-    return {name: frozenset(plain.intersection(each)) for name, each in options.items()}
 
 
 @cache
@@ -220,9 +201,7 @@ def iter_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
     """The JSON object that starts at a line of a file."""
     try:
-        if found := _plain_object(line := text.decode()):
-            return found
-        value = _DECODER.decode(line)
+        value = _DECODER.decode(text.decode())
     except UnicodeDecodeError as error:
         raise RecordError(f"{path}:{number}: not UTF-8 text ({error.reason} at byte {error.start})") from None
     except json.JSONDecodeError as error:
@@ -235,18 +214,6 @@ def _object(text: bytes, path: str | Path, number: int) -> dict[str, Any]:
     return value
 
 
-def _plain_object(line: str) -> dict[str, Any] | None:
-    """An object in which no key can stand twice, as it has as many keys as colons; None of any other text.
-
-    Most lines are, and take a third of the time so.
-    """
-    try:
-        value, end = _PLAIN_DECODER.raw_decode(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) and end == len(line) and line.count(":") == len(value) else None
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found := dict(pairs)) < len(pairs):
         twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
@@ -254,7 +221,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_PLAIN_DECODER = json.JSONDecoder()
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 """One for all lines: `json.loads` with a hook makes one for each."""
 

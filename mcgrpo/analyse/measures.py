@@ -144,8 +144,11 @@ def read_grades(path: Path) -> dict[Decoding, Problems]:
         RecordError: for a file that has changed since it was written, or a row that is no grade; and as `by_decoding`.
     """
     check_seal(path)
+    names = Grade.__dataclass_fields__
     rows = iter_json_lines(path)
-    return by_decoding((as_record(Grade, row, where, others=True) for where, row in rows), str(path))
+    return by_decoding(
+        (as_record(Grade, {name: row[name] for name in names if name in row}, where) for where, row in rows), str(path)
+    )
 
 
 def token_limits(path: Path) -> dict[str, int]:
