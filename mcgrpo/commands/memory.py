@@ -33,7 +33,7 @@ from mcgrpo.study.memory import (
 )
 from mcgrpo.study.methods import UNTRAINED
 from mcgrpo.study.model_config import model_config
-from mcgrpo.study.plan import Config, runs
+from mcgrpo.study.plan import Config, evaluated_at_a_time, runs
 
 FULL = 0.92
 """Share of a card from which on it is near the edge: fragments are not computed, nor is what other programs take."""
@@ -138,7 +138,8 @@ def check_host(config: Config) -> Iterator[tuple[str, str, str, str]]:
     here = memory_of_machine()
     finding = f"host: {_together(at_once)} {_gib(at_once * each)} of {_gib(here)} GiB at the start ({_cell(run)})"
     yield _fits("memory", finding, each, here, at_once, gpus)
-    each, checkpoint, run = max(((*disk(*one, is_saved), one[0]) for one in known), key=itemgetter(0))
+    models = evaluated_at_a_time(config)
+    each, checkpoint, run = max(((*disk(*one, is_saved, models), one[0]) for one in known), key=itemgetter(0))
     here, kept = shutil.disk_usage(".").free, 4 * sum(parameters(shape) for _, shape in known)
     finding = f"{_together(at_once)} {_gb(at_once * each)} of {_gb(here)} GB that are free"
     finding += f" (a checkpoint: {_gb(checkpoint)}, {_cell(run)})" if checkpoint else f" ({_cell(run)})"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcgrpo.records import Run
+from mcgrpo.study.context import completion_length
 from mcgrpo.study.estimators import drawn
 from mcgrpo.study.settings import selects_checkpoint
 
@@ -167,29 +168,30 @@ def _trained(training: Mapping[str, Any], shape: Shape) -> int:
     return adapter_parameters(shape, lora) if (lora := training.get("lora")) else parameters(shape)
 
 
-def disk(run: Run, shape: Shape, is_saved: bool) -> tuple[float, float]:
+def disk(run: Run, shape: Shape, is_saved: bool, models: int = 1) -> tuple[float, float]:
     """Bytes of disk that trainings one after the other hold at most, and of a checkpoint (0 if none is written).
 
     That is two checkpoints, as one is removed when the next is complete; a third where the best is kept; and the fp32
-    weights of the training before, until they are evaluated.
+    weights of trained models, until they are evaluated.
 
     Args:
         run: a training.
         shape: of its model; `is_known`.
         is_saved: whether it can be resumed from its checkpoints (`save_steps`).
+        models: that are evaluated at a time (`mcgrpo.study.plan.evaluated_at_a_time`).
     """
     is_sharded = run.training.get("sharding") == "fsdp"
     number = 3 if selects_checkpoint(run) else 2 if is_saved else 0
     # Sharded weights are saved twice, for use and to resume, and never alone (`mcgrpo.train.arguments.saving`).
     of_each = 16 if is_sharded else 12 if is_saved else 4
     checkpoint = of_each * _trained(run.training, shape) if number else 0.0
-    return number * checkpoint + 4 * parameters(shape), checkpoint
+    return number * checkpoint + 4 * models * parameters(shape), checkpoint
 
 
 def row_tokens(training: Mapping[str, Any], shape: Shape) -> int:
     """Of a prompt with its completion, at most."""
     prompt = training.get("max_prompt_length", PROMPT_TOKENS)
-    wanted = prompt + training.get("max_completion_length", 512)  # TRL's default
+    wanted = prompt + completion_length(training)
     limits = (training.get("vllm_max_model_length"), shape.get("max_position_embeddings"))
     return min(wanted, *[each or wanted for each in limits])
 

@@ -126,6 +126,16 @@ def _training(config: Config, setting: str, change: Config, method: str, task: s
     return hyper_parameters(config, setting, protocol, change.get("training", {}), here.get("training", {}))
 
 
+def generation_gpus(config: Config) -> int:
+    """The GPUs of a job that generates completions; none in a study on CPUs."""
+    return config["evaluation"].get("vllm_tensor_parallel_size", 1) if config.get("gpus") else 0
+
+
+def evaluated_at_a_time(config: Config) -> int:
+    """How many models the GPUs of a training can evaluate beside each other, at least one."""
+    return max(config["gpus"] // generation_gpus(config), 1) if config.get("gpus") else 1
+
+
 def benchmarks(config: Config, setting: str) -> dict[str, Role]:
     """The benchmarks of a setting, and what each is to it."""
     return {name: role for role, names in config["settings"][setting]["benchmarks"].items() for name in names}

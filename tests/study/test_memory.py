@@ -229,7 +229,7 @@ def disk_of(is_saved, **training):
     return disk(replace(runs.RUN, training=training), QWEN3_1_7B, is_saved)
 
 
-def test_disk_is_for_two_checkpoints_and_the_weights_before():
+def test_disk_is_for_two_checkpoints_and_the_models_that_wait():
     count = parameters(QWEN3_1_7B)
     assert disk_of(True) == ((2 * 12 + 4) * count, 12 * count)
     assert disk_of(True, sharding="fsdp") == ((2 * 16 + 4) * count, 16 * count)
@@ -239,6 +239,7 @@ def test_disk_is_for_two_checkpoints_and_the_weights_before():
     assert disk_of(False, sharding="fsdp", **selected) == ((3 * 16 + 4) * count, 16 * count)
     assert disk_of(True, select_checkpoint="best-on-test")[0] == (3 * 12 + 4) * count
     assert disk_of(True, lora={"r": 4})[0] < 4.1 * count
+    assert disk(runs.RUN, QWEN3_1_7B, False, models=2)[0] == 2 * 4 * count
 
 
 @pytest.mark.parametrize("change", [{"num_experts": 8}, {"model_type": "gemma3"}, {"hidden_size": None}], ids=str)

@@ -1,6 +1,8 @@
 """What the DAG plans, and what stops it before anything runs. Dry runs only."""
 
+import functools
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from document import DOCUMENT
-from studies import ROOT, load, planned
+from studies import ROOT, changed, load, planned
 
 from mcgrpo.commands.plan.__main__ import to_train, trainings
 from mcgrpo.study import plan
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 COMMAND = "snakemake --cores all --resources gpu=2 reports/tables.tex"
 MINI = load("mini")
+PAPER = ["config", "rehearsal"]
 ANALYSE = ("plan", "collect", "summarise", "signals", "comparisons")
 ONCE = ("all", *ANALYSE, "tables", "claims", "page", *DOCUMENT)
 REPORT = dict.fromkeys(ONCE, 1) | {"figure": 12}
@@ -67,9 +70,10 @@ def test_a_mistake_in_the_study_file_stops_with_one_line(mini, change, culprit):
 
 
 def test_make_paper_runs_the_whole_of_it():
-    command = ["make", "--no-print-directory", "--dry-run", "paper", "GPUS=8"]
+    command = ["make", "--no-print-directory", "--dry-run", "paper", "GPUS=8", "OVERLAY=lock.yaml"]
     study, _ = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
-    assert "snakemake --cores all" in study and study.endswith("--configfile config/config.yaml --resources gpu=8")
+    assert "snakemake --cores all" in study
+    assert study.endswith("--configfile config/config.yaml lock.yaml --resources gpu=8 --keep-going")
 
 
 def test_the_papers_study():
@@ -106,6 +110,19 @@ def test_a_benchmark_is_decoded_as_the_study_says(empty):
     assert [Path(file).stem for file in options["output"]] == ["aime24", "amc23", "math500"]
     assert [settings["max_new_tokens"] for settings in each] == [8000, 8000, 3072]
     assert all(settings["chat_template_kwargs"] == {"enable_thinking": True} for settings in each)
+
+
+@pytest.mark.parametrize(("names", "gpus", "at_a_time"), [(["mini"], 0, 1), (PAPER, 2, 2), (PAPER, 4, 4)])
+def test_trainings_start_until_their_gpus_can_all_evaluate(empty, names, gpus, at_a_time):
+    config = functools.reduce(changed, map(load, names)) | {"gpus": gpus, "tracking_uri": None}
+    log = empty.of(config).run("--dry-run", "--resources", f"gpu={gpus}").stdout
+    job = r"^rule (train|generate).*:\n(?:    .+\n)*?    wildcards: run=([^,\n]+).*\n    priority: (.+)\n"
+    priority = {(rule, run): int(number) for rule, run, number in re.findall(job, log, re.MULTILINE)}
+    trained = sorted((run for rule, run in priority if rule == "train"), key=lambda run: -priority["train", run])
+    assert len(trained) == sum(run.method != UNTRAINED for run in plan.runs(config))
+    for turn, run in enumerate(trained):
+        before = [each for each in trained if priority["train", each] > priority["generate", run]]
+        assert before == trained[: turn + at_a_time]
 
 
 def test_what_is_finished_is_reported_without_a_training(mini):

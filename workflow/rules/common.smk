@@ -13,7 +13,7 @@ from pathlib import Path
 from mcgrpo import command_line, shipped, tracking
 from mcgrpo.launch import calls, environment, gpus, preload
 from mcgrpo.report import catalogue
-from mcgrpo.study import plan, read, settings, sources
+from mcgrpo.study import plan, settings, sources
 from mcgrpo.study.check import check
 from mcgrpo.study.fingerprint import fingerprint
 from mcgrpo.study.methods import UNTRAINED
@@ -44,7 +44,7 @@ RUNS = {name: entry.run for name, entry in PLANNED.items()}
 TRAINED = [name for name, run in RUNS.items() if run.method != UNTRAINED]
 # Methods that are compared train one after the other, so that their times are comparable.
 NEIGHBOURS = attrgetter("seed", "setting", "num_generations", "variant", "method")
-TURNS = {run.name: turn for turn, run in enumerate(sorted(RUNS.values(), key=NEIGHBOURS))}
+TURNS = {run.name: turn for turn, run in enumerate(sorted(map(RUNS.get, TRAINED), key=NEIGHBOURS), 1)}
 FLIPS = {name: entry.flips for name, entry in PLANNED.items() if entry.flips}
 # An engine takes a minute to start on a GPU: a run that is evaluated on several benchmarks has one job for all of them.
 # Benchmarks -> the runs.
@@ -62,7 +62,7 @@ MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]
 PARTIAL = config.get("partial") in (True, "true")
 DATASETS = sources.datasets_of(config, RUNS.values())
 GPUS = config.get("gpus", 0)
-GENERATION_GPUS = config["evaluation"].get("vllm_tensor_parallel_size", 1) if GPUS else 0
+GENERATION_GPUS = plan.generation_gpus(config)
 ON_CLUSTER = workflow.resource_settings.nodes is not None
 
 if not PARTIAL:
@@ -76,9 +76,7 @@ if workflow.is_main_process and not PARTIAL and "gpu" in workflow.global_resourc
     with command_line.errors(ValueError):  # Snakemake would lower a job's GPUs to what it may use
         gpus.check_given(max(GPUS, GENERATION_GPUS), workflow.global_resources["gpu"].value)
 
-files = environment.prepare(
-    config, [file for file in workflow.configfiles if Path(file).resolve() != read.DEFAULT_FILE.resolve()]
-)
+files = environment.prepare(config, workflow.configfiles)
 if workflow.is_main_process:
     calls.begin(files, ON_CLUSTER)
     # Snakemake's own message about its lock is to unlock. A call that takes none, such as a dry run, may go on.
@@ -113,6 +111,22 @@ def sums(*paths):
 def mtimes(paths):
     """Modification time of each existing path."""
     return [(str(path), path.stat().st_mtime_ns) for path in paths if path.exists()]
+
+
+def training_priority(wildcards):
+    """Trainings start in their turns, after all that can start without them."""
+    return -2 * TURNS[wildcards.run]
+
+
+def evaluation_priority(wildcards):
+    """Trained models are evaluated once there are as many as the GPUs of a training take at a time.
+
+    With two GPUs for a training and one for an evaluation, two trainings and then two evaluations start, so that no GPU
+    is idle during an evaluation.
+    """
+    if wildcards.run not in TURNS:  # an untrained model
+        return 0
+    return training_priority(wildcards) - 2 * plan.evaluated_at_a_time(config) + 1
 
 
 def run_of(wildcards):

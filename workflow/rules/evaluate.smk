@@ -19,6 +19,7 @@ rule generate:
         RESULTS.benchmark("generate", "{run}/{benchmark}")
     wildcard_constraints:
         run=f"(?!{any_of(sum(TOGETHER.values(), []))}/){RUN}" if TOGETHER else RUN,
+    priority: evaluation_priority
     threads: 1
     resources:
         gpu=GENERATION_GPUS,
@@ -47,6 +48,7 @@ for place, (several, its_runs) in enumerate(TOGETHER.items(), 1):
             RESULTS.benchmark("generate", "{run}")
         wildcard_constraints:
             run=any_of(its_runs),
+        priority: evaluation_priority
         threads: 1
         resources:
             gpu=GENERATION_GPUS,

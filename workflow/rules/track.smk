@@ -1,14 +1,12 @@
 """Log the finished study to MLflow. If that fails, it is said, and the study is finished nevertheless."""
 
-import os
-
 
 rule track:
     input:
         scores=rules.collect.output.scores,
         summary=rules.summarise.output.summary,
         comparisons=rules.comparisons.output,
-        report=[*TABLES, *SIGNAL, *CLAIMS, *FIGURES, *DOCUMENT, PAGE],
+        report=REPORT,
     output:
         touch(RESULTS.tracked),
     log:

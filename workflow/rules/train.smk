@@ -16,7 +16,7 @@ rule train:
         FILES.log("train", "{run}"),
     benchmark:
         RESULTS.benchmark("train", "{run}")
-    priority: lambda wildcards: -TURNS[wildcards.run]
+    priority: training_priority
     threads: 1
     resources:
         gpu=GPUS,

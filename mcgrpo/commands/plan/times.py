@@ -17,6 +17,7 @@ from mcgrpo import shipped
 from mcgrpo.analyse.published import read_published
 from mcgrpo.files import RecordError
 from mcgrpo.records import Run
+from mcgrpo.study.context import completion_length
 from mcgrpo.study.estimators import drawn
 from mcgrpo.study.paths import RECORD, StudyFiles
 from mcgrpo.study.plan import Config, runs
@@ -82,7 +83,7 @@ def toy_time(config: Config, run: Run, steps: int | None) -> Time | None:
     if config.get("gpus") or "toy" not in config["models"][run.model] or steps is None:
         return None
     rollouts = steps * _rows(run) / run.num_generations * drawn(run)
-    return Time(TOY_SECONDS + rollouts * run.training.get("max_completion_length", 512) / TOY_TOKENS, "toy")
+    return Time(TOY_SECONDS + rollouts * completion_length(run.training) / TOY_TOKENS, "toy")
 
 
 def finished_trainings(config: Config, trainings: Iterable[Run]) -> Iterator[tuple[Run, float]]:
