@@ -8,8 +8,9 @@ pair's verdict.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from mcgrpo import command_line, shipped
@@ -17,24 +18,28 @@ from mcgrpo.analyse import scored, selections
 from mcgrpo.analyse.cells import CellKey
 from mcgrpo.analyse.claims import Claim, questions, read_claims
 from mcgrpo.analyse.contrasts import capped, cells_of, columns_of, contrasts, estimate_sum, is_sign
-from mcgrpo.analyse.pairs import Pair, pairs
-from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.measures import decoding_of
+from mcgrpo.analyse.pairs import AVERAGE, Pair, is_primary, pairs
+from mcgrpo.analyse.published import as_cells, number_of, read_published
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.analyse.scored import Scores
 from mcgrpo.analyse.verdicts import MIRRORED, OF_PAIRS, PairVerdict, verdicts
 from mcgrpo.records import Plan
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.planned import read_plan
+from mcgrpo.study.primary import METHOD
 from mcgrpo.sums import write_table
 
-Words = dict[tuple[CellKey, CellKey], PairVerdict | None]
+Cells = tuple[CellKey, CellKey]
+"""A cell, and the one that is subtracted."""
+Words = dict[Cells, PairVerdict | None]
 """The verdict on each pair; None where it is not measured."""
 
 
 def comparisons(
     plan: Plan, claims: Iterable[Claim], scores: Scores, printed: Mapping[CellKey, float] | None = None
 ) -> list[Contrast]:
-    """The rows of comparisons.csv: the pairs, then the claims.
+    """The rows of comparisons.csv: the pairs, the averages of the primary ones, then the claims.
 
     Args:
         plan: of the study.
@@ -55,7 +60,43 @@ def comparisons(
                   for key, word in zip(keys, own, strict=True)}  # fmt: skip
     judged = [replace(row, verdict=words[key]) for key, row in found.items()]
     rows = contrasts(claims, scores, planned, margin=plan.equivalence_margin)
-    return [*judged, *(as_judged(row, words) for row in rows)]
+    return [*judged, *averages(plan, found, scores), *(as_judged(row, words) for row in rows)]
+
+
+def averages(plan: Plan, compared: Iterable[Cells], scores: Scores) -> Iterator[Contrast]:
+    """The average of the primary comparisons with each baseline, by each accuracy that is shown; without a verdict.
+
+    Args:
+        plan: of the study.
+        compared: the two cells of each pair.
+        scores: by cell and seed.
+    """
+    found: dict[tuple[str, str], list[Cells]] = defaultdict(list)
+    for cell, other in compared:
+        if is_primary(plan, cell, other):
+            found[other.method, cell.measure].append((cell, other))
+    for (baseline, measure), pairs_of in found.items():
+        if len(pairs_of) == 1 or not scores.keys() >= {*chain(*pairs_of)}:
+            continue
+        share = 1 / len(pairs_of)
+        weights = {cell: share for cell, _ in pairs_of} | {other: -share for _, other in pairs_of}
+        result, over, _ = estimate_sum(weights, scores)
+        low, high = result.limits()
+        yield Contrast(
+            family=AVERAGE,
+            decoding=decoding_of(measure),
+            method=METHOD,
+            measure=measure,
+            other_method=baseline,
+            other_measure=measure,
+            unit="fraction",
+            value=result.mean,
+            low=low,
+            high=high,
+            seeds=result.seeds,
+            over=over,
+            comparisons=len(pairs_of),
+        )
 
 
 def as_judged(row: Contrast, words: Words) -> Contrast:
@@ -88,7 +129,7 @@ class _Study:
         cell, other = pair.cell, pair.other
         numbers = self.numbers(pair) if cell in self.scores and other in self.scores else {}
         if pair.kind == "difference":
-            numbers |= self.published(cell, numbers)
+            numbers |= self.published(pair, numbers)
         return Contrast(
             family=pair.family,
             kind=pair.kind,
@@ -113,22 +154,19 @@ class _Study:
             "high": high,
             "seeds": result.seeds,
             "over": over,
-            "detectable": None if lone else result.detectable,
+            "detectable": None if lone else tested.detectable,
             "p_holds": 1.0 if lone else tested.p_value(0.0, "greater"),
             "p_fails": 1.0 if lone else tested.p_value(0.0, "less"),
-            "p_equivalent": None if lone else result.p_within(self.margin),
+            "p_equivalent": None if lone else tested.p_within(self.margin),
             "by_seed": " ".join(map(repr, gains)),
         }
 
-    def published(self, cell: CellKey, numbers: Mapping) -> dict:
-        """The paper's difference, and whether our interval excludes it.
-
-        One without a setting stands for every setting that the benchmark is out of distribution for.
-        """
-        own = cell._replace(setting="") if cell.role == "out" and cell not in self.printed else cell
-        if own not in self.printed or own.baseline not in self.printed:
+    def published(self, pair: Pair, numbers: Mapping) -> dict:
+        """The paper's difference, and whether our interval excludes it."""
+        ours, theirs = (number_of(self.printed, cell) for cell in (pair.cell, pair.other))
+        if ours is None or theirs is None:
             return {}
-        gain = self.printed[own] - self.printed[own.baseline]
+        gain = ours - theirs
         known = numbers.get("low") is not None and numbers["seeds"] > 1
         excluded = not numbers["low"] <= gain <= numbers["high"] if known else None
         return {"published": gain, "excludes_published": excluded}

@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ BESIDE = TAIL / 2
 """Level of all single comparisons together, which are tested in addition to their average, the endpoint."""
 ON_CPU = "times are judged on GPUs"
 """Why a time is not judged: jobs on a CPU share its cores, so their times depend on what else ran."""
-ALL_RIGHT = {"points": 1.0, **dict.fromkeys(("reward", "reward_first", "reward_unsteadiness"), REWARDS["correct"])}
+ALL_RIGHT = {"points": 1.0, **dict.fromkeys(("reward", "reward_first"), REWARDS["correct"])}
 """By unit of a claim, what right answers to all problems amount to. The margin of equivalence is a share of it."""
 
 
@@ -131,7 +132,10 @@ class _Study:
         result, over, lone = estimate_sum(weights, self.scores, of.is_ratio)
         value, low, high = (in_unit(of, number) for number in (result.mean, *result.limits()))
         holds, fails = (1.0, 1.0) if lone and not self.printed else p_values(of, tested(result), self.printed)
-        seen = None if lone or of.is_ratio else result.detectable
+        seen = None if lone or of.is_ratio else tested(result).detectable
+        # The average of k steps of one change is the change over k, and its margin as much smaller: their ends cancel
+        lengths = [sum(map(abs, single.weights.values())) for single in singles]
+        margin = self.margin * sum(map(abs, weights.values())) / fmean(lengths)
         at_least, at_most = (bound if math.isfinite(bound) else None for bound in (of.low, of.high))
         terms = sorted(weights, key=lambda key: -weights[key])
         is_pair = sorted(weights.values()) == [-1, 1] and len({key.setting for key in terms}) == 1 and not of.is_ratio
@@ -150,7 +154,7 @@ class _Study:
             "comparisons": len({single.comparison for single in singles}),
             "at_least": at_least,
             "at_most": at_most,
-            "p_equivalent": None if lone or self.printed else p_equivalent(of, result, self.margin),
+            "p_equivalent": None if lone or self.printed else p_equivalent(of, tested(result), margin),
         }
 
 

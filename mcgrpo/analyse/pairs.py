@@ -18,6 +18,8 @@ Kind = Literal["difference", "change", "same_rollouts", "control"]
 """From the method that a method is compared with, at the same G and variant; from the same method and G under the
 variant `default`; from the mean-centred method at the G at which a training draws as many rollouts; of the study's
 method from its control."""
+AVERAGE = "average"
+"""The family of the averages of primary comparisons, which have no verdict."""
 LOSS_TABLES = {"grpo": "main", "dapo": "dapo", "dr_grpo": "dr_grpo"}
 """The table of the default variant in distribution, by loss."""
 
@@ -80,14 +82,19 @@ def rollouts_of(key: CellKey, scores: Scores) -> float | None:
 
 def primary_family(plan: Plan, cell: CellKey, other: CellKey) -> str | None:
     """The family of a primary comparison."""
+    is_measured = cell.measure == plan.primary.measure
+    return f"primary, {other.method}" if is_measured and is_primary(plan, cell, other) else None
+
+
+def is_primary(plan: Plan, cell: CellKey, other: CellKey) -> bool:
+    """Whether a primary comparison is of these cells, by this accuracy or another one."""
     asked = [each for each in plan.primary.comparisons if cell.setting in each.settings]
-    is_primary = (
-        (cell.role, cell.measure, cell.method) == ("in", plan.primary.measure, METHOD)
+    return (
+        (cell.role, cell.method) == ("in", METHOD)
         and cell.variant == other.variant == DEFAULT
         and cell.num_generations == other.num_generations
         and any((each.baseline, each.num_generations) == (other.method, cell.num_generations) for each in asked)
     )
-    return f"primary, {other.method}" if is_primary else None
 
 
 def table_family(cell: CellKey, kind: Kind) -> str:

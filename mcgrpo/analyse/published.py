@@ -1,6 +1,6 @@
 """The numbers that the paper prints: read from config/published.csv, and by the cells of our own summary."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mcgrpo.analyse.cells import CellKey
@@ -16,6 +16,11 @@ OUT = ("aime24", "amc23")
 def read_published(path: str | Path) -> list[Published]:
     """All rows of the file; errors as in `mcgrpo.analyse.frames.read_frame`."""
     return read_records(path, Published, sealed=False)
+
+
+def number_of(cells: Mapping[CellKey, float], key: CellKey) -> float | None:
+    """The paper's number of a cell. One without a setting stands for all whose benchmark is out of distribution."""
+    return cells.get(key, cells.get(key._replace(setting="")) if key.role == "out" else None)
 
 
 def as_cells(rows: Iterable[Published]) -> dict[CellKey, float]:

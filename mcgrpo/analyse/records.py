@@ -197,7 +197,7 @@ class Contrast:
 
     Args:
         family: within which the verdict is corrected: `primary, BASELINE`, a table, `claim ID` of `config/claims.yaml`
-            or `question ID` of the study.
+            or `question ID` of the study; `average`, of primary ones, has none.
         kind: of a pair (`mcgrpo.analyse.pairs.Kind`); a claim's row has none.
         comparison: counts the comparisons of a claim from 1, each in one setting on one benchmark; 0 is its endpoint,
             which decides it: the average of all of them, or of those of one setting if some setting is enough.

@@ -15,7 +15,7 @@ from statistics import median
 from mcgrpo import command_line, shipped
 from mcgrpo.analyse import scored, selections
 from mcgrpo.analyse.cells import CellKey
-from mcgrpo.analyse.published import as_cells, read_published
+from mcgrpo.analyse.published import as_cells, number_of, read_published
 from mcgrpo.analyse.records import EXTRA_ROLLOUTS, Cell
 from mcgrpo.analyse.scored import Planned, Scores
 from mcgrpo.records import Plan
@@ -111,18 +111,11 @@ class _Study:
             low=low,
             high=high,
             over=" and ".join(over) or None,
-            published=self.published(key),
+            published=number_of(self.printed, key),
             worst=min((score.value for score in seeds.values()), default=None) if key.is_accuracy else None,
             collapsed=self.collapsed(key) if key.is_accuracy else None,
             extra_rollouts=self.extra[key.of_training("")],
         )
-
-    def published(self, key: CellKey) -> float | None:
-        """The paper's number.
-
-        One without a setting stands for every setting that the benchmark is out of distribution for.
-        """
-        return self.printed.get(key, self.printed.get(key._replace(setting="")) if key.role == "out" else None)
 
     def collapsed(self, key: CellKey) -> float | None:
         """The share of seeds that have collapsed, see `COLLAPSE`; None without a seed or one to compare with."""

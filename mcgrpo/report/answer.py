@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from mcgrpo.analyse.pairs import AVERAGE
 from mcgrpo.analyse.records import Contrast
 from mcgrpo.records import CELL, Plan
 from mcgrpo.report import wording
@@ -41,11 +42,13 @@ class Answer:
             its `word`.
         measure: the primary one; the other decoding stands beside it.
         margin: the study's `equivalence_margin`.
+        averages: by baseline and measure, over its comparisons; of a single one there is none.
     """
 
     rows: pd.DataFrame
     measure: str
     margin: float
+    averages: dict[tuple[str, str], Printed]
 
     def part(self, baseline: str, is_primary: bool = True) -> pd.DataFrame:
         """The comparisons with one baseline that decide, or those of the other decoding."""
@@ -61,19 +64,26 @@ class Answer:
         own, other = self.part(baseline), self.part(baseline, False)
         if own.empty:
             return f"{beside.format('is not trained beside')}."
-        text = f"{beside.format('against')}, in {_endpoint(own)}, the primary endpoint."
+        text = f"{beside.format('against')}, in {_endpoint(own)}, the primary endpoint{self._average(own)}."
         if other.empty:
             return text
         as_paper = ", as the paper's released code decodes" if other.decoding.iloc[0] == "greedy" else ""
-        return f"{text} In {_endpoint(other)}{as_paper}: {_lower(self.word(baseline, False))} (exploratory)."
+        word = _lower(self.word(baseline, False))
+        return f"{text} In {_endpoint(other)}{as_paper}: {word} (exploratory){self._average(other)}."
+
+    def _average(self, rows: pd.DataFrame) -> str:
+        """Of the comparisons with a baseline by one measure: ", on average −1.1 points [−1.3, −0.9]"."""
+        number = self.averages.get((rows.baseline.iloc[0], rows.measure.iloc[0]))
+        return f", on average {_told(number, ' points')}" if number else ""
 
     @property
     def about(self) -> str:
         """What the words mean."""
         return (
             "Differences are in points, paired by seed and problem, with the 95% interval of one comparison. "
-            f"{wording.about_verdicts(self.margin)} Corrected (Holm) for the number of primary comparisons with the "
-            "same baseline; the other decoding, of the same models, for those of its table, and exploratory."
+            f"{wording.about_verdicts(self.margin)} Corrected (Holm, each direction on its own) for the number of "
+            "primary comparisons with the same baseline; the other decoding, of the same models, for those of its "
+            "table, and exploratory. Averages have no verdict."
         )
 
 
@@ -94,8 +104,10 @@ def answer(plan: Plan, comparisons: Iterable[Contrast]) -> Answer:
         plan: of the study.
         comparisons: the rows of comparisons.csv.
     """
-    found = defaultdict(list)
+    found, averages = defaultdict(list), {}
     for row in comparisons:
+        if row.family == AVERAGE:
+            averages[row.other_method, row.measure] = wording.printed(row.value, row.low, row.high)
         if row.kind and (row.role, row.method, row.variant, row.other_variant) == ("in", METHOD, DEFAULT, DEFAULT):
             found[row.measure, row.other_method, row.num_generations, row.other_num_generations].append(row)
     first, asked, rows = plan.primary.measure, plan.primary.comparisons, []
@@ -110,7 +122,7 @@ def answer(plan: Plan, comparisons: Iterable[Contrast]) -> Answer:
                 told = number, row.verdict or UNKNOWN
                 rows.append((baseline, measure, row.decoding, *place, row.seeds or 0, *told))
     columns = ["baseline", "measure", "decoding", *PLACE, "seeds", "number", "word"]
-    return Answer(pd.DataFrame(rows, columns=columns), first, plan.equivalence_margin)
+    return Answer(pd.DataFrame(rows, columns=columns), first, plan.equivalence_margin, averages)
 
 
 def overall(words: Sequence[str]) -> str:
@@ -152,7 +164,7 @@ def _listed(found: Answer, baseline: str) -> str:
 def _told(number: Printed, unit: str = "") -> str:
     """A number in a sentence: "+0.8 points [+0.2, +1.5], better"."""
     words = " ".join(filter(None, (number.verdict, number.note)))
-    return f"{number.value}{unit} {number.interval}, {words}" if number.interval else str(number)
+    return f"{number.value}{unit} {number.interval}" + f", {words}" * bool(words) if number.interval else str(number)
 
 
 def answer_table(found: Answer) -> Table | None:

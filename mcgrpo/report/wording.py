@@ -80,16 +80,16 @@ def about_verdicts(margin: float | None) -> str:
     """The meaning of the four verdicts, for a caption; `margin` as in `Contrast.equivalence_margin`."""
     within = "the study's margin" if pd.isna(margin) else count_points(margin)
     return (
-        "Better, worse: by a two-sided test at 5%. Equivalent: neither, and the difference lies within "
-        f"{within} by two one-sided tests at 5%. Inconclusive (d): none of these; of one comparison, a true difference "
-        "of d points would have been seen with a probability of 80%."
+        "Better, worse: by one-sided tests at 2.5%, one in each direction. Equivalent: neither, and the difference "
+        f"lies within {within} by two one-sided tests at 5%. Inconclusive (d): none of these; of one comparison, a "
+        "true difference of d points would have been seen with a probability of 80%."
     )
 
 
 FAMILIES = (
-    "Verdicts are corrected (Holm) within the first table that shows a difference, for all that it shows, and are "
-    "exploratory; those of the primary comparisons are the answer's. Their tests have no more degrees of freedom than "
-    "the seeds, less one: with two seeds hardly anything is better or worse."
+    "Verdicts are corrected (Holm, each direction on its own) within the first table that shows a difference, for all "
+    "that it shows, and are exploratory; those of the primary comparisons are the answer's. Their tests have no more "
+    "degrees of freedom than the seeds, less one: with two seeds hardly anything is better or worse."
 )
 """Within what the verdicts of tables are corrected, for a caption."""
 

@@ -1,9 +1,14 @@
 """Every pair of cells once: its family, and one verdict, which the claims that are about it take over."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from answers import comparisons_of, plan_of
 from claim_rows import cell, claim, claims_of, gain, scores_of
+
+from mcgrpo.analyse.contrasts import estimate_sum
+from mcgrpo.analyse.pairs import AVERAGE
 
 SHARED = np.array([0.02, -0.01, 0.0, 0.01, -0.02]) + 0.5
 SPREAD = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 1000
@@ -56,6 +61,34 @@ def test_a_verdict_is_corrected_within_its_family_alone():
     assert of(many, measure="avg@4", setting="toy").p_holds == of(one, measure="avg@4").p_holds
     elsewhere = compared(cells("grpo"), cells("mc-grpo", **above), *others, settings=["toy"])
     assert of(elsewhere, measure="avg@4", setting="toy").verdict == "better"
+
+
+def test_tests_of_a_pair_have_no_more_degrees_of_freedom_than_its_seeds_less_one():
+    """Its interval may have more, where most of its noise is that of problems."""
+    generator = np.random.default_rng(0)
+    cells = [cell(method, values=generator.random((3, 50)), measure="avg@4") for method in ("grpo", "mc-grpo")]
+    row = of(compared(*cells), measure="avg@4")
+    (mine, _), (base, _) = cells[::-1]
+    result, _, _ = estimate_sum({mine: 1.0, base: -1.0}, scores_of(*cells))
+    assert (row.low, row.high) == result.limits() and result.degrees_of_freedom > 2
+    tested = replace(result, degrees_of_freedom=2)
+    assert (row.p_equivalent, row.detectable) == (tested.p_within(0.01), tested.detectable)
+    assert (row.p_holds, row.p_fails) == (tested.p_value(0, "greater"), tested.p_value(0, "less"))
+
+
+def test_primary_comparisons_have_an_average_in_each_decoding_without_a_verdict():
+    gains = {2: 0.03, 4: -0.01}
+    parts = [cells("grpo", budget=size) + cells("mc-grpo", over, budget=size) for size, over in gains.items()]
+    rows = compared(*parts, sizes=(2, 4))
+    found = [row for row in rows if row.family == AVERAGE]
+    told = [(row.other_method, row.decoding, row.comparisons, row.verdict) for row in found]
+    assert told == [("grpo", decoding, 2, None) for decoding in ("sampled", "greedy")]
+    for row in found:
+        assert row.value == pytest.approx(0.01) and row.low < 0.01 < row.high
+    assert [row for row in compared(*parts, sizes=(2,)) if row.family == AVERAGE] == []  # of one
+    assert [
+        row for row in compared(*parts[:1], parts[1][:2], sizes=(2, 4)) if row.family == AVERAGE
+    ] == []  # or missing
 
 
 def test_what_is_not_there_has_no_verdict_and_one_seed_decides_nothing():

@@ -182,6 +182,20 @@ def test_the_endpoint_is_the_average_of_all_comparisons_or_that_of_a_setting_whe
     assert {row.setting: row.value for row in rows if not row.comparison} == pytest.approx({"a": 4.0, "b": 5.0})
 
 
+def test_the_average_of_the_steps_of_one_change_has_the_margin_of_the_change(tmp_path):
+    """From G=2 to 4 and from 4 to 8: half of the change from 2 to 8, within half a point where that is within one."""
+    cells = [cell("grpo", size, 0.5 + 0.001 * noise) for size, noise in zip((2, 4, 8), np.eye(3, 5), strict=True)]
+    steps = [gap(("grpo", 2, 1), ("grpo", 4, -1)), gap(("grpo", 4, 1), ("grpo", 8, -1))]
+    *_, endpoint = rows_of(tmp_path, claim(*steps), *cells)
+    _, whole = rows_of(tmp_path, claim(gap(("grpo", 2, 1), ("grpo", 8, -1))), *cells)
+    assert endpoint.value == pytest.approx(whole.value / 2)
+    assert endpoint.p_equivalent == pytest.approx(whole.p_equivalent)
+    apart = [gap(("grpo", 2, 1), ("grpo", 8, -1)), gap(("grpo", 4, 1), ("grpo", 8, -1))]
+    *_, average = rows_of(tmp_path, claim(*apart), *cells)
+    weights = {cells[0][0]: 0.5, cells[1][0]: 0.5, cells[2][0]: -1.0}
+    assert average.p_equivalent == pytest.approx(estimate_sum(weights, scores_of(*cells))[0].p_within(0.01))
+
+
 @pytest.mark.parametrize(
     ("bound", "p_holds", "p_fails"),
     [

@@ -144,18 +144,25 @@ def test_a_model_that_always_fails_has_rows_without_signal(study, tmp_path):
 
 def frame(*pairs):
     """Cells with (predicted, measured) gains."""
-    return pd.DataFrame(pairs, columns=["predicted", "gain"])
+    return pd.DataFrame(pairs, columns=["predicted", "gain"]).assign(setting="toy")
 
 
 def test_agreement_is_a_rank_correlation_with_its_interval():
     found = agreement(frame((-0.4, -0.03), (-0.3, -0.015), (-0.1, 0.005), (0.1, 0.002), (0.3, 0.04)))
-    assert (found.cells, found.correlation) == (5, pytest.approx(0.9))
-    assert found.low < 0 < found.high < 1  # five cells say little: 1.472 -+ 1.96 * sqrt(1.405 / 2)
+    assert (found.predictions, found.correlation) == (5, pytest.approx(0.9))
+    assert found.low < 0 < found.high < 1  # five predictions say little: 1.472 -+ 1.96 * sqrt(1.405 / 2)
     turned = agreement(frame((0.4, -0.03), (0.3, -0.015), (0.1, 0.005), (-0.1, 0.002), (-0.3, 0.04)))
     assert turned.correlation == pytest.approx(-0.9)
 
 
+def test_one_prediction_of_several_cells_counts_once():
+    """As at several learning rates: else the same four predictions would give a narrow interval."""
+    pairs = (-0.4, -0.03), (-0.3, -0.015), (0.1, 0.02), (0.3, 0.04), (0.2, 0.01)
+    spread = [(predicted, gain + change) for predicted, gain in pairs for change in (-0.03, 0.0, 0.03)]
+    assert agreement(frame(*spread)) == agreement(frame(*pairs))
+
+
 @pytest.mark.parametrize("pairs", [[(0.1, 0.02), (0.2, 0.03), (0.3, 0.01)], [(0.1, 0.02)] * 5])
-def test_agreement_of_few_or_equal_cells_is_not_known(pairs):
+def test_agreement_of_few_or_equal_predictions_is_not_known(pairs):
     found = agreement(frame(*pairs))
-    assert found.cells == len(pairs) and found.correlation is None and found.low is None
+    assert found.predictions == len(set(pairs)) and found.correlation is None and found.low is None

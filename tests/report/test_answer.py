@@ -63,6 +63,15 @@ def test_greedy_stands_beside_sampled_in_the_same_breath_with_its_own_verdict():
     assert [str(entry) for entry in answer_table(found).frame.iloc[0, 5:]] == ["−5.0 [−5.2, −4.8] worse"] * 2 + ["5"]
 
 
+def test_each_decoding_has_the_average_of_its_comparisons():
+    sampled = [study(0.02, 0.05, measure="avg@4"), study(0.04, 0.05, measure="avg@4", size=4)]
+    greedy = [study(-0.01, 0.0), study(0.0, 0.0, size=4)]
+    plan = plan_of(["toy"], sizes=(2, 4), measures=("avg@4", "greedy"))
+    said = answer_of(plan, scores_of(*sampled, *greedy)).compares("grpo-plus1")
+    assert ", the primary endpoint, on average +3.0 points [+2.8, +3.2]. In greedy" in said
+    assert said.endswith("(exploratory), on average −0.5 points [−0.7, −0.3].")
+
+
 @pytest.mark.parametrize(
     ("words", "word"),
     [

@@ -46,7 +46,7 @@ def of_toys(files: ResultFiles) -> str:
         "The median, or the extra rollout?": f"{label(CONTROL)} − {label(MEAN)}: {told(control)}. "
         f"{AGAINST_CONTROL}: {told(method, 'control')}",
         "Decoded greedily?": f"{AGAINST_CONTROL}: {told(of(greedy, METHOD), 'control')}",
-        "Graded by `robust`?": f"{AGAINST_CONTROL}: {regraded(cells)}, without an interval",
+        "Graded by `robust`?": f"{AGAINST_CONTROL}: {regraded(cells)} (docs/grading.md has intervals)",
         "With rewards of accuracy and format?": f"{AGAINST_MEAN}: {told(of(sampled, METHOD, COMPOSITE))}",
         "What else could the rollouts buy?": f"{AGAINST_MEAN} at the G at which it draws as many: "
         f"{told(method, 'same_rollouts')}. Against {label(MEAN)} at the same G: {by_variant(rivals)}",
@@ -140,7 +140,8 @@ def undecided(contrasts: Iterable[Contrast]) -> str:
     """The primary comparisons that are inconclusive, their seeds, and how many would see the margin of equivalence."""
     texts = [
         f"{label(row.method)} − {label(row.other_method)}, {row.setting}, G={row.num_generations}: "
-        f"{row.seeds} seeds, {seeds_for(row)} would show {wording.count_points(row.equivalence_margin)}"
+        f"{row.seeds} seeds; of this comparison alone, {seeds_for(row)} would show a difference of "
+        f"{wording.count_points(row.equivalence_margin)} with a probability of 80%"
         for row in contrasts
         if row.family.startswith("primary") and row.verdict == "inconclusive" and row.detectable
     ]

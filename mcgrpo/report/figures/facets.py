@@ -161,9 +161,8 @@ def message(text: str) -> Figure:
 def save(stem: Path, figure: Figure) -> None:
     """Write STEM.pdf and STEM.png without a date, so that the same figure gives the same bytes."""
     for suffix, metadata in ((".pdf", {"CreationDate": None}), (".png", {})):
-        content = (
-            io.BytesIO()
-        )  # whole, before the disk is written: on a full one matplotlib ends in an error of its own
+        # Whole, before the disk is written: on a full one matplotlib ends in an error of its own
+        content = io.BytesIO()
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=metadata)
         with atomic(stem.with_name(stem.name + suffix)) as temporary:
             temporary.write_bytes(content.getvalue())

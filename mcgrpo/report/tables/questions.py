@@ -15,8 +15,8 @@ from mcgrpo.report.tables.frame import Table
 CAPTION = (
     "What this study asks, written down in its file before it ran. Each comparison is formed per seed and problem; the "
     "average of a question's comparisons is judged first, alone. Holds, fails: the value lies on the side that the "
-    "question names, or on the other, by a two-sided test at 5%. Equivalent: neither, and it lies within {margin} of 0 "
-    "by two one-sided tests at 5%. Verdicts are corrected (Holm) within a question, not for the number of questions; "
+    "question names, or on the other, by one-sided tests at 2.5%. Equivalent: neither, and it lies within {margin} of "
+    "0 by two one-sided tests at 5%. Verdicts are corrected (Holm) within a question, not for the number of questions; "
     "where the tables show the same difference of two cells, it has the verdict that it has there. Intervals are of "
     "one comparison."
 )

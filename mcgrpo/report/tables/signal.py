@@ -13,6 +13,8 @@ from mcgrpo.study.methods import UNTRAINED, label, method_order
 from mcgrpo.study.variants import DEFAULT
 
 ABSENT = "No model has the many rollouts per prompt from which signal is computed."
+UNTRAINED_SOURCE = "untrained"
+"""What `time` says of the model before training."""
 TEXT = (
     "Computed signal of each method at the rewards that a model of this study gets. Per rollout: squared signal to "
     "noise of a step over the rollouts drawn, in thousandths; of the best: in percent of that with the expected "
@@ -52,7 +54,7 @@ def table(signals: pd.DataFrame) -> Table | None:
 def time(source: str) -> str:
     """When the rewards of a source were drawn: `untrained`, `trained`, or the steps of trainings."""
     _, method, _, _, last = source.rsplit("/", 4)
-    return last if last.startswith("steps ") else "untrained" if method == UNTRAINED else "trained"
+    return last if last.startswith("steps ") else UNTRAINED_SOURCE if method == UNTRAINED else "trained"
 
 
 def percent(share: float) -> str:
@@ -90,14 +92,16 @@ def agreements(signals: pd.DataFrame) -> str:
     by_time = {name: agreement(rows) for name, rows in signals.groupby(signals.source.map(time), sort=False)}
     found = {name: each for name, each in by_time.items() if each.correlation is not None}
     texts = [
-        f"{each.correlation:.2f} [{each.low:.2f}, {each.high:.2f}] ({name}, {wording.count(each.cells, 'cell')})"
+        f"{each.correlation:.2f} [{each.low:.2f}, {each.high:.2f}] ({name}, {each.predictions} predictions)"
         for name, each in found.items()
     ]
     if not texts:
         return ""
-    answer = "predicts" if next(iter(found.values())).low > 0 else "does not predict"
-    return (
-        "Rank correlation of predicted and measured gains, with an approximate interval, which takes cells as "
-        f"independent and errs in up to 8% of studies: {'; '.join(texts)}. By the first of these, the computed signal "
-        f"{answer} which method gains.".replace(" -", " −").replace("[-", "[−")
+    text = (
+        "Rank correlation of predicted and measured gains, with an approximate interval, which takes predictions as "
+        f"independent: {'; '.join(texts)}.".replace(" -", " −").replace("[-", "[−")
     )
+    if UNTRAINED_SOURCE not in found:
+        return text
+    answer = "predicts" if found[UNTRAINED_SOURCE].low > 0 else "is not shown to predict"
+    return f"{text} Computed before any training, the signal {answer} which method gains."
