@@ -24,7 +24,7 @@ import psutil
 from filelock import FileLock
 
 from mcgrpo import command_line
-from mcgrpo.launch.environment import STUDY_FILES
+from mcgrpo.launch.environment import STUDY_FILES, named
 
 FOLDER = Path(".snakemake/calls")
 DYING_SECONDS = 30
@@ -165,10 +165,10 @@ def clear(files: Sequence[str], unlock: Sequence[str]) -> None:
 
 
 def study_files(words: Sequence[str]) -> list[str]:
-    """What follows `--configfile` on a command line of Snakemake, relative to this folder."""
+    """What follows `--configfile` on a command line of Snakemake, by `mcgrpo.launch.environment.named`."""
     after = list(words[words.index("--configfile") + 1 :]) if "--configfile" in words else []
     end = next((place for place, word in enumerate(after) if word.startswith("-")), len(after))
-    return [os.path.relpath(file) for file in after[:end]]
+    return named(after[:end])
 
 
 def main() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mcgrpo import shipped
+
 STUDY_FILES = "MCGRPO_STUDY_FILES"
 """Environment variable of jobs: the files of their study, as JSON."""
 KEPT_BYTES = 1 << 30
@@ -21,7 +23,7 @@ def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> list[str
         study_files: the files that it is read from.
 
     Returns:
-        These, relative to this folder.
+        These, by `named`.
     """
     defaults = {
         # Several jobs share the cores, and torch takes all of them unless told.
@@ -48,9 +50,14 @@ def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> list[str
     # A job's Python is that of Snakemake, also where the environment is not activated.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     # No parameters of a rule: they change no result, and so rerun nothing.
-    os.environ[STUDY_FILES] = json.dumps(files := [os.path.relpath(file) for file in study_files])
+    os.environ[STUDY_FILES] = json.dumps(files := named(study_files))
     for key in ("save_steps", "rollout_tables"):
         os.environ.pop(f"MCGRPO_{key.upper()}", None)
         if value := config.get(key):
             os.environ[f"MCGRPO_{key.upper()}"] = json.dumps(value)
     return files
+
+
+def named(study_files: Sequence[str | Path]) -> list[str]:
+    """The files of a study, relative to this folder; without the paper's, which a call need not name."""
+    return [os.path.relpath(file) for file in study_files if Path(file).resolve() != shipped.STUDY]

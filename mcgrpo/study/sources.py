@@ -1,5 +1,6 @@
 """What a study needs on this machine before its first job: local models and data, and the engine that it names."""
 
+import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,10 +38,15 @@ def check_folders(config: Config, models: Iterable[str], datasets: Iterable[str]
 
 
 def check_engine(config: Config) -> None:
-    """Refuse an evaluation by vLLM where it is not installed, before anything is trained.
+    """Refuse an evaluation by vLLM where it is not installed, before anything is trained; print a warning of rollouts.
 
     Raises:
         StudyError: with the remedy.
     """
-    if config["evaluation"].get("backend") == "vllm" and find_spec("vllm") is None:
-        raise StudyError("evaluation.backend: vllm is not installed: make setup REQUIREMENTS=envs/gpu.txt")
+    if find_spec("vllm") is not None:
+        return
+    remedy = "is not installed: make setup REQUIREMENTS=envs/gpu.txt"
+    if config["evaluation"].get("backend") == "vllm":
+        raise StudyError(f"evaluation.backend: vllm {remedy}")
+    if config.get("gpus") and config["training"].get("use_vllm"):
+        print(f"warning: transformers draws the rollouts, many times slower: vllm {remedy}", file=sys.stderr)

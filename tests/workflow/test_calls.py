@@ -9,7 +9,7 @@ import time
 import pytest
 from pretend_machine import PATIENCE_SECONDS, ROOT, is_alive, wait_until
 
-from mcgrpo.launch import calls
+from mcgrpo.launch import calls, environment
 
 pytestmark = pytest.mark.slow
 
@@ -188,3 +188,12 @@ def test_one_of_another_machine_is_left_alone(place):
     said = said_by(call)
     assert call.returncode == 1 and "process 1 on elsewhere has not ended well" in said
     assert "Directory cannot be locked" in said and len(place.left()) == 1
+
+
+@pytest.mark.parametrize("files", [["config/config.yaml"], ["config/config.yaml", "config/rehearsal.yaml"]])
+def test_a_call_and_its_snakemake_name_a_study_alike(files, monkeypatch):
+    """Else a second call of `make paper` would not be told that the first makes it."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    of_call = calls.study_files(["snakemake", "--configfile", *files, "--resources", "gpu=2"])
+    assert environment.prepare({}, [ROOT / file for file in files]) == of_call == files[1:]

@@ -132,12 +132,13 @@ def test_folders_that_are_not_there_are_one_line(tmp_path, monkeypatch):
     check_folders(ON_GPUS, ON_GPUS["models"], ON_GPUS["datasets"])  # the hub's names are no folders
 
 
-def test_without_vllm_an_evaluation_by_it_is_refused(monkeypatch):
+def test_without_vllm_an_evaluation_by_it_is_refused_and_slow_rollouts_are_told(monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", [])  # neither is another package found
     monkeypatch.delitem(sys.modules, "vllm", raising=False)
     with pytest.raises(StudyError, match=r"evaluation.backend: vllm is not installed: make setup REQUIREMENTS"):
         check_engine(STAND_INS)
     check_engine(ON_GPUS)
+    assert "transformers draws the rollouts, many times slower: vllm is not" in capsys.readouterr().err
 
 
 def test_a_setting_of_a_stand_in_that_is_unknown_is_one_line():
