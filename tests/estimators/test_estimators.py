@@ -91,46 +91,6 @@ class TestInTwoHalves:
         assert found["advantage/frac_clamped"] == 0.5
 
 
-class TestAppendix:
-    """Section D of the paper: without the KL term, dropping the pivot leaves the gradient as it is."""
-
-    @staticmethod
-    def gradient(logits, old_logits, tokens, advantages, rows, num_generations, epsilon=0.2):
-        """The clipped surrogate's gradient (Eq. 5) over `rows` of one group; completions of `tokens` of equal length.
-
-        logits: (rows, length, vocabulary), the policy's parameters themselves.
-        """
-        logits = logits.clone().requires_grad_()
-
-        def logprobs(of):
-            return of.log_softmax(-1).gather(-1, tokens[..., None])[..., 0]
-
-        ratio = (logprobs(logits) - logprobs(old_logits)).exp()
-        weighted = advantages[:, None]
-        surrogate = torch.min(ratio * weighted, ratio.clamp(1 - epsilon, 1 + epsilon) * weighted)
-        (surrogate.mean(dim=1)[rows].sum() / num_generations).backward()
-        return logits.grad
-
-    @pytest.mark.parametrize("estimator", MEDIAN)
-    @pytest.mark.parametrize("num_generations", [2, 4, 8])
-    def test_dropping_the_pivot_leaves_the_gradient_unchanged(self, estimator, num_generations):
-        generator = torch.Generator().manual_seed(num_generations)
-        drawn = num_generations + 1
-        for levels in ([0.0, 2.0], [0.0, 1.5, 2.0], [0.0, 1.0, 1.5, 2.5, 2.0, 3.0]):
-            choice = torch.randint(len(levels), (drawn,), generator=generator)
-            rewards = torch.tensor(levels)[choice]
-            advantages, keep, _ = estimate(rewards[None], estimator, num_generations)
-            old = torch.randn(drawn, 5, 7, generator=generator, dtype=torch.float64)
-            new = old + 0.3 * torch.randn(old.shape, generator=generator, dtype=torch.float64)
-            tokens = torch.randint(7, (drawn, 5), generator=generator)
-            every = torch.ones(drawn, dtype=torch.bool)
-            full, kept = (
-                self.gradient(new, old, tokens, advantages[0].double(), rows, num_generations)
-                for rows in (every, keep[0])
-            )
-            assert torch.equal(full, kept)
-
-
 OPTIONS = [
     ({"mad_zero": "median"}, "unknown mad_zero 'median'; there are: epsilon, std, mean_absolute_deviation, unit, skip"),
     ({"max_advantage": 0.0}, "max_advantage is None or more than 0, not 0.0"),

@@ -69,7 +69,10 @@ class TestProperties:
 
     @given(batches(MEDIAN).filter(lambda batch: batch[2] % 2 == 0))
     def test_a_dropped_pivot_has_no_advantage(self, batch):
-        """True of every odd group, ties or not, and of a group whose dropped rollout was unscorable."""
+        """True of every odd group, ties or not, and of a group whose dropped rollout was unscorable.
+
+        Section D of the paper: so without a KL term, dropping it changes no gradient.
+        """
         advantages, keep, _ = of(batch)
         assert (advantages[~keep] == 0).all()
 

@@ -61,7 +61,8 @@ def test_what_the_package_the_dag_and_stages_without_a_model_import_is_light(nam
 def test_all_that_state_the_version_agree():
     (rules,) = re.findall(r'^VERSION = "(.+)"$', (ROOT / "workflow/Snakefile").read_text(), re.MULTILINE)
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert mcgrpo.__version__ == PROJECT["version"] == rules == citation["version"]
+    (catalog,) = re.findall(r"mcgrpo\[workflow\]==([\d.]+)", (ROOT / ".snakemake-workflow-catalog.yml").read_text())
+    assert mcgrpo.__version__ == PROJECT["version"] == rules == citation["version"] == catalog
 
 
 def test_no_tracked_file_names_a_place_of_one_machine():

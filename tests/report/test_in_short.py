@@ -26,7 +26,11 @@ import in_short
 import readme
 
 ROOT = Path(__file__).parents[2]
-REVIEWERS = ("docs/mini-study.md", "docs/reviewer.md")
+PLACES = [
+    ("docs/mini-study.md", readme.SHORT),
+    *((f"{page}.md", readme.REVIEWER) for page in ("README", "docs/mini-study", "docs/reviewer")),
+    *((f"{page}.md", readme.MARK) for page in ("README", "docs/mini-study", "docs/paper-and-code", "docs/mad-zero")),
+]
 SETTINGS = ("toy-qwen3", "toy-llama", "toy-qwen3-weak")
 
 
@@ -92,12 +96,11 @@ def test_a_reviewer_s_question_has_the_average_that_decides_it(tmp_path):
             assert f"{says.rstrip('.')}: {value}" in found[theme]
 
 
-@pytest.mark.parametrize(
-    ("page", "mark"),
-    [("docs/mini-study.md", readme.SHORT), *((page, readme.REVIEWER) for page in ("README.md", *REVIEWERS))],
-)
-def test_each_page_has_a_place_for_them(tmp_path, page, mark):
+@pytest.mark.parametrize(("page", "mark"), PLACES)
+def test_each_page_has_one_place_for_them_which_can_be_filled_again(tmp_path, page, mark):
     copy = tmp_path / "page.md"
     copy.write_text((ROOT / page).read_text(encoding="utf-8"), encoding="utf-8")
-    readme.put(copy, mark, "lines")
-    assert copy.read_text(encoding="utf-8").count("\nlines\n") == 1
+    for text in ("first", "second"):
+        readme.put(copy, mark, text)
+    found = copy.read_text(encoding="utf-8")
+    assert found.count("\nsecond\n") == 1 and "\nfirst\n" not in found

@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import pytest
 from answers import answer_of, plan_of
 from cells import cell, flip, frame
 from claim_rows import pair, scores_of
@@ -54,18 +53,6 @@ def test_changes_and_gains_have_intervals_and_seeds_and_are_bold_where_sure(tmp_
     assert "100 problems" in text and "So are 6 of 12." in text
     names = [row[0] for row in lines(text.split("### Does")[0], "| ")][1:]
     assert names == [*paper_and_code.VARIANTS, "flip-0.2"]
-
-
-PAGES = ("mini-study", "paper-and-code", "mad-zero")
-
-
-@pytest.mark.parametrize("name", ["README.md", *(f"docs/{name}.md" for name in PAGES)])
-def test_a_page_has_one_place_for_them_which_can_be_filled_again(tmp_path, name):
-    page = tmp_path / "page.md"
-    page.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
-    for text in ("first", "second"):
-        readme.put(page, readme.MARK, text)
-    assert "second" in page.read_text(encoding="utf-8") and "\nfirst\n" not in page.read_text(encoding="utf-8")
 
 
 def test_the_readme_has_the_answer_with_its_numbers_and_says_what_was_run(tmp_path, monkeypatch):

@@ -12,25 +12,9 @@ import mcgrpo
 from mcgrpo.study import fingerprint as closure
 
 ROOT = Path(__file__).parents[2]
-STAGES = (
-    "data.models",
-    "data.warm_start",
-    "data",
-    "train",
-    "generate",
-    "grade",
-    "analyse.collect",
-    "analyse.summarise",
-    "analyse.comparisons",
-    "report.tables",
-    "report.figures",
-    "report.page",
-    "analyse.sign_flips",
-    "analyse.signals",
-    "study.check",
-    "data.audit",
-    "data.overlap",
-)
+RULES = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+STAGES = sorted({*re.findall(r'"mcgrpo\.([\w.]+)"', RULES)})
+"""Those that rules take the fingerprint of."""
 
 LOADED = """
 import ast, gc, importlib, json, multiprocessing, sys

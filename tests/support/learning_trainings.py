@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -65,6 +66,13 @@ def run(made, environment=HERE, launcher=PRELOADED):
     return subprocess.run(command(made, launcher), env=environment, capture_output=True, text=True)
 
 
+def finished(made, environment=HERE, launcher=PRELOADED):
+    """Run it to its end; returns what it said."""
+    done = run(made, environment, launcher)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def learned(made):
     """Whether the updates had gradients: of a training without any, all ends are the same."""
     return min(row["grad_norm"] for row in steps(made.output)) > 0
@@ -84,3 +92,12 @@ def assert_ended_alike(whole, broken):
     assert timeless(steps(whole.output)) == timeless(steps(broken.output))
     for name in attempts.GROWING[1:]:
         assert (whole.output / name).read_text() == (broken.output / name).read_text()
+
+
+def assert_resumes_alike(whole, broken, kills, environment=HERE, launcher=PRELOADED):
+    """Killed at these checkpoints, it goes on from the last, and ends as the one that was not."""
+    for step in kills:
+        killed_at(broken, step, environment, launcher)
+    said = finished(broken, environment, launcher)
+    assert re.search(rf"^going on from \S+/checkpoint-{kills[-1]}$", said, re.MULTILINE), said
+    assert_ended_alike(whole, broken)

@@ -14,6 +14,8 @@ from learning_trainings import (
     ON_TWO_GPUS,
     TWO_PROCESSES,
     assert_ended_alike,
+    assert_resumes_alike,
+    finished,
     held_at,
     killed_at,
     learned,
@@ -46,9 +48,8 @@ def test_a_killed_training_ends_as_an_uninterrupted_one(inputs, trainings, tmp_p
         killed_at(broken, step)
     kept = steps(broken.home)
     assert outcome(broken.home)["status"] == "running" and len(kept) >= 6
-    done = run(broken)
-    assert done.returncode == 0, done.stderr
-    assert "going on from" in done.stdout and "checkpoint-6" in done.stdout
+    said = finished(broken)
+    assert "going on from" in said and "checkpoint-6" in said
     assert_ended_alike(whole, broken)
     assert steps(broken.output)[:6] == kept[:6] and not broken.home.exists()
     assert outcome(broken.output)["seconds"] < time.time() - outcome(broken.output)["started"]
@@ -56,12 +57,9 @@ def test_a_killed_training_ends_as_an_uninterrupted_one(inputs, trainings, tmp_p
 
 def test_one_whose_best_checkpoint_is_selected_ends_alike_too(inputs, tmp_path):
     whole, broken = (job(inputs, tmp_path / name, BEST, save_steps=2) for name in ("whole", "broken"))
-    assert run(whole).returncode == 0 and learned(whole)
-    for step in (2, 6):
-        killed_at(broken, step)
-    done = run(broken)
-    assert done.returncode == 0, done.stderr
-    assert_ended_alike(whole, broken)
+    finished(whole)
+    assert learned(whole)
+    assert_resumes_alike(whole, broken, (2, 6))
 
 
 def test_one_whose_best_checkpoint_is_gone_does_not_end_with_another(inputs, tmp_path, monkeypatch):
@@ -83,14 +81,9 @@ def test_two_killed_processes_end_as_uninterrupted_ones(inputs, tmp_path):
     """torchrun's agent is killed, and its processes with it; a LoRA training has checkpoints of its adapters only."""
     trained = replace(LONG, training=LONG.training | {"lora": {"r": 4, "target_modules": "all-linear"}})
     whole, broken = (job(inputs, tmp_path / name, trained, save_steps=2) for name in ("whole", "broken"))
-    done = run(whole, launcher=TWO_PROCESSES)
-    assert done.returncode == 0, done.stderr
+    finished(whole, launcher=TWO_PROCESSES)
     assert_one_run_of_two(whole)
-    killed_at(broken, 4, launcher=TWO_PROCESSES)
-    done = run(broken, launcher=TWO_PROCESSES)
-    assert done.returncode == 0, done.stderr
-    assert "going on from" in done.stdout
-    assert_ended_alike(whole, broken)
+    assert_resumes_alike(whole, broken, [4], launcher=TWO_PROCESSES)
 
 
 @pytest.mark.parametrize(("model", "more"), [("model", {"gradient_checkpointing": True}), ("untied", {})])
@@ -98,22 +91,16 @@ def test_two_killed_processes_that_share_the_weights_end_as_uninterrupted_ones(i
     """FSDP, with a reference model; the embedding of untied weights is a unit of its own."""
     trained = replace(LONG, training=SHARDED | more)
     whole, broken = (job(inputs, tmp_path / name, trained, model, save_steps=3, gpus=2) for name in ("whole", "broken"))
-    done = run(whole, ON_TWO_GPUS, TWO_PROCESSES)
-    assert done.returncode == 0, done.stderr
+    finished(whole, ON_TWO_GPUS, TWO_PROCESSES)
     assert_one_run_of_two(whole)
     assert any(row["kl"] for row in steps(whole.output))
-    killed_at(broken, 3, ON_TWO_GPUS, TWO_PROCESSES)
-    done = run(broken, ON_TWO_GPUS, TWO_PROCESSES)
-    assert done.returncode == 0, done.stderr
-    assert "going on from" in done.stdout
-    assert_ended_alike(whole, broken)
+    assert_resumes_alike(whole, broken, [3], ON_TWO_GPUS, TWO_PROCESSES)
 
 
 def test_sharded_processes_select_a_checkpoint_without_any_to_resume_from(inputs, tmp_path):
     """Checkpoints of the model alone are none that transformers loads into shards."""
     made = job(inputs, tmp_path, replace(LONG, training=SHARDED | {"max_steps": 4} | SELECTING), gpus=2)
-    done = run(made, ON_TWO_GPUS, TWO_PROCESSES)
-    assert done.returncode == 0, done.stderr
+    finished(made, ON_TWO_GPUS, TWO_PROCESSES)
     assert outcome(made.output)["selected_step"] in (2, 4) and made.weights.is_dir()
 
 
@@ -248,8 +235,7 @@ def test_a_full_disk_is_named(inputs, small_disk):
     assert f"the disk of {made.home} is full" in done.stderr
     assert steps(made.home) and not made.output.exists()
     (small_disk / "filler").unlink()
-    done = run(made)
-    assert done.returncode == 0, done.stderr
+    finished(made)
     assert len(steps(made.output)) == 8
 
 
@@ -259,5 +245,4 @@ def test_ctrl_c_leaves_a_training_to_go_on_with(inputs, tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(PATIENCE_SECONDS) != 0
     assert outcome(made.home)["status"] == "failed" and "KeyboardInterrupt" in outcome(made.home)["error"]
-    done = run(made)
-    assert done.returncode == 0 and "going on from" in done.stdout
+    assert "going on from" in finished(made)

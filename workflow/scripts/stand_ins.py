@@ -212,9 +212,8 @@ def write_model(name: str, stated: dict[str, Any], tokenizers: Path, output: Pat
         model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(output), dtype=torch.bfloat16)
         head = model.get_output_embeddings().weight
         for end in np.atleast_1d(stand_in.generation["eos_token_id"]):
-            head.data[end] *= (
-                stand_in.ends / head.data[end].norm()
-            )  # what it is multiplied by has a norm of sqrt(hidden_size)
+            # What it is multiplied by has a norm of sqrt(hidden_size)
+            head.data[end] *= stand_in.ends / head.data[end].norm()
     model.save_pretrained(output)
     write_json(output / "config.json", config)  # under the hub's names, which transformers has since changed
     write_json(output / "generation_config.json", stand_in.generation)
