@@ -12,7 +12,7 @@ _TOKENS = re.compile(r"\\boxed\s{0,9}\{|\\[{}]|[{}]")
 _NOTHING = re.compile(
     r"(?:\s|[.…~]|\\[ldc]*dots|\\[,;:! ])*|(?:\\text\{)?(?:the |your )?(?:final )?answer(?: here)?\}?", re.I
 )
-_THOUSANDS = re.compile(r"(?<!\d)\d{1,3}(?:(?:,|\{,\}|,\\!)\d{3})+(?!\d)")
+_THOUSANDS = re.compile(r"(?<!\d)\d{1,3}(?:(?:,\\!\s{0,3}|,|\{,\})\d{3})+(?!\d)")
 _SEPARATORS = re.compile(r"[,;]|\b(?:and|or)\b|\\pm|\\mp|±")
 _FILL = r"(?:[\s$~{}]|\\[()\[\] ,;:]|\\q?quad|\\text)*"
 _LISTED = re.compile(rf"{_FILL}(?:[,;]?{_FILL}(?:and|or)|[,;])?{_FILL}(?:[A-Za-z](?:_\{{?\w{{1,3}}\}}?)? ?= ?)?")

@@ -69,13 +69,13 @@ def _ordered(chain: And) -> list[Any]:
 
 
 def _relations_differ(gold: Relational, given: Relational) -> bool:
-    """Only if one side is the same in both: equations can be equal although their sides are not."""
+    """Only if one side is the same in both, and not 0: equations can be equal although their sides are not."""
     turned = given.reversed
     for other in (given, turned):
         if type(gold) is type(other):
-            if gold.lhs == other.lhs:
+            if gold.lhs == other.lhs and gold.lhs != 0:
                 return differ(gold.rhs, other.rhs)
-            if gold.rhs == other.rhs:
+            if gold.rhs == other.rhs and gold.rhs != 0:
                 return differ(gold.lhs, other.lhs)
     return False
 

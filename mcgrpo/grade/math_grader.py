@@ -11,6 +11,7 @@ from typing import Any
 
 from latex2sympy2_extended import NormalizationConfig
 from math_verify import LatexExtractionConfig, parse, verify
+from sympy import Rational, Symbol
 
 from mcgrpo.grade.exact import differ
 from mcgrpo.grade.task import gold_text, presentable
@@ -59,7 +60,7 @@ class MathGrader:
     """
 
     def __init__(self, answer: str, solution: str, exact: bool = False):
-        self._gold, self._exact = parse_gold(answer, solution), exact
+        self._gold, self._exact = parse_gold(answer, solution, exact), exact
         self._verdicts: dict[Any, Verdict] = {}
 
     @property
@@ -86,18 +87,20 @@ class MathGrader:
         return known
 
 
-def parse_gold(answer: str, solution: str) -> list[Any]:
+def parse_gold(answer: str, solution: str, exact: bool = False) -> list[Any]:
     """The parsed gold of a row: the first match in its solution, as in the paper, or its short answer.
 
     The short answer is used if there is no solution, if the match in the solution is not a mathematical expression
     (`104.`), or if it contradicts the short answer: the solutions of AIME are free text (`180 + 24 = 204`). Empty if
-    neither parses.
+    neither parses. If `exact`, a symbol in the solution (`\\textbf{(113) }`) is the number of the short answer.
     """
     short = gold_text(answer)
     written = _attempt(solution)
+    brief = _attempt(f"${short}$") if short else []
+    if exact and written and isinstance(written[0], Symbol) and brief and isinstance(brief[0], Rational):
+        return brief
     if written and (not short or str(written[-1]) == short):
         return written
-    brief = _attempt(f"${short}$") if short else []
     if _is_expression(written) and (not brief or verify(written, brief, timeout_seconds=None)):
         return written
     return brief or written

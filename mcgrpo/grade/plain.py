@@ -21,6 +21,11 @@ _EN_DASH = re.compile(r"(?<![\w)}])–(?=\d)")
 _ROOT = re.compile(r"√(?=[({])|√([A-Za-z])")
 
 _WORDING = re.compile(r"(\\(?:text[a-z]*|mathrm|mbox|operatorname) ?\{[^{}]*\})")
+_MAGNITUDES = {"dozen": "12", "hundred": "10^{2}", "thousand": "10^{3}", "million": "10^{6}", "billion": "10^{9}",
+               "trillion": "10^{12}"}  # fmt: skip
+_MAGNITUDE = re.compile(
+    rf"(?<=\d)\s{{0,9}}\\(?:text|mathrm|mbox) ?\{{\s{{0,9}}({'|'.join(_MAGNITUDES)})(?![A-Za-z])[^{{}}]*\}}"
+)
 _CALL = re.compile(r"(?<![A-Za-z\\])(sqrt|cbrt) ?\(|(\^) ?\(")
 _OPENINGS = {"sqrt": "\\sqrt{", "cbrt": "\\sqrt[3]{", "^": "^{"}
 _MIXED = re.compile(r"(?<![\w.,/^{}\\)])(-?\d{1,9})(?:[ ~]|\\ )+([1-9]\d?)/([1-9]\d{0,2})(?![\w/.^!])")
@@ -42,32 +47,38 @@ _REWRITES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
 )
 
 _GAP = r"(?:\s|~|\\[ ,;:!]|\\q?quad(?![A-Za-z])|:)*"
+_VALUE = r"(?P<value>(?!\\cdot|\\times)[^\s^_=+*/].*)"
 _BOLD = r"\\(?:text|textbf|textrm|mathbf|mathrm|bf) ?\{ ?"
 _CHOICES = [
-    re.compile(rf"{_GAP}{_BOLD}\(?([A-E])[).:]{{0,2}} ?\}}{_GAP}(?P<value>[^\s^_=+*/].*)", re.DOTALL),
+    re.compile(rf"{_GAP}{_BOLD}\(?([A-E])[).:]{{0,2}} ?\}}{_GAP}{_VALUE}", re.DOTALL),
     re.compile(rf"{_GAP}{_BOLD}\(?([A-E])[).:]{{1,2}}{_GAP}(?P<value>[^{{}}]+)\}}{_GAP}", re.DOTALL),
-    re.compile(rf"{_GAP}(?:\(([A-E])\)|([A-E])[).:]){_GAP}(?P<value>[^\s^_=+*/].*)", re.DOTALL),
+    re.compile(rf"{_GAP}(?:\(([A-E])\)|([A-E])[).:]){_GAP}{_VALUE}", re.DOTALL),
 ]
 _LETTER = re.compile(rf"{_GAP}(?:{_BOLD})?\(?([A-E])\)?\.? ?\}}?{_GAP}")
+_CHOICE = re.compile(rf"{_GAP}(?:{_BOLD})?(?:Option |option )?\(?([A-E])[).:]{{0,2}} ?\}}?{_GAP}")
 _HAS_LETTER = re.compile(r"(?<![A-Za-z\\])[A-E](?![A-Za-z])")
 
 _WRAPPED = [
     re.compile(pattern, re.DOTALL)
     for pattern in (
         r"\$([^$]*)\$", r"\\\((.*)\\\)", r"\\\[(.*)\\\]", r"\*\*(.*)\*\*", r"\\boxed ?\{(.*)\}",
-        r"\\(?:text|textbf|mathrm|mathbf) ?\{([^{}]*)\}",
+        r"\\(?:text|textbf|mathrm|mathbf) ?\{([^{}]*)\}", r"\(([^()]*)\)",
+        r"(?:[Tt]he )?(?:[Ff]inal )?[Aa]nswer(?: is|:) ?(.*)", r"\$([\d.,/ ]+)\$( [A-Za-z].*)",
+        r"\\boxed ?\{([^{}]*)\}( .*)",
     )
 ]  # fmt: skip
 _UNIT_IN_TEX = re.compile(r"\\(?:text|textrm|mathrm|mbox) ?\{([^{}]*)\}")
 _NUMBER = re.compile(
     r"(?:(?:[A-Za-z] ?)?= ?)?([+-]?) ?(?:[$€£¥] ?)?([+-]?)"
     r"((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?: ?/ ?\d{1,9})?|\d{1,9} [1-9]\d?/[1-9]\d{0,2})"
-    r"(?P<unit>[ -]?[A-Za-z°%](?:[A-Za-z°%/().' -]|\^\{?[23]\}?)*)?"
+    r"(?P<unit>[ -]?[A-Za-z°%€$£¥](?:[A-Za-z°%/().' -]|\^\{?[23]\}?)*)?"
 )
 _NO_UNITS = re.compile(
-    r"(?:and|or|to|plus|minus|times|over|by|divided|hundred|thousand|million|billion|trillion|dozen|score|hal(?:f|ves)|"
-    r"third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth|thousandth|squared|cubed|mn|bn|[kKMBxX])s?"
+    r"(?:and|or|to|plus|minus|by|divided|hundred|thousand|million|billion|trillion|lakh|crore|grand|mil|dozen|score|"
+    r"gross|hal(?:f|ves)|squared|cubed|factorial|negative|below|mn|bn|[kKMBxX])s?"
 )
+_SHARES = re.compile(r"(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|hundredth|thousandth)s?")
+"""No units either where they are the last word: `3 quarters`, but not `31 third graders`."""
 _WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -82,6 +93,7 @@ def in_latex(answer: str) -> str:
     """An answer in plain text (`sqrt(3)/2`) in LaTeX; words in `\\text{...}` stay."""
     if len(answer) > MOST:
         return answer
+    answer = _MAGNITUDE.sub(lambda match: f"\\cdot {_MAGNITUDES[match[1]]}", answer)
     return "".join(each if place % 2 else _in_latex(each) for place, each in enumerate(_WORDING.split(answer)))
 
 
@@ -109,11 +121,15 @@ def without_choice(answer: str, gold: str) -> str:
     r"""`\textbf{(B)}\ 12` as `12`, or as `\text{B}` if the gold is a letter; unchanged if the gold has a letter."""
     if len(answer) > MOST:
         return answer
+    alone = _CHOICE.fullmatch(answer)
+    if alone and _LETTER.fullmatch(gold):
+        return f"\\text{{{alone[1]}}}"
     match = next(filter(None, (pattern.fullmatch(answer) for pattern in _CHOICES)), None)
     if match is None:
         return answer
     if _LETTER.fullmatch(gold):
-        return f"\\text{{{next(filter(None, match.groups()))}}}"
+        others = _HAS_LETTER.search(match["value"])  # two choices are none
+        return answer if others else f"\\text{{{next(filter(None, match.groups()))}}}"
     return answer if _HAS_LETTER.search(gold) else match["value"]
 
 
@@ -124,13 +140,23 @@ def bare_number(text: str) -> str:
     bare = text.strip()
     for pattern in 3 * _WRAPPED:
         if match := pattern.fullmatch(bare.removesuffix(".").strip()):
-            bare = match[1].strip()
+            bare = "".join(match.groups()).strip()
     for old, new in {"{,}": ",", "\\$": "$", "\\%": "%", "\\ ": " ", "~": " ", "\\,": " ", "^\\circ": "°"}.items():
         bare = bare.replace(old, new)
     bare = re.sub(r"\\[dt]?frac ?\{(\d{1,9})\} ?\{(\d{1,9})\}", r" \1/\2", _UNIT_IN_TEX.sub(r" \1", bare)).strip()
     match = _NUMBER.fullmatch(re.sub(r"([+-]) (?=\d)", r"\1", " ".join(bare.split())).removesuffix("."))
     if not match or not re.search(r"\d", match[3]) or (match[1] and match[2]):
         return text
-    if any(_NO_UNITS.fullmatch(word) for word in _WORD.findall(match["unit"] or "")):
+    words = _WORD.findall(match["unit"] or "")
+    if any(map(_NO_UNITS.fullmatch, words)) or (words and _SHARES.fullmatch(words[-1])):
         return text
     return f"{match[1]}{match[2]}{match[3].strip()}"
+
+
+_WITH_UNIT = re.compile(r"[-+]?[\d.,/]+(?: |\\[ ,]|~)[A-Za-z]{2,}.*")
+
+
+def without_unit(answer: str, gold: str) -> str:
+    """`36 dollars` or `15 cm^2` as its number, if the gold is one. A unit has two letters or more: `5 x` is none."""
+    number = len(answer) <= MOST and _WITH_UNIT.fullmatch(answer) and not re.search(r"[A-Za-z]", gold)
+    return bare_number(answer) if number else answer

@@ -4,8 +4,8 @@ r"""The protocol `robust` (ours): rewrite answers in forms that the paper's grad
 `0.\overline{3}`, `\sqrt2`, `\frac12`, `½` and `e^{i\pi}` although they are correct. Here completions and golds are
 rewritten before the same grader reads them. Of several boxes the last one counts, or as many as the gold has values
 (`mcgrpo.grade.boxes`); plain text in a box is read too (`mcgrpo.grade.plain`). Numbers are compared exactly:
-math-verify takes `1/2^{77}` for `1/2^{76}` (`mcgrpo.grade.exact`). On GSM8K an answer in its own form, `#### 7`, counts
-if there is no tag, and so does a number among marks or before a unit.
+math-verify takes `1/2^{77}` for `1/2^{76}` (`mcgrpo.grade.exact`). On GSM8K an answer in its own form, `#### 7`, or in
+a box counts if there is no tag, and so does a number among marks or before a unit.
 Standard library only; linear in the text.
 """
 
@@ -16,10 +16,14 @@ from unicodedata import normalize
 from mcgrpo.grade import boxes, plain
 
 _SPACES = r"\\[,;:! ]|[~\u00a0\u2009\u202f]"
-_THOUSANDS = re.compile(rf"(?<![\d.,])\d{{1,3}}(?:(?:{_SPACES})\d{{3}})+(?!\d)")
-_SPACE = re.compile(_SPACES)
+_COMMA = r"\{,\}|,\\!\s{0,3}"
+_THOUSANDS = re.compile(rf"(?<![\d.,])\d{{1,3}}(?:(?:{_SPACES}|{_COMMA})\d{{3}})+(?!\d)")
+_PLAIN_THOUSANDS = re.compile(r"(?<![\d.,(\[_^])\d{1,3}(?:,\d{3})+(?=\s?(?:\\pi|\\sqrt|[A-Za-z]|(?<!\\)\}))")
+_SEPARATOR = re.compile(rf"{_SPACES}|{_COMMA}|,")
+_PERCENT = re.compile(rf"(?:\s|{_SPACES}){{1,4}}(?=\\%)")
+_IMAGINARY = re.compile(r"(?<=\d)(?:\s|\\[,;:! ]|\\cdot ?){0,4}i(?![A-Za-z])")
 _DEGREES = re.compile(r"\^\{\s*°\s*\}|\^?°|\\degree(?![A-Za-z])")
-_FULL_STOP = re.compile(r"(?:(?<=[\d)])|(?<=\\circ)|(?<=\\circ\}))\.(?=\s{0,9}[}$])")
+_FULL_STOP = re.compile(r"(?<![.\\])(?<!\\left)(?<!\\right)\.(?=\s{0,9}[}$])")
 _REPEATING = re.compile(r"(?<![\d.])(\d{0,18})\.(\d{0,12})\\(?:overline|bar)(?:\{(\d{1,12})\}|(\d))")
 _EULER = re.compile(r"(?<![A-Za-z\\])e\s?\^\s?\{\s{0,9}-?\s{0,9}(?:i\s{0,9}\\pi|\\pi\s{0,9}i)\s{0,9}\}")
 _GAP = rf"(?:\s|{_SPACES}){{0,4}}"
@@ -36,7 +40,9 @@ _HASHES = re.compile(r"####[ \t]*([^\n]{1,100})")
 
 def rewritten(text: str) -> str:
     """A text with numbers rewritten for math-verify; bases of numerals (`2010_4`) are unchanged."""
-    text = _THOUSANDS.sub(lambda match: _SPACE.sub("", match[0]), text)
+    for grouped in (_THOUSANDS, _PLAIN_THOUSANDS):
+        text = grouped.sub(lambda match: _SEPARATOR.sub("", match[0]), text)
+    text = _IMAGINARY.sub(" i", _PERCENT.sub("", text.replace("~", " ").replace("\\varnothing", "\\emptyset")))
     text = _REPEATING.sub(_as_fraction, text)
     text = _FRACTION.sub(_in_braces, _ROOT.sub(r"\\sqrt{\1\2}", text.translate(_FRACTIONS)))
     return _EULER.sub("(-1)", _FULL_STOP.sub("", _DEGREES.sub(r"^\\circ", text)))
@@ -52,7 +58,7 @@ def pair(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
     answer = plain.in_latex(plain.without_choice(answer, ""))
 
     def read(text: str) -> str:
-        return plain.in_latex(plain.without_choice(text, answer))
+        return plain.in_latex(plain.without_unit(plain.without_choice(text, answer), answer))
 
     solution = boxes.changed(solution, read)
     completion = boxes.with_last_boxes(completion, boxes.parts_of_gold(answer, solution))
@@ -82,10 +88,16 @@ def ratio(text: str) -> Fraction | None:
     return -value if match[1] == "-" else value
 
 
-def hashes(completion: str) -> str | None:
-    """The last answer in GSM8K's own form; None without one."""
-    answers = _HASHES.findall(completion)
-    return answers[-1].strip().removesuffix(".") if answers else None
+def last_answer(completion: str) -> str | None:
+    """The last tag that is closed; without one, the last answer in GSM8K's own form, or else the last box."""
+    end = completion.rfind("</answer>")
+    _, tagged, inside = completion[: max(end, 0)].rpartition("<answer>")
+    if tagged:
+        return inside.strip()
+    if answers := _HASHES.findall(completion):
+        return answers[-1].strip().removesuffix(".")
+    boxed = boxes.closed(completion)
+    return boxed[-1].content(completion).strip() if boxed else None
 
 
 def _in_braces(match: re.Match[str]) -> str:

@@ -59,6 +59,32 @@ BOXED = [
     ("2B", "2B", "\\textbf{(A)}\\ 2"),
     ("3A", "(A) 3", "(A)+3"),
     ("p \\cdot i", "p i", "\\pi"),
+    ("\\text{(C)}", "(C).", "(C), (D)"),
+    ("\\text{(C)}", "C)", "\\text{(C) or (E)}"),
+    ("\\text{(C)}", "\\text{(C)}", "\\text{(C)}\\cdot 2"),
+    ("A", "\\text{Option A}", "(A)(B)"),
+    ("4000000", "4\\text{ million}", "4\\text{ thousand}"),
+    ("48", "4\\text{ dozen}", "4"),
+    ("4", "4\\text{ ways}", "4\\text{ million}"),
+    ("\\frac{20000}{\\pi}", "\\frac{20,000}{\\pi}", "\\frac{2,000}{\\pi}"),
+    ("1000\\pi", "1{,}000\\pi", "1{,}001\\pi"),
+    ("1200\\sqrt{3}", "1,200\\sqrt{3}", "1,300\\sqrt{3}"),
+    ("2500x", "2,500x", "2,501x"),
+    ("(1,200)", "(1,200)", "1200"),
+    ("6-5i", "6 - 5 i", "6 + 5 i"),
+    ("6-5i", "6-5\\,i", "5-6\\,i"),
+    ("p - q", "p - q.", "q - p."),
+    ("\\text{Evelyn}", "\\text{Evelyn.}", "\\text{Eve.}"),
+    ("\\frac{14}{3}", "\\frac{14}{3}.", "\\frac{13}{3}."),
+    ("(3,4]", "(3,4].", "[3,4]."),
+    ("5x - 7y + 11z + 4 = 0", "-5x+7y-11z-4=0", "5x-7y+11z+5=0"),
+    ("x-1=0", "1-x=0", "x-2=0"),
+    ("20\\%", "20\\,\\%", "21\\,\\%"),
+    ("36", "36 dollars", "37 dollars"),
+    ("15", "15 cm^2", "15 x"),
+    ("36", "36\\,cm", "36 thousand"),
+    ("5", "5~", "6~"),
+    ("\\emptyset", "\\varnothing", "\\{0\\}"),
 ]
 
 
@@ -115,6 +141,14 @@ TAGS = [
     ("7.5", "7½ miles", "71/2"),
     ("24", "24 eggs", "2 dozen eggs"),
     ("0.5", "0.5", "1/0"),
+    ("31", "31 times", "31 lakh"),
+    ("31", "31 left over", "31 crore"),
+    ("31", "31 third graders", "31 twelfths"),
+    ("31", "(31)", "(3)1"),
+    ("31", "31 €", "31 grand"),
+    ("31", "$31$ dollars", "$32$ dollars"),
+    ("31", "\\boxed{31} apples", "\\boxed{31} below zero"),
+    ("31", "The answer is 31", "The answer is 31 or 32"),
 ]
 
 
@@ -128,6 +162,29 @@ def test_what_people_write_in_a_tag(gold, right, wrong):
 def test_the_papers_grading_still_reads_none_of_it(right):
     (gold,) = {row[0] for row in TAGS if row[1] == right}
     assert TASKS["gsm8k"].judge_one(f"<answer>{right}</answer>", gold).verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("completion", "verdict"),
+    [
+        ("So the answer is $\\boxed{31}$.", "correct"),
+        ("First \\boxed{30}, so \\boxed{31}.", "correct"),
+        ("\\boxed{31}\n#### 30", "wrong"),
+        ("\\boxed{31} <answer>30</answer>", "wrong"),
+        ("<answer>31</answer> Let me check: <answer>3", "correct"),
+        ("<answer>31", "unparseable"),
+        ("\\boxed{31", "unparseable"),
+    ],
+)
+def test_a_box_of_gsm8k_counts_where_there_is_no_closed_tag(completion, verdict):
+    assert TASKS["gsm8k"].judge_one(completion, "31", "robust").verdict == verdict
+
+
+def test_a_number_that_a_solution_has_as_a_symbol_is_that_of_the_short_answer(patient):
+    """As in ten solutions of AIME 2024."""
+    answers, solution = ["\\boxed{113.0}", "\\boxed{114}"], "So it is $\\boxed{\\textbf{(113) }}$."
+    judged = TASKS["math"].judge(answers, ["113"] * 2, [solution] * 2, "robust", patient)
+    assert [one.verdict for one in judged] == ["correct", "wrong"]
 
 
 def test_own_form_of_gsm8k_with_a_unit():

@@ -22,8 +22,9 @@ class GSM8K(Task):
     (with or without thousands commas), equivalent if both are numbers of the same value. GSM8K's own form, `#### 7`,
     is unparseable: the prompt asks for tags, and the release rewards nothing else.
     `released`: as the release evaluates: the last number anywhere, without its sign, for answer and gold.
-    `robust`: as `paper`, but `#### 7` counts if there is no tag, numbers are rewritten as by `mcgrpo.grade.robust`, and
-    equivalent is also one among marks or before a unit (`\\$31`, `31 apples`), or as a fraction (`1/2`).
+    `robust`: as `paper`, but `#### 7` or a box counts if there is no closed tag, numbers are rewritten as by
+    `mcgrpo.grade.robust`, and equivalent is also one among marks or before a unit (`\\$31`, `31 apples`), or as a
+    fraction (`1/2`).
     """
 
     system_prompt = SYSTEM_PROMPTS["gsm8k"]
@@ -36,11 +37,10 @@ class GSM8K(Task):
         """The last tag, or the last number."""
         if protocol == "released":
             return _last_number(completion)
-        extracted = last_tag(completion)
         if protocol == "robust":
-            extracted = extracted if extracted is not None else robust.hashes(completion)
-            extracted = extracted and robust.tag(extracted)
-        return extracted
+            extracted = robust.last_answer(completion)
+            return extracted and robust.tag(extracted)
+        return last_tag(completion)
 
     def gold(self, answer: str, protocol: str) -> str | None:
         """The short answer, or its last number."""
