@@ -131,7 +131,7 @@ def test_this_machine_and_its_disk_are_compared_with_all_trainings_at_a_time(car
     number, gpus = re.fullmatch("at most ([0-9]+) at a time: `--resources gpu=([0-9]+)`", remedy).groups()
     assert int(number) == int(gpus) > 0
     status, finding, _ = host(PAPER)["disk"]
-    assert status == "warning" and finding.startswith("10000 trainings at a time take up to 2,741,575.5 of ")
+    assert status == "warning" and finding.startswith("10000 trainings at a time take up to 3,046,195.0 of ")
     assert "(a checkpoint: 121.8, qwen2.5-7b-math/" in finding
 
 

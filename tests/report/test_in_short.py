@@ -55,7 +55,7 @@ def test_the_primary_comparisons_follow_their_questions_as_they_are_in_the_table
         own, other = (with_mean, with_control) if row.other_method == "grpo" else (with_control, with_mean)
         assert printed(row) in own and printed(row) not in other
         line = f"MC-GRPO − {'GRPO' if row.other_method == 'grpo' else 'GRPO+1'}, {row.setting}, G={row.num_generations}"
-        assert (f"{line}: {row.seeds} seeds, " in found["Not decided?"]) == (row.verdict == "inconclusive")
+        assert (f"{line}: {row.seeds} seeds; " in found["Not decided?"]) == (row.verdict == "inconclusive")
     assert found["Is it stable?"].startswith("missing") and "missing" in found["Graded by `robust`?"]
     assert found["Does the computed signal predict?"] == "Not computed."
 

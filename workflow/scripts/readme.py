@@ -171,8 +171,8 @@ def provenance() -> str:
         f"The study `config/{STUDY}.yaml`: {wording.count(len(trainings), 'training')}, "
         f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, "
         f"{''.join(f'on {card}, ' for card in cards)}at commit {', '.join(commits)}. "
-        f"`mcgrpo verify` of {'the latest of these' if len(commits) > 1 else 'that commit'} makes its tables again "
-        f"from the grades in its archive ({ARCHIVE}, which `mcgrpo bundle` packs; it is not in the repository)."
+        f"`mcgrpo verify` of the commit that packed its archive makes its tables again from the grades in it ({ARCHIVE}, "
+        "which `mcgrpo bundle` makes; it is not in the repository)."
     )
 
 
