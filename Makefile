@@ -165,7 +165,7 @@ test-slurm: .venv-slurm/ready ## a study through a real SLURM with fake GPUs, st
 VLLM_CPU = HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 TORCHDYNAMO_DISABLE=1 VLLM_USE_AOT_COMPILE=0 VLLM_CPU_KVCACHE_SPACE=1 \
   VLLM_HOST_IP=127.0.0.1 VLLM_NO_USAGE_STATS=1 MALLOC_MMAP_THRESHOLD_=$(KEPT) MALLOC_TRIM_THRESHOLD_=$(KEPT) \
   PATH=$(CURDIR)/.venv-vllm/bin:$(PATH)
-# Bytes of freed memory that a process keeps: logits over 152,000 tokens are a sixth faster than with cleared memory.
+# Bytes of freed memory that a process keeps: with them, logits over 152,000 tokens take a sixth less time.
 KEPT = 4294967296
 
 test-vllm: .venv-vllm/ready ## training and evaluation with vLLM's CPU build (in an environment of its own)

@@ -43,6 +43,12 @@ def closed(text: str) -> list[Box]:
     return sorted(found)
 
 
+def filled(text: str) -> list[Box]:
+    r"""Those that hold an answer, unlike `\boxed{}` and `\boxed{\text{answer}}`; all that are closed if none does."""
+    boxes = closed(text)
+    return [box for box in boxes if not _NOTHING.fullmatch(box.content(text))] or boxes
+
+
 def parts(answer: str) -> int:
     """How many values an answer lists, such as coordinates or solutions. A thousands comma separates none."""
     return 1 + len(_SEPARATORS.findall(_THOUSANDS.sub("0", answer)))
@@ -62,8 +68,7 @@ def with_last_boxes(completion: str, count: int) -> str:
     the last `count` boxes, with those that are in one list with them. Boxes that are not closed, have no braces or hold
     no answer (`\boxed{}`, `\boxed{\text{answer}}`) are none.
     """
-    boxes = closed(completion)
-    boxes = [box for box in boxes if not _NOTHING.fullmatch(box.content(completion))] or boxes
+    boxes = filled(completion)
     if not boxes:
         return completion
     first = len(boxes) - 1

@@ -69,13 +69,14 @@ def _ordered(chain: And) -> list[Any]:
 
 
 def _relations_differ(gold: Relational, given: Relational) -> bool:
-    """Only if one side is the same in both, and not 0: equations can be equal although their sides are not."""
+    """Only if one side is the same in both, and is not 0 in an equation: those are compared up to a factor."""
     turned = given.reversed
     for other in (given, turned):
         if type(gold) is type(other):
-            if gold.lhs == other.lhs and gold.lhs != 0:
+            is_scaled = isinstance(gold, Equality)
+            if gold.lhs == other.lhs and not (is_scaled and gold.lhs == 0):
                 return differ(gold.rhs, other.rhs)
-            if gold.rhs == other.rhs and gold.rhs != 0:
+            if gold.rhs == other.rhs and not (is_scaled and gold.rhs == 0):
                 return differ(gold.lhs, other.lhs)
     return False
 

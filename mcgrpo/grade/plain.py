@@ -24,7 +24,7 @@ _WORDING = re.compile(r"(\\(?:text[a-z]*|mathrm|mbox|operatorname) ?\{[^{}]*\})"
 _MAGNITUDES = {"dozen": "12", "hundred": "10^{2}", "thousand": "10^{3}", "million": "10^{6}", "billion": "10^{9}",
                "trillion": "10^{12}"}  # fmt: skip
 _MAGNITUDE = re.compile(
-    rf"(?<=\d)\s{{0,9}}\\(?:text|mathrm|mbox) ?\{{\s{{0,9}}({'|'.join(_MAGNITUDES)})(?![A-Za-z])[^{{}}]*\}}"
+    rf"(?<=\d)\s{{0,9}}\\(?:text|mathrm|mbox) ?\{{((?:\s{{0,9}}(?:{'|'.join(_MAGNITUDES)})(?![A-Za-z]))+)([^{{}}]*)\}}"
 )
 _CALL = re.compile(r"(?<![A-Za-z\\])(sqrt|cbrt) ?\(|(\^) ?\(")
 _OPENINGS = {"sqrt": "\\sqrt{", "cbrt": "\\sqrt[3]{", "^": "^{"}
@@ -73,13 +73,19 @@ _NUMBER = re.compile(
     r"((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?: ?/ ?\d{1,9})?|\d{1,9} [1-9]\d?/[1-9]\d{0,2})"
     r"(?P<unit>[ -]?[A-Za-z°%€$£¥](?:[A-Za-z°%/().' -]|\^\{?[23]\}?)*)?"
 )
-_NO_UNITS = re.compile(
-    r"(?:and|or|to|plus|minus|by|divided|hundred|thousand|million|billion|trillion|lakh|crore|grand|mil|dozen|score|"
-    r"gross|hal(?:f|ves)|squared|cubed|factorial|negative|below|mn|bn|[kKMBxX])s?"
+_NO_UNITS = (
+    "and|or|to|plus|minus|by|divided|hundred|thousand|million|billion|trillion|lakh|crore|grand|mil|dozen|score|gross|"
+    "hal(?:f|ves)|quarter|hundredth|thousandth|squared|cubed|factorial|negative|below|pi|mn|bn|[kKMBxX]"
 )
-_SHARES = re.compile(r"(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|hundredth|thousandth)s?")
-"""No units either where they are the last word: `3 quarters`, but not `31 third graders`."""
-_WORD = re.compile(r"[A-Za-z]+")
+_NUMERALS = (
+    "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|"
+    "(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
+)
+_SHARES = "third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|twelfth"
+_CHANGES = re.compile(
+    rf"(?<![A-Za-z])(?:(?:{_NO_UNITS})s?|(?:{_NUMERALS})(?!-)|(?:{_SHARES})(?:s|(?=[^A-Za-z]*$| of )))(?![A-Za-z])"
+)
+"""What changes the value of the number before it: `3 thirds of a cup` and `4 times five`, not `3 third graders`."""
 
 
 def with_tex_signs(text: str) -> str:
@@ -93,8 +99,14 @@ def in_latex(answer: str) -> str:
     """An answer in plain text (`sqrt(3)/2`) in LaTeX; words in `\\text{...}` stay."""
     if len(answer) > MOST:
         return answer
-    answer = _MAGNITUDE.sub(lambda match: f"\\cdot {_MAGNITUDES[match[1]]}", answer)
+    answer = _MAGNITUDE.sub(_as_powers, answer)
     return "".join(each if place % 2 else _in_latex(each) for place, each in enumerate(_WORDING.split(answer)))
+
+
+def _as_powers(match: re.Match[str]) -> str:
+    """`\\text{ hundred thousand dollars}` as a product; unchanged before more of the number."""
+    powers = "".join(f"\\cdot {_MAGNITUDES[each]}" for each in match[1].split())
+    return match[0] if _CHANGES.search(match[2]) else powers
 
 
 def _in_latex(text: str) -> str:
@@ -147,16 +159,24 @@ def bare_number(text: str) -> str:
     match = _NUMBER.fullmatch(re.sub(r"([+-]) (?=\d)", r"\1", " ".join(bare.split())).removesuffix("."))
     if not match or not re.search(r"\d", match[3]) or (match[1] and match[2]):
         return text
-    words = _WORD.findall(match["unit"] or "")
-    if any(map(_NO_UNITS.fullmatch, words)) or (words and _SHARES.fullmatch(words[-1])):
+    if _CHANGES.search(match["unit"] or ""):
         return text
     return f"{match[1]}{match[2]}{match[3].strip()}"
 
 
-_WITH_UNIT = re.compile(r"[-+]?[\d.,/]+(?: |\\[ ,]|~)[A-Za-z]{2,}.*")
+_WITH_UNIT = re.compile(r"[-+]?[\d.,/]+(?: |\\[ ,]|~)(?P<unit>[A-Za-z]{2,}.*)")
+_IN_GOLD = re.compile(rf"\\[dt]?frac|{_UNIT_IN_TEX.pattern}")
+_PRODUCT = re.compile(
+    r"(?<![A-Za-z])(?!(?:a|an|at|cm|cu|dm|ft|hr|in|kg|km|lb|mg|mi|ml|mL|mm|of|on|oz|sq|yd|hrs|kph|lbs|mph|yds)(?![A-Za-z]))"
+    r"(?:(?<!/)[A-Za-z]|[A-Za-z]{2}|[^\WaeiouyAEIOUY\d_]{3}|abc|xyz|arg|choose|cos|cot|det|exp|log|mod|percent|root|sin|sqrt|tan)"
+    r"(?![A-Za-z])"
+)
+"""Words that are factors, functions or a percent sign where others are units: `5 xy`, `7 mod n`, but `5 km/h`."""
 
 
 def without_unit(answer: str, gold: str) -> str:
-    """`36 dollars` or `15 cm^2` as its number, if the gold is one. A unit has two letters or more: `5 x` is none."""
-    number = len(answer) <= MOST and _WITH_UNIT.fullmatch(answer) and not re.search(r"[A-Za-z]", gold)
-    return bare_number(answer) if number else answer
+    """`36 dollars` or `15 cm^2` as its number, if the gold is one (its unit aside): `5 xy` and `2 pi r` stay."""
+    match = _WITH_UNIT.fullmatch(answer) if len(answer) <= MOST else None
+    if not match or _PRODUCT.search(match["unit"]) or in_latex(answer) != answer:
+        return answer
+    return answer if re.search(r"[A-Za-z]", _IN_GOLD.sub("", gold)) else bare_number(answer)

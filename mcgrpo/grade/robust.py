@@ -18,7 +18,9 @@ from mcgrpo.grade import boxes, plain
 _SPACES = r"\\[,;:! ]|[~\u00a0\u2009\u202f]"
 _COMMA = r"\{,\}|,\\!\s{0,3}"
 _THOUSANDS = re.compile(rf"(?<![\d.,])\d{{1,3}}(?:(?:{_SPACES}|{_COMMA})\d{{3}})+(?!\d)")
-_PLAIN_THOUSANDS = re.compile(r"(?<![\d.,(\[_^])\d{1,3}(?:,\d{3})+(?=\s?(?:\\pi|\\sqrt|[A-Za-z]|(?<!\\)\}))")
+_PLAIN_THOUSANDS = re.compile(
+    r"(?<![\d.,(\[_^])(?<!, )(?<!\\\{)\d{1,3}(?:,\d{3})+(?=\s?(?:\\pi|\\sqrt|[A-Za-z]|(?<!\\)\}))"
+)
 _SEPARATOR = re.compile(rf"{_SPACES}|{_COMMA}|,")
 _PERCENT = re.compile(rf"(?:\s|{_SPACES}){{1,4}}(?=\\%)")
 _IMAGINARY = re.compile(r"(?<=\d)(?:\s|\\[,;:! ]|\\cdot ?){0,4}i(?![A-Za-z])")
@@ -93,10 +95,10 @@ def last_answer(completion: str) -> str | None:
     end = completion.rfind("</answer>")
     _, tagged, inside = completion[: max(end, 0)].rpartition("<answer>")
     if tagged:
-        return inside.strip()
+        return inside.partition("</answer>")[0].strip()
     if answers := _HASHES.findall(completion):
         return answers[-1].strip().removesuffix(".")
-    boxed = boxes.closed(completion)
+    boxed = boxes.filled(completion)
     return boxed[-1].content(completion).strip() if boxed else None
 
 

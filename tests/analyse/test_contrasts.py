@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -194,6 +195,28 @@ def test_the_average_of_the_steps_of_one_change_has_the_margin_of_the_change(tmp
     *_, average = rows_of(tmp_path, claim(*apart), *cells)
     weights = {cells[0][0]: 0.5, cells[1][0]: 0.5, cells[2][0]: -1.0}
     assert average.p_equivalent == pytest.approx(estimate_sum(weights, scores_of(*cells))[0].p_within(0.01))
+
+
+def test_tests_of_a_single_comparison_have_at_most_seeds_less_one_degrees_of_freedom(tmp_path):
+    """As the pairs of the tables: its interval may have more, where most of its noise is that of problems."""
+    ours, theirs = np.random.default_rng(0).random((2, 3, 50))
+    cells = [cell("mc-grpo", 2, ours), cell("grpo", 2, theirs)]
+    single, _ = rows_of(tmp_path, claim(gain(above=0)), *cells)
+    (mine, _), (base, _) = cells
+    result, _, _ = estimate_sum({mine: 1.0, base: -1.0}, scores_of(*cells))
+    assert single.high == pytest.approx(100 * result.limits()[1]) and result.degrees_of_freedom > 2
+    tested = replace(result, degrees_of_freedom=2)
+    assert (single.p_holds, single.p_equivalent) == (tested.p_value(0.0, "greater"), tested.p_within(0.01))
+    assert single.detectable == pytest.approx(100 * tested.detectable)
+
+
+@pytest.mark.parametrize(("measure", "has_margin"), [("reward_first", True), ("reward_unsteadiness", False)])
+def test_a_measure_without_a_margin_is_not_tested_for_equivalence(tmp_path, measure, has_margin):
+    row = claim(gap(("mc-grpo", 2, 1), ("grpo", 2, -1)))
+    for term in row["comparisons"][0]["terms"]:
+        term |= {"role": "train", "measure": measure}
+    single, _ = rows_of(tmp_path, row, pair(0.002, role="train", benchmark="train", measure=measure))
+    assert (single.p_equivalent is not None) == has_margin
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,27 @@ import time
 
 import pytest
 
-from mcgrpo.grade.plain import MOST, bare_number, in_latex, with_tex_signs, without_choice
+from mcgrpo.grade.plain import MOST, bare_number, in_latex, with_tex_signs, without_choice, without_unit
 from mcgrpo.grade.rewards import judge
 from mcgrpo.grade.tasks import TASKS
+
+UNITS = [
+    # number, a unit, and what is none
+    ("5", "inches", "pi"),
+    ("1/2", "mile", "pi"),
+    ("2", "of them", "pi r"),
+    ("6", "miles/h", "pi/n"),
+    ("2", "men", "theta"),
+    ("5", "dollars a day", "alpha"),
+    ("5", "ft", "infinity"),
+    ("5", "km/h", "xy"),
+    ("5", "apples", "abc"),
+    ("3", "in", "ln y"),
+    ("3", "chairs", "choose n"),
+    ("7", "models", "mod n"),
+    ("2", "squares", "sqrt"),
+    ("1011", "bases", "base two"),
+]
 
 BOXED = [
     # gold, answer in a box that is right, one that is not
@@ -83,6 +101,13 @@ BOXED = [
     ("36", "36 dollars", "37 dollars"),
     ("15", "15 cm^2", "15 x"),
     ("36", "36\\,cm", "36 thousand"),
+    *((gold, f"{gold} {unit}", f"{gold} {product}") for gold, unit, product in UNITS),
+    ("0.1", "10 percent", "10 people"),
+    ("\\frac{3}{4}", "3/4 cup", "3/5 cup"),
+    ("36\\text{ dollars}", "36 dollars", "37 dollars"),
+    ("400000", "4\\text{ hundred thousand}", "4\\text{ hundred}"),
+    ("5000000", "5\\text{ million dollars}", "5\\text{ million five hundred}"),
+    ("200", "2\\text{ hundred}", "2\\text{ hundred fifty}"),
     ("5", "5~", "6~"),
     ("\\emptyset", "\\varnothing", "\\{0\\}"),
 ]
@@ -149,6 +174,15 @@ TAGS = [
     ("31", "$31$ dollars", "$32$ dollars"),
     ("31", "\\boxed{31} apples", "\\boxed{31} below zero"),
     ("31", "The answer is 31", "The answer is 31 or 32"),
+    ("31", "31 third-graders", "31 thirds of a cup"),
+    ("31", "31 tenth graders", "31 tenths of a mile"),
+    ("1", "1 third grader", "1 third of a cup"),
+    ("31", "31 times a week", "31 times five"),
+    ("31", "31 over", "31 over four"),
+    ("31", "31 five-dollar bills", "31 twenty-five"),
+    ("31", "31 hours", "31 quarter-hours"),
+    ("31", "31 inches", "31 hundredths of an inch"),
+    ("31", "31 pies", "31 pi"),
 ]
 
 
@@ -172,6 +206,9 @@ def test_the_papers_grading_still_reads_none_of_it(right):
         ("\\boxed{31}\n#### 30", "wrong"),
         ("\\boxed{31} <answer>30</answer>", "wrong"),
         ("<answer>31</answer> Let me check: <answer>3", "correct"),
+        ("<answer>31</answer></answer>", "correct"),
+        ("<answer>31</answer>, as asked in </answer> tags", "correct"),
+        ("\\boxed{31} \\boxed{}", "correct"),
         ("<answer>31", "unparseable"),
         ("\\boxed{31", "unparseable"),
     ],
@@ -206,7 +243,25 @@ def test_letters_that_are_no_choice_stay(answer):
 
 
 @pytest.mark.parametrize(
-    "piece", ["sqrt(", "^(", "(", "√(", "⁻", "7 5/6 ", "\\text{", "(B) ", "\\ ", "**", "$", "1 ", "a ", "–"]
+    "piece",
+    [
+        "sqrt(",
+        "^(",
+        "(",
+        "√(",
+        "⁻",
+        "7 5/6 ",
+        "\\text{",
+        "(B) ",
+        "\\ ",
+        "**",
+        "$",
+        "1 ",
+        "a ",
+        "–",
+        "1 aa",
+        "1\\text{ dozen",
+    ],
 )
 def test_hostile_answers_take_no_time(piece):
     start = time.process_time()
@@ -215,4 +270,5 @@ def test_hostile_answers_take_no_time(piece):
         in_latex(with_tex_signs(text))
         without_choice(text, "12")
         bare_number(text)
+        without_unit(text, "12")
     assert time.process_time() - start < 2

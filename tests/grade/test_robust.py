@@ -63,6 +63,8 @@ FORMS = [
     ("[2,5)", "2 \\le x < 5", "wrong", "wrong"),
     ("(1,2)", "(2,1)", "wrong", "wrong"),
     ("x_1 + 2", "x_1 + 2", "correct", "correct"),
+    ("10, 100, 200", "10, 100,200", "correct", "correct"),
+    ("x-\\frac{1}{2^{77}} > 0", "x-\\frac{1}{2^{76}} > 0", "correct", "wrong"),
 ]
 
 
@@ -119,7 +121,7 @@ def test_gsm8ks_own_form_counts_without_a_tag(completion, verdict):
 
 
 HOSTILE = ["1\\,000", "1\\,", "9", "0.\\overline{", "e^{ i", "1_", "1_{", "1 _{ ", "^{\\circ}.", "°", "5. "]
-HOSTILE += ["####", "#### ", "^{ ", "\\boxed{"]
+HOSTILE += ["####", "#### ", "^{ ", "\\boxed{", "1,000", "1,\\!", " \\%", "1 \\,", "$1 ", "\\boxed{1 aa}", "</answer>"]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

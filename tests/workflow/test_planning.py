@@ -69,11 +69,15 @@ def test_a_mistake_in_the_study_file_stops_with_one_line(mini, change, culprit):
     assert culprit in line
 
 
-def test_make_paper_runs_the_whole_of_it():
-    command = ["make", "--no-print-directory", "--dry-run", "paper", "GPUS=8", "OVERLAY=lock.yaml"]
-    study, _ = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
-    assert "snakemake --cores all" in study
-    assert study.endswith("--configfile config/config.yaml lock.yaml --resources gpu=8 --keep-going")
+@pytest.mark.parametrize(
+    ("target", "files", "options"),
+    [("paper", "lock.yaml", "--resources gpu=8 --keep-going"), ("rehearsal", "lock.yaml config/rehearsal.yaml", "")],
+)
+def test_make_paper_and_its_rehearsal_run_the_whole_of_it_with_an_overlay(target, files, options):
+    command = ["make", "--no-print-directory", "--dry-run", target, "GPUS=8", "OVERLAY=lock.yaml"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    (study,) = [line for line in said if "snakemake --cores all" in line]
+    assert f"--configfile config/config.yaml {files}" in study and options in study
 
 
 def test_the_papers_study():

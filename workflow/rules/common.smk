@@ -121,8 +121,8 @@ def training_priority(wildcards):
 def evaluation_priority(wildcards):
     """Trained models are evaluated once there are as many as the GPUs of a training take at a time.
 
-    With two GPUs for a training and one for an evaluation, two trainings and then two evaluations start, so that no GPU
-    is idle during an evaluation.
+    With two GPUs for a training and one for an evaluation, two trainings and then two evaluations start, beside each
+    other, and neither GPU waits for an evaluation on the other.
     """
     if wildcards.run not in TURNS:  # an untrained model
         return 0

@@ -171,8 +171,8 @@ def provenance() -> str:
         f"The study `config/{STUDY}.yaml`: {wording.count(len(trainings), 'training')}, "
         f"{wording.counts(seeds.values(), 'seed')} for each cell, of {jobs.ended(trainings)}, "
         f"{''.join(f'on {card}, ' for card in cards)}at commit {', '.join(commits)}. "
-        "`mcgrpo verify` of the commit that packed its archive makes its tables again from the grades in it "
-        f"({ARCHIVE}, which `mcgrpo bundle` makes; it is not in the repository)."
+        f"Its archive ({ARCHIVE}, which `mcgrpo bundle` packs; it is not in the repository) names the commit that "
+        "packed it; `mcgrpo verify` of that commit makes its tables again from the grades in the archive."
     )
 
 
