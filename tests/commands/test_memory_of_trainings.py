@@ -14,7 +14,10 @@ from mcgrpo.commands import doctor
 from mcgrpo.commands.memory import check_host, check_memory, largest, listing, memory_of_machine
 from mcgrpo.launch.gpus import memory_of_gpus
 from mcgrpo.study.memory import GIB
+from mcgrpo.study.methods import UNTRAINED
+from mcgrpo.study.plan import runs
 from mcgrpo.study.read import read
+from mcgrpo.study.schedule import schedule
 
 PAPER = read([ROOT / "config/config.yaml"])
 B200 = "167.6"
@@ -72,13 +75,29 @@ def test_a_remedy_is_a_change_with_which_it_fits(cards):
 
 
 @pytest.mark.parametrize(
-    ("overlay", "size", "setting"),
-    [("one-gpu", "79.6", "qwen3-1.7b-gsm8k"), ("qwen2.5-0.5b", "14.7", "qwen2.5-0.5b-gsm8k")],
+    ("overlay", "size", "gpus", "settings"),
+    [
+        ("one-gpu", "79.6", "0", {"qwen3-1.7b-gsm8k"}),
+        ("qwen2.5-0.5b", "14.7", "0", {"qwen2.5-0.5b-gsm8k"}),
+        ("two-80gb", "79.2", "0,1", {run.setting for run, *_ in largest(PAPER)} - {"qwen2.5-7b-math"}),
+    ],
 )
-def test_an_overlay_for_one_gpu_fits_the_card_that_it_names(cards, overlay, size, setting):
-    cards(size, "0")
+def test_an_overlay_fits_the_cards_that_it_names(cards, overlay, size, gpus, settings):
+    cards(size, gpus)
     config = read([ROOT / "config/config.yaml", ROOT / f"config/{overlay}.yaml"])
-    assert {name: status for name, (status, *_) in found(config).items()} == {setting: "ok"}
+    assert {name: status for name, (status, *_) in found(config).items()} == dict.fromkeys(settings, "ok")
+
+
+def test_two_smaller_cards_take_the_papers_batches():
+    """Each of its trainings is one of the paper's, with as many optimizer steps and prompts a batch of rollouts."""
+
+    def steps(config):
+        trained = [run for run in runs(config) if run.method != UNTRAINED]
+        each = {run.name: schedule(run, config["gpus"], 7500) for run in trained}
+        return {name: (one.steps, one.groups, [step for step, _ in one.generations()]) for name, one in each.items()}
+
+    ours = steps(read([ROOT / "config/config.yaml", ROOT / "config/two-80gb.yaml"]))
+    assert len(ours) > 400 and ours.items() <= steps(PAPER).items()
 
 
 def test_doctor_has_a_line_for_each_setting(cards, monkeypatch, capsys):

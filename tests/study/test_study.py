@@ -21,12 +21,17 @@ def shipped():
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_studies_are_sound(name):
     base = dict.fromkeys(("cut-down", "reference", "reviewer"), MINI)
-    base |= dict.fromkeys(("one-gpu", "qwen2.5-0.5b", "rehearsal"), load("config"))
+    base |= dict.fromkeys(("one-gpu", "two-80gb", "qwen2.5-0.5b", "rehearsal"), load("config"))
     base |= {"smollm2-long": load("smollm2")}
     config = changed(base[name], load(name)) if name in base else load(name)
     check(config)
     check_questions(config)
     assert runs(config)
+
+
+def test_the_study_for_smaller_cards_has_a_rehearsal():
+    check(config := changed(changed(load("config"), load("two-80gb")), load("rehearsal")))
+    assert {run.training["max_steps"] for run in runs(config) if run.training} == {2}
 
 
 def test_an_overlay_replaces_a_toy_by_a_folder(tmp_path):
