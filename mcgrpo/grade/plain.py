@@ -23,8 +23,10 @@ _ROOT = re.compile(r"√(?=[({])|√([A-Za-z])")
 _WORDING = re.compile(r"(\\(?:text[a-z]*|mathrm|mbox|operatorname) ?\{[^{}]*\})")
 _MAGNITUDES = {"dozen": "12", "hundred": "10^{2}", "thousand": "10^{3}", "million": "10^{6}", "billion": "10^{9}",
                "trillion": "10^{12}"}  # fmt: skip
+_POWER_WORDS = rf"(?:(?:\s|~|\\ |-){{0,9}}(?:{'|'.join(_MAGNITUDES)})(?![A-Za-z]))+"
 _MAGNITUDE = re.compile(
-    rf"(?<=\d)\s{{0,9}}\\(?:text|mathrm|mbox) ?\{{((?:\s{{0,9}}(?:{'|'.join(_MAGNITUDES)})(?![A-Za-z]))+)([^{{}}]*)\}}"
+    rf"(?<=[\d}}])(?:\s|~|\\[ ,;]){{0,9}}\\(?:text|textrm|textbf|mathrm|mbox) ?\{{({_POWER_WORDS})([^{{}}]*)\}}",
+    re.IGNORECASE,
 )
 _CALL = re.compile(r"(?<![A-Za-z\\])(sqrt|cbrt) ?\(|(\^) ?\(")
 _OPENINGS = {"sqrt": "\\sqrt{", "cbrt": "\\sqrt[3]{", "^": "^{"}
@@ -38,10 +40,15 @@ _REWRITES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
     (re.compile(r"(?<![A-Za-z\\])sqrt ?\{"), r"\\sqrt{"),
     (re.compile(r"(?<![A-Za-z\\])sqrt ?(\d+|[a-z](?![A-Za-z]))"), r"\\sqrt{\1}"),
     (
-        re.compile(r"(?<![A-Za-z\\])(pi|theta|alpha|beta|gamma|phi|lambda|infinity|infty|inf)(?![A-Za-z])"),
+        re.compile(
+            r"(?<![A-Za-z\\])(pi|theta|alpha|beta|gamma|delta|lambda|mu|rho|sigma|tau|phi|omega|infinity|infty|inf)(?![A-Za-z])"
+        ),
         lambda match: f"\\{_WORDS.get(match[1], match[1])} ",
     ),
-    (re.compile(r"(?<![A-Za-z\\])((?:arc)?(?:sin|cos|tan)|cot|sec|csc|ln|log|exp)(?= ?[({^_\d\\]| [a-z])"), r"\\\1"),
+    (
+        re.compile(r"(?<![A-Za-z\\])((?:arc)?(?:sin|cos|tan)|cot|sec|csc|ln|log|exp)(?= ?[({^_\d\\]| [a-z](?![a-z]))"),
+        r"\\\1",
+    ),
     (_SCIENTIFIC, r"\1\\times 10^{\2}"),
     (_MIXED, lambda match: f"{match[1]}\\frac{{{match[2]}}}{{{match[3]}}}"),
 )
@@ -74,18 +81,24 @@ _NUMBER = re.compile(
     r"(?P<unit>[ -]?[A-Za-z°%€$£¥](?:[A-Za-z°%/().' -]|\^\{?[23]\}?)*)?"
 )
 _NO_UNITS = (
-    "and|or|to|plus|minus|by|divided|hundred|thousand|million|billion|trillion|lakh|crore|grand|mil|dozen|score|gross|"
-    "hal(?:f|ves)|quarter|hundredth|thousandth|squared|cubed|factorial|negative|below|pi|mn|bn|[kKMBxX]"
+    "and|or|to|plus|minus|by|divided|tens|(?:hundred|thousand|million|billion|trillion|quadrillion)s?|lakhs?|crores?|grand|"
+    "mil|mill|bil|doz|dozens?|score|gross|hal(?:fs?|ves)|(?:hundred|thousand|million|billion)ths?|squared|cubed|doubled|tripled|"
+    "factorials?|negatives?|below|mn|bn"
 )
 _NUMERALS = (
     "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|"
     "(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
 )
-_SHARES = "third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|twelfth"
+_BEFORE_NUMERALS = "times|point|root|out of|foot|feet|hours?|minutes?|dollars?|pounds?|degrees under"
+_SHARES = "third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|twentieth|[a-z]{3,6}teenth"
 _CHANGES = re.compile(
-    rf"(?<![A-Za-z])(?:(?:{_NO_UNITS})s?|(?:{_NUMERALS})(?!-)|(?:{_SHARES})(?:s|(?=[^A-Za-z]*$| of )))(?![A-Za-z])"
+    rf"(?<![A-Za-z])(?:(?i:{_NO_UNITS})|[kKMBxX]s?|(?<!of )[Pp]i|(?i:quarters?)(?=[^A-Za-z]*$|[ -](?:of|hour))|"
+    rf"(?i:(?:{_SHARES})s)|(?i:{_SHARES})(?=[^A-Za-z]*$| of )|"
+    rf"(?i:{_BEFORE_NUMERALS}) (?i:{_NUMERALS})(?!-)|(?:over|than) (?i:{_NUMERALS})(?=[^A-Za-z]*$))(?![A-Za-z])"
 )
 """What changes the value of the number before it: `3 thirds of a cup` and `4 times five`, not `3 third graders`."""
+_MORE = re.compile(rf"[ ,-]*(?:and )?(?:a )?(?i:{_NUMERALS}|{'|'.join(_MAGNITUDES)}|half|quarter|third)(?![A-Za-z-])")
+"""More of a number, after `million`: `five hundred`, `and a half`."""
 
 
 def with_tex_signs(text: str) -> str:
@@ -104,9 +117,9 @@ def in_latex(answer: str) -> str:
 
 
 def _as_powers(match: re.Match[str]) -> str:
-    """`\\text{ hundred thousand dollars}` as a product; unchanged before more of the number."""
-    powers = "".join(f"\\cdot {_MAGNITUDES[each]}" for each in match[1].split())
-    return match[0] if _CHANGES.search(match[2]) else powers
+    """`\\text{ hundred thousand dollars}` as powers of ten; times a symbol, and so no number, before more of one."""
+    powers = "".join(f"\\cdot {_MAGNITUDES[each]}" for each in re.findall(r"[a-z]+", match[1].lower()))
+    return powers + ("\\cdot n" if _MORE.match(match[2]) else "")
 
 
 def _in_latex(text: str) -> str:
@@ -164,19 +177,30 @@ def bare_number(text: str) -> str:
     return f"{match[1]}{match[2]}{match[3].strip()}"
 
 
-_WITH_UNIT = re.compile(r"[-+]?[\d.,/]+(?: |\\[ ,]|~)(?P<unit>[A-Za-z]{2,}.*)")
+_WITH_UNIT = re.compile(r"(?P<number>(?:\\?\$ ?)?[-+]?(?:[\d.,/]|\{,\})+)(?: |\\[ ,]|~)(?P<unit>[A-Za-z]{2,}.*)")
 _IN_GOLD = re.compile(rf"\\[dt]?frac|{_UNIT_IN_TEX.pattern}")
-_PRODUCT = re.compile(
-    r"(?<![A-Za-z])(?!(?:a|an|at|cm|cu|dm|ft|hr|in|kg|km|lb|mg|mi|ml|mL|mm|of|on|oz|sq|yd|hrs|kph|lbs|mph|yds)(?![A-Za-z]))"
-    r"(?:(?<!/)[A-Za-z]|[A-Za-z]{2}|[^\WaeiouyAEIOUY\d_]{3}|abc|xyz|arg|choose|cos|cot|det|exp|log|mod|percent|root|sin|sqrt|tan)"
-    r"(?![A-Za-z])"
+_SHORT_UNITS = (
+    "am|an|as|at|by|cL|cm|cu|dm|ft|GB|ha|hr|hrs|Hz|in|is|kg|kHz|km|kph|kW|kWh|lb|lbs|MB|mg|mi|ml|mL|mm|mo|mph|nm|ns|of|on|oz|"
+    "Pa|pm|ppm|AM|PM|pt|pts|qt|qts|rpm|sq|to|wk|wks|yd|yds"
 )
-"""Words that are factors, functions or a percent sign where others are units: `5 xy`, `7 mod n`, but `5 km/h`."""
+_FUNCTIONS = "arccos|arcsin|arctan|choose|cosh?|cot|exp|log|mod|root|sinh?|sqrt|tanh?"
+_PRODUCT = re.compile(
+    rf"(?!(?:{_SHORT_UNITS})(?![A-Za-z]))(?:[A-Za-z]{{2}}|[^\WaeiouyAEIOUY\d_]{{3}}|abc|xyz)(?![A-Za-z])|"
+    rf"(?:.*[^A-Za-z])?(?:(?:{_FUNCTIONS})(?= [a-z](?![A-Za-z])|\W*$)|"
+    r"(?:(?:over|times|plus|minus|than) |/ ?(?![hms](?![A-Za-z])))[A-Za-z](?![A-Za-z]))"
+)
+"""What is a product or a function behind a number, and no unit: `5 xy`, `7 mod n` and `6 times n`, but `5 km/h`."""
 
 
 def without_unit(answer: str, gold: str) -> str:
     """`36 dollars` or `15 cm^2` as its number, if the gold is one (its unit aside): `5 xy` and `2 pi r` stay."""
-    match = _WITH_UNIT.fullmatch(answer) if len(answer) <= MOST else None
-    if not match or _PRODUCT.search(match["unit"]) or in_latex(answer) != answer:
+    match = _WITH_UNIT.fullmatch(answer.strip()) if len(answer) <= MOST else None
+    if not match or re.search(r"[A-Za-z]", _IN_GOLD.sub("", gold)):
         return answer
-    return answer if re.search(r"[A-Za-z]", _IN_GOLD.sub("", gold)) else bare_number(answer)
+    if re.match(
+        r"(?i:percent)(?![A-Za-z])", match["unit"]
+    ):  # math-verify takes 10% for 10 and 0.1, 2.5% for 0.025 alone
+        return match["number"] if match["number"] == gold else answer
+    if _PRODUCT.match(match["unit"]) or in_latex(answer) != answer:
+        return answer
+    return bare_number(answer)

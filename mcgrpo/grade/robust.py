@@ -18,9 +18,8 @@ from mcgrpo.grade import boxes, plain
 _SPACES = r"\\[,;:! ]|[~\u00a0\u2009\u202f]"
 _COMMA = r"\{,\}|,\\!\s{0,3}"
 _THOUSANDS = re.compile(rf"(?<![\d.,])\d{{1,3}}(?:(?:{_SPACES}|{_COMMA})\d{{3}})+(?!\d)")
-_PLAIN_THOUSANDS = re.compile(
-    r"(?<![\d.,(\[_^])(?<!, )(?<!\\\{)\d{1,3}(?:,\d{3})+(?=\s?(?:\\pi|\\sqrt|[A-Za-z]|(?<!\\)\}))"
-)
+_PLAIN_THOUSANDS = re.compile(r"(?<![\d.,(\[_^])(?<!\\\{)\d{1,3}(?:,\d{3})+(?=\s?(?:\\pi|\\sqrt|[A-Za-z]|(?<!\\)\}))")
+_FOUR_DIGITS = re.compile(rf"\d(?:{_SPACES}|{_COMMA}|,)?\d{{3}}")
 _SEPARATOR = re.compile(rf"{_SPACES}|{_COMMA}|,")
 _PERCENT = re.compile(rf"(?:\s|{_SPACES}){{1,4}}(?=\\%)")
 _IMAGINARY = re.compile(r"(?<=\d)(?:\s|\\[,;:! ]|\\cdot ?){0,4}i(?![A-Za-z])")
@@ -40,9 +39,14 @@ _RATIO = re.compile(r"([+-]?)(?:(\d{1,9}) )?(\d{1,9}) ?/ ?(\d{1,9})")
 _HASHES = re.compile(r"####[ \t]*([^\n]{1,100})")
 
 
-def rewritten(text: str) -> str:
-    """A text with numbers rewritten for math-verify; bases of numerals (`2010_4`) are unchanged."""
-    for grouped in (_THOUSANDS, _PLAIN_THOUSANDS):
+def rewritten(text: str, has_thousands: bool = True) -> str:
+    """A text with numbers rewritten for math-verify; bases of numerals (`2010_4`) are unchanged.
+
+    Args:
+        text: a completion, a gold or its solution.
+        has_thousands: whether the gold has a number of four digits: otherwise `100,200` is a list.
+    """
+    for grouped in (_THOUSANDS, _PLAIN_THOUSANDS) if has_thousands else (_THOUSANDS,):
         text = grouped.sub(lambda match: _SEPARATOR.sub("", match[0]), text)
     text = _IMAGINARY.sub(" i", _PERCENT.sub("", text.replace("~", " ").replace("\\varnothing", "\\emptyset")))
     text = _REPEATING.sub(_as_fraction, text)
@@ -71,7 +75,8 @@ def pair(completion: str, answer: str, solution: str) -> tuple[str, str, str]:
     boxed = max(completion.rfind("\\boxed"), 0)
     have_bases = _BASE.search(completion, boxed) is not None and _BASE.search(answer) is not None
     based = r"(\1, \2\3)" if have_bases else r"\1"
-    texts = (rewritten(text) for text in (completion, answer, solution))
+    has_thousands = _FOUR_DIGITS.search(answer or solution) is not None
+    texts = (rewritten(text, has_thousands) for text in (completion, answer, solution))
     given, gold, whole = (_BASE.sub(based, text) for text in texts)
     return given, gold, whole
 
