@@ -2,9 +2,7 @@
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # `mcgrpo.launch.calls`: after a call that was killed, the next one goes on.
-# For each job that has ended, Snakemake looks for new ones again after this timespan. At its default of a second that takes
-# a third of a core after 400 jobs; at ten, it ends up to ten seconds later.
-study = python -m mcgrpo.launch.calls snakemake --cores all --logger rich --max-jobs-per-timespan 1000/10s --configfile $(1)
+study = python -m mcgrpo.launch.calls snakemake --cores all --logger rich --configfile $(1)
 made = cat $(1)/headline.md && echo "Page, tables, claims, figures: $(1)/report.html, tables.md, claims.md, figures/"
 
 GPUS ?= 2

@@ -140,3 +140,13 @@ def test_a_run_that_the_study_does_not_have_is_named(mini):
     done = mini.run("results/mini/runs/toy-qwen3/grpo/G5/default/seed0", "--dry-run")
     assert done.returncode != 0
     assert "study 'mini' has no run 'toy-qwen3/grpo/G5/default/seed0'" in done.log
+
+
+@pytest.mark.parametrize(("asked", "limited"), [((), False), (("--max-jobs-per-timespan", "7/1s"), True)])
+def test_snakemakes_default_rate_limit_is_off(empty, asked, limited):
+    """It would keep a thread for each job that has ended."""
+    said = 'onsuccess:\n    print("limited", workflow.scheduler.job_rate_limiter is not None)\n'
+    flow = empty.folder / "flow"
+    flow.write_text(f'include: "{ROOT}/Snakefile"\n{said}')
+    log = empty.made("results/quick/plan.json", "--snakefile", str(flow), *asked)
+    assert f"limited {limited}" in log
