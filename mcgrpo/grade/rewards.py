@@ -89,7 +89,7 @@ def reward_functions(
     get_task(task)
     _check("protocol", protocol, PROTOCOL_SUFFIXES)
     names = [names] if isinstance(names, str) else names
-    accuracy = partial(_accuracy_reward, task, protocol, verifier)
+    accuracy = partial(accuracy_reward, task, protocol, verifier)
     accuracy.__name__ = "accuracy_reward"  # type: ignore[attr-defined]
     known = {"accuracy": accuracy, "format": format_reward}
     for name in names:
@@ -97,7 +97,7 @@ def reward_functions(
     return [known[name] for name in names]
 
 
-def _accuracy_reward(
+def accuracy_reward(
     task: str,
     protocol: str,
     verifier: Verifier | None,
