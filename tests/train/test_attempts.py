@@ -144,7 +144,6 @@ def assert_one_run_of_two(made):
     counted = [row for row in steps(made.output) if "verdicts/wrong" in row]
     for row in counted:  # TRL averages a metric over processes: each scored its own 4 prompts x 3 rollouts
         assert sum(row[f"verdicts/{verdict}"] for verdict in VERDICTS) == 12
-        assert "rewards/accuracy_reward/mean" in row
     assert counted
     assert_rollouts_are_of_their_groups(made, prompts=8)
 

@@ -41,6 +41,7 @@ def test_the_best_checkpoint_is_what_is_saved_and_no_other_is_left(inputs, tmp_p
     assert (tmp_path / "weights/model.safetensors").is_file()
     assert [row["step"] for row in steps(tmp_path / "run")] == [1, 2, 3]
     assert all(row[f"seconds/{phase}"] > 0 for row in steps(tmp_path / "run") for phase in ("generation", "update"))
+    assert {"rewards/accuracy_reward/mean", "verdicts/correct"} <= steps(tmp_path / "run")[0].keys()
 
 
 def test_as_many_processes_as_gpus(inputs, tmp_path, monkeypatch):
