@@ -271,27 +271,10 @@ def test_letters_that_are_no_choice_stay(answer):
     assert without_choice(answer, gold) == answer
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "sqrt(",
-        "^(",
-        "(",
-        "√(",
-        "⁻",
-        "7 5/6 ",
-        "\\text{",
-        "(B) ",
-        "\\ ",
-        "**",
-        "$",
-        "1 ",
-        "a ",
-        "–",
-        "1 aa",
-        "1\\text{ dozen",
-    ],
-)
+HOSTILE = ["sqrt(", "^(", "(", "√(", "⁻", "7 5/6 ", "\\text{", "(B) ", "\\ ", "**", "$", "1 ", "a ", "–", "1 aa"]
+
+
+@pytest.mark.parametrize("piece", [*HOSTILE, "1\\text{ dozen"])
 def test_hostile_answers_take_no_time(piece):
     start = time.process_time()
     for size in (MOST, 400_000):
