@@ -179,6 +179,7 @@ def bare_number(text: str) -> str:
 
 _WITH_UNIT = re.compile(r"(?P<number>(?:\\?\$ ?)?[-+]?(?:[\d.,/]|\{,\})+)(?: |\\[ ,]|~)(?P<unit>[A-Za-z]{2,}.*)")
 _IN_GOLD = re.compile(rf"\\[dt]?frac|{_UNIT_IN_TEX.pattern}")
+_PERCENT = re.compile(r"percent(?![A-Za-z])", re.IGNORECASE)
 _SHORT_UNITS = (
     "am|an|as|at|by|cL|cm|cu|dm|ft|GB|ha|hr|hrs|Hz|in|is|kg|kHz|km|kph|kW|kWh|lb|lbs|MB|mg|mi|ml|mL|mm|mo|mph|nm|ns|of|on|oz|"
     "Pa|pm|ppm|AM|PM|pt|pts|qt|qts|rpm|sq|to|wk|wks|yd|yds"
@@ -197,9 +198,7 @@ def without_unit(answer: str, gold: str) -> str:
     match = _WITH_UNIT.fullmatch(answer.strip()) if len(answer) <= MOST else None
     if not match or re.search(r"[A-Za-z]", _IN_GOLD.sub("", gold)):
         return answer
-    if re.match(
-        r"(?i:percent)(?![A-Za-z])", match["unit"]
-    ):  # math-verify takes 10% for 10 and 0.1, 2.5% for 0.025 alone
+    if _PERCENT.match(match["unit"]):  # math-verify reads 10% as 10 or 0.1, and 2.5% as 0.025 alone
         return match["number"] if match["number"] == gold else answer
     if _PRODUCT.match(match["unit"]) or in_latex(answer) != answer:
         return answer
