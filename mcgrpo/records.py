@@ -18,8 +18,8 @@ Role = Literal["in", "out", "train", "flips"]
 """The role of a benchmark in a setting: in distribution, out of distribution, the training itself (seconds, reward), or
 the source of the rollouts on which sign-flip rates are measured."""
 
-PROTOCOL_SUFFIXES = {"paper": "", "released": ".released", "robust": ".robust"}
-"""Protocols of evaluation; each grades the same completions into `grades/{run}/{benchmark}{suffix}.jsonl`."""
+PROTOCOLS = ("paper", "released", "robust")
+"""Protocols of evaluation; each grades the same completions."""
 
 CELL = ("setting", "method", "num_generations", "variant")
 """The fields of a cell: its runs differ in their seed alone."""
@@ -71,8 +71,10 @@ class Completion:
 class Grade:
     """A row of `.../grades/{benchmark}.jsonl`: the verdict on one completion, and its extracted answer.
 
-    `finish_reason`, `answer` (the gold) and `prompt_sha256` are those of the completion; an older file lacks them. If
-    `gold_parsable` is false, there was nothing to compare with (see `mcgrpo.grade.task.Judgement`).
+    These are by the first protocol that the file was graded by, which is `paper` in a study; a verdict by another one
+    is `verdict_released` or `verdict_robust`. `finish_reason`, `answer` (the gold) and `prompt_sha256` are those of the
+    completion; an older file lacks them. If `gold_parsable` is false, there was nothing to compare with (see
+    `mcgrpo.grade.task.Judgement`).
     """
 
     id: str
@@ -84,6 +86,8 @@ class Grade:
     finish_reason: str = ""
     answer: str | int | float | None = None
     prompt_sha256: str | None = None
+    verdict_released: Verdict | None = None
+    verdict_robust: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -261,7 +265,7 @@ class Plan:
         benchmarks: setting -> benchmark -> its role there.
         evaluations: run -> benchmark -> its role, of all on which it is evaluated.
         flips: run -> how its sign flips are measured, of those whose are.
-        grading: protocols of evaluation, names of `PROTOCOL_SUFFIXES`.
+        grading: protocols of evaluation, names of `PROTOCOLS`, the first of them `paper`.
         equivalence_margin: a difference of accuracies that counts as none; a fraction.
         measures: the accuracies that a report shows, `greedy` and `avg@k`.
         selections: name -> the variants that it selects from (`mcgrpo.analyse.selections`).

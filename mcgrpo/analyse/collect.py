@@ -193,31 +193,27 @@ def of_benchmark(
     Raises:
         RecordError: for a file that is wrong or older.
     """
-    if role == "flips":
-        paths = {"flips": files.flips(run.name, benchmark)}
+    is_flips = role == "flips"
+    path = files.flips(run.name, benchmark) if is_flips else files.grades(run.name, benchmark)
+    if path.exists() and path.stat().st_mtime < since:
+        raise RecordError(f"{path}: older than the training that it should be of")
+    if is_flips:
+        check_seal(path)
+        rows, graded = read_jsonl(path, Measure), files.rollout_grades(run.name, benchmark)
     else:
-        paths = {protocol: files.grades(run.name, benchmark, protocol) for protocol in grading}
+        drawn, graded = read_grades(path, grading), path
+        inputs += evaluated_on(run, benchmark, drawn, path)
+        rows = [row for protocol in grading for row in measures(drawn, protocol)]
     scores = []
-    for protocol, path in paths.items():
-        if path.exists() and path.stat().st_mtime < since:
-            raise RecordError(f"{path}: older than the training that it should be of")
-        if role == "flips":
-            check_seal(path)
-            rows = read_jsonl(path, Measure)
-        else:
-            drawn = read_grades(path)
-            inputs += evaluated_on(run, benchmark, drawn, path)
-            rows = measures(drawn, protocol)
-        for row in rows:
-            numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
-            decoding = decoding_of(row.measure)
-            scores.append(Score(**of_run(run), benchmark=benchmark, role=role, decoding=decoding, **numbers))
-        graded = files.rollout_grades(run.name, benchmark) if role == "flips" else path
-        if protocol in ("paper", "flips") and graded.is_file():
-            scores += [
-                Score(**of_run(run), benchmark=benchmark, role=role, measure=name, value=float(tokens), n=1)
-                for name, tokens in token_limits(graded).items()
-            ]
+    for row in rows:
+        numbers = {**vars(row), "value": fmean(row.values), "n": len(row.values)}
+        decoding = decoding_of(row.measure)
+        scores.append(Score(**of_run(run), benchmark=benchmark, role=role, decoding=decoding, **numbers))
+    if graded.is_file():
+        scores += [
+            Score(**of_run(run), benchmark=benchmark, role=role, measure=name, value=float(tokens), n=1)
+            for name, tokens in token_limits(graded).items()
+        ]
     return scores
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ Problem = Sequence[Grade]
 """The grades of one problem's completions, drawn in one way."""
 Problems = dict[str, Problem]
 """By id, in the order of the benchmark."""
-Definition = tuple[str, Callable[[Problem], float], Problems]
-"""A measure: its name, its value for a problem, and the problems."""
+Column = dict[Decoding, dict[str, list[str]]]
+"""One field of all grades: a value for each completion of each problem."""
+Definition = tuple[str, Callable[[Sequence[str]], float], dict[str, list[str]]]
+"""A measure: its name, its value for one problem, and the column that it is of."""
 RATES = ("unparseable", "timeout", "error")
 """Verdicts whose rate is a measure."""
 ACCURACIES = r"(robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+"
@@ -32,30 +34,38 @@ MEASURE_NAMES = rf"{ACCURACIES}|rate-({'|'.join(RATES)}|cut-(greedy|sampled))"
 """What measures are called: a pattern."""
 
 
-def rate(verdicts: Sequence[str], problem: Problem) -> float:
-    """Share of completions with one of these verdicts."""
-    return sum(grade.verdict in verdicts for grade in problem) / len(problem)
+def rate(wanted: Container[str], values: Sequence[str]) -> float:
+    """Share of completions with one of these values: of a verdict, or of how they ended."""
+    return sum(value in wanted for value in values) / len(values)
 
 
-def pass_at(k: int, problem: Problem) -> float:
+def pass_at(k: int, verdicts: Sequence[str]) -> float:
     """The chance that k of the n completions, drawn without replacement, hold a right one: 1 - C(n-c, k) / C(n, k).
 
     The unbiased estimator of pass@k (Chen et al. 2021, arXiv 2107.03374, Eq. 1), in exact integers.
     """
-    wrong = sum(not is_accurate(grade.verdict) for grade in problem)
-    return 1 - math.comb(wrong, k) / math.comb(len(problem), k)
+    wrong = sum(not is_accurate(verdict) for verdict in verdicts)
+    return 1 - math.comb(wrong, k) / math.comb(len(verdicts), k)
 
 
-def cut_off(problem: Problem) -> float:
-    """Share of completions that ended at the token limit."""
-    return sum(grade.finish_reason == "length" for grade in problem) / len(problem)
+def column(drawn: dict[Decoding, Problems], name: str) -> Column:
+    """One field of grades."""
+    return {
+        decoding: {id: [getattr(grade, name) for grade in problem] for id, problem in problems.items()}
+        for decoding, problems in drawn.items()
+    }
 
 
-def _accuracies(prefix: str, verdicts: Iterable[str], drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
-    """`greedy` and `avg@n`: the share of completions with one of these verdicts."""
-    for decoding, problems in drawn.items():
+def verdict_column(protocol: str) -> str:
+    """The field of `Grade` that has the verdicts of a protocol in a study."""
+    return "verdict" if protocol == "paper" else f"verdict_{protocol}"
+
+
+def _accuracies(prefix: str, verdicts: Column) -> Iterator[Definition]:
+    """`greedy` and `avg@n`: the share of completions that are accurate."""
+    for decoding, problems in verdicts.items():
         name = "greedy" if decoding == "greedy" else f"avg@{samples(problems)}"
-        yield prefix + name, partial(rate, verdicts), problems
+        yield prefix + name, partial(rate, ACCURATE), problems
 
 
 def _paper(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
@@ -63,17 +73,18 @@ def _paper(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
 
     k is 2, 4, 8, ... and n itself. Grades that do not say how their completion ended have no rate of the last kind.
     """
-    yield from _accuracies("", ACCURATE, drawn)
-    sampled = drawn.get("sampled", {})
+    verdicts, ends = column(drawn, "verdict"), column(drawn, "finish_reason")
+    yield from _accuracies("", verdicts)
+    sampled = verdicts.get("sampled", {})
     n = samples(sampled)
     for k in sorted({2**power for power in range(1, n.bit_length())} | {n} - {0, 1}):
         yield f"pass@{k}", partial(pass_at, k), sampled
-    every = {id: [g for problems in drawn.values() for g in problems[id]] for id in next(iter(drawn.values()))}
+    every = {id: [v for problems in verdicts.values() for v in problems[id]] for id in next(iter(verdicts.values()))}
     for verdict in RATES:
         yield f"rate-{verdict}", partial(rate, [verdict]), every
-    if all(grade.finish_reason for problem in every.values() for grade in problem):
-        for decoding, problems in drawn.items():
-            yield f"rate-cut-{decoding}", cut_off, problems
+    if all(all(problem) for problems in ends.values() for problem in problems.values()):
+        for decoding, problems in ends.items():
+            yield f"rate-cut-{decoding}", partial(rate, ("length",)), problems
 
 
 def _released(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
@@ -81,10 +92,15 @@ def _released(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
 
     The looser reading of GSM8K answers that it evaluates with is `mcgrpo.grade --protocol released`.
     """
-    for decoding, problems in drawn.items():
+    for decoding, problems in column(drawn, verdict_column("released")).items():
         n = samples(problems)
         name = "greedy" if decoding == "greedy" else f"any@{n}"
         yield f"released-{name}", partial(pass_at, n), problems
+
+
+def _robust(drawn: dict[Decoding, Problems]) -> Iterator[Definition]:
+    """`greedy` and `avg@n` by the reading that is robust."""
+    yield from _accuracies("robust-", column(drawn, verdict_column("robust")))
 
 
 def decoding_of(measure: str) -> Decoding | None:
@@ -92,7 +108,7 @@ def decoding_of(measure: str) -> Decoding | None:
     return "greedy" if measure == "greedy" else "sampled" if measure.startswith("avg@") else None
 
 
-MEASURES = {"paper": _paper, "released": _released, "robust": partial(_accuracies, "robust-", ACCURATE)}
+MEASURES = {"paper": _paper, "released": _released, "robust": _robust}
 """The measures of each protocol of evaluation."""
 
 
@@ -105,7 +121,7 @@ def measures(drawn: dict[Decoding, Problems], protocol: str = "paper") -> list[M
     ]
 
 
-def samples(problems: Problems) -> int:
+def samples(problems: Mapping[str, Sequence[Any]]) -> int:
     """How many completions each problem has; 0 without problems."""
     return len(next(iter(problems.values()), ()))
 
@@ -137,18 +153,25 @@ def golds_sum(golds: Iterable[tuple[str, Any]]) -> str:
     return hashlib.sha256(json.dumps([*golds]).encode()).hexdigest()
 
 
-def read_grades(path: Path) -> dict[Decoding, Problems]:
+def read_grades(path: Path, grading: Iterable[str] = ("paper",)) -> dict[Decoding, Problems]:
     """The graded problems of a file; columns that `grade` carries through from its input are left out.
 
     Raises:
-        RecordError: for a file that has changed since it was written, or a row that is no grade; and as `by_decoding`.
+        RecordError: for a file that has changed since it was written, or a row that is no grade or lacks the verdict
+            of a protocol of `grading`; and as `by_decoding`.
     """
     check_seal(path)
+    return by_decoding(_rows(path, [verdict_column(protocol) for protocol in grading]), str(path))
+
+
+def _rows(path: Path, verdicts: Sequence[str]) -> Iterator[Grade]:
     names = Grade.__dataclass_fields__
-    rows = iter_json_lines(path)
-    return by_decoding(
-        (as_record(Grade, {name: row[name] for name in names if name in row}, where) for where, row in rows), str(path)
-    )
+    for where, row in iter_json_lines(path):
+        grade = as_record(Grade, {name: row[name] for name in names if name in row}, where)
+        for name in verdicts:
+            if getattr(grade, name) is None:
+                raise RecordError(f"{where}: field {name!r} is missing")
+        yield grade
 
 
 def token_limits(path: Path) -> dict[str, int]:

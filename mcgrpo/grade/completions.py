@@ -2,13 +2,14 @@
 
 Each input row has the fields of `mcgrpo.records.Completion` (`id`, `sample`, `completion`, `answer`, optionally
 `solution`) and may have others. Each output row, in the same order, is the input row without its long texts, with
-`extracted`, `verdict` and `gold_parsable` (and `note`, if a completion was not read or not judged). Several protocols
-(`--protocol paper released`) take as many outputs, in the same order. No GPU is used.
+`extracted`, `verdict` and `gold_parsable` (and `note`, if a completion was not read or not judged). With several
+protocols (`--protocol paper robust`) these are by the first, and those by another end in its name: `verdict_robust`. No
+GPU is used.
 """
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from mcgrpo.grade.rewards import count_verdicts, is_accurate, judge
 from mcgrpo.grade.task import Judgement, gold_text
 from mcgrpo.grade.tasks import TASKS, get_task
 from mcgrpo.grade.verifier import TIMEOUT, Verifier, WorkerError
-from mcgrpo.records import PROTOCOL_SUFFIXES, Completion, Example
+from mcgrpo.records import PROTOCOLS, Completion, Example
 from mcgrpo.sums import check_seal, seal
 
 LONG_TEXTS = frozenset({"completion", "solution", "prompt", "question", "messages"})
@@ -88,28 +89,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--task", required=True, help=f"{', '.join(TASKS)}, or module:attribute")
     parser.add_argument("--input", type=Path, required=True, help="JSON lines: id, sample, completion, answer")
-    parser.add_argument("--output", type=Path, nargs="+", required=True, help="a file of verdicts for each protocol")
+    parser.add_argument("--output", type=Path, required=True, help="verdicts, one a line")
     parser.add_argument("--workers", type=int, help="processes for math (default: one per core, up to 8)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
-    parser.add_argument("--protocol", choices=PROTOCOL_SUFFIXES, nargs="+", default=["paper"])
+    parser.add_argument("--protocol", choices=PROTOCOLS, nargs="+", default=["paper"], help="of the first: `verdict`")
     options = parser.parse_args(arguments)
-    protocols = [*dict.fromkeys(options.protocol)]
-    if len(options.output) != len(protocols):
-        parser.error(f"{len(protocols)} protocol(s) need as many outputs, not {len(options.output)}")
-    files = [path.resolve() for path in (options.input, *options.output)]
-    if len(set(files)) < len(files):
-        parser.error("--input and each --output should be another file: one would be overwritten")
+    if options.input.resolve() == options.output.resolve():
+        parser.error("--output is the file of --input, which would be overwritten")
     with command_line.errors(ValueError, WorkerError):
         get_task(options.task)
         verifier = Verifier(options.workers, options.timeout)
         check_seal(options.input)
         rows = read_completions(options.input)
         with verifier:
-            judged = by_protocol([completion for completion, _ in rows], options.task, protocols, verifier)
-        for path, (protocol, judgements) in zip(options.output, judged.items(), strict=True):
-            write_jsonl(path, (_output(row, one) for (_, row), one in zip(rows, judgements, strict=True)))
-            seal(path)
-            print(f"protocol {protocol}: {report([completion for completion, _ in rows], judgements, options.task)}")
+            completions = [completion for completion, _ in rows]
+            judged = by_protocol(completions, options.task, options.protocol, verifier)
+        write_jsonl(options.output, outputs([row for _, row in rows], judged))
+        seal(options.output)
+        for protocol, by_it in judged.items():
+            print(f"protocol {protocol}: {report(completions, by_it, options.task)}")
 
 
 def by_protocol(
@@ -121,6 +119,12 @@ def by_protocol(
     return {protocol: judged[each] for protocol, each in judged_as.items()}
 
 
-def _output(row: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
-    kept = {name: value for name, value in row.items() if name not in LONG_TEXTS}
-    return kept | {name: value for name, value in vars(judgement).items() if name != "note" or value}
+def outputs(rows: Iterable[dict[str, Any]], judged: dict[str, list[Judgement]]) -> Iterator[dict[str, Any]]:
+    """Rows without long texts, with the judgements under each protocol, whose names end in it but for the first's."""
+    first = next(iter(judged))
+    for place, row in enumerate(rows):
+        kept = {name: value for name, value in row.items() if name not in LONG_TEXTS}
+        for protocol, judgements in judged.items():
+            end = "" if protocol == first else f"_{protocol}"
+            kept |= {name + end: value for name, value in vars(judgements[place]).items() if name != "note" or value}
+        yield kept

@@ -12,7 +12,7 @@ from typing import Any
 from mcgrpo.grade.task import Judgement
 from mcgrpo.grade.tasks import get_task
 from mcgrpo.grade.verifier import Verifier
-from mcgrpo.records import PROTOCOL_SUFFIXES, VERDICTS, Grade
+from mcgrpo.records import PROTOCOLS, VERDICTS, Grade
 
 REWARDS = {"correct": 2.0, "equivalent": 1.5}
 """The reward of a verdict; that of every other one is 0."""
@@ -41,7 +41,7 @@ def judge(
             as `paper`; `robust` reads forms that `paper` misreads (see `mcgrpo.grade.robust`).
         verifier: the workers for math; by default those of this process.
     """
-    _check("protocol", protocol, PROTOCOL_SUFFIXES)
+    _check("protocol", protocol, PROTOCOLS)
     asked, golds = get_task(task), [_gold(answer) for answer in answers]
     texts = [_gold(solution) for solution in (solutions or [""] * len(golds))]
     return asked.judge(completions, golds, texts, asked.judged_as(protocol), verifier)
@@ -87,7 +87,7 @@ def reward_functions(
         ValueError: names an unknown reward, task or protocol.
     """
     get_task(task)
-    _check("protocol", protocol, PROTOCOL_SUFFIXES)
+    _check("protocol", protocol, PROTOCOLS)
     names = [names] if isinstance(names, str) else names
     accuracy = partial(accuracy_reward, task, protocol, verifier)
     accuracy.__name__ = "accuracy_reward"  # type: ignore[attr-defined]

@@ -5,8 +5,6 @@ Names may be wildcards: `StudyFiles("mini").results.completions("{run}", "{bench
 
 from pathlib import Path
 
-from mcgrpo.records import PROTOCOL_SUFFIXES
-
 LOCK = ".lock"
 """In the folder of an unfinished training: held by the process that trains."""
 RECORD = "run.json"
@@ -59,9 +57,9 @@ class ResultFiles:
         """One `Completion` a line."""
         return self.folder / f"completions/{run}/{benchmark}.jsonl"
 
-    def grades(self, run: str, benchmark: str, protocol: str = "paper") -> Path:
-        """One `Grade` a line, under one of the protocols of `PROTOCOL_SUFFIXES`."""
-        return self.folder / f"grades/{run}/{benchmark}{PROTOCOL_SUFFIXES[protocol]}.jsonl"
+    def grades(self, run: str, benchmark: str) -> Path:
+        """One `Grade` a line."""
+        return self.folder / f"grades/{run}/{benchmark}.jsonl"
 
     def rollouts(self, run: str, benchmark: str) -> Path:
         """One `Completion` a line: the many of each prompt on which sign flips are measured."""

@@ -142,8 +142,8 @@ def benchmarks(config: Config, setting: str) -> dict[str, Role]:
 
 
 def grading(config: Config) -> list[str]:
-    """The protocols of grading: names of `records.PROTOCOL_SUFFIXES`."""
-    return config.get("grading", ["paper"])
+    """The protocols of grading: names of `records.PROTOCOLS`, `paper` first."""
+    return ["paper", *(protocol for protocol in config.get("grading", []) if protocol != "paper")]
 
 
 def figures(config: Config, planned: Mapping[str, PlannedRun]) -> list[str]:

@@ -4,6 +4,7 @@ import subprocess
 import time
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, replace
+from functools import partial
 from signal import SIGKILL
 
 import pytest
@@ -236,15 +237,13 @@ def test_sign_flips_that_somebody_changed_are_refused(results):
         collect(plan(results), results)
 
 
-def test_each_protocol_is_measured_from_grades_of_its_own(results):
+def test_each_protocol_is_measured_by_its_own_verdicts(results):
     both = replace(plan(results), grading=["paper", "released", "robust"])
-    for run in both.runs:
-        folder = results / "grades" / run.name
-        for benchmark in ("sums", "others"):
-            wrong = [asdict(grade) | {"verdict": "wrong"} for grade in grades()]
-            write_jsonl(folder / f"{benchmark}.released.jsonl", wrong)
-            right = [asdict(grade) | {"verdict": "correct"} for grade in grades()]
-            write_jsonl(folder / f"{benchmark}.robust.jsonl", right)
+    with pytest.raises(RecordError, match=r"jsonl:1: field 'verdict_released' is missing"):
+        collect(both, results)
+    for benchmark in ("sums", "others"):
+        others = {"verdict_released": "wrong", "verdict_robust": "correct"}
+        regraded(results, partial(dict, **others), *both.runs, benchmark=benchmark)
     scores = {(s.method, s.seed, s.benchmark, s.measure): s.value for s in collect(both, results).scores}
     assert scores["grpo", 0, "sums", "greedy"] == 0.5
     assert scores["grpo", 0, "sums", "released-greedy"] == scores["grpo", 0, "sums", "released-any@2"] == 0.0

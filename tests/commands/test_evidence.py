@@ -29,7 +29,7 @@ from mcgrpo.commands.evidence import archive
 from mcgrpo.commands.evidence import verify as module
 from mcgrpo.commands.evidence.bundle import bundle
 from mcgrpo.commands.evidence.compare import difference
-from mcgrpo.commands.evidence.contents import MANIFEST, SUMS
+from mcgrpo.commands.evidence.contents import FORMAT, MANIFEST, SUMS
 from mcgrpo.commands.evidence.contents import STUDY as STUDY_JSON
 from mcgrpo.commands.evidence.verify import verify
 from mcgrpo.files import iter_json_lines, read_json, write_jsonl
@@ -123,7 +123,8 @@ class TestAWholeArchive:
     def test_of_an_earlier_format_is_refused_with_the_commit_that_reads_it(self, content):
         change(content / MANIFEST, format=1, commit=COMMIT)
         told = failures(forged(content))
-        assert told == {"study": (f"ArchiveError: packed in format 1, not 3: `mcgrpo verify` of {COMMIT} reads it",)}
+        reader = f"`mcgrpo verify` of {COMMIT} reads it"
+        assert told == {"study": (f"ArchiveError: packed in format 1, not {FORMAT}: {reader}",)}
 
     def test_with_other_signals_is_found(self, content):
         edit(content / f"{BASE}/signals.csv", ",0.", ",0.9")

@@ -77,6 +77,13 @@ def test_with_other_golds_or_other_training_data_is_found(content):
     )
 
 
+def test_with_other_golds_of_the_rollouts_for_sign_flips_alone_is_found(content):
+    (path,) = content.glob(f"{BASE}/rollout-grades/**/two-step.jsonl")
+    write_jsonl(path, [row | {"answer": "7"} for _, row in iter_json_lines(path)])
+    (told,) = failures(forged(content), until="data")["data"]
+    assert told == f"{path.relative_to(content)}:1: is of no problem of two-step, or has another gold"
+
+
 def test_with_other_overlaps_is_found(content):
     said = read_json(path := content / f"{BASE}/overlap.json")
     said["toy-qwen3"]["three-step"]["normalised"] = {"count": 1, "ids": ["a"]}

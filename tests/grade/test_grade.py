@@ -1,7 +1,7 @@
 import json
+import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -74,30 +74,37 @@ def test_gsm8ks_own_form_is_unparseable_and_counted(tmp_path, capsys):
     assert "2 of the unparseable completions hold an answer as GSM8K's own, `#### 7`" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("output", ["completions.jsonl", "link.jsonl", "x/../completions.jsonl", "twice.jsonl"])
+@pytest.mark.parametrize("output", ["completions.jsonl", "link.jsonl", "x/../completions.jsonl"])
 def test_no_file_is_written_over(tmp_path, capsys, output):
     source = tmp_path / "completions.jsonl"
     write_jsonl(source, [ROW])
     before = source.read_bytes()
     (tmp_path / "x").mkdir()
     (tmp_path / "link.jsonl").symlink_to(source)
-    outputs = [str(tmp_path / "twice.jsonl"), str(tmp_path / output)]
     with pytest.raises(SystemExit) as raised:
-        main(["--task", "gsm8k", "--input", str(source), "--output", *outputs, "--protocol", "paper", "released"])
+        main(["--task", "gsm8k", "--input", str(source), "--output", str(tmp_path / output)])
     assert raised.value.code == 2 and "would be overwritten" in capsys.readouterr().err
-    assert source.read_bytes() == before and not Path(outputs[0]).exists()
+    assert source.read_bytes() == before
 
 
 @pytest.mark.slow
 def test_robust_is_graded_beside_the_papers_which_in_math_is_the_released(tmp_path):
-    protocols = ["paper", "released", "robust"]
-    source, outputs = tmp_path / "completions.jsonl", [tmp_path / f"{name}.jsonl" for name in protocols]
-    write_jsonl(source, [ROW | {"completion": "\\boxed{72.}"}, ROW | {"sample": 1, "completion": "it is 72"}])
-    options = ["--task", "math", "--workers", "1", "--timeout", "20", "--protocol", *protocols]
-    main(["--input", str(source), "--output", *map(str, outputs), *options])
-    graded = [path.read_text().splitlines() for path in outputs]
-    paper, released, robust = ([json.loads(line)["verdict"] for line in lines] for lines in graded)
-    assert paper == released == ["unparseable"] * 2 and robust[0] == "correct"
+    rows = [ROW | {"completion": "\\boxed{72.}"}, ROW | {"sample": 1, "completion": "it is 72"}]
+    options = ["--task", "math", "--workers", "1", "--timeout", "20", "--protocol", "paper", "released", "robust"]
+    graded = grade(tmp_path, rows, *options)
+    paper, released, robust = ([row[f"verdict{end}"] for row in graded] for end in ("", "_released", "_robust"))
+    assert paper == released == ["unparseable"] * 2 and robust == ["correct", "unparseable"]
+    assert [(row["extracted"], row["extracted_robust"]) for row in graded] == [("72.", "72"), (None, None)]
+
+
+def test_the_verdict_is_by_the_first_protocol(tmp_path, capsys):
+    (row,) = grade(tmp_path, [ROW | {"completion": "#### 72"}], "--task", "gsm8k", "--protocol", "robust", "paper")
+    assert (row["verdict"], row["verdict_paper"]) == ("correct", "unparseable")
+    assert (row["gold_parsable"], row["gold_parsable_paper"]) == (True, True)
+    assert re.findall(r"protocol (\w+): 1 completions: (.) correct", capsys.readouterr().out) == [
+        ("robust", "1"),
+        ("paper", "0"),
+    ]
 
 
 def test_no_rows_are_no_error(tmp_path, capsys):

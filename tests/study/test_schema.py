@@ -9,7 +9,7 @@ from studies import ROOT
 from mcgrpo.analyse.measures import MEASURES
 from mcgrpo.estimators import ESTIMATORS
 from mcgrpo.grade.rewards import reward_functions
-from mcgrpo.records import PROTOCOL_SUFFIXES
+from mcgrpo.records import PROTOCOLS
 from mcgrpo.study.methods import METHODS
 
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
@@ -23,7 +23,7 @@ def test_the_schema_knows_what_the_code_knows():
     methods = SCHEMA["properties"]["experiments"]["additionalProperties"]["properties"]["methods"]
     assert methods["items"]["enum"] == list(METHODS)
     protocols = SCHEMA["properties"]["grading"]["items"]["enum"]
-    assert protocols == list(PROTOCOL_SUFFIXES) == list(MEASURES)
+    assert protocols == list(PROTOCOLS) == list(MEASURES)
     of_training = SCHEMA["properties"]["variants"]["additionalProperties"]["properties"]["protocol"]["enum"]
     assert of_training == [name for name in protocols if name != "robust"]  # which only grades
     assert {method.estimator for method in METHODS.values()} <= set(ESTIMATORS)

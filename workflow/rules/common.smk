@@ -52,10 +52,7 @@ TOGETHER = {}
 for name, entry in PLANNED.items():
     if len(entry.evaluated) > 1:
         TOGETHER.setdefault(tuple(sorted(entry.evaluated)), []).append(name)
-GRADING = plan.grading(config)
-GRADES = [
-    RESULTS.grades(name, each, by) for name, entry in PLANNED.items() for each in entry.evaluated for by in GRADING
-]
+GRADES = [RESULTS.grades(name, each) for name, entry in PLANNED.items() for each in entry.evaluated]
 FLIP_GRADES = [RESULTS.rollout_grades(name, spec.benchmark) for name, spec in FLIPS.items()]
 FLIP_RATES = [RESULTS.flips(name, spec.benchmark) for name, spec in FLIPS.items()]
 MEASURED = [*map(RESULTS.run, TRAINED), *GRADES, *FLIP_RATES]

@@ -64,7 +64,7 @@ rule grade:
     input:
         RESULTS.completions("{run}", "{benchmark}"),
     output:
-        [RESULTS.grades("{run}", "{benchmark}", protocol) for protocol in GRADING],
+        RESULTS.grades("{run}", "{benchmark}"),
     log:
         FILES.log("grade", "{run}/{benchmark}"),
     benchmark:
@@ -72,7 +72,7 @@ rule grade:
     threads: 1
     params:
         task=lambda wildcards: task_of(wildcards.benchmark),
-        protocols=GRADING,
+        protocols=plan.grading(config),
         code=lambda wildcards: fingerprint("mcgrpo.grade", task_of(wildcards.benchmark)),
     shell:
         "python -m mcgrpo.grade --task {params.task:q} --input {input:q} --output {output:q} "

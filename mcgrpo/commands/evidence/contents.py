@@ -15,7 +15,7 @@ from mcgrpo.sums import FOLDER_LIST, list_of
 
 STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", FOLDER_LIST
 """The study as it was run (its files merged); what made it; the hash of every other file."""
-FORMAT = 3
+FORMAT = 4
 """Of archives, in their manifest: counted up where `verify` can no longer make the files of earlier ones again."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
@@ -26,7 +26,7 @@ OPTIONAL = ("text", "if there")
 def graded(planned: Plan, results: ResultFiles) -> Iterator[tuple[str, str, Path]]:
     """The run, the data set and the file of all grades that a study plans."""
     for run, names in planned.evaluations.items():
-        yield from ((run, name, results.grades(run, name, protocol)) for name in names for protocol in planned.grading)
+        yield from ((run, name, results.grades(run, name)) for name in names)
     for run, spec in planned.flips.items():
         yield run, spec.benchmark, results.rollout_grades(run, spec.benchmark)
 

@@ -5,7 +5,7 @@ Nothing is read but files of the archive: the folder or the hub of a data set is
 
 import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,7 +116,7 @@ def _count(value: Any) -> str:
 def _graded(archived: Archived, name: str) -> Iterator[Example]:
     """The test split of a data set as grades have it: ids and answers; nothing where an answer is in its solution."""
     runs = (run for run, evaluated in archived.planned.evaluations.items() if name in evaluated)
-    paths = (archived.there.results.grades(run, name, archived.planned.grading[0]) for run in runs)
+    paths = (archived.there.results.grades(run, name) for run in runs)
     rows = next((iter_json_lines(path) for path in paths if path.is_file()), iter(()))
     answers = {row["id"]: str(row.get("answer") or "") for _, row in rows}
     if all(answers.values()):
@@ -144,12 +144,14 @@ def _of_grades(archived: Archived, toys: dict[str, list[Example]]) -> Iterator[s
     """The problems of all grades, against toy data; where the sums of their golds are equal, as `collect` has them."""
     tests = {name: {e.id: e.answer for e in known if e.split == "test"} for name, known in toys.items()}
     sums = {name: golds_sum(golds.items()) for name, golds in tests.items()}
-    equal = Counter(
-        (run, name) for (_, kind, name), found, run in archived.inputs
+    results = archived.there.results
+    equal = {
+        results.grades(run, name)
+        for (_, kind, name), found, run in archived.inputs
         if kind == "golds" and sums.get(name) == found
-    )  # fmt: skip
-    for run, name, path in graded(archived.planned, archived.there.results):
-        if name in tests and equal[run, name] < len(archived.planned.grading) and path.is_file():
+    }
+    for _, name, path in graded(archived.planned, results):
+        if name in tests and path not in equal and path.is_file():
             for where, row in iter_json_lines(path):
                 if tests[name].get(row["id"]) != row.get("answer"):
                     yield f"{archived.name(where)}: is of no problem of {name}, or has another gold"

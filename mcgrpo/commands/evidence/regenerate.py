@@ -66,20 +66,19 @@ def lend(planned: Plan, theirs: ResultFiles, ours: ResultFiles) -> None:
 
 def make_grades(config: Config, planned: Plan, there: StudyFiles, made: StudyFiles) -> None:
     """Grades of all completions that are in the archive; arguments as of `make_tables`."""
-    theirs, ours, protocols = there.results, made.results, planned.grading
+    theirs, ours = there.results, made.results
     jobs = [
-        (each, theirs.completions(run, each), {protocol: ours.grades(run, each, protocol) for protocol in protocols})
+        (each, theirs.completions(run, each), ours.grades(run, each), planned.grading)
         for run, benchmarks in planned.evaluations.items()
         for each in benchmarks
     ]
     for run, spec in planned.flips.items():
         names = run, spec.benchmark
-        jobs.append((spec.benchmark, theirs.rollouts(*names), {"paper": ours.rollout_grades(*names)}))
-    for benchmark, completions, grades in jobs:
+        jobs.append((spec.benchmark, theirs.rollouts(*names), ours.rollout_grades(*names), ["paper"]))
+    for benchmark, completions, grades, protocols in jobs:
         task = config["datasets"][benchmark]["task"]
         if completions.is_file() and ":" not in task:  # a user's code, which is not run
-            of = ["--task", task, "--input", completions]
-            _call(grade.main, *of, "--protocol", *grades, "--output", *grades.values())
+            _call(grade.main, "--task", task, "--input", completions, "--output", grades, "--protocol", *protocols)
 
 
 def _call(stage: Callable[[list[str]], None], *arguments: Any) -> None:
