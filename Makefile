@@ -25,7 +25,8 @@ setup: .venv/ready ## create .venv and install (REQUIREMENTS=envs/gpu.txt for vL
 
 paper: .venv/ready ## the paper's study and its whole report, in reports/; uses 2 GPUs (GPUS=8 for more; OVERLAY=file.yaml)
 	@$(call study,config/config.yaml $(OVERLAY)) --resources gpu=$(GPUS) --keep-going
-	@$(call made,reports)
+	@reports=$$(python -c "$(REPORTS)" config/config.yaml $(OVERLAY)) && $(call made,$$reports)
+REPORTS = import sys; from mcgrpo.study.read import read; print(read(sys.argv[1:])['reports'])
 
 # GPUS=2 (or more) on the command line: on GPUs, with the study's own models. Without: on CPUs, where two are pretended.
 REHEARSAL = config/config.yaml $(OVERLAY) config/rehearsal.yaml

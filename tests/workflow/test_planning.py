@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -78,6 +79,18 @@ def test_make_paper_and_its_rehearsal_run_the_whole_of_it_with_an_overlay(target
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     (study,) = [line for line in said if "snakemake --cores all" in line]
     assert f"--configfile config/config.yaml {files}" in study and options in study
+
+
+def test_make_paper_shows_the_report_of_the_overlay(tmp_path):
+    files = "config/config.yaml config/two-80gb.yaml"
+    command = ["make", "--no-print-directory", "--dry-run", "paper", f"OVERLAY={files.split()[1]}"]
+    (shown,) = [line for line in subprocess.check_output(command, cwd=ROOT, text=True).splitlines() if "cat" in line]
+    (tmp_path / "reports/two-80gb").mkdir(parents=True)
+    (tmp_path / "reports/two-80gb/headline.md").write_text("No difference was shown.\n")
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    said = subprocess.check_output(shown, shell=True, cwd=tmp_path, env=here, text=True)
+    assert said.startswith("No difference was shown.\n") and "reports/two-80gb/report.html" in said
 
 
 def test_the_papers_study():
