@@ -3,6 +3,7 @@
 Folders and the title have names that a shell, Snakemake or LaTeX would read as something else.
 """
 
+import re
 import shutil
 import subprocess
 
@@ -32,6 +33,8 @@ module mcgrpo:
 
 use rule * from mcgrpo
 """
+# As docs/run-a-study.md adds them; that page's loop is run here.
+HANDLERS = re.search(r"^for handler in .*$", (ROOT / "docs/run-a-study.md").read_text(), re.MULTILINE)[0]
 
 
 def small_study():
@@ -50,6 +53,7 @@ class Deployed:
         shutil.copytree(ROOT / "config", folder / "config")
         (folder / "workflow").mkdir()
         (folder / "workflow/Snakefile").write_text(SNAKEFILE.format(snakefile=snakefile))
+        subprocess.run(HANDLERS, shell=True, cwd=folder, check=True)
 
     def run(self, *arguments, **variables):
         return subprocess.run(
@@ -90,6 +94,8 @@ def deployed(tmp_path_factory, made_once):
 def finished(deployed):
     """A small study of one's own in config/config.yaml, run to its end."""
     (deployed.folder / "config/config.yaml").write_text(yaml.safe_dump(small_study()))
+    (deployed.folder / "results/own").mkdir(parents=True)
+    (deployed.folder / "results/own/.left.tmp").touch()
     deployed.made("--quiet", "rules")
     return deployed
 
@@ -98,6 +104,10 @@ def test_a_deployed_copy_runs_a_study_to_its_report(finished):
     made = {path.name for path in (finished.folder / REPORTS).iterdir()}
     assert {"report.html", "tables.tex", "claims.md", "headline.md", *(f"{name}.pdf" for name in DOCUMENT)} <= made
     assert "Nothing to be done" in finished.made()
+
+
+def test_the_handlers_that_the_page_adds_are_run(finished):
+    assert not (finished.folder / "results/own/.left.tmp").exists()
 
 
 def test_no_name_is_run_as_a_command(finished):
