@@ -54,7 +54,7 @@ def serving(repositories):
     """A hub with these repositories: its environment for a process that is to ask it, and what it was asked."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     server.repositories, server.asked = repositories, []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HUB_OFFLINE": "0"}, server.asked
     finally:

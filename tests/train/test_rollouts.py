@@ -44,7 +44,7 @@ def server():
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     server.status, server.url = 200, f"http://127.0.0.1:{server.server_port}"
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import forked
 import pytest
 import scripted
 import torch
@@ -22,6 +23,7 @@ from training_jobs import untie
 from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import build
 from mcgrpo.files import write_jsonl
+from mcgrpo.launch import preload
 
 METHODS = {
     "grpo": ("grpo", "mean-std"),
@@ -82,11 +84,15 @@ ON_CPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 def launch(cases, **settings):
     """Run cases one after the other in two processes, with these environment variables."""
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "scripted"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    environment |= ({} if ON_GPU else ON_CPU) | settings
+    if ON_GPU:
+        job = ["scripted"]
+    else:  # forked from a process that has imported TRL, as a study's jobs are on a CPU
+        job = ["preloaded_rank", "scripted"]
+        environment |= ON_CPU | {preload.SOCKET: forked.server()}
     done = subprocess.run(
-        [sys.executable, *command, json.dumps(cases)], capture_output=True, text=True, env=environment
+        [*command, *job, json.dumps(cases)], capture_output=True, text=True, env=environment | settings
     )
     assert done.returncode == 0, done.stderr
     return done.stderr

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from filelock import FileLock, Timeout
 from pretend_machine import PATIENCE_SECONDS, ROOT, is_alive, wait_until
 
 from mcgrpo.launch import calls, environment
@@ -151,11 +152,20 @@ def test_what_a_killed_call_has_started_and_is_about_to_end_is_waited_for(place)
     ending = holding(place, "one.yaml")
     place.may_end()
     second = place.start()
-    time.sleep(5)  # until it is there and waits
+    assert wait_until(lambda: is_held(place.folder / ".snakemake/calls/.lock"))
+    time.sleep(1)  # ten times as long as it takes to see that nothing is about to end
     assert second.poll() is None
     ending.communicate(timeout=PATIENCE_SECONDS)
     said = said_by(second)
     assert second.returncode == 0 and f"process {first.pid} was killed: its lock is removed" in said, said
+
+
+def is_held(lock):
+    try:
+        with FileLock(lock, timeout=0):
+            return False
+    except Timeout:
+        return True
 
 
 def holding(place, file):

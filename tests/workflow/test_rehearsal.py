@@ -98,17 +98,21 @@ def test_the_cut_trains_every_setting_and_evaluates_every_prompt():
     assert {run.prompt for run in graded} == occurring(PAPER)["prompts"]
 
 
+@pytest.fixture(scope="module")
+def verifier():
+    with Verifier(1) as started:
+        yield started
+
+
 @pytest.mark.parametrize("name", PAPER["datasets"])
-def test_data_have_the_splits_of_the_study_and_golds_that_the_grader_accepts(name, tmp_path, monkeypatch):
+def test_data_have_the_splits_of_the_study_and_golds_that_the_grader_accepts(name, verifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     spec = STAND_INS["datasets"][name]
     stand_in_data.write(name, Path(spec["hub"]))
     assert local_files(spec)[0].name == "README.md"
     found = examples(spec)
     assert {example.split for example in found} == splits_of(PAPER["datasets"][name]).keys()
-    with Verifier(1) as verifier:
-        splits = audit(found, spec["task"], {}, verifier)["splits"].values()
-    for split in splits:
+    for split in audit(found, spec["task"], {}, verifier)["splits"].values():
         assert split.pop("rows") >= 2
         assert split == dict.fromkeys(split, NONE)
 
