@@ -160,6 +160,15 @@ class TestAChangedFile:
         assert difference(tmp_path / "mine.csv", tmp_path / "theirs") == told
 
 
+def with_another_number(content, name):
+    """Change the last digit of a file; returns what is told of it."""
+    text = (content / name).read_text()
+    place = [match.start() for match in re.finditer(r"\d", text)][-1]
+    (content / name).write_text(f"{text[:place]}{(int(text[place]) + 1) % 10}{text[place + 1 :]}")
+    line = text[:place].count("\n") + 1
+    return f"{name}: line {line} differs"
+
+
 class TestAForgedArchive:
     """Its hashes fit what was changed, so that only what the numbers come from can tell."""
 
@@ -170,19 +179,14 @@ class TestAForgedArchive:
         assert found["grades"] == (f"{GRADES}: line 1 differs",)
         assert {f"{BASE}/scores.jsonl", f"{BASE}/summary.csv", "reports/tiny/tables.md"} <= changed
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            f"{BASE}/scores.jsonl", f"{BASE}/summary.csv", "reports/tiny/tables.tex", "reports/tiny/claims.md",
-            f"{BASE}/flips/toy-qwen3/none/G0/default/seed0/two-step.jsonl",
-        ],
-    )  # fmt: skip
-    def test_with_another_number_is_found(self, content, name):
-        text = (content / name).read_text()
-        place = [match.start() for match in re.finditer(r"\d", text)][-1]
-        (content / name).write_text(f"{text[:place]}{(int(text[place]) + 1) % 10}{text[place + 1 :]}")
-        line = text[:place].count("\n") + 1
-        assert f"{name}: line {line} differs" in failures(forged(content))["tables"]
+    def test_with_other_numbers_is_found_and_every_file_named(self, content):
+        names = f"{BASE}/scores.jsonl", f"{BASE}/summary.csv", "reports/tiny/tables.tex", "reports/tiny/claims.md"
+        told = [with_another_number(content, name) for name in names]
+        assert sorted(failures(forged(content))["tables"]) == sorted(told)
+
+    def test_with_another_rate_of_sign_flips_is_found(self, content):
+        told = with_another_number(content, f"{BASE}/flips/toy-qwen3/none/G0/default/seed0/two-step.jsonl")
+        assert told in failures(forged(content))["tables"]
 
     def test_without_the_hard_problems_is_found(self, content):
         for path in content.glob(f"{BASE}/grades/**/*.jsonl"):
@@ -197,14 +201,19 @@ class TestAForgedArchive:
         change(content / MANIFEST, commits={COMMIT: 3, f"{COMMIT}-dirty": 1})
         assert failures(forged(content), until="commits") == {"commits": (f"{MC_RUN}: {COMMIT}-dirty",)}
 
-    @pytest.mark.parametrize(
-        "name",
-        [f"{BASE}/runs/{MC_RUN}/model.pkl", ".bashrc", "envs/noise.txt", "reports/tiny/final.md", "study/evil.py"],
-    )
-    def test_with_a_file_that_is_not_planned_is_found(self, content, name):
-        (content / name).parent.mkdir(parents=True, exist_ok=True)
-        (content / name).write_text("99.9\n")
-        assert failures(forged(content), until="complete")["complete"] == (f"{name}: nothing that the study plans",)
+    def test_with_files_that_are_not_planned_is_found(self, content):
+        names = [
+            f"{BASE}/runs/{MC_RUN}/model.pkl",
+            ".bashrc",
+            "envs/noise.txt",
+            "reports/tiny/final.md",
+            "study/evil.py",
+        ]
+        for name in names:
+            (content / name).parent.mkdir(parents=True, exist_ok=True)
+            (content / name).write_text("99.9\n")
+        told = tuple(f"{name}: nothing that the study plans" for name in sorted(names))
+        assert failures(forged(content), until="complete")["complete"] == told
 
 
 class TestAHostileArchive:
