@@ -179,6 +179,8 @@ def _is_plain(hint: Any) -> bool:
 
 
 def _spell(hint: Any) -> str:
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return " or ".join("null" if each is type(None) else _spell(each) for each in typing.get_args(hint))
     if typing.get_origin(hint) is Literal:
         return "one of " + ", ".join(map(str, typing.get_args(hint)))
     return getattr(hint, "__name__", str(hint)) if typing.get_origin(hint) is None else str(hint)

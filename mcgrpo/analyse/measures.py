@@ -25,7 +25,7 @@ Problems = dict[str, Problem]
 Column = dict[Decoding, dict[str, list[str]]]
 """One field of all grades: a value for each completion of each problem."""
 Definition = tuple[str, Callable[[Sequence[str]], float], dict[str, list[str]]]
-"""A measure: its name, its value for one problem, and the column that it is of."""
+"""A measure: its name, its value for one problem, and the values of all problems, of one decoding or of both."""
 RATES = ("unparseable", "timeout", "error")
 """Verdicts whose rate is a measure."""
 ACCURACIES = r"(robust-)?(greedy|avg@\d+)|released-(greedy|any@\d+)|pass@\d+"
@@ -165,12 +165,14 @@ def read_grades(path: Path, grading: Iterable[str] = ("paper",)) -> dict[Decodin
 
 
 def _rows(path: Path, verdicts: Sequence[str]) -> Iterator[Grade]:
-    names = Grade.__dataclass_fields__
+    names = [name for name in Grade.__dataclass_fields__ if not name.startswith("verdict_") or name in verdicts]
     for where, row in iter_json_lines(path):
         grade = as_record(Grade, {name: row[name] for name in names if name in row}, where)
         for name in verdicts:
             if getattr(grade, name) is None:
-                raise RecordError(f"{where}: field {name!r} is missing")
+                raise RecordError(
+                    f"{where}: no {name!r}, it was not graded so: remove the file, and it is graded again"
+                )
         yield grade
 
 

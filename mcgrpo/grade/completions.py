@@ -24,6 +24,8 @@ from mcgrpo.sums import check_seal, seal
 
 LONG_TEXTS = frozenset({"completion", "solution", "prompt", "question", "messages"})
 _COLUMNS = tuple(field.name for field in dataclasses.fields(Completion))
+_OURS = {f"{field.name}_{protocol}" for field in dataclasses.fields(Judgement) for protocol in PROTOCOLS}
+"""Columns that grading alone writes: those of an input are left out."""
 
 
 def read_completions(path: Path) -> list[tuple[Completion, dict[str, Any]]]:
@@ -89,10 +91,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = command_line.parser(main.__doc__)
     parser.add_argument("--task", required=True, help=f"{', '.join(TASKS)}, or module:attribute")
     parser.add_argument("--input", type=Path, required=True, help="JSON lines: id, sample, completion, answer")
-    parser.add_argument("--output", type=Path, required=True, help="verdicts, one a line")
+    parser.add_argument("--output", type=Path, required=True, help="a row for each completion")
     parser.add_argument("--workers", type=int, help="processes for math (default: one per core, up to 8)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds per completion for math (%(default)s)")
-    parser.add_argument("--protocol", choices=PROTOCOLS, nargs="+", default=["paper"], help="of the first: `verdict`")
+    parser.add_argument(
+        "--protocol",
+        choices=PROTOCOLS,
+        nargs="+",
+        default=["paper"],
+        help="`verdict` is by the first, `verdict_robust` by another, robust",
+    )
     options = parser.parse_args(arguments)
     if options.input.resolve() == options.output.resolve():
         parser.error("--output is the file of --input, which would be overwritten")
@@ -120,10 +128,10 @@ def by_protocol(
 
 
 def outputs(rows: Iterable[dict[str, Any]], judged: dict[str, list[Judgement]]) -> Iterator[dict[str, Any]]:
-    """Rows without long texts, with the judgements under each protocol, whose names end in it but for the first's."""
+    """Rows without their long texts, with their judgements; columns of all protocols but the first end in its name."""
     first = next(iter(judged))
     for place, row in enumerate(rows):
-        kept = {name: value for name, value in row.items() if name not in LONG_TEXTS}
+        kept = {name: value for name, value in row.items() if name not in LONG_TEXTS | _OURS}
         for protocol, judgements in judged.items():
             end = "" if protocol == first else f"_{protocol}"
             kept |= {name + end: value for name, value in vars(judgements[place]).items() if name != "note" or value}

@@ -179,6 +179,18 @@ class TestAForgedArchive:
         assert found["grades"] == (f"{GRADES}: line 1 differs",)
         assert {f"{BASE}/scores.jsonl", f"{BASE}/summary.csv", "reports/tiny/tables.md"} <= changed
 
+    @pytest.mark.parametrize("key", ["verdict_released", "verdict"])
+    def test_with_another_verdict_of_each_protocol_is_found(self, content, key):
+        rows = [row for _, row in iter_json_lines(content / GRADES)]
+        write_jsonl(content / GRADES, [row | {key: "correct"} for row in rows])
+        assert f"{BASE}/scores.jsonl" in {line.partition(":")[0] for line in failures(forged(content))["tables"]}
+
+    def test_without_a_verdict_of_a_protocol_is_found(self, content):
+        rows = [row for _, row in iter_json_lines(content / GRADES)]
+        write_jsonl(content / GRADES, [rows[0] | {"verdict_released": None}, *rows[1:]])
+        (told,) = failures(forged(content), until="complete")["complete"]
+        assert told.startswith(f"{GRADES}:1: no 'verdict_released'")
+
     def test_with_other_numbers_is_found_and_every_file_named(self, content):
         names = f"{BASE}/scores.jsonl", f"{BASE}/summary.csv", "reports/tiny/tables.tex", "reports/tiny/claims.md"
         told = [with_another_number(content, name) for name in names]

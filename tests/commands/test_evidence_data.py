@@ -14,7 +14,7 @@ GRADES = f"{BASE}/grades/{MC_RUN}/two-step.jsonl"
 
 def test_without_half_of_the_problems_in_all_runs_and_the_audit_is_found(content):
     kept = {row["id"] for _, row in [*iter_json_lines(content / GRADES)][::4]}
-    for path in content.glob(f"{BASE}/*grades/**/two-step*.jsonl"):
+    for path in content.glob(f"{BASE}/*grades/**/two-step.jsonl"):
         write_jsonl(path, [row for _, row in iter_json_lines(path) if row["id"] in kept])
     said = read_json(path := content / f"{DATA}/two-step.audit.json")
     rows = said["splits"]["test"]["rows"]

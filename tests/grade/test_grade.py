@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from mcgrpo.analyse.measures import read_grades
 from mcgrpo.files import write_jsonl
 from mcgrpo.grade.completions import main, self_check
 from mcgrpo.records import Example
@@ -105,6 +106,14 @@ def test_the_verdict_is_by_the_first_protocol(tmp_path, capsys):
         ("robust", "1"),
         ("paper", "0"),
     ]
+
+
+def test_verdicts_of_an_input_are_not_taken_for_those_of_protocols(tmp_path):
+    rows = [ROW | {"verdict_robust": True, "verdict_released": "maybe", "sample": sample} for sample in range(3)]
+    assert not {"verdict_robust", "verdict_released"} & grade(tmp_path, rows, "--task", "gsm8k")[0].keys()
+    write_jsonl(path := tmp_path / "by-others.jsonl", [row | {"verdict": "correct", "extracted": None} for row in rows])
+    ((verdict, *_),) = read_grades(path)["sampled"].values()
+    assert (verdict.verdict, verdict.verdict_robust) == ("correct", None)
 
 
 def test_no_rows_are_no_error(tmp_path, capsys):

@@ -6,10 +6,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from studies import ROOT
 
-from mcgrpo.analyse.measures import MEASURES
+from mcgrpo.analyse.measures import MEASURES, verdict_column
 from mcgrpo.estimators import ESTIMATORS
 from mcgrpo.grade.rewards import reward_functions
-from mcgrpo.records import PROTOCOLS
+from mcgrpo.records import PROTOCOLS, Grade
 from mcgrpo.study.methods import METHODS
 
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
@@ -24,6 +24,7 @@ def test_the_schema_knows_what_the_code_knows():
     assert methods["items"]["enum"] == list(METHODS)
     protocols = SCHEMA["properties"]["grading"]["items"]["enum"]
     assert protocols == list(PROTOCOLS) == list(MEASURES)
+    assert {verdict_column(each) for each in PROTOCOLS} <= Grade.__dataclass_fields__.keys()
     of_training = SCHEMA["properties"]["variants"]["additionalProperties"]["properties"]["protocol"]["enum"]
     assert of_training == [name for name in protocols if name != "robust"]  # which only grades
     assert {method.estimator for method in METHODS.values()} <= set(ESTIMATORS)
