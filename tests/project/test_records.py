@@ -61,7 +61,7 @@ GRADE = {"id": "a", "sample": 0, "extracted": None, "verdict": "correct"}
         (json.dumps(GRADE | {"verdcit": "x"}), "rows.jsonl:2: unknown field 'verdcit' for Grade .*verdict"),
         (json.dumps(GRADE | {"verdict": "right"}), "rows.jsonl:2: .*one of correct, .*, error, not 'right'"),
         (json.dumps(GRADE | {"sample": True}), "rows.jsonl:2: field 'sample' should be int, not True"),
-        (json.dumps(GRADE | {"extracted": 3}), r"rows.jsonl:2: field 'extracted' should be str \| None, not 3"),
+        (json.dumps(GRADE | {"extracted": 3}), r"rows.jsonl:2: field 'extracted' should be str or null, not 3"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, line, message):
