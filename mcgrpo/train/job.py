@@ -219,7 +219,7 @@ def train(job: Job, outcome: Outcome, earlier: attempts.Earlier) -> Outcome:
     trainer.accelerator.wait_for_everyone()  # by now the first process has cleared the folder
     # The first process's, for all: a shared file system may show another machine an older state.
     (checkpoint,) = broadcast_object_list([attempts.last_checkpoint(job.checkpoints)])
-    if checkpoint:
+    if checkpoint and is_first():  # lines of two processes may end within each other
         print(f"going on from {checkpoint}", flush=True)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     if not trainer.state.global_step:
