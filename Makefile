@@ -25,7 +25,7 @@ setup: .venv/ready ## create .venv and install (REQUIREMENTS=envs/gpu.txt for vL
 
 paper: .venv/ready ## the paper's study and its whole report, in reports/; uses 2 GPUs (GPUS=8 for more; OVERLAY=file.yaml)
 	@$(call study,config/config.yaml $(OVERLAY)) --resources gpu=$(GPUS) --keep-going
-	@reports=$$(python -c "$(REPORTS)" config/config.yaml $(OVERLAY)) && $(call made,$$reports)
+	@reports=$$(python -c "$(REPORTS)" config/config.yaml $(OVERLAY)) && $(call made,"$$reports")
 REPORTS = import sys; from mcgrpo.study.read import read; print(read(sys.argv[1:])['reports'])
 
 # GPUS=2 (or more) on the command line: on GPUs, with the study's own models. Without: on CPUs, where two are pretended.
@@ -76,7 +76,7 @@ smoke: .venv/ready ## word problems in GSM8K's format through every stage, with 
 	@$(call study,config/smoke.yaml)
 	@$(call made,reports/smoke)
 
-smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; an hour and a half on two cores with bf16 instructions, a day without
+smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; 1.5 to 2.5 hours on two cores with bf16 instructions, a day without
 	@$(call study,config/smollm2.yaml)
 	@$(call made,reports/smollm2)
 

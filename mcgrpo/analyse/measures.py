@@ -113,7 +113,7 @@ MEASURES = {"paper": _paper, "released": _released, "robust": _robust}
 
 
 def measures(drawn: dict[Decoding, Problems], protocol: str = "paper") -> list[Measure]:
-    """All measures of one benchmark under a protocol of `MEASURES`."""
+    """All measures of one benchmark under a protocol of `MEASURES`, for which `read_grades` has read the verdicts."""
     ids = problems_hash(next(iter(drawn.values())))
     return [
         Measure(name, [float(value(problem)) for problem in problems.values()], ids)
