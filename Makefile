@@ -76,11 +76,11 @@ smoke: .venv/ready ## word problems in GSM8K's format through every stage, with 
 	@$(call study,config/smoke.yaml)
 	@$(call made,reports/smoke)
 
-smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; 1.5 to 2.5 hours on two cores with bf16 instructions, a day without
+smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; 1.5 to 2.5 hours on two cores with bf16 instructions, about ten without
 	@$(call study,config/smollm2.yaml)
 	@$(call made,reports/smollm2)
 
-smollm2-long: .venv/ready resources/smollm2/source.json ## the same with 36 seeds, in reports/smollm2-long; nine hours, which may be interrupted
+smollm2-long: .venv/ready resources/smollm2/source.json ## the same with 36 seeds, in reports/smollm2-long; 10 to 20 hours, which may be interrupted
 	@$(call study,config/smollm2.yaml config/smollm2-long.yaml)
 	@$(call made,reports/smollm2-long)
 
