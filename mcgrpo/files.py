@@ -156,6 +156,8 @@ def _test_of(hint: Any) -> Callable[[Any], bool]:
     if origin is Literal:
         return options.__contains__
     if origin in (types.UnionType, typing.Union):
+        if len(options) == 2 and typing.get_origin(options[0]) is Literal and options[1] is type(None):
+            return (*typing.get_args(options[0]), None).__contains__
         if all(map(_is_plain, options)):  # in a fifth of the time
             kinds = (*options, int) if float in options else options
             return lambda value: isinstance(value, kinds) and (value.__class__ is not bool or bool in options)

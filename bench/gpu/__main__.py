@@ -1,4 +1,4 @@
-"""`python -m bench.gpu` (`make gpu-check`): everything about this machine's GPU that we want to know, in one CSV.
+"""`python -m bench.gpu` (`make gpu-check`): everything about this machine's first GPU that we want to know, in one CSV.
 
 Needs no network and at most 10 minutes. What is not installed, or what no time is left for, is `skipped` with its name.
 Without a GPU the same runs on the CPU at a tiny shape, which shows only that it runs. The exit code is 1 if something
@@ -7,8 +7,10 @@ failed.
 
 import argparse
 import csv
+import os
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,15 +52,18 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     }
     for name in options.parts:
         try:
-            found = parts[name]()
+            yield from parts[name]()
         except ImportError as error:
             yield Row(name, status="skipped", note=str(error))
-        else:
-            yield from found
+        except Exception as error:  # the parts after it are looked at all the same
+            traceback.print_exc()
+            yield Row(name, status="failed", note=f"{type(error).__name__}: {error}")
 
 
 def main() -> None:
     """Check this machine's GPU; every row is written and printed as it is found."""
+    # One GPU, the first that may be used: of several in one process transformers would make a DataParallel.
+    os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--csv", type=Path, default=Path("reports/gpu-check.csv"))
     parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing more is started (%(default)s)")

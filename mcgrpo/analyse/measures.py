@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,9 @@ def pass_at(k: int, verdicts: Sequence[str]) -> float:
 
 def column(drawn: dict[Decoding, Problems], name: str) -> Column:
     """One field of grades."""
+    field = attrgetter(name)
     return {
-        decoding: {id: [getattr(grade, name) for grade in problem] for id, problem in problems.items()}
+        decoding: {id: [*map(field, problem)] for id, problem in problems.items()}
         for decoding, problems in drawn.items()
     }
 

@@ -44,6 +44,8 @@ PROGRAMS = {
     "latexmk": "tables and figures are made, but no reproduction.pdf (Debian: texlive-latex-extra lmodern latexmk)",
 }
 """Program -> what is lacking without it."""
+TURING = (7, 5)
+"""The compute capability of the oldest GPUs of CUDA 13."""
 AMPERE = (8, 0)
 """The compute capability from which GPUs compute in bf16, and vLLM with it."""
 TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
@@ -127,7 +129,10 @@ def check_cards(config: Config) -> Iterator[Check]:
         remedy = "update the driver (580 or newer for CUDA 13), or install torch for an older CUDA"
         yield Check("error", "driver", f"for CUDA {driver}; torch is for CUDA {cuda}, and will see no GPU", remedy)
     oldest = min(pynvml.nvmlDeviceGetCudaComputeCapability(pynvml.nvmlDeviceGetHandleByUUID(uuid)) for uuid in uuids)
-    if tuple(oldest) < AMPERE:
+    if cuda >= 13 and tuple(oldest) < TURING:
+        remedy = "a GPU of Turing or newer, or torch for CUDA 12"
+        yield Check("error", "GPU", "compute capability {}.{}; CUDA 13 is for 7.5 and newer".format(*oldest), remedy)
+    elif tuple(oldest) < AMPERE:
         remedy = "a GPU of Ampere or newer; or `bf16: false`, and `dtype: float32` of `evaluation`"
         yield Check(
             "warning", "bf16", "compute capability {}.{}; vLLM computes in bf16 from 8.0 on".format(*oldest), remedy

@@ -124,6 +124,13 @@ def check_memory(config: Config) -> Iterator[tuple[str, str, str]]:
             yield "ok", finding, ""
 
 
+def warn(config: Config) -> None:
+    """Print which settings the cards here do not hold, before their trainings fail one by one."""
+    for status, finding, remedy in check_memory(config):
+        if status == "error":
+            print(f"warning: {finding}: {remedy}", file=sys.stderr)
+
+
 def check_host(config: Config) -> Iterator[tuple[str, str, str, str]]:
     """Status, topic, finding and remedy: whether this machine's own memory, and its disk, hold the trainings at a time.
 

@@ -40,6 +40,12 @@ def batches(texts: Sequence[str], settings: dict[str, Any]) -> Iterator[tuple[De
         yield from (("sampled", k, positions) for k in range(settings["samples"]))
 
 
+def seed_of(seed: int, decoding: Decoding, sample: int, positions: tuple[int, ...]) -> int:
+    """The seed of a batch, in [0, 2^31)."""
+    digest = hashlib.sha256(repr((seed, decoding, sample, positions)).encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
 def complete(
     engine: Any, examples: Sequence[Example], prompt: str, settings: dict[str, Any], seed: int
 ) -> Iterator[Completion]:
@@ -47,12 +53,13 @@ def complete(
     prompts = [as_prompt(prompt, example.question) for example in examples]
     texts = render(prompts, engine.tokenizer, settings.get("chat_template_kwargs", {}))
     ids = token_ids(prompt, texts, engine.tokenizer)
-    rows = {}
-    for decoding, sample, positions in batches(texts, settings):
-        digest = hashlib.sha256(repr((seed, decoding, sample, positions)).encode()).digest()
-        own_seed = int.from_bytes(digest[:4], "big") >> 1  # in [0, 2^31)
-        drawn = engine.complete([ids[position] for position in positions], decoding, own_seed, settings)
-        rows |= {(decoding, sample, position): row for position, row in zip(positions, drawn, strict=True)}
+    parts = [*batches(texts, settings)]
+    asked = [([ids[position] for position in part[2]], part[0], seed_of(seed, *part)) for part in parts]
+    rows = {
+        (decoding, sample, position): row
+        for (decoding, sample, positions), drawn in zip(parts, engine.complete(asked, settings), strict=True)
+        for position, row in zip(positions, drawn, strict=True)
+    }
     for (decoding, sample, position), (completion, reason) in sorted(rows.items()):
         example = examples[position]
         yield Completion(

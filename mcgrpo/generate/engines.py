@@ -1,19 +1,24 @@
 """Engines that generate completions: transformers, or vLLM if it is installed and there is a GPU.
 
-An engine has a `tokenizer` and `complete(prompts, decoding, seed, settings)`, which takes the token ids of some prompts
-and returns (text, finish reason) for each, in order. The same prompts, seed and settings (`temperature`, `top_p`,
-`max_new_tokens`, `stop`) give the same completions, whatever came before; with vLLM on a GPU but for rounding, which
-depends on what is computed at once and what its prefix cache holds.
+An engine has a `tokenizer` and `complete(batches, settings)`. A batch is the token ids of some prompts, how they are
+decoded, and a seed; for each prompt of a batch it returns (text, finish reason), in order. The same batch and settings
+(`temperature`, `top_p`, `max_new_tokens`, `stop`) give the same completions, whatever else is drawn; with vLLM on a GPU
+but for rounding, which depends on what is computed at once and what its prefix cache holds.
 """
 
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mcgrpo.data.draw import Drawn, Tokens, bare_config, draw, ends_of
 from mcgrpo.launch import gpus
 from mcgrpo.records import Decoding
+
+Batch = tuple[Tokens, Decoding, int]
+"""Prompts, how they are decoded, and the seed."""
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -95,9 +100,9 @@ class TransformersEngine:
         self.ends = ends_of(model.generation_config, tokenizer)
         model.generation_config = bare_config(model, tokenizer)
 
-    def complete(self, prompts: Tokens, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
+    def complete(self, batches: Sequence[Batch], settings: dict[str, Any]) -> list[Drawn]:
         """See the module."""
-        return draw(self.model, self.tokenizer, prompts, decoding, seed, settings)
+        return [draw(self.model, self.tokenizer, *batch, settings) for batch in batches]
 
 
 class VLLMEngine:
@@ -121,27 +126,26 @@ class VLLMEngine:
             **options,
         )
 
-    def complete(self, prompts: Tokens, decoding: Decoding, seed: int, settings: dict[str, Any]) -> Drawn:
-        """See the module."""
+    def complete(self, batches: Sequence[Batch], settings: dict[str, Any]) -> list[Drawn]:
+        """See the module. vLLM gets all requests at once: it computes as many together as its cache holds."""
         from vllm import SamplingParams, TokensPrompt
 
-        sampling = {"temperature": 0.0}
-        if decoding == "sampled":
-            sampling = {name: settings[name] for name in ("temperature", "top_p")}
+        names = ("temperature", "top_p")
         params = [
             SamplingParams(
-                **sampling,
+                **({name: settings[name] for name in names} if decoding == "sampled" else {"temperature": 0.0}),
                 max_tokens=settings["max_new_tokens"],
                 seed=seed + position,
                 stop_token_ids=sorted(self.ends),
                 stop=settings.get("stop", []),
                 include_stop_str_in_output=True,
             )
+            for prompts, decoding, seed in batches
             for position in range(len(prompts))
         ]
-        texts = [TokensPrompt(prompt_token_ids=list(ids)) for ids in prompts]
-        outputs = [request.outputs[0] for request in self.llm.generate(texts, params, use_tqdm=False)]
-        return [(output.text, output.finish_reason) for output in outputs]
+        texts = [TokensPrompt(prompt_token_ids=list(ids)) for prompts, *_ in batches for ids in prompts]
+        outputs = (request.outputs[0] for request in self.llm.generate(texts, params, use_tqdm=False))
+        return [[(each.text, each.finish_reason) for each in islice(outputs, len(prompts))] for prompts, *_ in batches]
 
 
 def load(folder: Path, settings: dict[str, Any]) -> TransformersEngine | VLLMEngine:

@@ -35,6 +35,8 @@ def prepare(config: dict[str, Any], study_files: Sequence[str] = ()) -> list[str
         # Else TRL looks up the hub's address in a thread of every training, while accelerate changes the environment:
         # the C library's `getenv` and `setenv` are not safe beside one another, and one of some thousand crashed.
         "HF_HUB_DISABLE_TELEMETRY": "1",
+        # Else vLLM posts the GPU, the model and its settings from a thread, too.
+        "VLLM_NO_USAGE_STATS": "1",
         # Else TRL imports mlflow, which takes a second or two; trainings are tracked by `mcgrpo.tracking` alone.
         "DISABLE_MLFLOW_INTEGRATION": "TRUE",
         # Else vLLM 0.31 compiles FlashInfer's sampler when it starts, and dies without nvcc (vLLM issue 49497). Greedy

@@ -1,7 +1,8 @@
 """Run a module as `python -m` does, in a process forked from one that has imported the heavy libraries already.
 
 A study with `preload: true` starts a server for its jobs: it imports once, then forks a process and a keeper for each.
-Threads and GPUs do not survive a fork, so it uses none. A job that it does not begin runs in the client's process.
+Threads and GPUs do not survive a fork, so it uses none, and sees no GPU: importing vLLM asks CUDA for them. A job that
+it does not begin runs in the client's process.
 """
 
 import gc
@@ -44,8 +45,10 @@ def start(imports: str = IMPORTS) -> str:
         listener.listen(1024)
         fd = listener.fileno()
         command = [sys.executable, "-m", "mcgrpo.launch.preload", folder, str(fd), imports]
+        env = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
         # In a session of its own, which ctrl-c does not reach.
-        servers.append(subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[fd], start_new_session=True))
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[fd], start_new_session=True, env=env)
+        servers.append(server)
     return path
 
 

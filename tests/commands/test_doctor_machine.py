@@ -136,4 +136,5 @@ def test_a_driver_or_a_gpu_that_is_too_old_is_told(install, monkeypatch):
     old = found(12040, (7, 5))
     assert old["driver"] == ("error", "for CUDA 12; torch is for CUDA 13, and will see no GPU")
     assert old["bf16"] == ("warning", "compute capability 7.5; vLLM computes in bf16 from 8.0 on")
+    assert found(13000, (7, 0)) == {"GPU": ("error", "compute capability 7.0; CUDA 13 is for 7.5 and newer")}
     assert not [*checks.check_cards({"gpus": 0})]

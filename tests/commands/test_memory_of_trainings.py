@@ -11,7 +11,7 @@ import yaml
 from studies import ROOT, changed, load
 
 from mcgrpo.commands import doctor
-from mcgrpo.commands.memory import check_host, check_memory, largest, listing, memory_of_machine
+from mcgrpo.commands.memory import check_host, check_memory, largest, listing, memory_of_machine, warn
 from mcgrpo.launch.gpus import memory_of_gpus
 from mcgrpo.study.memory import GIB
 from mcgrpo.study.methods import UNTRAINED
@@ -52,6 +52,14 @@ def test_two_b200_hold_the_papers_study(cards):
     checks = found(PAPER)
     assert checks.keys() == {setting for setting in PAPER["settings"] if setting != "llama-3.2-3b-math"}
     assert {status for status, *_ in checks.values()} == {"ok"}
+
+
+def test_what_cards_do_not_hold_is_told_when_a_study_starts(cards, capsys):
+    cards("24")
+    warn(PAPER)
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == sum(status == "error" for status, *_ in found(PAPER).values()) > 0
+    assert all(line.startswith("warning: ") and "of 24.0 GiB" in line for line in told)
 
 
 def test_what_is_sharded_is_what_two_b200_do_not_hold_whole(cards):

@@ -80,6 +80,20 @@ def test_a_job_does_what_python_dash_m_does(place, name):
     assert (served.returncode, served.stdout, served.stderr) == (plain.returncode, plain.stdout, plain.stderr)
 
 
+def test_the_server_sees_no_gpu_when_it_imports(tmp_path, monkeypatch):
+    """vLLM asks CUDA for them when it is imported, after which a forked process can use none and dies where it asks."""
+    (tmp_path / "seen.py").write_text("import os\nVISIBLE = os.environ['CUDA_VISIBLE_DEVICES']")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), str(ROOT))))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    place = Place(tmp_path, preload.start("seen"))
+    place.write("import seen; print([seen.VISIBLE])")
+    try:
+        assert place.run().stdout == "['']\n"
+    finally:
+        place.server.stdin.close()
+        place.server.wait(PATIENCE_SECONDS)
+
+
 def test_an_error_is_shown_and_is_its_exit_code(place):
     place.write("def f(): raise ValueError('no')\nf()")
     done = place.run()

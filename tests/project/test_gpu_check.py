@@ -1,12 +1,14 @@
 """`make gpu-check` on a CPU, at a tiny shape."""
 
 import csv
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+import bench.gpu.__main__
 from bench.gpu import checks
 from bench.gpu.__main__ import PARTS, main
 from bench.gpu.checks import ROOT
@@ -21,6 +23,7 @@ def table(tmp_path_factory):
     file = tmp_path_factory.mktemp("gpu") / "gpu.csv"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
         patch.chdir(ROOT)
+        patch.setenv("CUDA_VISIBLE_DEVICES", "3,4")
         patch.setattr(sys, "argv", ["bench.gpu", "--device", "cpu", "--csv", str(file), "--laws", LAW])
         main()
     assert ended.value.code == 0
@@ -37,6 +40,21 @@ def test_every_part_has_rows_and_a_step_is_timed_for_every_trainer(table):
     assert law["case"].endswith("TestMeanIsTRL::test_bit_for_bit[bf16]") and float(law["value"]) > 0
     seconds = {row["case"]: float(row["value"]) for row in table if row["quantity"] == "seconds a step"}
     assert len(seconds) == 6 and "TRL, mean, G, G=4, beta=0.04" in seconds and all(seconds.values())
+
+
+def test_of_several_gpus_the_first_is_checked_and_a_part_that_fails_does_not_end_the_others(tmp_path, monkeypatch):
+    """TRL refuses to train on several in one process."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,4")
+    monkeypatch.setattr(bench.gpu.__main__, "estimators", lambda device: 1 / 0)
+    file = tmp_path / "gpu.csv"
+    parts = ["--parts", "estimators", "machine"]
+    monkeypatch.setattr(sys, "argv", ["bench.gpu", "--device", "cpu", "--csv", str(file), *parts])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1 and os.environ["CUDA_VISIBLE_DEVICES"] == "3"
+    first, *rest = csv.DictReader(file.open(encoding="utf-8"))
+    assert (first["status"], first["note"]) == ("failed", "ZeroDivisionError: division by zero")
+    assert {row["part"] for row in rest} == {"machine"}
 
 
 def test_a_law_that_is_broken_fails(tmp_path):

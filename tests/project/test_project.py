@@ -81,6 +81,7 @@ def test_jobs_inherit_what_a_study_needs_and_the_user_did_not_set(monkeypatch):
     assert os.environ["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/bin"
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert os.environ["VLLM_USE_FLASHINFER_SAMPLER"] == "0"  # else vLLM does not start where nvcc is not installed
+    assert os.environ["VLLM_NO_USAGE_STATS"] == "1"  # else it posts them from a thread of every job
     assert os.environ["PYTHONUTF8"] == "1"  # with ASCII a training would end when all its steps are done
     assert not is_mlflow_available()
 

@@ -33,8 +33,8 @@ def loaded():
 def test_prompts_of_different_lengths_get_the_answers_that_each_gets_alone(loaded):
     prompts = loaded[1](render([as_prompt("chat", each) for each in QUESTIONS], loaded[1], {}))["input_ids"]
     engine, settings = TransformersEngine(*loaded), {"max_new_tokens": 12}
-    together = engine.complete(prompts, "greedy", 0, settings)
-    assert together == [engine.complete([prompt], "greedy", 0, settings)[0] for prompt in prompts]
+    together = engine.complete([(prompts, "greedy", 0)], settings)[0]
+    assert together == [engine.complete([([prompt], "greedy", 0)], settings)[0][0] for prompt in prompts]
     assert "4" in together[0][0] and together[0][1] == "stop"
 
 

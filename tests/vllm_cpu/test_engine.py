@@ -38,34 +38,44 @@ def test_greedy_completions_are_those_of_transformers(engine, prompts):
     reference = load(model_folder(), SETTINGS | {"backend": "transformers"})
     assert engine.llm.llm_engine.model_config.dtype == reference.model.dtype == torch.float32
     assert engine.ends == reference.ends
-    assert engine.complete(prompts, "greedy", 0, SETTINGS) == reference.complete(prompts, "greedy", 0, SETTINGS)
+    batches = [(prompts, "greedy", 0)]
+    assert engine.complete(batches, SETTINGS) == reference.complete(batches, SETTINGS)
 
 
 def test_an_end_of_the_generation_config_ends_a_completion(engine, prompts):
-    (text, _), *_ = engine.complete(prompts, "greedy", 0, SETTINGS)
+    (text, _), *_ = engine.complete([(prompts, "greedy", 0)], SETTINGS)[0]
     tokens = engine.tokenizer(text, add_special_tokens=False)["input_ids"]
     ends, engine.ends = engine.ends, engine.ends | {tokens[2]}
     try:
-        (shorter, reason), *_ = engine.complete(prompts, "greedy", 0, SETTINGS)
+        (shorter, reason), *_ = engine.complete([(prompts, "greedy", 0)], SETTINGS)[0]
     finally:
         engine.ends = ends
     assert reason == "stop" and len(shorter) < len(text) and text.startswith(shorter)
 
 
 def test_a_seed_decides_what_is_sampled_whatever_is_drawn_beside_it(engine, prompts):
-    drawn = engine.complete(prompts, "sampled", 5, SETTINGS)
-    assert engine.complete(prompts[:2], "sampled", 5, SETTINGS) == drawn[:2]
-    assert engine.complete(prompts, "sampled", 5, SETTINGS) == drawn
-    assert engine.complete(prompts, "sampled", 9, SETTINGS) != drawn
-    same = engine.complete(prompts[:1] * 4, "sampled", 5, SETTINGS)
+    drawn = engine.complete([(prompts, "sampled", 5)], SETTINGS)[0]
+    assert engine.complete([(prompts[:2], "sampled", 5)], SETTINGS)[0] == drawn[:2]
+    assert engine.complete([(prompts, "sampled", 5)], SETTINGS)[0] == drawn
+    assert engine.complete([(prompts, "sampled", 9)], SETTINGS)[0] != drawn
+    same = engine.complete([(prompts[:1] * 4, "sampled", 5)], SETTINGS)[0]
     assert len({text for text, _ in same}) > 1
+
+
+def test_batches_are_drawn_at_once_as_each_alone(engine, prompts, monkeypatch):
+    batches = [(prompts, "greedy", 0), (prompts[:2], "sampled", 5), (prompts, "sampled", 9)]
+    alone = [engine.complete([batch], SETTINGS)[0] for batch in batches]
+    calls, generate = [], engine.llm.generate
+    monkeypatch.setattr(engine.llm, "generate", lambda *args, **more: calls.append(args) or generate(*args, **more))
+    assert engine.complete(batches, SETTINGS) == alone
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("decoding", ["greedy", "sampled"])
 def test_a_stop_string_ends_a_completion_and_is_its_end(engine, prompts, decoding):
-    whole = engine.complete(prompts, decoding, 0, SETTINGS)
+    whole = engine.complete([(prompts, decoding, 0)], SETTINGS)[0]
     stop = next(text for text, _ in whole if len(text) > 5)[2:4]
-    ended = engine.complete(prompts, decoding, 0, SETTINGS | {"stop": [stop]})
+    ended = engine.complete([(prompts, decoding, 0)], SETTINGS | {"stop": [stop]})[0]
     for (text, reason), (full, full_reason) in zip(ended, whole, strict=True):
         cut = full.find(stop)
         assert text == (full[: cut + len(stop)] if cut >= 0 else full)
@@ -74,8 +84,8 @@ def test_a_stop_string_ends_a_completion_and_is_its_end(engine, prompts, decodin
 
 def test_stop_strings_end_the_same_completions_with_both_backends(engine, prompts):
     reference = load(model_folder(), SETTINGS | {"backend": "transformers"})
-    stop = {"stop": [engine.complete(prompts, "greedy", 0, SETTINGS)[0][0][1:3]]}
-    ours, theirs = (each.complete(prompts, "greedy", 0, SETTINGS | stop) for each in (engine, reference))
+    stop = {"stop": [engine.complete([(prompts, "greedy", 0)], SETTINGS)[0][0][0][1:3]]}
+    ours, theirs = (each.complete([(prompts, "greedy", 0)], SETTINGS | stop)[0] for each in (engine, reference))
     assert ours == theirs and ours[0][1] == "stop"
 
 

@@ -37,4 +37,5 @@ def test_each_gpu_has_a_worker_that_is_not_forked(engine):
 def test_greedy_completions_are_those_of_transformers(engine):
     prompts = engine.tokenizer(["Sam has 3 cards.", "2"])["input_ids"]
     reference = load(model_folder(), SETTINGS | {"backend": "transformers"})
-    assert engine.complete(prompts, "greedy", 0, SETTINGS) == reference.complete(prompts, "greedy", 0, SETTINGS)
+    batches = [(prompts, "greedy", 0)]
+    assert engine.complete(batches, SETTINGS) == reference.complete(batches, SETTINGS)

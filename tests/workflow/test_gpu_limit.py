@@ -3,6 +3,11 @@
 import pytest
 from studies import three_trainings
 
+from mcgrpo import shipped
+from mcgrpo.study.read import read
+
+PAPER = read([shipped.STUDY])
+
 pytestmark = pytest.mark.slow
 
 
@@ -34,6 +39,18 @@ def test_fewer_gpus_than_a_job_takes_are_refused_before_anything_starts(small, g
     (told,) = [line for line in done.log.splitlines() if "rror" in line]
     assert told.startswith(f"error: {complaint}")
     assert not (study.folder / "resources").exists() and not (study.folder / "results/quick/runs").exists()
+
+
+def test_cards_that_are_too_small_are_told_when_a_study_starts(empty, monkeypatch):
+    for name, value in {"MCGRPO_DEVICES": "a", "MCGRPO_DEVICE_GIB": "8", "MCGRPO_LOCKS": str(empty.folder)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # so that it ends where its model should be downloaded
+    config = three_trainings(1)
+    config["models"]["toy-qwen3"] = PAPER["models"]["qwen3-1.7b"] | {"hub": "no/such"}
+    done = empty.of(config).run()
+    assert done.returncode == 1
+    (told,) = [line for line in done.log.splitlines() if line.startswith("warning: ")]
+    assert "of 8.0 GiB on each GPU" in told
 
 
 def test_it_is_planned_on_a_machine_without_any(small):

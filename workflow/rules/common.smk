@@ -11,6 +11,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from mcgrpo import command_line, shipped, tracking
+from mcgrpo.commands import memory
 from mcgrpo.launch import calls, environment, gpus, preload
 from mcgrpo.report import catalogue
 from mcgrpo.study import plan, settings, sources
