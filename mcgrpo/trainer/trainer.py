@@ -185,7 +185,10 @@ class MCGRPOTrainer(CompactTrainer):
         return flipped
 
     def _prepare_kept(self, drawn: Drawn) -> Batch:
-        """TRL's own preparation of this process's kept rows, with their advantages in place of TRL's."""
+        """TRL's own preparation of this process's kept rows, with their advantages in place of TRL's.
+
+        Here the rows that are not kept, the pivots, leave the batch.
+        """
         keep = self._local(drawn.keep)
         advantages = self._local(drawn.advantages)[keep]
         rows = keep.flatten().nonzero().flatten().tolist()
