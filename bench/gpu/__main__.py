@@ -17,7 +17,8 @@ from pathlib import Path
 
 import torch
 
-from bench.gpu.checks import Row, doctor, estimators, laws, machine
+from bench.gpu import checks
+from bench.gpu.checks import EVALUATION, Row, doctor, estimators, machine
 from bench.gpu.table import as_markdown
 
 PARTS = ("machine", "doctor", "estimators", "laws", "steps", "vllm")
@@ -29,6 +30,11 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
     def left() -> float:
         return max(end - time.monotonic(), 0.0)
+
+    def laws() -> Iterator[Row]:
+        yield from checks.laws(options.device, options.laws, left())
+        if not options.laws and find_spec("vllm"):
+            yield from checks.laws(options.device, [EVALUATION], left())
 
     def steps() -> Iterator[Row]:
         from bench.gpu.steps import steps
@@ -46,7 +52,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
         "machine": machine,
         "doctor": lambda: doctor(left()),
         "estimators": lambda: estimators(options.device),
-        "laws": lambda: laws(options.device, options.laws, left()),
+        "laws": laws,
         "steps": steps,
         "vllm": vllm,
     }

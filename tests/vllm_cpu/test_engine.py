@@ -11,7 +11,7 @@ from training_jobs import changed
 from mcgrpo.generate.engines import VLLMEngine, load
 from mcgrpo.train.arguments import arguments_of
 
-SETTINGS = {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 12, "backend": "vllm"}
+SETTINGS = {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 12, "backend": "vllm", "dtype": "float32"}
 QUESTIONS = ["Sam has 3 cards.", "Sam has 4 cards.", "Mia has 12 apples and 2 pears.", "2"]
 
 
