@@ -80,7 +80,7 @@ smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word p
 	@$(call study,config/smollm2.yaml)
 	@$(call made,reports/smollm2)
 
-smollm2-long: .venv/ready resources/smollm2/source.json ## the same with 36 seeds, in reports/smollm2-long; 10 to 20 hours, which may be interrupted
+smollm2-long: .venv/ready resources/smollm2/source.json ## the same with 36 seeds, in reports/smollm2-long; 9 to 16 hours, which may be interrupted
 	@$(call study,config/smollm2.yaml config/smollm2-long.yaml)
 	@$(call made,reports/smollm2-long)
 

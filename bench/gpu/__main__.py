@@ -17,8 +17,7 @@ from pathlib import Path
 
 import torch
 
-from bench.gpu import checks
-from bench.gpu.checks import EVALUATION, Row, doctor, estimators, machine
+from bench.gpu.checks import Row, doctor, estimators, laws, machine
 from bench.gpu.table import as_markdown
 
 PARTS = ("machine", "doctor", "estimators", "laws", "steps", "vllm")
@@ -30,11 +29,6 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
     def left() -> float:
         return max(end - time.monotonic(), 0.0)
-
-    def laws() -> Iterator[Row]:
-        yield from checks.laws(options.device, options.laws, left())
-        if not options.laws and find_spec("vllm"):
-            yield from checks.laws(options.device, [EVALUATION], left())
 
     def steps() -> Iterator[Row]:
         from bench.gpu.steps import steps
@@ -52,15 +46,18 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
         "machine": machine,
         "doctor": lambda: doctor(left()),
         "estimators": lambda: estimators(options.device),
-        "laws": laws,
+        "laws": lambda: laws(options.device, options.laws, left()),
         "steps": steps,
         "vllm": vllm,
     }
     for name in options.parts:
         try:
-            yield from parts[name]()
+            found = parts[name]()
         except ImportError as error:
             yield Row(name, status="skipped", note=str(error))
+            continue
+        try:
+            yield from found
         except Exception as error:  # the parts after it are looked at all the same
             traceback.print_exc()
             yield Row(name, status="failed", note=f"{type(error).__name__}: {error}")
@@ -70,6 +67,9 @@ def main() -> None:
     """Check this machine's GPU; every row is written and printed as it is found."""
     # One GPU, the first that may be used: of several in one process transformers would make a DataParallel.
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
+    # As mcgrpo.launch: CUDA counts GPUs as NVML does, vLLM does not compile FlashInfer's sampler, and posts nothing.
+    defaults = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_NO_USAGE_STATS": "1"}
+    os.environ |= defaults | os.environ
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--csv", type=Path, default=Path("reports/gpu-check.csv"))
     parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing more is started (%(default)s)")

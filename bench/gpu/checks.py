@@ -29,8 +29,6 @@ LAWS = (
     "tests/trainer/test_processes.py::TestCompact",
 )
 """Our mean is TRL's bit for bit, in fp32 and bf16; compact updates; resumed trainings; two processes, on one GPU."""
-EVALUATION = "tests/vllm_cpu/test_engine.py"
-"""With vLLM: its greedy completions are those of transformers, a seed decides what is sampled."""
 
 
 class Row(NamedTuple):

@@ -79,7 +79,6 @@ def steps_with_vllm(
 ) -> Iterator[Row]:
     """Rows of each training; then, of each G, the contenders' medians and their ratios to TRL's mean."""
     logging.disable_progress_bar()
-    os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")  # as mcgrpo.launch.environment
     timed: Timed = defaultdict(dict)
     orders = [list(CONTENDERS), list(reversed(CONTENDERS))]
     turns = [(turn, size, name) for turn, names in enumerate(orders, 1) for size in sizes for name in names]

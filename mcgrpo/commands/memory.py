@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import asdict, replace
 from operator import itemgetter
 from pathlib import Path
@@ -124,10 +124,10 @@ def check_memory(config: Config) -> Iterator[tuple[str, str, str]]:
             yield "ok", finding, ""
 
 
-def warn(config: Config) -> None:
-    """Print which settings the cards here do not hold, before their trainings fail one by one."""
-    for status, finding, remedy in check_memory(config):
-        if status == "error":
+def warn(config: Config, settings: Container[str]) -> None:
+    """Print which of these settings the cards here do not hold, before their trainings fail one by one."""
+    for status, finding, remedy in check_memory(config) if config.get("gpus") else ():
+        if status == "error" and finding.partition(":")[0] in settings:
             print(f"warning: {finding}: {remedy}", file=sys.stderr)
 
 

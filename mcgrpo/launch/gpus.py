@@ -55,7 +55,7 @@ def _machine() -> dict[str, str]:
 
 
 def memory_of_gpus() -> list[int]:
-    """The bytes of each GPU of `gpus`."""
+    """The bytes of each GPU of `gpus` of which NVML tells them: not of one that shares the machine's memory."""
     if PRETENDED in os.environ:
         size = os.environ.get(PRETENDED_GIB)
         return [round(float(size) * 2**30)] * len(gpus()) if size else []
@@ -63,7 +63,11 @@ def memory_of_gpus() -> list[int]:
         return []
     import pynvml
 
-    return [pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByUUID(uuid)).total for uuid in uuids]
+    sizes = []
+    for uuid in uuids:
+        with suppress(pynvml.NVMLError):  # not supported; or CUDA_VISIBLE_DEVICES has the beginning of a UUID
+            sizes.append(pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByUUID(uuid)).total)
+    return sizes
 
 
 def check(wanted: int) -> None:

@@ -4,6 +4,7 @@ The GPUs are pretended ones (MCGRPO_DEVICES), their memory is named (MCGRPO_DEVI
 """
 
 import re
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -56,10 +57,13 @@ def test_two_b200_hold_the_papers_study(cards):
 
 def test_what_cards_do_not_hold_is_told_when_a_study_starts(cards, capsys):
     cards("24")
-    warn(PAPER)
+    too_large = [setting for setting, (status, *_) in found(PAPER).items() if status == "error"]
+    warn(PAPER, PAPER["settings"])
     told = capsys.readouterr().err.splitlines()
-    assert len(told) == sum(status == "error" for status, *_ in found(PAPER).values()) > 0
-    assert all(line.startswith("warning: ") and "of 24.0 GiB" in line for line in told)
+    assert [line.split()[:2] for line in told] == [["warning:", f"{setting}:"] for setting in too_large]
+    assert len(told) > 1 and all("of 24.0 GiB" in line for line in told)
+    warn(PAPER, too_large[:1])  # what is to be trained
+    assert capsys.readouterr().err.splitlines() == told[:1]
 
 
 def test_what_is_sharded_is_what_two_b200_do_not_hold_whole(cards):
@@ -167,6 +171,23 @@ def test_a_training_that_this_machine_cannot_start_is_an_error(cards):
     config = changed(PAPER, {"models": {"qwen2.5-7b": {"config": {"num_hidden_layers": 100_000}}}})
     (status, _, remedy), (on_disk, *_) = host(config).values()
     assert (status, remedy, on_disk) == ("error", "a machine with more memory", "warning")
+
+
+def test_a_card_of_which_nvml_tells_no_memory_is_no_error(cards, monkeypatch):
+    """One that shares the machine's memory, or an abbreviated UUID in CUDA_VISIBLE_DEVICES."""
+    pynvml = pytest.importorskip("pynvml")
+    monkeypatch.delenv("MCGRPO_DEVICES", raising=False)
+    answers = {"nvmlInit": None, "nvmlDeviceGetCount": 1, "nvmlDeviceGetHandleByIndex": 0, "nvmlDeviceGetUUID": "GPU-x"}
+    for name, value in (answers | {"nvmlDeviceGetHandleByUUID": 0}).items():
+        monkeypatch.setattr(pynvml, name, lambda *_, value=value: value)
+
+    def refuse(handle):
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", refuse)
+    assert memory_of_gpus() == [] and found(PAPER) == {}
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", lambda handle: SimpleNamespace(total=80 * GIB))
+    assert memory_of_gpus() == [80 * GIB]
 
 
 def test_a_study_on_cpus_has_neither():

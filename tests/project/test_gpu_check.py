@@ -17,6 +17,15 @@ pytestmark = pytest.mark.slow
 LAW = "tests/trainer/test_trainer.py::TestMeanIsTRL::test_bit_for_bit[bf16]"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def environment():
+    """As it was, afterwards."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     """Its rows, with one law."""
@@ -45,7 +54,7 @@ def test_every_part_has_rows_and_a_step_is_timed_for_every_trainer(table):
 def test_of_several_gpus_the_first_is_checked_and_a_part_that_fails_does_not_end_the_others(tmp_path, monkeypatch):
     """TRL refuses to train on several in one process."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,4")
-    monkeypatch.setattr(bench.gpu.__main__, "estimators", lambda device: 1 / 0)
+    monkeypatch.setattr(bench.gpu.__main__, "estimators", lambda device: (1 / 0 for _ in "x"))
     file = tmp_path / "gpu.csv"
     parts = ["--parts", "estimators", "machine"]
     monkeypatch.setattr(sys, "argv", ["bench.gpu", "--device", "cpu", "--csv", str(file), *parts])

@@ -41,9 +41,9 @@ def test_fewer_gpus_than_a_job_takes_are_refused_before_anything_starts(small, g
     assert not (study.folder / "resources").exists() and not (study.folder / "results/quick/runs").exists()
 
 
-def test_cards_that_are_too_small_are_told_when_a_study_starts(empty, monkeypatch):
-    for name, value in {"MCGRPO_DEVICES": "a", "MCGRPO_DEVICE_GIB": "8", "MCGRPO_LOCKS": str(empty.folder)}.items():
-        monkeypatch.setenv(name, value)
+def test_cards_that_are_too_small_are_told_when_a_study_starts(small, empty, monkeypatch):
+    small(1, here="a")
+    monkeypatch.setenv("MCGRPO_DEVICE_GIB", "8")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # so that it ends where its model should be downloaded
     config = three_trainings(1)
     config["models"]["toy-qwen3"] = PAPER["models"]["qwen3-1.7b"] | {"hub": "no/such"}
