@@ -3,6 +3,7 @@
 A model of 20 million parameters with random weights draws completions of 128 tokens, on one CPU thread, without a KL
 penalty. All contenders take turns in one process, in another order each round. Writes training.csv (a row per
 measurement) and training.md, in about seven minutes. Seconds are of processor time, to which other programs add little.
+Weights are in fp32; with `--bf16` autocast computes in bf16.
 """
 
 import argparse
@@ -59,7 +60,7 @@ def measure(task: Task, sizes: list[int], rounds: int, csv: Path) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def as_markdown(table: pd.DataFrame, parameters: int, length: int) -> str:
+def as_markdown(table: pd.DataFrame, parameters: int, length: int, precision: str) -> str:
     """A row for each share and G: TRL's seconds, our ratios to it, and the rows that each has left out."""
     seconds = table.pivot_table(index="round", columns=["G", "contender", "share"], values="seconds")
     zero = table.groupby(["G", "contender", "share"])["zero"].mean()
@@ -75,8 +76,8 @@ def as_markdown(table: pd.DataFrame, parameters: int, length: int) -> str:
             rows.append(row)
     text = (
         "Time of an optimizer step as a share of TRL's at the same G, and the rows of the update without an advantage: "
-        f"the median of {len(seconds)} rounds (lowest to highest). {parameters / 1e6:.0f} million parameters in fp32, "
-        f"{PROMPTS_PER_STEP} prompts, completions of {length} tokens, no KL penalty, one CPU thread "
+        f"the median of {len(seconds)} rounds (lowest to highest). {parameters / 1e6:.0f} million parameters in "
+        f"{precision}, {PROMPTS_PER_STEP} prompts, completions of {length} tokens, no KL penalty, one CPU thread "
         f"({date.today():%Y-%m-%d}). Equal groups: the share of groups in which all rewards are equal; in the others a "
         "completion is right with probability 0.5."
     )
@@ -90,17 +91,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs="+", default=[2, 4, 8], metavar="G")
     parser.add_argument("--quick", action="store_true", help="a tiny model, short completions and one round")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bf16, as TRL's default")
     options = parser.parse_args()
     torch.set_num_threads(1)
     logging.disable_progress_bar()
     options.output.mkdir(parents=True, exist_ok=True)
     length, rounds = (8, 1) if options.quick else (128, options.rounds)
+    settings = SETTINGS | {"bf16": options.bf16}
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder)
         parameters = save_model(model, SMALL if options.quick else SHAPE, torch.float32)
-        task = Task(model, prompts_of("plain", PROMPTS_PER_STEP, 1), SETTINGS, PROMPTS_PER_STEP, length)
+        task = Task(model, prompts_of("plain", PROMPTS_PER_STEP, 1), settings, PROMPTS_PER_STEP, length)
         table = measure(task, options.sizes, rounds, options.output / "training.csv")
-    text = as_markdown(table, parameters, length)
+    text = as_markdown(table, parameters, length, "bf16" if options.bf16 else "fp32")
     (options.output / "training.md").write_text(text)
     print(text)
 

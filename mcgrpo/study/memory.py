@@ -230,6 +230,7 @@ def _update(run: Run, gpus: int, shape: Shape, trained: int) -> float:
     activations = layers * of_layer + kept - 4 * hidden if checkpointed else layers * kept
     start = tokens * (activations + beside) + _masks(training, shape, 1 if checkpointed else layers)
     start += LOGITS_CHUNK * (2 if bf16 else 4)
+    start += 0 if checkpointed or is_sharded else _casts(training, shape)  # else made again in the backward pass
     table = 0 if "lora" in training else 4 * vocabulary(shape)  # the gradient of the output layer comes first
     gradients = 4 * trained / (gpus if is_sharded else 1)
     gathered = _gathered(training, shape) if is_sharded else 0.0
@@ -259,8 +260,15 @@ def _scoring(run: Run, gpus: int, shape: Shape, has_reference: bool) -> float:
     if training.get("sharding") == "fsdp":
         reference = size * (parameters(shape) * (2 + 1 / gpus) + vocabulary(shape))
         return passing + (reference if has_reference else _gathered(training, shape))
-    generated = 0 if training.get("use_vllm") else _cache(shape, row_tokens(training, shape)) * _rows_drawn(run)
-    return max(passing, generated)
+    generated = _cache(shape, row_tokens(training, shape), 4) * _rows_drawn(run)
+    generated += 0 if "lora" in training else _casts(training, shape)  # autocast keeps none of frozen weights
+    return max(passing, 0 if training.get("use_vllm") else generated)
+
+
+def _casts(training: Mapping[str, Any], shape: Shape) -> float:
+    """What autocast makes of the weights of linear layers in bf16; an embedding is not cast."""
+    weights = shape["num_hidden_layers"] * sum(matrices(shape).values()) + vocabulary(shape)
+    return 2 * weights if training.get("bf16") else 0.0
 
 
 def _rows_drawn(run: Run) -> float:
@@ -268,9 +276,9 @@ def _rows_drawn(run: Run) -> float:
     return run.training["per_device_train_batch_size"] * steps * drawn(run) / run.num_generations
 
 
-def _cache(shape: Shape, tokens: int) -> float:
-    """Keys and values of a sequence, in two bytes."""
-    return 4 * shape["num_hidden_layers"] * shape["num_key_value_heads"] * shape["head_dim"] * tokens
+def _cache(shape: Shape, tokens: int, size: int = 2) -> float:
+    """Keys and values of a sequence, in that many bytes a number: 2 in vLLM, 4 in transformers, under autocast too."""
+    return 2 * size * shape["num_hidden_layers"] * shape["num_key_value_heads"] * shape["head_dim"] * tokens
 
 
 def _engine(training: Mapping[str, Any], shape: Shape, every: int) -> float:

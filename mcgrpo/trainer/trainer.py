@@ -1,6 +1,7 @@
 """MCGRPOTrainer: TRL's GRPOTrainer with another advantage estimator, and the extra rollouts that it needs."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from inspect import signature
 from itertools import repeat
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from accelerate.utils import DistributedType
 from torch import Tensor
 from trl import GRPOTrainer
 
@@ -96,10 +98,21 @@ class MCGRPOTrainer(CompactTrainer):
     def _generate(self, prompts: list):
         if self._batch.rollouts is not None:
             return self._batch.rollouts
-        generated = super()._generate(prompts)
+        with self._cast_weights_once():
+            generated = super()._generate(prompts)
         if self._batch.draws:
             raise GeneratedError(prompts, Rollouts(*generated))
         return generated
+
+    def _cast_weights_once(self) -> AbstractContextManager:
+        """Autocast around a whole generation: each weight is cast once, not for each token, to the same numbers.
+
+        accelerate's own autocast is around a forward pass, after which torch forgets the casts. Weights that are
+        sharded would no longer be so, and users' functions should run as they do in TRL.
+        """
+        is_whole = self.accelerator.distributed_type not in (DistributedType.DEEPSPEED, DistributedType.FSDP)
+        draws_here = not (self.use_vllm or self.rollout_func or self.tools)
+        return self.accelerator.autocast() if is_whole and draws_here else nullcontext()
 
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
         if self._batch.rewards_per_func is not None:

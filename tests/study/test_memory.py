@@ -167,8 +167,54 @@ def test_activations_without_checkpointing_are_those_of_every_layer():
     assert of(64, 512, gradient_checkpointing=False).working > 4 * of(64, 512).working
 
 
+def saved_casts(is_checkpointed):
+    """Bytes in bf16 that a backward pass needs of the weights of a small model."""
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3", **SHAPE)).train()
+    if is_checkpointed:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    saved = {}
+    weights = {tuple(weight.shape) for weight in model.parameters() if weight.dim() == 2}
+
+    def keep(tensor):
+        if tensor.dtype == torch.bfloat16 and {tuple(tensor.shape), tuple(tensor.shape[::-1])} & weights:
+            saved[tensor.data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), torch.autocast("cpu", torch.bfloat16):
+        model(input_ids=torch.arange(7)[None], use_cache=False)
+    return sum(tensor.nbytes for tensor in saved.values())
+
+
+def test_without_checkpointing_autocasts_copies_of_the_weights_are_kept():
+    casts = of_memory._casts({"bf16": True}, SHAPE)
+    assert saved_casts(False) == casts > saved_casts(True) == 2 * vocabulary(SHAPE)
+    untied = QWEN3_1_7B | {"tie_word_embeddings": False}
+    smaller, larger = (
+        of(64, 512, shape=untied | {"vocab_size": each}, gradient_checkpointing=False) for each in (10**5, 10**6)
+    )
+    table = vocabulary(untied | {"vocab_size": 9 * 10**5})
+    assert larger.working - smaller.working == (2 + 4) * table  # its copy, and its gradient
+
+
+def test_transformers_keeps_keys_and_values_in_fp32_under_autocast():
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3", **SHAPE))
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        layers = model(input_ids=torch.arange(7)[None], use_cache=True).past_key_values.layers
+    assert sum(each.keys.nbytes + each.values.nbytes for each in layers) == of_memory._cache(SHAPE, 7, 4)
+
+
+def test_a_generation_with_transformers_holds_copies_of_the_weights_in_bf16():
+    """Of a long completion, whose keys and values are more than the update takes."""
+    held = {"per_device_train_batch_size": 1, "steps_per_generation": 256}
+    casts = of_memory._casts({"bf16": True}, QWEN3_1_7B)
+    whole, adapters, in_fp32 = (
+        of(1, 8192, **held, **more).working for more in ({}, {"lora": {"r": 4}}, {"bf16": False})
+    )
+    assert whole - adapters == whole - in_fp32 == casts
+
+
 def test_gradients_are_kept_while_others_are_accumulated():
-    more = of(64, 512, gradient_accumulation_steps=2).working - of(64, 512).working
+    more = of(64, 512, use_vllm=True, gradient_accumulation_steps=2).working - of(64, 512, use_vllm=True).working
     assert more == 4 * parameters(QWEN3_1_7B)
 
 

@@ -1,0 +1,72 @@
+"""In bf16 each weight is cast once for a generation, and autocast is not around what a user has written."""
+
+from contextlib import nullcontext
+from types import MethodType
+from unittest.mock import PropertyMock, patch
+
+import pytest
+import torch
+from accelerate import Accelerator
+from accelerate.utils import DistributedType
+from tiny_training import TRL, Ours, trainer_of
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Casts(TorchDispatchMode):
+    """Counts how often a tensor is cast."""
+
+    def __init__(self, of):
+        self.of, self.number = of.data_ptr(), 0
+        super().__init__()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.number += func is torch.ops.aten._to_copy.default and args[0].data_ptr() == self.of
+        return func(*args, **(kwargs or {}))
+
+
+def casts_of_a_generation(kind, tmp_path, **settings):
+    """Of an MLP's weight, in each generation of a training."""
+    trainer = trainer_of(kind, tmp_path, max_steps=2, **settings)
+    draw, numbers = trainer._generate_single_turn, []
+
+    def counted(trainer, *args, **kwargs):
+        with Casts(trainer.model.model.layers[0].mlp.up_proj.weight) as casts:
+            drawn = draw(*args, **kwargs)
+        numbers.append(casts.number)
+        return drawn
+
+    trainer._generate_single_turn = MethodType(counted, trainer)
+    trainer.train()
+    return numbers
+
+
+def test_once_a_generation(tmp_path):
+    assert casts_of_a_generation(Ours, tmp_path, bf16=True) == [1, 1]
+    assert casts_of_a_generation(Ours, tmp_path, bf16=False) == [0, 0]
+
+
+def test_trl_casts_for_every_token(tmp_path):
+    """If this fails, `MCGRPOTrainer._cast_weights_once` may go."""
+    assert casts_of_a_generation(TRL, tmp_path, bf16=True) == [8, 8]  # tokens
+
+
+def test_not_around_a_users_function(tmp_path):
+    seen = []
+
+    def rollout_func(prompts, trainer):
+        seen.append(torch.is_autocast_enabled(trainer.accelerator.device.type))
+        ids = [[5, 6]] * len(prompts)
+        return {"prompt_ids": ids, "completion_ids": ids, "logprobs": None}
+
+    trainer = trainer_of(Ours, tmp_path, max_steps=1, bf16=True)
+    trainer.rollout_func = rollout_func
+    trainer.train()
+    assert seen == [False]
+
+
+@pytest.mark.parametrize("kind", [DistributedType.FSDP, DistributedType.DEEPSPEED])
+def test_not_of_sharded_weights(kind, tmp_path):
+    trainer = trainer_of(Ours, tmp_path, bf16=True)
+    assert not isinstance(trainer._cast_weights_once(), nullcontext)
+    with patch.object(Accelerator, "distributed_type", PropertyMock(return_value=kind)):
+        assert isinstance(trainer._cast_weights_once(), nullcontext)
