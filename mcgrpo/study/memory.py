@@ -225,12 +225,15 @@ def _update(run: Run, gpus: int, shape: Shape, trained: int) -> float:
     tokens = training["per_device_train_batch_size"] * row_tokens(training, shape)
     kept, beside = _widths(training, shape)
     of_layer = hidden * (2 if is_sharded and bf16 else 4)  # autocast leaves what passes from layer to layer in fp32
-    checkpointed = training.get("gradient_checkpointing")
-    # What is kept has a layer's input in fp32, which is checkpointed already (or in bf16, of which none is kept).
-    activations = layers * of_layer + kept - 4 * hidden if checkpointed else layers * kept
-    start = tokens * (activations + beside) + _masks(training, shape, 1 if checkpointed else layers)
+    casts = 0.0 if is_sharded else _casts(training, shape)
+    if training.get("gradient_checkpointing"):
+        # What is kept has a layer's input in fp32, which is checkpointed already (or in bf16, of which none is kept).
+        of_one = tokens * (kept - 4 * hidden + beside) + _masks(training, shape)
+        # Before the backward pass, which casts again: autocast's copies of all layers, but not of frozen weights.
+        start = tokens * layers * of_layer + max(of_one, 0 if "lora" in training else casts)
+    else:
+        start = tokens * (layers * kept + beside) + _masks(training, shape, layers) + casts
     start += LOGITS_CHUNK * (2 if bf16 else 4)
-    start += 0 if checkpointed or is_sharded else _casts(training, shape)  # else made again in the backward pass
     table = 0 if "lora" in training else 4 * vocabulary(shape)  # the gradient of the output layer comes first
     gradients = 4 * trained / (gpus if is_sharded else 1)
     gathered = _gathered(training, shape) if is_sharded else 0.0
@@ -261,14 +264,14 @@ def _scoring(run: Run, gpus: int, shape: Shape, has_reference: bool) -> float:
         reference = size * (parameters(shape) * (2 + 1 / gpus) + vocabulary(shape))
         return passing + (reference if has_reference else _gathered(training, shape))
     generated = _cache(shape, row_tokens(training, shape), 4) * _rows_drawn(run)
-    generated += 0 if "lora" in training else _casts(training, shape)  # autocast keeps none of frozen weights
+    if training.get("bf16") and "lora" not in training:
+        generated += _casts(training, shape) + 2 * vocabulary(shape)
     return max(passing, 0 if training.get("use_vllm") else generated)
 
 
 def _casts(training: Mapping[str, Any], shape: Shape) -> float:
-    """What autocast makes of the weights of linear layers in bf16; an embedding is not cast."""
-    weights = shape["num_hidden_layers"] * sum(matrices(shape).values()) + vocabulary(shape)
-    return 2 * weights if training.get("bf16") else 0.0
+    """Autocast's copies in bf16 of the weights of all layers; TRL casts the output layer piece by piece."""
+    return 2.0 * shape["num_hidden_layers"] * sum(matrices(shape).values()) if training.get("bf16") else 0.0
 
 
 def _rows_drawn(run: Run) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from accelerate.utils import DistributedType
+from accelerate.utils import DistributedType, is_peft_model
 from torch import Tensor
 from trl import GRPOTrainer
 
@@ -105,14 +105,16 @@ class MCGRPOTrainer(CompactTrainer):
         return generated
 
     def _cast_weights_once(self) -> AbstractContextManager:
-        """Autocast around a whole generation: each weight is cast once, not for each token, to the same numbers.
+        """Autocast around a whole generation: a weight is cast once, not for each token, to the same numbers.
 
-        accelerate's own autocast is around a forward pass, after which torch forgets the casts. Weights that are
-        sharded would no longer be so, and users' functions should run as they do in TRL.
+        accelerate's own autocast is around each forward pass, after which torch forgets the casts; PEFT generates
+        without it, and so in fp32. Casts of sharded weights would hold the model whole. Users' functions, and vLLM, are
+        not called within it.
         """
         is_whole = self.accelerator.distributed_type not in (DistributedType.DEEPSPEED, DistributedType.FSDP)
-        draws_here = not (self.use_vllm or self.rollout_func or self.tools)
-        return self.accelerator.autocast() if is_whole and draws_here else nullcontext()
+        by_others = self.use_vllm or self.args.use_transformers_continuous_batching or self.rollout_func or self.tools
+        is_theirs = by_others or is_peft_model(self.model)
+        return self.accelerator.autocast() if is_whole and not is_theirs else nullcontext()
 
     def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
         if self._batch.rewards_per_func is not None:

@@ -1,5 +1,6 @@
 """The memory of a training: parameters as transformers counts them, bytes against what was measured on two cards."""
 
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import runs
 import torch
 from peft import LoraConfig, get_peft_model
 from studies import ROOT
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.masking_utils import sdpa_mask
 
@@ -167,33 +169,64 @@ def test_activations_without_checkpointing_are_those_of_every_layer():
     assert of(64, 512, gradient_checkpointing=False).working > 4 * of(64, 512).working
 
 
-def saved_casts(is_checkpointed):
-    """Bytes in bf16 that a backward pass needs of the weights of a small model."""
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3", **SHAPE)).train()
+class Casts(TorchDispatchMode):
+    """Keeps weak references to what a model's matrices are cast to."""
+
+    def __init__(self, model):
+        self.of = {weight.data_ptr() for weight in model.parameters() if weight.dim() == 2}
+        self.made = []
+        super().__init__()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten._to_copy.default and args[0].data_ptr() in self.of:
+            self.made.append((weakref.ref(result.untyped_storage()), result.nbytes))
+        return result
+
+    @property
+    def held(self):
+        return sum(size for storage, size in self.made if storage() is not None)
+
+
+def casts_held(is_checkpointed, is_frozen=False):
+    """Bytes of a small model's casts at the end of its layers, and when the forward pass is over."""
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3", **SHAPE)).model.train()
+    if is_frozen:
+        model.requires_grad_(False)
+        model.enable_input_require_grads()
     if is_checkpointed:
         model.gradient_checkpointing_enable({"use_reentrant": False})
-    saved = {}
-    weights = {tuple(weight.shape) for weight in model.parameters() if weight.dim() == 2}
-
-    def keep(tensor):
-        if tensor.dtype == torch.bfloat16 and {tuple(tensor.shape), tuple(tensor.shape[::-1])} & weights:
-            saved[tensor.data_ptr()] = tensor
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), torch.autocast("cpu", torch.bfloat16):
-        model(input_ids=torch.arange(7)[None], use_cache=False)
-    return sum(tensor.nbytes for tensor in saved.values())
+    with Casts(model) as casts:
+        with torch.autocast("cpu", torch.bfloat16):
+            hidden = model(input_ids=torch.arange(7)[None], use_cache=False).last_hidden_state
+            at_the_end = casts.held
+        return at_the_end, casts.held, hidden
 
 
-def test_without_checkpointing_autocasts_copies_of_the_weights_are_kept():
+def test_autocast_keeps_its_copies_of_the_weights():
+    """For the backward pass; with checkpointing until it begins, and of frozen weights none."""
     casts = of_memory._casts({"bf16": True}, SHAPE)
-    assert saved_casts(False) == casts > saved_casts(True) == 2 * vocabulary(SHAPE)
-    untied = QWEN3_1_7B | {"tie_word_embeddings": False}
-    smaller, larger = (
-        of(64, 512, shape=untied | {"vocab_size": each}, gradient_checkpointing=False) for each in (10**5, 10**6)
-    )
-    table = vocabulary(untied | {"vocab_size": 9 * 10**5})
-    assert larger.working - smaller.working == (2 + 4) * table  # its copy, and its gradient
+    assert casts_held(False)[:2] == (casts, casts)
+    assert casts_held(True)[:2] == (casts, 0)
+    assert casts_held(True, is_frozen=True)[:2] == (0, 0)
+    assert casts_held(False, is_frozen=True)[1] > 0.9 * casts
+
+
+def test_copies_of_the_weights_are_counted(monkeypatch):
+    casts = of_memory._casts({"bf16": True}, QWEN3_1_7B)
+    few = {"gradient_accumulation_steps": 2, "use_vllm": True}  # tokens
+    cases = [
+        (64, {"gradient_checkpointing": False}, casts),
+        (64, {"gradient_checkpointing": False, "bf16": False}, 0),
+        (64, {"gradient_checkpointing": False, "lora": {"r": 4}}, casts),
+        (64, {}, 0),  # a layer's activations are larger
+    ]
+    with_casts = [of(rows, 512, **more).working for rows, more, _ in cases]
+    of_few = of(1, 64, **few).working
+    monkeypatch.setattr(of_memory, "_casts", lambda training, shape: 0.0)
+    assert 0 < of_few - of(1, 64, **few).working < casts  # in place of a layer's activations
+    without = [of(rows, 512, **more).working for rows, more, _ in cases]
+    assert [a - b for a, b in zip(with_casts, without, strict=True)] == [expected for _, _, expected in cases]
 
 
 def test_transformers_keeps_keys_and_values_in_fp32_under_autocast():
@@ -206,7 +239,7 @@ def test_transformers_keeps_keys_and_values_in_fp32_under_autocast():
 def test_a_generation_with_transformers_holds_copies_of_the_weights_in_bf16():
     """Of a long completion, whose keys and values are more than the update takes."""
     held = {"per_device_train_batch_size": 1, "steps_per_generation": 256}
-    casts = of_memory._casts({"bf16": True}, QWEN3_1_7B)
+    casts = of_memory._casts({"bf16": True}, QWEN3_1_7B) + 2 * vocabulary(QWEN3_1_7B)
     whole, adapters, in_fp32 = (
         of(1, 8192, **held, **more).working for more in ({}, {"lora": {"r": 4}}, {"bf16": False})
     )

@@ -1,4 +1,4 @@
-"""In bf16 each weight is cast once for a generation, and autocast is not around what a user has written."""
+"""In bf16 each weight is cast once for a generation, and autocast is nowhere else than in TRL."""
 
 from contextlib import nullcontext
 from types import MethodType
@@ -8,8 +8,11 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.utils import DistributedType
+from peft import LoraConfig
 from tiny_training import TRL, Ours, trainer_of
 from torch.utils._python_dispatch import TorchDispatchMode
+
+pytestmark = pytest.mark.law
 
 
 class Casts(TorchDispatchMode):
@@ -30,7 +33,7 @@ def casts_of_a_generation(kind, tmp_path, **settings):
     draw, numbers = trainer._generate_single_turn, []
 
     def counted(trainer, *args, **kwargs):
-        with Casts(trainer.model.model.layers[0].mlp.up_proj.weight) as casts:
+        with Casts(next(weight for name, weight in trainer.model.named_parameters() if "up_proj" in name)) as casts:
             drawn = draw(*args, **kwargs)
         numbers.append(casts.number)
         return drawn
@@ -50,6 +53,13 @@ def test_trl_casts_for_every_token(tmp_path):
     assert casts_of_a_generation(TRL, tmp_path, bf16=True) == [8, 8]  # tokens
 
 
+@pytest.mark.parametrize("kind", [TRL, Ours])
+def test_adapters_draw_in_fp32_as_with_trl(kind, tmp_path):
+    """PEFT's `generate` is that of the model within, around whose forward pass there is no autocast."""
+    lora = LoraConfig(r=2, target_modules=["q_proj"])
+    assert casts_of_a_generation(kind, tmp_path, bf16=True, peft_config=lora) == [0, 0]
+
+
 def test_not_around_a_users_function(tmp_path):
     seen = []
 
@@ -65,8 +75,10 @@ def test_not_around_a_users_function(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [DistributedType.FSDP, DistributedType.DEEPSPEED])
-def test_not_of_sharded_weights(kind, tmp_path):
+def test_not_of_sharded_weights_nor_of_a_model_that_is_cast_whole(kind, tmp_path):
     trainer = trainer_of(Ours, tmp_path, bf16=True)
     assert not isinstance(trainer._cast_weights_once(), nullcontext)
+    with patch.object(trainer.args, "use_transformers_continuous_batching", True):
+        assert isinstance(trainer._cast_weights_once(), nullcontext)
     with patch.object(Accelerator, "distributed_type", PropertyMock(return_value=kind)):
         assert isinstance(trainer._cast_weights_once(), nullcontext)
