@@ -1,14 +1,13 @@
 """The memory of a training: parameters as transformers counts them, bytes against what was measured on two cards."""
 
-import weakref
 from dataclasses import replace
 
 import pytest
 import runs
 import torch
+from memory_of import QWEN3_1_7B, SHAPE, of
 from peft import LoraConfig, get_peft_model
 from studies import ROOT
-from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.masking_utils import sdpa_mask
 
@@ -20,34 +19,11 @@ from mcgrpo.study.memory import (
     adapter_parameters,
     disk,
     is_known,
-    memory,
     parameters,
     vocabulary,
 )
 from mcgrpo.study.model_config import model_config
 from mcgrpo.study.read import read
-
-SHAPE = {
-    "vocab_size": 1000,
-    "hidden_size": 96,
-    "intermediate_size": 160,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "tie_word_embeddings": True,
-}
-QWEN3_1_7B = {
-    "model_type": "qwen3",
-    "vocab_size": 151936,
-    "hidden_size": 2048,
-    "intermediate_size": 6144,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "tie_word_embeddings": True,
-}
 
 
 def on_meta(shape):
@@ -92,13 +68,6 @@ PRINTED = {
 @pytest.mark.parametrize(("name", "count"), PRINTED.items())
 def test_the_models_of_the_paper_have_their_size(name, count):
     assert parameters(model_config(read([ROOT / "config/config.yaml"]), name)) == pytest.approx(count, rel=0.005)
-
-
-def of(rows, tokens, gpus=1, shape=QWEN3_1_7B, **training):
-    """The memory of a training with these rows, and with completions of as many tokens."""
-    recipe = {"bf16": True, "gradient_checkpointing": True, "beta": 0.0, "max_completion_length": tokens}
-    run = replace(runs.RUN, training={**recipe, "per_device_train_batch_size": rows, **training})
-    return memory(run, gpus, shape)
 
 
 @pytest.fixture
@@ -167,83 +136,6 @@ def test_adapters_have_no_reference_and_gradients_of_their_own_alone():
 
 def test_activations_without_checkpointing_are_those_of_every_layer():
     assert of(64, 512, gradient_checkpointing=False).working > 4 * of(64, 512).working
-
-
-class Casts(TorchDispatchMode):
-    """Keeps weak references to what a model's matrices are cast to."""
-
-    def __init__(self, model):
-        self.of = {weight.data_ptr() for weight in model.parameters() if weight.dim() == 2}
-        self.made = []
-        super().__init__()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        if func is torch.ops.aten._to_copy.default and args[0].data_ptr() in self.of:
-            self.made.append((weakref.ref(result.untyped_storage()), result.nbytes))
-        return result
-
-    @property
-    def held(self):
-        return sum(size for storage, size in self.made if storage() is not None)
-
-
-def casts_held(is_checkpointed, is_frozen=False):
-    """Bytes of a small model's casts at the end of its layers, and when the forward pass is over."""
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3", **SHAPE)).model.train()
-    if is_frozen:
-        model.requires_grad_(False)
-        model.enable_input_require_grads()
-    if is_checkpointed:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
-    with Casts(model) as casts:
-        with torch.autocast("cpu", torch.bfloat16):
-            hidden = model(input_ids=torch.arange(7)[None], use_cache=False).last_hidden_state
-            at_the_end = casts.held
-        return at_the_end, casts.held, hidden
-
-
-def test_autocast_keeps_its_copies_of_the_weights():
-    """For the backward pass; with checkpointing until it begins, and of frozen weights none."""
-    casts = of_memory._casts({"bf16": True}, SHAPE)
-    assert casts_held(False)[:2] == (casts, casts)
-    assert casts_held(True)[:2] == (casts, 0)
-    assert casts_held(True, is_frozen=True)[:2] == (0, 0)
-    assert casts_held(False, is_frozen=True)[1] > 0.9 * casts
-
-
-def test_copies_of_the_weights_are_counted(monkeypatch):
-    casts = of_memory._casts({"bf16": True}, QWEN3_1_7B)
-    few = {"gradient_accumulation_steps": 2, "use_vllm": True}  # tokens
-    cases = [
-        (64, {"gradient_checkpointing": False}, casts),
-        (64, {"gradient_checkpointing": False, "bf16": False}, 0),
-        (64, {"gradient_checkpointing": False, "lora": {"r": 4}}, casts),
-        (64, {}, 0),  # a layer's activations are larger
-    ]
-    with_casts = [of(rows, 512, **more).working for rows, more, _ in cases]
-    of_few = of(1, 64, **few).working
-    monkeypatch.setattr(of_memory, "_casts", lambda training, shape: 0.0)
-    assert 0 < of_few - of(1, 64, **few).working < casts  # in place of a layer's activations
-    without = [of(rows, 512, **more).working for rows, more, _ in cases]
-    assert [a - b for a, b in zip(with_casts, without, strict=True)] == [expected for _, _, expected in cases]
-
-
-def test_transformers_keeps_keys_and_values_in_fp32_under_autocast():
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3", **SHAPE))
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        layers = model(input_ids=torch.arange(7)[None], use_cache=True).past_key_values.layers
-    assert sum(each.keys.nbytes + each.values.nbytes for each in layers) == of_memory._cache(SHAPE, 7, 4)
-
-
-def test_a_generation_with_transformers_holds_copies_of_the_weights_in_bf16():
-    """Of a long completion, whose keys and values are more than the update takes."""
-    held = {"per_device_train_batch_size": 1, "steps_per_generation": 256}
-    casts = of_memory._casts({"bf16": True}, QWEN3_1_7B) + 2 * vocabulary(QWEN3_1_7B)
-    whole, adapters, in_fp32 = (
-        of(1, 8192, **held, **more).working for more in ({}, {"lora": {"r": 4}}, {"bf16": False})
-    )
-    assert whole - adapters == whole - in_fp32 == casts
 
 
 def test_gradients_are_kept_while_others_are_accumulated():

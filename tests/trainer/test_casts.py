@@ -8,23 +8,11 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.utils import DistributedType
+from casts import Casts
 from peft import LoraConfig
 from tiny_training import TRL, Ours, trainer_of
-from torch.utils._python_dispatch import TorchDispatchMode
 
 pytestmark = pytest.mark.law
-
-
-class Casts(TorchDispatchMode):
-    """Counts how often a tensor is cast."""
-
-    def __init__(self, of):
-        self.of, self.number = of.data_ptr(), 0
-        super().__init__()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.number += func is torch.ops.aten._to_copy.default and args[0].data_ptr() == self.of
-        return func(*args, **(kwargs or {}))
 
 
 def casts_of_a_generation(kind, tmp_path, **settings):
@@ -33,7 +21,7 @@ def casts_of_a_generation(kind, tmp_path, **settings):
     draw, numbers = trainer._generate_single_turn, []
 
     def counted(trainer, *args, **kwargs):
-        with Casts(next(weight for name, weight in trainer.model.named_parameters() if "up_proj" in name)) as casts:
+        with Casts(weight for name, weight in trainer.model.named_parameters() if "up_proj" in name) as casts:
             drawn = draw(*args, **kwargs)
         numbers.append(casts.number)
         return drawn
@@ -75,10 +63,12 @@ def test_not_around_a_users_function(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [DistributedType.FSDP, DistributedType.DEEPSPEED])
-def test_not_of_sharded_weights_nor_of_a_model_that_is_cast_whole(kind, tmp_path):
+def test_not_of_sharded_weights_nor_where_others_generate(kind, tmp_path):
     trainer = trainer_of(Ours, tmp_path, bf16=True)
     assert not isinstance(trainer._cast_weights_once(), nullcontext)
-    with patch.object(trainer.args, "use_transformers_continuous_batching", True):
-        assert isinstance(trainer._cast_weights_once(), nullcontext)
+    by_others = [(trainer.args, "use_transformers_continuous_batching", True), (trainer, "use_vllm", True)]
+    for of, name, value in [*by_others, (trainer, "tools", [print])]:
+        with patch.object(of, name, value):
+            assert isinstance(trainer._cast_weights_once(), nullcontext), name
     with patch.object(Accelerator, "distributed_type", PropertyMock(return_value=kind)):
         assert isinstance(trainer._cast_weights_once(), nullcontext)
