@@ -102,7 +102,7 @@ def amc23(index: int, terms: int) -> Row:
 
 SETS: dict[str, tuple[Callable[[int, int], Row], str, dict[str, list[int]]]] = {
     "gsm8k": (gsm8k, "main", {"train": [18, 2, 3, 4], "test": [16, 3]}),
-    "math": (math, "default", {"train": [72, 3, 50, 4, 6]}),
+    "math": (math, "default", {"train": [113, 3, 50, 4, 6]}),
     "math500": (math500, "default", {"test": [50, 4]}),
     "aime24": (aime24, "default", {"train": [23, 6]}),
     "amc23": (amc23, "default", {"test": [11, 5]}),
