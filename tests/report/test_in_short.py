@@ -93,7 +93,7 @@ def test_a_reviewer_s_question_has_the_average_that_decides_it(tmp_path):
         for name in ids:
             row, says = decides[f"question {name}"], next(each["says"] for each in asked if each["id"] == name)
             value = wording.printed(row.value / 100, row.low / 100, row.high / 100, verdict=row.verdict)
-            assert f"{says.rstrip('.')}: {value}" in found[theme]
+            assert f'"{says.rstrip(".")}": {value}' in found[theme]
 
 
 @pytest.mark.parametrize(("page", "mark"), PLACES)

@@ -69,7 +69,7 @@ def of_reviewers(plan: Plan, files: ResultFiles) -> str:
         parts = []
         for name in ids:
             (deciding,) = rulings[name].endpoints or rulings[name].findings
-            parts.append(f"{asked[name].says.rstrip('.')}: {value(deciding)}")
+            parts.append(f'"{asked[name].says.rstrip(".")}": {value(deciding)}')
         answers[theme] = "; ".join(parts)
     answers["Does the computed signal predict?"] = agreements(read_frame(files.signals, CellSignal))
     return bullets(answers)
