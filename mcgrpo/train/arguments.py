@@ -10,7 +10,7 @@ from mcgrpo.records import Run
 from mcgrpo.study.fit import check_sharding, check_stop
 from mcgrpo.study.settings import selects_checkpoint
 from mcgrpo.train.rollout_engine import with_installed
-from mcgrpo.train.sharding import fsdp_arguments, keep_log_probabilities, shard_on_cpu
+from mcgrpo.train.sharding import fsdp_arguments, keep_log_probabilities
 
 TRL_CHANGES: dict[str, Any] = {
     "bf16": False,  # TRL: True if the device supports it; set by the study file
@@ -47,7 +47,7 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
     check_sharding(sharding, gpus)
     use_cpu = gpus == 0 or (PRETENDED in os.environ and not torch.cuda.is_available())
     if sharding == "fsdp":
-        training |= fsdp_arguments(training.get("gradient_checkpointing", False)) | (shard_on_cpu() if use_cpu else {})
+        training |= fsdp_arguments(training.get("gradient_checkpointing", False), use_cpu)
     faults = {field.name for field in fields(ReleasedConfig)} - {field.name for field in fields(MCGRPOConfig)}
     kind = ReleasedConfig if faults & training.keys() else MCGRPOConfig
     args = kind(

@@ -7,14 +7,20 @@ Every layout trains fp32 weights, whatever the dtype of computation. With `bf16`
 | `none` | fp32, full copy on every process | bf16 autocast | fp32 | fp32 |
 | `fsdp` | fp32, sharded | bf16 copies, gathered layer by layer | fp32 | fp32 |
 
-LoRA's adapters are treated like other weights. FSDP also shards the reference model.
+LoRA's adapters are treated like other weights. FSDP also shards the reference model. Gradients that accumulate are
+summed over the processes and divided after each micro-batch: FSDP2 would else keep them whole until the last.
 """
 
 from typing import Any
 
 
-def fsdp_arguments(gradient_checkpointing: bool) -> dict[str, Any]:
-    """TRL's arguments for FSDP, whose own checkpointing gathers the weights of a layer once in the backward pass."""
+def fsdp_arguments(gradient_checkpointing: bool, use_cpu: bool = False) -> dict[str, Any]:
+    """TRL's arguments for FSDP, whose own checkpointing gathers the weights of a layer once in the backward pass.
+
+    Under FSDP TRL loads the reference model with `device_map="auto"`, which spreads it over all GPUs that a process
+    sees. FSDP then moves its weights, but not its computation, and the first pass fails: it must start on the CPU.
+    TRL warns that it ignores `model_init_kwargs`; that is true of the policy alone, which is loaded already.
+    """
     config = {
         "version": 2,
         "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
@@ -22,11 +28,20 @@ def fsdp_arguments(gradient_checkpointing: bool) -> dict[str, Any]:
         "state_dict_type": "FULL_STATE_DICT",
         "activation_checkpointing": gradient_checkpointing,
     }
-    return {"fsdp": True, "fsdp_config": config, "gradient_checkpointing": False}
+    return {
+        "fsdp": True,
+        "fsdp_config": config,
+        "gradient_checkpointing": False,
+        "model_init_kwargs": {"device_map": None},
+        "accelerator_config": {
+            "gradient_accumulation_kwargs": {"sync_each_batch": True},
+            **(_shard_on_cpu() if use_cpu else {}),
+        },
+    }
 
 
-def shard_on_cpu() -> dict[str, Any]:
-    """TRL's arguments for FSDP by processes on a CPU, with gloo; for pretended GPUs.
+def _shard_on_cpu() -> dict[str, Any]:
+    """accelerate's settings for FSDP by processes on a CPU, with gloo; for pretended GPUs.
 
     accelerate takes the settings of FSDP for kinds of accelerators alone, and passes over them on a CPU without a word.
     It is told here that its processes are of such a kind; what is divided, gathered and computed is the real thing.
@@ -35,7 +50,7 @@ def shard_on_cpu() -> dict[str, Any]:
     from accelerate.utils import DistributedType
 
     PartialState(cpu=True).distributed_type = DistributedType.MULTI_XPU
-    return {"accelerator_config": {"use_configured_state": True}}
+    return {"use_configured_state": True}
 
 
 def check_sharded(trainer: Any) -> None:

@@ -36,13 +36,22 @@ def reply(question, answer, rollout, step):
 
 
 class Gradients(TrainerCallback):
-    """Keeps the gradient of every optimizer step, the mean over processes."""
+    """Keeps the gradient of every optimizer step, the mean over processes.
+
+    Of sharded weights it keeps, after each micro-batch but the last, the share of weights that have a gradient.
+    """
 
     def __init__(self):
-        self.steps = []
+        self.steps, self.between = [], []
 
     def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
-        self.steps.append(torch.cat([each.grad.flatten() for each in model.parameters() if each.requires_grad]))
+        if not args.fsdp:  # else each process has a part of it
+            self.steps.append(torch.cat([each.grad.flatten() for each in model.parameters() if each.requires_grad]))
+
+    def on_substep_end(self, args, state, control, model=None, **kwargs):
+        if args.fsdp:
+            weights = [each for each in model.parameters() if each.requires_grad]
+            self.between.append(sum(each.grad is not None for each in weights) / len(weights))
 
 
 class Scripted(MCGRPOTrainer):
@@ -94,8 +103,7 @@ def train(case):
         trainer = trainer_of(run, args, Path(case["model"]), [e for e in examples if e.split == "train"], None, [])
     check_sharded(trainer)
     trainer.gradients = Gradients()
-    if "sharding" not in case["training"]:  # else each process has a part of it
-        trainer.add_callback(trainer.gradients)
+    trainer.add_callback(trainer.gradients)
     trainer.train()
     return trainer
 
@@ -116,7 +124,8 @@ def record(case):
         seen = {"refused": trained}
     else:
         save_weights(trained, folder / "weights")
-        seen = {"updates": trained.updates, "gradients": trained.gradients.steps, "held": held(trained)}
+        seen = {"updates": trained.updates, "held": held(trained)}
+        seen |= {"gradients": trained.gradients.steps, "between": trained.gradients.between}
     torch.save(seen, folder / f"rank{torch.distributed.get_rank() if torch.distributed.is_initialized() else 0}.pt")
 
 

@@ -18,6 +18,11 @@ class TestSharding:
         assert not args.gradient_checkpointing and read["activation_checkpointing"] is checkpointing
         assert "mixed_precision_policy" not in read
 
+    def test_a_reference_of_fsdp_starts_on_the_cpu(self, tmp_path):
+        """TRL's own choice, "auto", spreads it over the GPUs that each process sees; no CPU can show that."""
+        assert arguments_of(changed(sharding="fsdp"), tmp_path, 2).model_init_kwargs == {"device_map": None}
+        assert arguments_of(changed(), tmp_path, 0).model_init_kwargs is None
+
     def test_fsdp_in_bf16_rounds_neither_what_modules_return_nor_sums_of_gradients(self, tmp_path, monkeypatch):
         monkeypatch.setattr("transformers.training_args.is_torch_bf16_gpu_available", lambda: True)
         policy = arguments_of(changed(sharding="fsdp", bf16=True), tmp_path, 2).fsdp_plugin_args[

@@ -269,6 +269,11 @@ class TestSharded:
         parts = [rank["held"] for rank in seen(sharded / name, 2)]
         assert all(0.4 < part < 0.65 for part in parts) and sum(parts) >= 1
 
+    def test_gradients_that_accumulate_are_divided_after_each_micro_batch(self, sharded):
+        """A weight that a process holds a part of has a gradient only once that is divided, too."""
+        for rank in seen(sharded / "plain", 2):
+            assert rank["between"] == [1.0] * TRAINING["max_steps"]
+
     @pytest.mark.parametrize(("name", "whole"), [("plain", "mc-grpo"), ("untied", "untied"), ("lora", "mc-grpo-lora")])
     def test_the_weights_are_those_of_one_process(self, sharded, runs, inputs, name, whole):
         assert apart(start_of(inputs, name), runs / "1" / whole, sharded / name) < SAME_END

@@ -7,12 +7,12 @@ from pathlib import Path
 from colocated import Watched, built, greedy, greedy_of_transformers
 from tiny_training import dataset, history, loaded
 
-from mcgrpo.train.sharding import check_sharded, fsdp_arguments, shard_on_cpu
+from mcgrpo.train.sharding import check_sharded, fsdp_arguments
 
 folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
 loaded()  # each process makes a model of its own, and not the first for all, as it would from now on
 if settings.pop("sharding", None) == "fsdp":
-    settings |= fsdp_arguments(settings.pop("gradient_checkpointing", False)) | shard_on_cpu()
+    settings |= fsdp_arguments(settings.pop("gradient_checkpointing", False), use_cpu=True)
 trainer = built(folder, Watched, **settings)
 prompts = trainer.processing_class(list(dataset()["prompt"]))["input_ids"]
 rank = trainer.accelerator.process_index
