@@ -55,15 +55,23 @@ def start(imports: str = IMPORTS) -> str:
 def serve(listener: socket.socket, modules: list[str]) -> None:
     """Run the clients' jobs until stdin is closed."""
     while STDIN not in select([STDIN, listener], [], [])[0]:
-        while modules:
-            with suppress(Exception):  # jobs say more about a module that cannot be imported
-                importlib.import_module(modules.pop(0))
-            gc.freeze()
+        if modules:
+            import_all(modules)
         connection, _ = listener.accept()
         with connection:
             fork.Process(target=keep, args=(connection,)).start()
     for keeper in multiprocessing.active_children():
         keeper.join()
+
+
+def import_all(modules: list[str]) -> None:
+    """Import modules, and take them from the list. What they make stays, and is never searched for garbage."""
+    gc.disable()
+    while modules:
+        with suppress(Exception):  # jobs say more about a module that cannot be imported
+            importlib.import_module(modules.pop(0))
+    gc.freeze()
+    gc.enable()
 
 
 def keep(connection: socket.socket) -> None:

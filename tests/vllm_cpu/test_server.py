@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -35,8 +36,11 @@ def served(tmp_path_factory):
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
     url = f"http://127.0.0.1:{port}"
     yield {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": url, "vllm_server_timeout": 900}
-    os.killpg(server.pid, signal.SIGKILL)
-    server.wait(60)
+    server.terminate()  # killed, it would leave hundreds of megabytes of shared memory
+    with suppress(subprocess.TimeoutExpired):
+        server.wait(60)
+    with suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
 
 
 @pytest.fixture
