@@ -20,6 +20,7 @@ def test_what_a_target_calls_is_there(target):
     done = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     called = re.findall(r"python3? (?:-m )?((?:bench|mcgrpo|workflow)[\w./]+)", done.stdout)
+    called += re.findall(r"config/[\w./-]+\.yaml", done.stdout)
     assert [name for name in called if not ((ROOT / name).is_file() if "/" in name else find_spec(name))] == []
 
 
