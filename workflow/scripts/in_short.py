@@ -28,6 +28,7 @@ THEMES = {
     "From a weaker start?": ("weak-greedy", "weak", "weak-solves-more"),
 }
 """What config/reviewer.yaml asks, by the ids of its questions."""
+ROBUST = r"robust-avg@\d+"
 AGAINST_MEAN = f"{label(METHOD)} − {label(MEAN)}"
 AGAINST_CONTROL = f"{label(METHOD)} − {label(CONTROL)}"
 
@@ -90,17 +91,25 @@ def told(cells: pd.DataFrame, field: str = "difference") -> str:
     ) or wording.MISSING  # fmt: skip
 
 
-def regraded(cells: pd.DataFrame, measure: str = r"robust-avg@\d+") -> str:
-    """The difference to the control by a measure that is in no comparison, by G: of the means over the same seeds."""
-    own = cells[(cells.role == "in") & (cells.variant == DEFAULT) & cells.measure.str.fullmatch(measure)]
-    means = own.pivot_table(index=["num_generations", "setting"], columns="method", values="mean")
-    if not {METHOD, CONTROL} <= {*means}:
-        return wording.MISSING
-    found = (means[METHOD] - means[CONTROL]).dropna()
+def regraded(cells: pd.DataFrame) -> str:
+    """The difference to the control by `robust`, which is in no comparison, by G."""
     return "; ".join(
         f"G={size} " + ", ".join(f"{wording.number(each, 'points')} ({setting})" for (_, setting), each in rows.items())
-        for size, rows in found.groupby(level=0)
-    )
+        for size, rows in to_control(cells, ROBUST).groupby(level=0)
+    ) or wording.MISSING  # fmt: skip
+
+
+def gone_by_robust(cells: pd.DataFrame) -> str:
+    """The share of the difference to the control that `robust` does not find, least and most: "28% to 64%"."""
+    shares = (1 - to_control(cells, ROBUST) / to_control(cells, r"avg@\d+")).dropna()
+    return span(100 * shares.agg(["min", "max"]), "{:.0f}%").replace("-", "−") if len(shares) else wording.MISSING
+
+
+def to_control(cells: pd.DataFrame, measure: str) -> pd.Series:
+    """The difference of the means over seeds to the control's, by G and setting; empty if it is not measured."""
+    own = cells[(cells.role == "in") & (cells.variant == DEFAULT) & cells.measure.str.fullmatch(measure)]
+    means = own.pivot_table(index=["num_generations", "setting"], columns="method", values="mean")
+    return (means[METHOD] - means[CONTROL]).dropna() if {METHOD, CONTROL} <= {*means} else pd.Series(dtype=float)
 
 
 def by_variant(cells: pd.DataFrame) -> str:

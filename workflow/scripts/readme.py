@@ -23,6 +23,7 @@ from mcgrpo.report.page import jobs
 from mcgrpo.study.methods import label
 from mcgrpo.study.paths import ResultFiles
 from mcgrpo.study.planned import read_plan
+from mcgrpo.study.primary import CONTROL
 from mcgrpo.study.variants import DEFAULT
 
 STUDY = sys.argv[1] if __name__ == "__main__" and sys.argv[1:] else "reference"
@@ -190,7 +191,12 @@ def answer() -> str:
 def summary() -> str:
     """The README's part: the answer with its numbers, one figure, and how many claims hold."""
     more = "All comparisons and the other variants: [docs/mini-study.md](docs/mini-study.md)."
-    return "\n\n".join([answer(), shown(next(iter(FIGURES)), "docs/figures"), claims(), f"{provenance()} {more}"])
+    gone = (
+        f"The grader `robust` also [reads](docs/grading.md#what-robust-reads) answers with a unit. With it, "
+        f"{in_short.gone_by_robust(read_cells(FILES))} of the sampled difference to {label(CONTROL)} is gone."
+    )
+    figure = shown(next(iter(FIGURES)), "docs/figures")
+    return "\n\n".join([answer(), gone, figure, claims(), f"{provenance()} {more}"])
 
 
 def page() -> str:
