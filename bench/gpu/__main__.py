@@ -1,8 +1,8 @@
-"""`python -m bench.gpu` (`make gpu-check`): everything about this machine's first GPU that we want to know, in one CSV.
+"""`python -m bench.gpu` (`make gpu-check`): everything about this machine's GPU that we want to know, in one CSV.
 
-Needs no network and at most 10 minutes. What is not installed, or what no time is left for, is `skipped` with its name.
-Without a GPU the same runs on the CPU at a tiny shape, which shows only that it runs. The exit code is 1 if something
-failed.
+Needs no network and at most 10 minutes. Of several GPUs it looks at the first, and in one part at two. What is not
+installed, or what no time is left for, is `skipped` with its name. Without a GPU the same runs on the CPU at a tiny
+shape, which shows only that it runs. The exit code is 1 if something failed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import torch
 from bench.gpu.checks import Row, doctor, estimators, laws, machine
 from bench.gpu.table import as_markdown
 
-PARTS = ("machine", "doctor", "estimators", "laws", "steps", "vllm")
+PARTS = ("machine", "doctor", "estimators", "laws", "two-gpus", "steps", "vllm")
 
 
 def rows(options: argparse.Namespace) -> Iterator[Row]:
@@ -29,6 +29,11 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
     def left() -> float:
         return max(end - time.monotonic(), 0.0)
+
+    def two() -> Iterator[Row]:
+        from bench.gpu.two_gpus import two_gpus
+
+        return two_gpus(options.device, options.gpus, left)
 
     def steps() -> Iterator[Row]:
         from bench.gpu.steps import steps
@@ -47,6 +52,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
         "doctor": lambda: doctor(left()),
         "estimators": lambda: estimators(options.device),
         "laws": lambda: laws(options.device, options.laws, left()),
+        "two-gpus": two,
         "steps": steps,
         "vllm": vllm,
     }
@@ -63,8 +69,19 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
             yield Row(name, status="failed", note=f"{type(error).__name__}: {error}")
 
 
+def visible() -> list[str]:
+    """The GPUs that may be used, as in CUDA_VISIBLE_DEVICES; none where what asks for them is not installed."""
+    try:
+        from mcgrpo.launch.gpus import gpus
+
+        return [*gpus()]
+    except ImportError:
+        return []
+
+
 def main() -> None:
     """Check this machine's GPU; every row is written and printed as it is found."""
+    here = visible()
     # One GPU, the first that may be used: of several in one process transformers would make a DataParallel.
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
     # As mcgrpo.launch: CUDA counts GPUs as NVML does, vLLM does not compile FlashInfer's sampler, and posts nothing.
@@ -76,7 +93,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--laws", nargs="+", help="tests to run in place of the usual ones")
-    options = parser.parse_args()
+    options = parser.parse_args(namespace=argparse.Namespace(gpus=here))
     options.csv.parent.mkdir(parents=True, exist_ok=True)
     found = []
     with options.csv.open("w", newline="", encoding="utf-8") as file:

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import bench.gpu.__main__
-from bench.gpu import checks
+from bench.gpu import checks, two_gpus
 from bench.gpu.__main__ import PARTS, main
 from bench.gpu.checks import ROOT
 
@@ -28,11 +28,12 @@ def environment():
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """Its rows, with one law."""
+    """Its rows, with one law and one training by two processes."""
     file = tmp_path_factory.mktemp("gpu") / "gpu.csv"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
         patch.chdir(ROOT)
         patch.setenv("CUDA_VISIBLE_DEVICES", "3,4")
+        patch.setattr(two_gpus, "CASES", {"fsdp": two_gpus.CASES["fsdp"]})
         patch.setattr(sys, "argv", ["bench.gpu", "--device", "cpu", "--csv", str(file), "--laws", LAW])
         main()
     assert ended.value.code == 0
@@ -47,6 +48,8 @@ def test_every_part_has_rows_and_a_step_is_timed_for_every_trainer(table):
     assert (vllm["status"], vllm["note"]) == ("skipped", "vLLM is not installed")
     (law,) = [row for row in table if row["part"] == "laws"]
     assert law["case"].endswith("TestMeanIsTRL::test_bit_for_bit[bf16]") and float(law["value"]) > 0
+    (two,) = [row for row in table if row["part"] == "two-gpus"]
+    assert two["case"] == "fsdp" and float(two["value"]) > 0
     seconds = {row["case"]: float(row["value"]) for row in table if row["quantity"] == "seconds a step"}
     assert len(seconds) == 6 and "TRL, mean, G, G=4, beta=0.04" in seconds and all(seconds.values())
 
@@ -64,6 +67,11 @@ def test_of_several_gpus_the_first_is_checked_and_a_part_that_fails_does_not_end
     first, *rest = csv.DictReader(file.open(encoding="utf-8"))
     assert (first["status"], first["note"]) == ("failed", "ZeroDivisionError: division by zero")
     assert {row["part"] for row in rest} == {"machine"}
+
+
+def test_two_gpus_need_two_gpus():
+    (row,) = two_gpus.two_gpus("cuda", ["0"], lambda: 60.0)
+    assert (row.status, row.note) == ("skipped", "1 GPU here")
 
 
 def test_a_law_that_is_broken_fails(tmp_path):
