@@ -48,6 +48,7 @@ def check_fits(training: Mapping[str, Any], num_generations: int, gpus: int) -> 
         )
     check_sharding(training.get("sharding", "none"), gpus)
     check_stop(training)
+    check_attention(training)
     if training.get("use_vllm"):
         check_vllm(training, processes)
 
@@ -62,6 +63,23 @@ def check_stop(training: Mapping[str, Any]) -> None:
         raise ValueError(
             "training.stop needs vLLM: set use_vllm: true and install vLLM, or leave `stop` to evaluation, where "
             "transformers has it too"
+        )
+
+
+def check_attention(training: Mapping[str, Any]) -> None:
+    """Refuse flash-attention where it would be given fp32, which it does not compute in.
+
+    Raises:
+        ValueError: naming the keys.
+    """
+    if training.get("attn_implementation") != "flash_attention_2":
+        return
+    if not training.get("bf16"):
+        raise ValueError("attn_implementation=flash_attention_2 computes in half precision: set bf16: true, or sdpa")
+    if "lora" in training and not training.get("use_vllm"):
+        raise ValueError(
+            "attn_implementation=flash_attention_2 computes in half precision, and without vLLM a model with an "
+            "adapter (lora) draws in fp32: set use_vllm: true and install vLLM, or sdpa"
         )
 
 

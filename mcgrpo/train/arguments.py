@@ -7,9 +7,9 @@ from typing import Any
 
 from mcgrpo.launch.gpus import PRETENDED
 from mcgrpo.records import Run
-from mcgrpo.study.fit import check_sharding, check_stop
+from mcgrpo.study.fit import check_attention, check_sharding, check_stop
 from mcgrpo.study.settings import selects_checkpoint
-from mcgrpo.train.rollout_engine import with_installed
+from mcgrpo.train.rollout_engine import QUEUE_SECONDS, with_installed
 from mcgrpo.train.sharding import fsdp_arguments, keep_log_probabilities
 
 TRL_CHANGES: dict[str, Any] = {
@@ -43,6 +43,9 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
     if stop := run.training.get("stop"):
         check_stop({**training, "stop": stop})
         training["generation_kwargs"] = {"stop": stop}
+    check_attention({**run.training, "use_vllm": training.get("use_vllm")})
+    if training.get("vllm_mode") == "server":
+        training["ddp_timeout"] = QUEUE_SECONDS
     sharding = run.training.get("sharding", "none")
     check_sharding(sharding, gpus)
     use_cpu = gpus == 0 or (PRETENDED in os.environ and not torch.cuda.is_available())
@@ -68,7 +71,7 @@ def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
     """TRL's arguments for checkpoints: to resume from, and to select from.
 
     A checkpoint is selected by the mean reward on the test split, with one sample per question, among those at every
-    `eval_steps` and at the last step.
+    `eval_steps` and at the last step. Several processes count some questions twice, which fill their last batches.
     """
     if not selects_checkpoint(run):
         return {"save_strategy": "steps", "save_steps": save_steps} if save_steps else {}

@@ -8,6 +8,8 @@ import time
 from importlib.util import find_spec
 from typing import Any
 
+from mcgrpo.launch import ports
+from mcgrpo.launch.gpus import lock_of
 from mcgrpo.launch.processes import is_first
 from mcgrpo.study.fit import check_vllm
 
@@ -18,6 +20,8 @@ OPERATIONAL = (
     "vllm_enable_sleep_mode",
 )
 """Keys of `training` that do not change which rollouts are drawn: a training may resume with other values."""
+QUEUE_SECONDS = 30 * 24 * 3600
+"""The other processes of a training wait that long for the first, which waits until a server is free."""
 HELD: list[Any] = []
 """Locks that are released when the process ends."""
 
@@ -41,18 +45,20 @@ def with_installed(training: dict[str, Any]) -> dict[str, Any]:
 def take_server(args: Any) -> None:
     """In server mode (of a `GRPOConfig`), wait until no other training uses the server, and it answers.
 
+    The weights are sent through a port that no other training of this machine takes; TRL's is the same for all.
+
     Raises:
         ConnectionError: if the server does not answer in time.
     """
     if args.use_vllm and args.vllm_mode == "server" and is_first():
+        args.vllm_group_port, lock = ports.take()
+        HELD.append(lock)
         hold(args.vllm_server_base_url)
         wait_for_server(args.vllm_server_base_url, args.vllm_server_timeout)
 
 
 def hold(url: str) -> None:
     """Lock a server until this process ends, among those of this machine and user: it holds one training's weights."""
-    from mcgrpo.launch.gpus import lock_of
-
     print(f"takes the vLLM server at {url}, once no other training uses it", flush=True)
     HELD.append(lock_of(f"vLLM server {url}").acquire())
 

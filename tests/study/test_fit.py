@@ -9,6 +9,7 @@ from mcgrpo.study.fit import check_fits, with_batch
 TRAINING = {"prompts_per_step": 40}
 ROWS = {"per_device_train_batch_size": 24}
 SERVER = {"use_vllm": True, "vllm_mode": "server"}
+FLASH = {"attn_implementation": "flash_attention_2"}
 NAMED = {"vllm_server_base_url": "http://there"}
 MINI = load("mini")
 
@@ -27,6 +28,8 @@ MINI = load("mini")
         ),
         (0, TRAINING | {"stop": ["Question:"]}, "training.stop needs vLLM: set use_vllm: true"),
         (1, TRAINING | {"sharding": "fsdp"}, "sharding=fsdp divides the weights among processes"),
+        (1, TRAINING | FLASH, r"attn_implementation=flash_attention_2 .*: set bf16: true"),
+        (1, TRAINING | FLASH | {"bf16": True, "lora": {"r": 4}}, r"\(lora\) draws in fp32: set use_vllm"),
     ],
 )
 def test_what_does_not_fit_is_refused(gpus, training, fault):
@@ -38,6 +41,9 @@ def test_what_fits_is_not():
     served = TRAINING | SERVER | NAMED | {"vllm_tensor_parallel_size": 2, "stop": ["Question:"]}
     check_fits(with_batch(served, 2, 1), 2, 1)
     check_fits(ROWS | {"gradient_accumulation_steps": 2}, 16, 0)
+    in_bf16 = with_batch(TRAINING | FLASH | {"bf16": True}, 2, 1)
+    check_fits(in_bf16, 2, 1)
+    check_fits(in_bf16 | {"lora": {"r": 4}, "use_vllm": True}, 2, 1)
     assert "prompts_per_step" in served  # what is given stays as it is
 
 

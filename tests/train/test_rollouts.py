@@ -13,6 +13,7 @@ from pretend_machine import PATIENCE_SECONDS, line_of
 from tiny_training import Ours, same_training, texts_of, trained, trainer_of
 from training_jobs import changed
 
+from mcgrpo.launch import ports
 from mcgrpo.study.fit import check_vllm as check
 from mcgrpo.train import rollout_engine
 from mcgrpo.train.arguments import arguments_of
@@ -79,6 +80,8 @@ def test_a_server_is_taken_and_waited_for_until_it_is_well(installed, server, tm
     assert capsys.readouterr().out == ""  # to build the arguments waits for nothing
     take_server(args)
     assert capsys.readouterr().out == TAKES.format(server.url)
+    assert args.vllm_group_port in ports.PORTS  # not that of every other training
+    assert args.ddp_timeout > 24 * 3600  # the second process waits as long as the first
     server.status = 503
     with pytest.raises(ConnectionError, match=r"within 0\.3 s: status 503"):
         take_server(args)
