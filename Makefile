@@ -196,7 +196,7 @@ test-verl: .venv-verl/ready ## the adapters in a real verl and SkyRL (in an envi
 bench: .venv/ready ## time of a step of TRL's mean, our mean and our median, in about 7 minutes: reports/bench
 	python -m bench.training
 
-gpu-check: ## this machine's GPU: versions, doctor, laws, cost of a step; under 10 minutes, no network: reports/gpu-check.csv
+gpu-check: ## this machine's GPU: versions, doctor, laws, trainings on two GPUs where there are two, cost of a step; under 10 minutes, no network: reports/gpu-check.csv
 	python3 -m bench.gpu
 
 bench-grading: .venv/ready ## the MATH grader against math-verify in a loop; GOLDS=file.jsonl for your own answers

@@ -33,6 +33,8 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     def two() -> Iterator[Row]:
         from bench.gpu.two_gpus import two_gpus
 
+        if options.device == "cuda" and find_spec("pynvml") is None:
+            raise ModuleNotFoundError("nvidia-ml-py, which counts GPUs, is not installed")
         return two_gpus(options.device, options.gpus, left)
 
     def steps() -> Iterator[Row]:

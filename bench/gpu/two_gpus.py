@@ -17,7 +17,7 @@ from typing import Any
 from bench.gpu.checks import Row, last_line, run
 from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import build
-from mcgrpo.files import write_jsonl
+from mcgrpo.files import read_json, write_jsonl
 from mcgrpo.records import Run
 
 MODEL = {"architecture": "qwen3", "hidden_size": 768, "layers": 4, "heads": 12, "intermediate_size": 2304}
@@ -46,7 +46,7 @@ def two_gpus(device: str, names: list[str], left: Callable[[], float]) -> Iterat
         left: the seconds that are left.
     """
     if device == "cuda" and len(names) < 2:
-        yield Row("two-gpus", status="skipped", note=f"{len(names)} GPU here")
+        yield Row("two-gpus", status="skipped", note=f"needs two GPUs, {len(names)} may be used")
         return
     two = ",".join(names[:2]) if device == "cuda" else "a,b"
     where = {"CUDA_VISIBLE_DEVICES": two} | ({} if device == "cuda" else {"MCGRPO_DEVICES": two})
@@ -55,10 +55,19 @@ def two_gpus(device: str, names: list[str], left: Callable[[], float]) -> Iterat
         build(MODEL if device == "cuda" else TINY, folder / "model")
         write_jsonl(folder / "data.jsonl", examples("two-step", "train", 64, 0))
         for name, training in CASES.items():
+            if not left():
+                yield Row("two-gpus", name, status="skipped", note="no time left")
+                continue
             start = time.monotonic()
             done = run(command(folder, name, training, device), left(), MCGRPO_LOCKS=str(folder / "locks"), **where)
-            status, note = ("failed", last_line(done.stderr)) if done.returncode else ("ok", "")
+            status = {0: "ok", 124: "skipped"}.get(done.returncode, "failed")  # 124: out of time
+            note = "" if status == "ok" else error(folder / "unfinished" / name / "run.json") or last_line(done.stderr)
             yield Row("two-gpus", name, "seconds", time.monotonic() - start, status, note)
+
+
+def error(record: Path) -> str:
+    """The error that a training has left; torchrun's output ends in a frame."""
+    return read_json(record)["outcome"]["error"] if record.is_file() else ""
 
 
 def command(folder: Path, name: str, training: dict[str, Any], device: str) -> list[str]:

@@ -211,5 +211,8 @@ def _changes(run: Run, gpus: int) -> Iterator[list[dict[str, Any]]]:
     yield [{"per_device_train_batch_size": rows // n, "gradient_accumulation_steps": steps * n} for n in parts]
     sharded = [{"sharding": "fsdp"}] if training.get("sharding") != "fsdp" and gpus > 1 else []
     yield [*sharded, {"gpus": 2 * gpus, "sharding": "fsdp"}]
-    if "lora" not in training:
+    # An adapter without vLLM draws in fp32, which flash-attention does not take (`mcgrpo.study.fit.check_attention`).
+    if "lora" not in training and (
+        training.get("use_vllm") or training.get("attn_implementation") != "flash_attention_2"
+    ):
         yield [{"lora": {"r": 16, "target_modules": "all-linear"}}]

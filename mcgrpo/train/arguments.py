@@ -44,7 +44,7 @@ def arguments_of(run: Run, output: Path, gpus: int, save_steps: int | None = Non
         check_stop({**training, "stop": stop})
         training["generation_kwargs"] = {"stop": stop}
     check_attention({**run.training, "use_vllm": training.get("use_vllm")})
-    if training.get("vllm_mode") == "server":
+    if training.get("use_vllm") and training.get("vllm_mode") == "server":
         training["ddp_timeout"] = QUEUE_SECONDS
     sharding = run.training.get("sharding", "none")
     check_sharding(sharding, gpus)
@@ -71,7 +71,8 @@ def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
     """TRL's arguments for checkpoints: to resume from, and to select from.
 
     A checkpoint is selected by the mean reward on the test split, with one sample per question, among those at every
-    `eval_steps` and at the last step. Several processes count some questions twice, which fill their last batches.
+    `eval_steps` and at the last step. With several
+    processes some questions count twice: they fill up the last batch.
     """
     if not selects_checkpoint(run):
         return {"save_strategy": "steps", "save_steps": save_steps} if save_steps else {}

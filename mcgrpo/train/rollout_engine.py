@@ -21,7 +21,10 @@ OPERATIONAL = (
 )
 """Keys of `training` that do not change which rollouts are drawn: a training may resume with other values."""
 QUEUE_SECONDS = 30 * 24 * 3600
-"""The other processes of a training wait that long for the first, which waits until a server is free."""
+"""Seconds that the other processes of a training wait for the first, which waits until a server is free.
+
+It is that of every later collective, too: a process that hangs is not noticed.
+"""
 HELD: list[Any] = []
 """Locks that are released when the process ends."""
 
@@ -49,12 +52,13 @@ def take_server(args: Any) -> None:
 
     Raises:
         ConnectionError: if the server does not answer in time.
+        ValueError: if no port is free.
     """
     if args.use_vllm and args.vllm_mode == "server" and is_first():
-        args.vllm_group_port, lock = ports.take()
-        HELD.append(lock)
         hold(args.vllm_server_base_url)
         wait_for_server(args.vllm_server_base_url, args.vllm_server_timeout)
+        args.vllm_group_port, lock = ports.take()
+        HELD.append(lock)
 
 
 def hold(url: str) -> None:

@@ -71,7 +71,14 @@ def test_of_several_gpus_the_first_is_checked_and_a_part_that_fails_does_not_end
 
 def test_two_gpus_need_two_gpus():
     (row,) = two_gpus.two_gpus("cuda", ["0"], lambda: 60.0)
-    assert (row.status, row.note) == ("skipped", "1 GPU here")
+    assert (row.status, row.note) == ("skipped", "needs two GPUs, 1 may be used")
+
+
+def test_a_training_on_two_gpus_that_fails_says_why_and_none_starts_without_time(monkeypatch):
+    assert [row.status for row in two_gpus.two_gpus("cpu", [], lambda: 0.0)] == ["skipped"] * 2
+    monkeypatch.setattr(two_gpus, "CASES", {"refused": {"per_device_train_batch_size": 400}})
+    (row,) = two_gpus.two_gpus("cpu", [], lambda: 600.0)
+    assert row.status == "failed" and "not one optimizer step would be taken" in row.note
 
 
 def test_a_law_that_is_broken_fails(tmp_path):

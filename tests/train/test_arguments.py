@@ -52,6 +52,15 @@ class TestSharding:
         assert args.save_total_limit == (1 if alone else None)
 
 
+def test_what_needs_vllm_is_refused_or_left_where_it_is_not_installed(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcgrpo.train.rollout_engine.find_spec", lambda name: None)
+    served = {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": "http://there"}
+    assert arguments_of(changed(**served), tmp_path, 0).ddp_timeout == 7200
+    flash = {"attn_implementation": "flash_attention_2", "bf16": True, "lora": {"r": 4}, "use_vllm": True}
+    with pytest.raises(ValueError, match=r"\(lora\) draws in fp32"):
+        arguments_of(changed(**flash), tmp_path, 1)
+
+
 def test_stop_strings_are_refused_where_transformers_draws(tmp_path):
     with pytest.raises(ValueError, match=r"training\.stop needs vLLM"):
         arguments_of(changed(stop=["\nQuestion:"]), tmp_path, 0)

@@ -53,7 +53,7 @@ def test_as_many_processes_as_gpus(inputs, tmp_path, monkeypatch):
 @pytest.mark.skipif(find_spec("flash_attn") is not None, reason="flash-attn is installed")
 def test_flash_attention_without_its_package_is_refused(inputs, tmp_path):
     with pytest.raises(ValueError, match="the package flash-attn is not installed"):
-        run_job(job(inputs, tmp_path, changed(attn_implementation="flash_attention_2", bf16=True)))
+        run_job(job(inputs, tmp_path, changed(attn_implementation="flash_attention_2")))
 
 
 def test_gpus_that_are_not_there_are_refused(inputs, tmp_path, monkeypatch):

@@ -41,6 +41,7 @@ def served(tmp_path_factory):
         server.wait(60)
     with suppress(ProcessLookupError):
         os.killpg(server.pid, signal.SIGKILL)
+    server.wait(60)
 
 
 @pytest.fixture

@@ -101,15 +101,17 @@ def regraded(cells: pd.DataFrame) -> str:
 
 def gone_by_robust(cells: pd.DataFrame) -> str:
     """The share of the difference to the control that `robust` does not find, least and most: "28% to 64%"."""
-    shares = (1 - to_control(cells, ROBUST) / to_control(cells, r"avg@\d+")).dropna()
+    paper = to_control(cells, r"avg@\d+")
+    shares = (1 - to_control(cells, ROBUST) / paper[paper != 0]).dropna()
     return span(100 * shares.agg(["min", "max"]), "{:.0f}%").replace("-", "−") if len(shares) else wording.MISSING
 
 
 def to_control(cells: pd.DataFrame, measure: str) -> pd.Series:
-    """The difference of the means over seeds to the control's, by G and setting; empty if it is not measured."""
+    """The difference of the means over seeds to the control's, by G and setting, where it is measured."""
     own = cells[(cells.role == "in") & (cells.variant == DEFAULT) & cells.measure.str.fullmatch(measure)]
     means = own.pivot_table(index=["num_generations", "setting"], columns="method", values="mean")
-    return (means[METHOD] - means[CONTROL]).dropna() if {METHOD, CONTROL} <= {*means} else pd.Series(dtype=float)
+    means = means.reindex(columns=[METHOD, CONTROL])
+    return (means[METHOD] - means[CONTROL]).dropna()
 
 
 def by_variant(cells: pd.DataFrame) -> str:

@@ -192,8 +192,8 @@ def summary() -> str:
     """The README's part: the answer with its numbers, one figure, and how many claims hold."""
     more = "All comparisons and the other variants: [docs/mini-study.md](docs/mini-study.md)."
     gone = (
-        f"The grader `robust` also [reads](docs/grading.md#what-robust-reads) answers with a unit. With it, "
-        f"{in_short.gone_by_robust(read_cells(FILES))} of the sampled difference to {label(CONTROL)} is gone."
+        "The grader `robust` also [reads](docs/grading.md#what-robust-reads) answers with a unit. With it, the sampled "
+        f"difference to {label(CONTROL)} is smaller by {in_short.gone_by_robust(read_cells(FILES))}."
     )
     figure = shown(next(iter(FIGURES)), "docs/figures")
     return "\n\n".join([answer(), gone, figure, claims(), f"{provenance()} {more}"])
