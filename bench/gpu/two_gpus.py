@@ -17,7 +17,7 @@ from typing import Any
 from bench.gpu.checks import Row, last_line, run
 from mcgrpo.data.toy.examples import examples
 from mcgrpo.data.toy.models import build
-from mcgrpo.files import read_json, write_jsonl
+from mcgrpo.files import write_jsonl
 from mcgrpo.records import Run
 
 MODEL = {"architecture": "qwen3", "hidden_size": 768, "layers": 4, "heads": 12, "intermediate_size": 2304}
@@ -61,13 +61,14 @@ def two_gpus(device: str, names: list[str], left: Callable[[], float]) -> Iterat
             start = time.monotonic()
             done = run(command(folder, name, training, device), left(), MCGRPO_LOCKS=str(folder / "locks"), **where)
             status = {0: "ok", 124: "skipped"}.get(done.returncode, "failed")  # 124: out of time
-            note = "" if status == "ok" else error(folder / "unfinished" / name / "run.json") or last_line(done.stderr)
+            note = "" if status == "ok" else error(done.stderr)
             yield Row("two-gpus", name, "seconds", time.monotonic() - start, status, note)
 
 
-def error(record: Path) -> str:
-    """The error that a training has left; torchrun's output ends in a frame."""
-    return read_json(record)["outcome"]["error"] if record.is_file() else ""
+def error(said: str) -> str:
+    """A training's own last line, if it has come to that; torchrun's output ends in a frame."""
+    own = [line for line in said.splitlines() if line.startswith("error: ")]
+    return own[0] if own else last_line(said)
 
 
 def command(folder: Path, name: str, training: dict[str, Any], device: str) -> list[str]:

@@ -76,9 +76,9 @@ def test_two_gpus_need_two_gpus():
 
 def test_a_training_on_two_gpus_that_fails_says_why_and_none_starts_without_time(monkeypatch):
     assert [row.status for row in two_gpus.two_gpus("cpu", [], lambda: 0.0)] == ["skipped"] * 2
-    monkeypatch.setattr(two_gpus, "CASES", {"refused": {"per_device_train_batch_size": 400}})
+    monkeypatch.setattr(two_gpus, "CASES", {"refused": {"attn_implementation": "flash_attention_2"}})
     (row,) = two_gpus.two_gpus("cpu", [], lambda: 600.0)
-    assert row.status == "failed" and "not one optimizer step would be taken" in row.note
+    assert row.status == "failed" and "the package flash-attn is not installed" in row.note
 
 
 def test_a_law_that_is_broken_fails(tmp_path):
