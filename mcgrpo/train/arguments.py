@@ -71,8 +71,7 @@ def saving(run: Run, save_steps: int | None) -> dict[str, Any]:
     """TRL's arguments for checkpoints: to resume from, and to select from.
 
     A checkpoint is selected by the mean reward on the test split, with one sample per question, among those at every
-    `eval_steps` and at the last step. With several
-    processes some questions count twice: they fill up the last batch.
+    `eval_steps` and at the last step. With several processes some questions count twice: they fill up the last batch.
     """
     if not selects_checkpoint(run):
         return {"save_strategy": "steps", "save_steps": save_steps} if save_steps else {}

@@ -86,6 +86,15 @@ def test_a_remedy_is_a_change_with_which_it_fits(cards):
     assert found(changed(unsharded("qwen3-4b-math"), smaller))["qwen3-4b-math"][0] == "ok"
 
 
+@pytest.mark.parametrize(("use_vllm", "named"), [(True, True), (False, False)])
+def test_an_adapter_is_no_remedy_where_flash_attention_would_be_given_fp32(cards, use_vllm, named):
+    cards("40", "0")
+    flash = {"attn_implementation": "flash_attention_2", "use_vllm": use_vllm, "stop": None}
+    study = changed(read([ROOT / "config/config.yaml", ROOT / "config/one-gpu.yaml"]), {"training": flash})
+    ((_, _, remedy),) = found(study).values()
+    assert ("`lora:" in remedy) is named
+
+
 @pytest.mark.parametrize(
     ("overlay", "size", "gpus", "settings"),
     [

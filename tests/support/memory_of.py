@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import runs
+from studies import load
 
 from mcgrpo.study.memory import memory
 
@@ -16,17 +17,7 @@ SHAPE = {
     "head_dim": 16,
     "tie_word_embeddings": True,
 }
-QWEN3_1_7B = {
-    "model_type": "qwen3",
-    "vocab_size": 151936,
-    "hidden_size": 2048,
-    "intermediate_size": 6144,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "tie_word_embeddings": True,
-}
+QWEN3_1_7B = {"model_type": "qwen3", **load("config")["models"]["qwen3-1.7b"]["config"]}
 
 
 def of(rows, tokens, gpus=1, shape=QWEN3_1_7B, **training):
