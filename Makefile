@@ -76,12 +76,14 @@ smoke: .venv/ready ## word problems in GSM8K's format through every stage, with 
 	@$(call study,config/smoke.yaml)
 	@$(call made,reports/smoke)
 
-smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; 1.5 to 2.5 hours on two cores with bf16 instructions, about ten without
-	@$(call study,config/smollm2.yaml)
+SMOLLM2 = config/smollm2.yaml $(OVERLAY)
+smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; 1.5 to 2.5 hours on two cores with bf16 instructions, without them OVERLAY=config/float32.yaml
+	@mcgrpo doctor $(SMOLLM2)
+	@$(call study,$(SMOLLM2))
 	@$(call made,reports/smollm2)
 
 smollm2-long: .venv/ready resources/smollm2/source.json ## the same with 36 seeds, in reports/smollm2-long; 9 to 16 hours, which may be interrupted
-	@$(call study,config/smollm2.yaml config/smollm2-long.yaml)
+	@$(call study,config/smollm2.yaml config/smollm2-long.yaml $(OVERLAY))
 	@$(call made,reports/smollm2-long)
 
 resources/smollm2/source.json: .venv/ready

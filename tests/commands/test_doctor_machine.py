@@ -9,6 +9,7 @@ import studies
 from model_hub import serving
 
 from mcgrpo.commands import doctor as checks
+from mcgrpo.commands import precision
 
 MINI = studies.load("mini")
 
@@ -130,11 +131,29 @@ def test_a_driver_or_a_gpu_that_is_too_old_is_told(install, monkeypatch):
     def found(driver, capability):
         monkeypatch.setattr(pynvml, "nvmlSystemGetCudaDriverVersion", lambda: driver)
         monkeypatch.setattr(pynvml, "nvmlDeviceGetCudaComputeCapability", lambda handle: capability)
-        return {check.topic: (check.status, check.finding) for check in checks.check_cards({"gpus": 1})}
+        return {topic: (status, finding) for status, topic, finding, _ in precision.check_precision({"gpus": 1})}
 
     assert found(13000, (8, 0)) == found(13020, (9, 0)) == {}
     old = found(12040, (7, 5))
     assert old["driver"] == ("error", "for CUDA 12; torch is for CUDA 13, and will see no GPU")
     assert old["bf16"] == ("warning", "compute capability 7.5; vLLM computes in bf16 from 8.0 on")
     assert found(13000, (7, 0)) == {"GPU": ("error", "compute capability 7.0; CUDA 13 is for 7.5 and newer")}
-    assert not [*checks.check_cards({"gpus": 0})]
+
+
+def test_a_cpu_that_would_emulate_bf16_is_told(monkeypatch, tmp_path):
+    flags = tmp_path / "cpuinfo"
+    monkeypatch.setattr(precision, "CPUINFO", flags)
+    study = studies.load("smollm2")
+
+    def found(config):
+        return [(status, topic) for status, topic, *_ in precision.check_precision(config)]
+
+    assert found(study) == []  # as where there is no such file
+    for line in ("flags : fma avx512_bf16 avx2", "Features : fp asimd bf16"):
+        flags.write_text(line)
+        assert found(study) == []
+    flags.write_text("flags : fma avx2 avx512f")
+    assert found(study) == [("warning", "bf16")]
+    assert found(studies.changed(study, {"training": {"bf16": False}})) == [("warning", "bf16")]
+    assert found(studies.changed(study, studies.load("float32"))) == found(MINI) == []
+    assert ("warning", "bf16") in [check[:2] for check in checks.check_machine(study)]
