@@ -36,7 +36,7 @@ def curve(model: Path, estimator: str, seed: int, output: str) -> list[float]:
     args = MCGRPOConfig(
         output_dir=output, estimator=estimator, num_generations=2, per_device_train_batch_size=2 * options.prompts,
         max_completion_length=24, max_steps=options.steps, learning_rate=5e-4, beta=0.0, seed=seed, logging_steps=1,
-        use_cpu=True, save_strategy="no", report_to="none", disable_tqdm=True,
+        use_cpu=True, bf16=False, save_strategy="no", report_to="none", disable_tqdm=True,
     )  # fmt: skip
     trainer = MCGRPOTrainer(
         model=AutoModelForCausalLM.from_pretrained(model),
