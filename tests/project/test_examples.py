@@ -71,7 +71,9 @@ def test_the_readme_s_script_trains_and_prints_what_is_shown(tmp_path):
     build({"architecture": "qwen3", "layers": 1, "tokenizer": "bytes"}, tmp_path / "model")
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     (code,), (shown,) = (re.findall(rf"^```{kind}\n(.*?)^```$", page, re.M | re.S) for kind in ("python", "text"))
-    code = code.replace("Qwen/Qwen3-0.6B", "model").replace("logging_steps=1", "logging_steps=1, use_cpu=True, bf16=False")
+    code = code.replace("Qwen/Qwen3-0.6B", "model").replace(
+        "logging_steps=1", "logging_steps=1, use_cpu=True, bf16=False"
+    )
     (tmp_path / "script.py").write_text(code)
     done = run([tmp_path / "script.py"], tmp_path)
     names = re.findall(r"'([^']+)':", shown)
