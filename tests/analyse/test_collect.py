@@ -50,6 +50,9 @@ def test_the_extra_rollouts_of_an_own_estimator_are_counted_in_its_groups(result
     write_jsonl(results / "runs" / run.name / "groups.jsonl", [])
     with pytest.raises(RecordError, match=r"groups\.jsonl: holds no groups"):
         collect(planned, results)
+    (results / "runs" / run.name / "groups.jsonl").write_text('{"step": 1}\n')
+    with pytest.raises(RecordError, match=r"groups\.jsonl:1: a group has a step and rewards"):
+        collect(planned, results)
 
 
 def test_several_processes_give_what_one_gives_and_its_errors(results, monkeypatch):

@@ -14,7 +14,7 @@ from mcgrpo.analyse.scored import read_scores, write_scores
 from mcgrpo.files import RecordError
 from mcgrpo.grade.completions import main as grade
 from mcgrpo.study.planned import read_plan, write_plan
-from mcgrpo.sums import seal, write_table
+from mcgrpo.sums import damage, seal, sha256, write_table
 
 
 def change(path, old, new):
@@ -68,3 +68,11 @@ def test_what_a_stage_made_is_refused_once_it_has_changed_or_lost_its_seal(tmp_p
     path.with_name(f"{name}.sha256").touch()
     with pytest.raises(RecordError, match=r"\.sha256 is empty"):
         read(path)
+
+
+@pytest.mark.parametrize("name", ["../outside", "below/../../outside", "{folder}/outside"])
+def test_a_list_of_sums_names_no_file_outside_its_folder(name, tmp_path):
+    (folder := tmp_path / "folder").mkdir()
+    (outside := tmp_path / "outside").write_text("secret")
+    name = name.format(folder=tmp_path)
+    assert "is not below" in damage(folder, {name: sha256(outside)})

@@ -42,6 +42,13 @@ def test_what_differs_is_named_with_both_values(tmp_path):
         model_config(study(folder=str(tmp_path / "m"), config={"max_position_embeddings": 8192}), "m")
 
 
+def test_a_file_that_cannot_be_read_is_named_with_the_model(tmp_path):
+    config_file(tmp_path / "m")
+    (tmp_path / "m/config.json").write_text("{")
+    with pytest.raises(StudyError, match=r"models\.m: .*config\.json"):
+        model_config(study(folder=str(tmp_path / "m")), "m")
+
+
 def test_a_config_of_several_parts_is_that_of_its_text(tmp_path):
     config_file(tmp_path / "m", vision_config={"hidden_size": 1}, text_config={"hidden_size": 64})
     assert model_config(study(folder=str(tmp_path / "m")), "m") == {"hidden_size": 64}

@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 import torch
+from datasets import Dataset
 from tiny_training import Ours, Released, digits_reward, logged, same_training, texts_of, trainer_of
 from transformers import TrainerCallback
 
@@ -28,6 +29,11 @@ RECIPES = {
     "several a step": {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "steps_per_generation": 1},
 }
 ONE = {"max_steps": 1}
+TEMPLATE = (
+    "{% for each in messages %}{{ 1 if each.role == 'user' else 2 }}{{ each.content }}{% endfor %}"
+    "{% if add_generation_prompt %}0{% endif %}"
+)
+"""A chat template of digits, which the tiny model's tokenizer knows."""
 UNEVEN = {"gradient_accumulation_steps": 4, "steps_per_generation": 6, "num_iterations": 3, "max_steps": 6}
 """An epoch is one generation, used in 18 micro-batches: five optimizer steps, of which the last is short."""
 SAVED = {"save_strategy": "steps", "save_steps": 1, "max_steps": 6}
@@ -167,6 +173,26 @@ class TestRollouts:
         rows = read_jsonl(tmp_path / ROLLOUTS, Rollout)
         assert [row.prompt for row in rows[:10]] == [row["prompt"] for row in seen[0][1].inputs]
         assert len({row.prompt for row in rows[:10]}) == 2 and rows[4].prompt != rows[0].prompt
+
+
+class OfChats(Ours):
+    def __init__(self, *args, processing_class, **kwargs):
+        processing_class.chat_template = TEMPLATE
+        super().__init__(*args, processing_class=processing_class, **kwargs)
+
+
+def test_the_prompt_of_a_conversation_is_the_text_of_its_chat_template(tmp_path):
+    first, second = {"role": "user", "content": "2 + 2"}, {"role": "user", "content": "3"}
+    recorded(
+        tmp_path,
+        OfChats,
+        {"steps": 1, "prompts": 2},
+        reward=lambda completions, **_: digits_reward([each[0]["content"] for each in completions]),
+        data=Dataset.from_dict({"prompt": [[first], [{"role": "system", "content": "9"}, second]]}),
+        **ONE,
+    )
+    rows = read_jsonl(tmp_path / ROLLOUTS, Rollout)
+    assert len(rows) == 10 and {row.prompt for row in rows} == {"12 + 20", "29130"}
 
 
 @pytest.mark.slow

@@ -37,3 +37,23 @@ def test_an_empty_field_of_a_rollout_func_is_in_no_row_as_with_trl(tmp_path):
         trainer.rollout_func = rollout_func
         trainer.train()
         assert len(trainer.losses) == 1
+
+
+@pytest.mark.parametrize("estimator", ["mean-std", "median-mad"])
+def test_fields_of_a_rollout_func_reach_the_rewards_row_by_row_as_with_trl(estimator, tmp_path):
+    def rollout_func(prompts, trainer):
+        ids = [trainer.processing_class(prompt)["input_ids"] for prompt in prompts]
+        points = [float(place % 4) for place in range(len(prompts))]
+        return {"prompt_ids": ids, "completion_ids": ids, "logprobs": None, "points": points, "bonus": 0.5}
+
+    def reward(completions, points, bonus, **kwargs):
+        given.append((points, bonus))
+        return [each + more for each, more in zip(points, bonus, strict=True)]
+
+    for kind, settings in ((TRL, {}), (Ours, {"estimator": estimator})):
+        given = []
+        trainer = trainer_of(kind, tmp_path, reward, max_steps=1, **settings)
+        trainer.rollout_func = rollout_func
+        trainer.train()
+        drawn = 8 if kind is TRL or estimator == "mean-std" else 10
+        assert given == [([place % 4 for place in range(drawn)], [0.5] * drawn)]
