@@ -66,14 +66,14 @@ class TestWhereTheScaleIsZero:
         ("mad_zero", "divisor"),
         [
             ("epsilon", 1e-3),
-            ("std", math.sqrt(4 / 3) + 1e-3),  # mean 2/3: squares 4/9 4/9 16/9 over 2
+            ("std", math.sqrt(4 / 3) + 1e-3),  # mean 5/3: squares 4/9 4/9 16/9 over 2
             ("mean_absolute_deviation", 2 / 3 + 1e-3),  # about the median: 0 0 2 over 3
             ("unit", 1.0),
             ("skip", math.inf),
         ],
     )
     def test_by_hand(self, mad_zero, divisor):
-        found = advantages([[0.0, 0.0, 2.0], [0.0, 1.0, 2.0]], "median-mad", mad_zero=mad_zero)
+        found = advantages([[1.0, 1.0, 3.0], [1.0, 2.0, 3.0]], "median-mad", mad_zero=mad_zero)
         assert found[0].tolist() == pytest.approx([0.0, 0.0, 2 / divisor])
         assert found[1].tolist() == pytest.approx([-1 / 1.001, 0.0, 1 / 1.001])
 

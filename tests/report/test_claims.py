@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcgrpo import shipped
 from mcgrpo.analyse.claims import ClaimError, Comparison, Term, read_claims
-from mcgrpo.analyse.contrasts import contrasts, p_values
+from mcgrpo.analyse.contrasts import contrasts, own_verdicts, p_values
 from mcgrpo.analyse.records import GPUS, Contrast
 from mcgrpo.analyse.stats import Estimate
 from mcgrpo.analyse.verdicts import holm, verdicts
@@ -107,6 +107,22 @@ def test_holms_correction_by_hand():
     assert holm([0.02, 0.03, 0.01]) == pytest.approx([0.04, 0.04, 0.03])
     assert holm([0.9, 0.5]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+@pytest.mark.parametrize(
+    ("p", "words"),
+    [
+        # 0.006 x 2 = 0.012; 0.0064 x 2 = 0.0128; the endpoint and what is measured alone at 0.025.
+        ([0.006, 0.5], ["holds", "inconclusive"]),
+        ([0.0064, 0.5], ["inconclusive", "inconclusive"]),
+        ([0.024], ["holds"]),
+        ([0.026], ["inconclusive"]),
+    ],
+)
+def test_single_comparisons_beside_their_average_share_half_of_its_level(p, words):
+    rows = [Contrast("claim it", comparison=1, value=1.0, p_holds=each, p_fails=1 - each) for each in p]
+    endpoint = Contrast("claim it", comparison=0, value=1.0, p_holds=0.024, p_fails=0.976)
+    assert own_verdicts([*rows, endpoint]) == [*words, "holds"]
 
 
 def test_what_is_measured_alone_is_not_corrected(tmp_path):
