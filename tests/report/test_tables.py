@@ -9,11 +9,14 @@ import pytest
 from answers import answer_of, plan_of
 from cells import cell, flip, frame, seconds, study
 from claim_rows import pair, scores_of
+from forked import ROOT
 from golden import FOLDER, golden
 from report_study import cell_signals, everything, write_results
 
 from mcgrpo.report.tables import accuracy, flip_rates, signal
 from mcgrpo.report.tables.__main__ import main, write_tables
+from mcgrpo.report.tables.frame import Table, write
+from mcgrpo.report.wording import Printed
 from mcgrpo.study.planned import write_plan
 
 PLANS = {plan.name: plan for plan in accuracy.PLANS}
@@ -51,6 +54,21 @@ def test_latex_compiles_where_it_stands_and_fits(tmp_path):
     for name in ("tables.tex", "claims.tex"):
         shutil.copyfile(FOLDER / name, tmp_path / name)
     (tmp_path / "all.tex").write_text(wrapper)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "Overfull" not in done.stdout, done.stdout[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
+def test_the_first_screen_fits_the_page_of_the_report(tmp_path):
+    """Four comparisons of the longest verdict, in the document of a study."""
+    wide = Printed("−12.4", "[−23.3, +10.4]", "inconclusive", "(12.5)")
+    columns = ["MC-GRPO − GRPO+1", "MC-GRPO − GRPO"]
+    columns += [f"{each}, greedy" for each in columns]
+    row = {"Setting": "qwen2.5-math-1.5b-math", "Benchmark": "math500", "G": "2"} | dict.fromkeys(columns, wide)
+    write(Table("answer", "Wide.", pd.DataFrame([row | {"Seeds": "5"}])), tmp_path / "tables", "", "")
+    shutil.copyfile(ROOT / "reports/reproduction.tex", tmp_path / "all.tex")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and "Overfull" not in done.stdout, done.stdout[-2000:]

@@ -11,7 +11,8 @@ from mcgrpo.files import write_text
 from mcgrpo.report.wording import Printed
 
 PREAMBLE = r"""% Needs \usepackage{booktabs,longtable,array} and \usepackage[table]{xcolor}.
-\providecommand{\DefineTable}[2]{#2}"""
+\providecommand{\DefineTable}[2]{#2}
+\providecommand{\Stacked}[2]{\begin{tabular}[t]{@{}c@{}}#1\\[-2pt]#2\end{tabular}}"""
 r"""\DefineTable{name}{...} typesets a table in place, unless the document defines it first to store the tables."""
 COLOURS = {"above": "green!45!black", "below": "red!75!black"}
 SETTINGS = r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}\setlength{\LTcapwidth}{\linewidth}"
@@ -93,8 +94,12 @@ def latex(table: Table, columns: str = "") -> str:
 def _latex(entry: Any) -> str:
     if not isinstance(entry, Printed):
         return escape_latex(str(entry))
-    small = " ".join(filter(None, (entry.interval, entry.verdict, entry.note)))
-    text = escape_latex(entry.value) + (rf" {{\tiny {escape_latex(small)}}}" if small and entry.value else small)
+    below = escape_latex(" ".join(filter(None, (entry.verdict, entry.note))))
+    if not entry.value:
+        text = " ".join(filter(None, (escape_latex(entry.interval), below)))
+    else:
+        text = escape_latex(entry.value) + (rf" {{\tiny {escape_latex(entry.interval)}}}" if entry.interval else "")
+        text = rf"\Stacked{{{text}}}{{\tiny {below}}}" if below else text
     return rf"\textcolor{{{COLOURS[entry.tone]}}}{{{text}}}" if entry.tone else text
 
 
