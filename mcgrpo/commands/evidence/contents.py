@@ -15,7 +15,7 @@ from mcgrpo.sums import FOLDER_LIST, list_of
 
 STUDY, MANIFEST, SUMS = "study/study.json", "MANIFEST.json", FOLDER_LIST
 """The study as it was run (its files merged); what made it; the hash of every other file."""
-FORMAT = 4
+FORMAT = 5
 """Of archives, in their manifest: counted up where `verify` can no longer make the files of earlier ones again."""
 MOST_BYTES, MOST_RUNS = 500_000, 100_000
 """Limits of a study in an archive."""
