@@ -13,7 +13,10 @@ from mcgrpo.report.wording import Printed
 PREAMBLE = r"""% Needs \usepackage{booktabs,longtable,array} and \usepackage[table]{xcolor}.
 \providecommand{\DefineTable}[2]{#2}
 \providecommand{\Stacked}[2]{\begin{tabular}[t]{@{}c@{}}#1\\[-2pt]#2\end{tabular}}"""
-r"""\DefineTable{name}{...} typesets a table in place, unless the document defines it first to store the tables."""
+r"""\DefineTable{name}{...} typesets a table in place, unless the document defines it first to store the tables.
+
+\Stacked{number}{verdict} is one entry, the verdict below its number: beside it, tables are wider than a page.
+"""
 COLOURS = {"above": "green!45!black", "below": "red!75!black"}
 SETTINGS = r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}\setlength{\LTcapwidth}{\linewidth}"
 LATEX = {character: rf"\{character}" for character in "&%$#_{}"} | {
