@@ -1,8 +1,7 @@
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linear_time import is_linear
 
 from mcgrpo.grade.rewards import is_boxed
 from mcgrpo.grade.task import MAX_EXTRACTED
@@ -94,31 +93,30 @@ def test_boxes(completion, expected):
     assert is_boxed(completion) is expected
 
 
-LONG = 3_000_000
-
-
 @pytest.mark.parametrize(
-    "text",
+    ("before", "piece", "after"),
     [
-        "<answer>" + "9" * LONG + "</answer>",
-        "<answer>1" + ",000" * (LONG // 4) + "</answer>",
-        "<answer>" + "0." * (LONG // 2) + "</answer>",
-        "<answer>" * (LONG // 8),
-        "</answer><answer>" * (LONG // 16),
-        "1.1" * (LONG // 3),
-        " " * LONG,
-        "\\boxed{" * (LONG // 7),
-        "\\boxed{}" * (LONG // 8),
+        ("<answer>", "9", "</answer>"),
+        ("<answer>1", ",000", "</answer>"),
+        ("<answer>", "0.", "</answer>"),
+        ("", "<answer>", ""),
+        ("", "</answer><answer>", ""),
+        ("", "1.1", ""),
+        ("", " ", ""),
+        ("", "\\boxed{", ""),
+        ("", "\\boxed{}", ""),
     ],
 )
-def test_megabytes_take_linear_time_and_are_cut(text):
-    start = time.process_time()
-    for protocol in ("paper", "released"):
-        judgement = TASKS["gsm8k"].judge_one(text, "72", protocol)
-        assert judgement.verdict in ("wrong", "unparseable")
-        assert len(judgement.extracted or "") <= MAX_EXTRACTED
-    assert not is_boxed(text)
-    assert time.process_time() - start < 3
+def test_megabytes_take_linear_time_and_are_cut(before, piece, after):
+    def read(text):
+        completion = before + text + after
+        for protocol in ("paper", "released"):
+            judgement = TASKS["gsm8k"].judge_one(completion, "72", protocol)
+            assert judgement.verdict in ("wrong", "unparseable")
+            assert len(judgement.extracted or "") <= MAX_EXTRACTED
+        assert not is_boxed(completion)
+
+    assert is_linear(read, piece, 3_000_000)
 
 
 @settings(max_examples=300)

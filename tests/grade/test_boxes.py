@@ -1,8 +1,7 @@
 r"""Which `\boxed{...}` is the answer, under the protocol `robust`."""
 
-import time
-
 import pytest
+from linear_time import is_linear
 
 from mcgrpo.grade.boxes import closed, parts, with_last_boxes
 from mcgrpo.grade.rewards import judge
@@ -115,8 +114,5 @@ def test_boxes_that_are_closed(text, contents):
     "piece", ["\\boxed{", "\\boxed", "\\boxed{1}", "{", "}", "\\boxed{1},", "\\boxed{1 and ", "1,"]
 )
 def test_boxes_are_found_in_time_linear_in_hostile_text(piece):
-    text = (piece * 400_000)[:400_000]
-    start = time.process_time()
-    with_last_boxes(text, 2)
-    parts(text)
-    assert time.process_time() - start < 2
+    assert is_linear(lambda text: with_last_boxes(text, 2), piece, 400_000)
+    assert is_linear(parts, piece, 400_000)
