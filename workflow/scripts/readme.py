@@ -22,8 +22,10 @@ from mcgrpo.report import wording
 from mcgrpo.report.page import jobs
 from mcgrpo.study.methods import label
 from mcgrpo.study.paths import ResultFiles
+from mcgrpo.study.plan import plan_of
 from mcgrpo.study.planned import read_plan
 from mcgrpo.study.primary import CONTROL
+from mcgrpo.study.read import read
 from mcgrpo.study.variants import DEFAULT
 
 STUDY = sys.argv[1] if __name__ == "__main__" and sys.argv[1:] else "reference"
@@ -33,6 +35,8 @@ pre-trained model, and of reviewers' questions."""
 REPORTS = Path("reports") / STUDY
 RESULTS = Path("results") / STUDY
 FILES = ResultFiles(RESULTS)
+OVERLAYS = ("reference", "reviewer")
+"""Studies whose files are merged over config/mini.yaml."""
 ARCHIVE = f"{STUDY}-evidence.tar.xz"
 """What `mcgrpo bundle` makes of it."""
 SETTING = "toy-qwen3"
@@ -227,8 +231,16 @@ def asked() -> str:
     return "\n\n".join(parts)
 
 
+def check_results() -> None:
+    """Refuse the results of other settings: an OVERLAY (`config/float32.yaml`) makes another study under the same name."""
+    files = [*(["config/mini.yaml"] if STUDY in OVERLAYS else []), f"config/{STUDY}.yaml"]
+    if read_plan(FILES.plan) != plan_of(read(files)):
+        raise SystemExit(f"{FILES.plan} is not of the study that {' '.join(files)} says now: run that first")
+
+
 def main() -> None:
     """Rewrite the generated blocks of README.md and docs/."""
+    check_results()
     if STUDY == PRETRAINED:
         more = "Its accuracies: [docs/mini-study.md](docs/mini-study.md#a-pre-trained-model)."
         put(Path("README.md"), PRETRAINED, f"{answer()}\n\n{provenance()} {more}")
