@@ -2,7 +2,7 @@ import time
 
 
 def is_linear(read, piece, characters):
-    """Whether ``read`` takes eight times the text in less than 24 times the processor time: 8 if linear, 64 if quadratic.
+    """Whether `read` takes eight times the text in less than 24 times the processor time: 8 if linear, 64 if quadratic.
 
     A ratio, as a bound in seconds fails on a slow machine. The long text is read again if it took too long.
     """

@@ -13,7 +13,7 @@ from accelerate import PartialState
 from completion_server import QUESTIONS, Environment, add, chat_tokenizer, digit_reward, serving
 from datasets import Dataset
 from packaging.version import Version
-from trl.experimental.async_grpo import async_rollout_worker
+from trl.experimental.async_grpo import AsyncGRPOConfig, async_rollout_worker
 from trl.experimental.async_grpo.async_rollout_worker import AsyncRolloutWorker, RolloutGroup, TrainingSequence
 
 from mcgrpo import estimate
@@ -125,6 +125,10 @@ class TestGroups:
         samples, _ = scored(rewards)
         assert len(samples) == 4 and not any(advantage for _, advantage in samples)
 
+    def test_have_bounded_advantages_where_a_bound_is_given(self):
+        samples, _ = scored([0.0, 1.0, 2.0, 3.0, 9.0], estimation=EstimatorArguments("median-mad", max_advantage=1.5))
+        assert max(advantage for _, advantage in samples) == 1.5
+
     def test_log_all_rollouts_drawn(self):
         _, loop = scored([0.0, 1.0, 2.0, 3.0, 9.0])
         assert loop._metrics_queue.get_nowait()["drawn/reward"] == 3.0
@@ -175,6 +179,12 @@ def mean_of_0_and_2(rewards):
     return batch_mean(rewards)
 
 
+class TestWhatIsAccepted:
+    @pytest.mark.parametrize("name", ["median-mad", "median", "mean-std", "rloo", "pods"])
+    def test_an_estimator_of_one_group(self, name, tmp_path):
+        assert MCAsyncGRPOConfig(str(tmp_path), use_cpu=True, estimator=name).estimator == name
+
+
 class TestWhatIsRefused:
     @pytest.mark.parametrize("name", ["batch-std", "reinforce++", "batch-mean", "james-stein", "of-0-and-2"])
     def test_an_estimator_that_compares_groups(self, name, tmp_path, monkeypatch):
@@ -187,6 +197,19 @@ class TestWhatIsRefused:
             MCAsyncGRPOTrainer(model="unused")
         with pytest.raises(TypeError, match="makes its rollout_worker itself"):
             MCAsyncGRPOTrainer(model="unused", rollout_worker=object())
+
+    def test_arguments_of_trl_in_their_place(self, tmp_path):
+        with pytest.raises(TypeError, match="not AsyncGRPOConfig"):
+            MCAsyncGRPOTrainer("unused", digit_reward, AsyncGRPOConfig(str(tmp_path), use_cpu=True))
+
+    def test_an_unknown_estimator(self, tmp_path):
+        with pytest.raises(ValueError, match="unknown estimator 'medain'"):
+            MCAsyncGRPOConfig(str(tmp_path), use_cpu=True, estimator="medain")
+
+    def test_a_loop_that_cannot_be_replaced(self, monkeypatch):
+        monkeypatch.delattr(AsyncRolloutWorker, "_loop_cls")
+        with pytest.raises(RuntimeError, match=r"needs TRL 1\.11 or later"):
+            MCAsyncGRPOTrainer(model="unused")
 
 
 @pytest.mark.slow

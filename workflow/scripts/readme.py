@@ -232,7 +232,7 @@ def asked() -> str:
 
 
 def check_results() -> None:
-    """Refuse the results of other settings: an OVERLAY (`config/float32.yaml`) makes another study under the same name."""
+    """Refuse results of other settings: with an OVERLAY (`config/float32.yaml`) another study has the same name."""
     files = [*(["config/mini.yaml"] if STUDY in OVERLAYS else []), f"config/{STUDY}.yaml"]
     if read_plan(FILES.plan) != plan_of(read(files)):
         raise SystemExit(f"{FILES.plan} is not of the study that {' '.join(files)} says now: run that first")
