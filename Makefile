@@ -77,7 +77,7 @@ smoke: .venv/ready ## word problems in GSM8K's format through every stage, with 
 	@$(call made,reports/smoke)
 
 SMOLLM2 = config/smollm2.yaml $(OVERLAY)
-smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; 1.5 to 2.5 hours on two cores with bf16 instructions, without them OVERLAY=config/float32.yaml
+smollm2: .venv/ready resources/smollm2/source.json ## SmolLM2-135M learns word problems, in reports/smollm2; 1.3 to 2.5 hours on two cores with bf16 instructions, without them OVERLAY=config/float32.yaml
 	@mcgrpo doctor $(SMOLLM2)
 	@$(call study,$(SMOLLM2))
 	@$(call made,reports/smollm2)

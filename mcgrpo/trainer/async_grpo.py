@@ -7,6 +7,7 @@ queue: they are in no forward pass, no loss and none of its denominators.
 
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from inspect import signature
 from itertools import islice
 from unittest.mock import patch
 
@@ -48,7 +49,9 @@ class MCRolloutLoop(_AsyncRolloutLoop):
     The only change is `_score_group`: TRL's own method scores the group, then advantages are estimated from the rewards
     of its rollouts, and the rows of dropped rollouts are left out. A rollout may have several rows (its conversation
     was retokenized differently), which share its advantage, or none (no token to train on), and still counts as one of
-    its group. Diagnostics of all rollouts drawn are logged with TRL's metrics (`mcgrpo.estimators.diagnostics`).
+    its group. TRL's groups are in the order in which rollouts ended, so they are estimated in a random one: which of
+    equal rewards is dropped must not depend on length. Diagnostics of all rollouts drawn are logged with TRL's metrics
+    (`mcgrpo.estimators.diagnostics`).
     """
 
     def __init__(self, *, num_generations: int, estimation: EstimatorArguments, **others):
@@ -59,19 +62,22 @@ class MCRolloutLoop(_AsyncRolloutLoop):
         sequences = [rows or [_NO_TOKENS] for rows in group.completions_sequences]  # a row at least, with the reward
         samples = iter(await super()._score_group(replace(group, completions_sequences=sequences)))
         rollouts = [list(islice(samples, len(rows))) for rows in sequences]
-        args = self.estimation
+        rewards = torch.tensor([[rows[0].metrics["reward"] for rows in rollouts]], dtype=torch.float64)
+        order, args = torch.randperm(len(rollouts)), self.estimation
         advantages, keep, diagnostics = estimate(
-            torch.tensor([[rows[0].metrics["reward"] for rows in rollouts]], dtype=torch.float64),
+            rewards[:, order],
             args.estimator,
             self.kept,
             max_advantage=args.max_advantage,
             **args.options,
         )
         self._push_metrics({name: value.item() for name, value in diagnostics.items()})
+        back = order.argsort()
+        kept_of, advantage_of = keep[0, back].tolist(), advantages[0, back].tolist()
         return [
             replace(row, advantage=advantage)
             for rows, has_tokens, kept, advantage in zip(
-                rollouts, group.completions_sequences, keep[0].tolist(), advantages[0].tolist(), strict=True
+                rollouts, group.completions_sequences, kept_of, advantage_of, strict=True
             )
             if has_tokens and kept
             for row in rows
@@ -100,8 +106,9 @@ class MCAsyncGRPOTrainer(AsyncGRPOTrainer):
     def __init__(self, *args, **kwargs):
         if not hasattr(AsyncRolloutWorker, "_loop_cls") or not hasattr(_AsyncRolloutLoop, "_push_metrics"):
             raise RuntimeError(f"asynchronous GRPO needs TRL 1.11 or later: the loop of {trl.__version__} is fixed")
-        given = kwargs.get("args") or next((each for each in args if isinstance(each, AsyncGRPOConfig)), None)
-        if kwargs.get("rollout_worker") is not None:
+        arguments = signature(AsyncGRPOTrainer.__init__).bind_partial(self, *args, **kwargs).arguments
+        given = arguments.get("args")
+        if arguments.get("rollout_worker") is not None:
             raise TypeError("MCAsyncGRPOTrainer makes its rollout_worker itself: leave it out")
         if not isinstance(given, MCAsyncGRPOConfig):
             raise TypeError(f"MCAsyncGRPOTrainer needs args=MCAsyncGRPOConfig(...), not {type(given).__name__}")

@@ -3,7 +3,9 @@
 import asyncio
 import multiprocessing
 import queue
+import sys
 from contextlib import contextmanager
+from inspect import signature
 from threading import Thread
 
 import pytest
@@ -13,9 +15,10 @@ from accelerate import PartialState
 from completion_server import QUESTIONS, Environment, add, chat_tokenizer, digit_reward, serving
 from datasets import Dataset
 from packaging.version import Version
-from trl.experimental.async_grpo import AsyncGRPOConfig, async_rollout_worker
+from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer, async_rollout_worker
 from trl.experimental.async_grpo.async_rollout_worker import AsyncRolloutWorker, RolloutGroup, TrainingSequence
 
+import mcgrpo.trainer
 from mcgrpo import estimate
 from mcgrpo.estimators import ESTIMATORS, Estimator
 from mcgrpo.estimators.baselines import batch_mean
@@ -101,9 +104,19 @@ class TestGroups:
     def test_are_estimated_as_elsewhere(self, name):
         estimation = EstimatorArguments(estimator=name)
         rewards = [((7 * i) % 5) / 2 for i in range(4 + estimation.num_extra_rollouts)]
-        advantages, keep, _ = estimate(torch.tensor([rewards]).double(), name, 4)
-        kept = keep[0].nonzero().flatten().tolist()
-        assert scored(rewards, estimation=estimation)[0] == [(i, advantages[0, i].item()) for i in kept]
+        given = torch.tensor([rewards]).double()
+        advantages, keep, _ = estimate(given, name, 4)
+        found = sorted((rewards[i], advantage) for i, advantage in scored(rewards, estimation=estimation)[0])
+        expected = sorted(zip(given[keep].tolist(), advantages[keep].tolist(), strict=True))
+        assert [each[0] for each in found] == [each[0] for each in expected]
+        assert [each[1] for each in found] == pytest.approx([each[1] for each in expected])
+
+    def test_lose_any_of_equal_rollouts_whichever_ended_first(self):
+        """TRL's groups are in the order in which rollouts ended: the first is short."""
+        torch.manual_seed(0)
+        estimation = EstimatorArguments(estimator="mean-std-plus1")
+        kept = [[i for i, _ in scored([1.0, 1.0, 1.0, 0.0, 0.0], estimation=estimation)[0]] for _ in range(30)]
+        assert {({*range(5)} - {*each}).pop() for each in kept} == {0, 1, 2}
 
     def test_lose_an_unscorable_rollout_first(self):
         samples, _ = scored([0.0, 1.0, None, 2.0, 3.0])
@@ -202,14 +215,23 @@ class TestWhatIsRefused:
         with pytest.raises(TypeError, match="not AsyncGRPOConfig"):
             MCAsyncGRPOTrainer("unused", digit_reward, AsyncGRPOConfig(str(tmp_path), use_cpu=True))
 
+    def test_a_worker_in_its_place(self, tmp_path):
+        args = MCAsyncGRPOConfig(str(tmp_path), use_cpu=True)
+        names = list(signature(AsyncGRPOTrainer.__init__).parameters)[1:]
+        given = [args if name == "args" else None for name in names[: names.index("rollout_worker")]]
+        with pytest.raises(TypeError, match="makes its rollout_worker itself"):
+            MCAsyncGRPOTrainer(*given, object())
+
     def test_an_unknown_estimator(self, tmp_path):
         with pytest.raises(ValueError, match="unknown estimator 'medain'"):
             MCAsyncGRPOConfig(str(tmp_path), use_cpu=True, estimator="medain")
 
-    def test_a_loop_that_cannot_be_replaced(self, monkeypatch):
-        monkeypatch.delattr(AsyncRolloutWorker, "_loop_cls")
-        with pytest.raises(RuntimeError, match=r"needs TRL 1\.11 or later"):
-            MCAsyncGRPOTrainer(model="unused")
+    def test_a_trl_that_has_moved_it(self, monkeypatch):
+        """As 1.18 did. The message of a package that is not installed names the extra: `test_wheel.py`."""
+        monkeypatch.delitem(sys.modules, "mcgrpo.trainer.async_grpo")
+        monkeypatch.setitem(sys.modules, "trl.experimental.async_grpo.async_rollout_worker", None)
+        with pytest.raises(ModuleNotFoundError, match=r"MCAsyncGRPOConfig needs a version of TRL .*docs/engines\.md"):
+            mcgrpo.trainer.MCAsyncGRPOConfig  # noqa: B018
 
 
 @pytest.mark.slow
